@@ -1,0 +1,52 @@
+// Reading, writing and the schemas of the API, made from describe(). Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/error.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/patch.hh"
+
+namespace trainer {
+
+// Whole objects. Errors are all type errors found, each with its path; other members are read all
+// the same where possible. Unknown members survive a read and a write, at every level.
+tl::expected<TrainJob, kube::FieldErrors> read_trainjob(const kube::Json& object);
+tl::expected<Runtime, kube::FieldErrors> read_runtime(const kube::Json& object);
+tl::expected<JobSet, kube::FieldErrors> read_jobset(const kube::Json& object);
+tl::expected<JobSetSpec, kube::FieldErrors> read_jobset_spec(const kube::Json& spec,
+                                                             std::string_view path);
+tl::expected<TrainingRuntimeSpec, kube::FieldErrors> read_runtime_spec(const kube::Json& spec,
+                                                                       std::string_view path);
+
+kube::Json write(const JobSetSpec& spec);
+kube::Json write(const JobSetStatus& status);
+kube::Json write(const TrainJobSpec& spec);
+kube::Json write(const TrainJobStatus& status);
+kube::Json write(const TrainingRuntimeSpec& spec);
+
+// The defaults of the CRD schema, filled into a stored object (`{apiVersion, kind, metadata,
+// spec}`), as the API server does.
+void apply_schema_defaults(kube::Json& object);
+// What the API server's check of the schema would refuse: types, enums, bounds, patterns, required
+// members, list-map duplicates, and the CEL rules that need no stored object (those of
+// OptimizationJob excepted). For use offline (render) and without webhooks. An object of a kind
+// that is not ours is refused as such.
+kube::FieldErrors check_schema(const kube::Json& object);
+// Paths of the members that no schema declares, which the API server prunes. metadata is not looked
+// at.
+std::vector<std::string> unknown_fields(const kube::Json& object);
+
+// CustomResourceDefinitions as they are installed: trainjobs, trainingruntimes,
+// clustertrainingruntimes, optimizationjobs, jobsets.
+std::vector<kube::Json> custom_resource_definitions();
+
+// Merge keys of the lists below a JobSetSpec, from the Kubernetes OpenAPI.
+const kube::MergeKeys& jobset_merge_keys();
+
+}  // namespace trainer

@@ -1,0 +1,54 @@
+// What describe() may say about a field beyond its name and type. Only the schema listens.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace trainer::wire {
+
+// A CEL rule of `x-kubernetes-validations`; `path` names the member it speaks of, "" for the value
+// itself.
+struct Rule {
+  std::string_view rule;
+  std::string_view message;
+  std::string_view path = {};
+};
+
+// The type of a member that was taken out of the API but still stands in guides and old files.
+enum class Removed { kObject, kObjects, kStrings, kIntOrString };
+
+// The attributes as readers and writers see them: nothing. SchemaAttributes (schema_builder.hh) has
+// the same members and says what each one means.
+struct NoAttributes {
+  using Self = const NoAttributes&;
+  Self doc(std::string_view) const { return *this; }
+  Self minimum(std::int64_t) const { return *this; }
+  Self maximum(std::int64_t) const { return *this; }
+  Self min_length(std::int64_t) const { return *this; }
+  Self max_length(std::int64_t) const { return *this; }
+  Self pattern(std::string_view) const { return *this; }
+  Self one_of(std::initializer_list<std::string_view>) const { return *this; }
+  template <class Value>
+  Self defaults_to(const Value&) const {
+    return *this;
+  }
+  Self rule(const Rule&) const { return *this; }
+  Self immutable(std::string_view) const { return *this; }
+  Self min_items(std::int64_t) const { return *this; }
+  Self max_items(std::int64_t) const { return *this; }
+  Self item_min_length(std::int64_t) const { return *this; }
+  Self item_max_length(std::int64_t) const { return *this; }
+  Self list_map(std::string_view) const { return *this; }
+  Self list_set() const { return *this; }
+  Self list_atomic() const { return *this; }
+  Self map_atomic() const { return *this; }
+  Self min_properties(std::int64_t) const { return *this; }
+  Self kubernetes(std::string_view) const { return *this; }
+  template <class Shape>
+  Self shape() const {
+    return *this;
+  }
+};
+
+}  // namespace trainer::wire

@@ -1,0 +1,153 @@
+// The wire form and the schema of the training runtimes. Include it only where a visitor is
+// instantiated.
+#pragma once
+
+#include "api/describe/attributes.hh"
+#include "api/describe/jobset.hh"
+#include "api/runtime.hh"
+
+namespace trainer {
+
+template <class D>
+void EnvInjectionTarget::describe(D& d) {
+  d.required("jobName", &EnvInjectionTarget::jobName)
+      .min_length(1)
+      .max_length(253)
+      .doc("The replicated job.");
+  d.required("containerNames", &EnvInjectionTarget::containerNames)
+      .list_set()
+      .min_items(1)
+      .max_items(8)
+      .item_max_length(63)
+      .rule(
+          {"!self.exists(c, c == 'node')",
+           "containerNames must not include the main node container because PET_* envs are always "
+           "injected into it"})
+      .doc("Containers and init containers of its pods.");
+}
+
+template <class D>
+void EnvInjection::describe(D& d) {
+  d.field("targets", &EnvInjection::targets)
+      .list_map("jobName")
+      .max_items(16)
+      .doc("Where the PET_* environment goes besides the container node.");
+}
+
+template <class D>
+void TorchPolicy::describe(D& d) {
+  d.field("envInjection", &TorchPolicy::envInjection)
+      .doc("Gives the torchrun environment to further containers.");
+  d.removed("numProcPerNode", wire::Removed::kIntOrString,
+            "was removed in v2.2: write numProcPerNode into the TrainJob's spec.trainer, or leave "
+            "it out and the "
+            "processes follow the container's resources");
+  d.removed("elasticPolicy", wire::Removed::kObject,
+            "was removed in v2.2: write failurePolicy.maxRestarts into template.spec for restarts, "
+            "and the number "
+            "of nodes into mlPolicy.numNodes");
+}
+
+template <class D>
+void MpiPolicy::describe(D& d) {
+  d.field("numProcPerNode", &MpiPolicy::numProcPerNode)
+      .defaults_to(1)
+      .rule({"self >= 1", "NumProcPerNode in mpiPolicy must be >= 1"})
+      .doc("Slots of each node in the hostfile.");
+  d.field("mpiImplementation", &MpiPolicy::mpiImplementation)
+      .one_of({"OpenMPI", "", "Intel", "MPICH"})
+      .defaults_to("OpenMPI")
+      .doc("Decides the hostfile's form and the launcher's environment.");
+  d.field("sshAuthMountPath", &MpiPolicy::sshAuthMountPath)
+      .max_length(4096)
+      .defaults_to("/root/.ssh")
+      .doc("Where the job's SSH keys are mounted.");
+  d.field("runLauncherAsNode", &MpiPolicy::runLauncherAsNode)
+      .defaults_to(false)
+      .doc("Whether the launcher also counts as the first node.");
+}
+
+template <class D>
+void FluxPolicy::describe(D& d) {
+  d.field("numProcPerNode", &FluxPolicy::numProcPerNode)
+      .defaults_to(1)
+      .rule({"self >= 1", "NumProcPerNode in fluxPolicy must be >= 1"})
+      .doc("Tasks of each node.");
+}
+
+template <class D>
+void EmptyPolicy::describe(D&) {}
+
+template <class D>
+void MlPolicy::describe(D& d) {
+  d.self().rule(
+      {"[has(self.torch), has(self.mpi), has(self.jax), has(self.xgboost),has(self.flux)]"
+       ".filter(x, x).size() <= 1",
+       "Only one of the policy can be configured"});
+  d.field("numNodes", &MlPolicy::numNodes).doc("Training nodes where the TrainJob says nothing.");
+  d.field("torch", &MlPolicy::torch).doc("The environment of torchrun.");
+  d.field("mpi", &MlPolicy::mpi).doc("A launcher, a hostfile and SSH keys.");
+  d.field("jax", &MlPolicy::jax).doc("The environment of jax.distributed.");
+  d.field("xgboost", &MlPolicy::xgboost).doc("The environment of XGBoost's collective.");
+  d.field("flux", &MlPolicy::flux).doc("A Flux broker on every node.");
+}
+
+template <class D>
+void CoschedulingPolicy::describe(D& d) {
+  d.field("scheduleTimeoutSeconds", &CoschedulingPolicy::scheduleTimeoutSeconds)
+      .defaults_to(60)
+      .doc("How long the scheduler waits for the whole gang.");
+}
+
+template <class D>
+void NetworkTopology::describe(D& d) {
+  d.field("mode", &NetworkTopology::mode)
+      .one_of({"hard", "soft"})
+      .defaults_to("hard")
+      .doc("Whether the highest tier is a condition or a wish.");
+  d.field("highestTierAllowed", &NetworkTopology::highestTierAllowed)
+      .defaults_to(1)
+      .doc("The widest network tier that the gang may span.");
+}
+
+template <class D>
+void VolcanoPolicy::describe(D& d) {
+  d.field("networkTopology", &VolcanoPolicy::networkTopology)
+      .doc("How near to each other the pods must be.");
+}
+
+template <class D>
+void PodGroupPolicy::describe(D& d) {
+  d.field("coscheduling", &PodGroupPolicy::coscheduling)
+      .doc("A gang for the coscheduling plugin of kube-scheduler.");
+  d.field("volcano", &PodGroupPolicy::volcano).doc("A gang for Volcano.");
+}
+
+template <class D>
+void JobSetTemplate::describe(D& d) {
+  d.self().min_properties(1);
+  d.field("metadata", &JobSetTemplate::metadata)
+      .kubernetes("ObjectMeta")
+      .doc("Labels and annotations of the JobSet.");
+  d.field("spec", &JobSetTemplate::spec)
+      .doc("The JobSet that every job of this runtime starts from.");
+}
+
+template <class D>
+void TrainingRuntimeSpec::describe(D& d) {
+  d.self().min_properties(1);
+  d.field("mlPolicy", &TrainingRuntimeSpec::mlPolicy)
+      .doc("How the framework is told about its nodes and processes.");
+  d.field("podGroupPolicy", &TrainingRuntimeSpec::podGroupPolicy)
+      .doc("How the pods are scheduled together.");
+  d.field("template", &TrainingRuntimeSpec::template_).doc("The JobSet template.");
+}
+
+template <class D>
+void Runtime::describe(D& d) {
+  d.field("kind", &Runtime::kind);
+  d.field("metadata", &Runtime::metadata);
+  d.field("spec", &Runtime::spec).doc("A blueprint for TrainJobs.");
+}
+
+}  // namespace trainer

@@ -1,0 +1,147 @@
+// The shape of `spec.runtimePatches[].trainingRuntimeSpec`. Patches are carried as Json, so these
+// structs are never filled: they say what the schema lets through.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/describe/attributes.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer {
+
+struct ContainerPatch {
+  std::string name;
+  std::vector<kube::Json> env;
+  std::vector<kube::Json> volumeMounts;
+  std::optional<kube::Json> securityContext;
+
+  template <class D>
+  static void describe(D& d) {
+    d.required("name", &ContainerPatch::name)
+        .min_length(1)
+        .max_length(253)
+        .doc("The container to change.");
+    d.field("env", &ContainerPatch::env).kubernetes("EnvVar").list_map("name").max_items(128);
+    // Merged by mountPath, yet keyed by name as upstream's schema is: two mounts of one volume
+    // cannot be added here.
+    d.field("volumeMounts", &ContainerPatch::volumeMounts)
+        .kubernetes("VolumeMount")
+        .list_map("name")
+        .max_items(128);
+    d.field("securityContext", &ContainerPatch::securityContext).kubernetes("SecurityContext");
+  }
+};
+
+struct PodSpecPatch {
+  std::optional<std::string> serviceAccountName;
+  std::vector<kube::Json> volumes;
+  std::vector<ContainerPatch> initContainers;
+  std::vector<ContainerPatch> containers;
+  std::vector<kube::Json> imagePullSecrets;
+  std::optional<kube::Json> securityContext;
+  kube::StringMap nodeSelector;
+  std::optional<kube::Json> affinity;
+  std::vector<kube::Json> tolerations;
+  std::vector<kube::Json> schedulingGates;
+  std::optional<std::int64_t> terminationGracePeriodSeconds;
+
+  template <class D>
+  static void describe(D& d) {
+    using P = PodSpecPatch;
+    constexpr std::string_view kImmutable = "field is immutable";
+    d.field("serviceAccountName", &P::serviceAccountName).max_length(253).immutable(kImmutable);
+    d.field("volumes", &P::volumes)
+        .kubernetes("Volume")
+        .list_map("name")
+        .max_items(128)
+        .immutable(kImmutable);
+    d.field("initContainers", &P::initContainers)
+        .list_map("name")
+        .max_items(64)
+        .immutable(kImmutable);
+    d.field("containers", &P::containers).list_map("name").max_items(64).immutable(kImmutable);
+    d.field("imagePullSecrets", &P::imagePullSecrets)
+        .kubernetes("LocalObjectReference")
+        .list_map("name")
+        .max_items(64)
+        .immutable(kImmutable);
+    d.field("securityContext", &P::securityContext)
+        .kubernetes("PodSecurityContext")
+        .immutable(kImmutable);
+    d.field("nodeSelector", &P::nodeSelector);
+    d.field("affinity", &P::affinity).kubernetes("Affinity");
+    d.field("tolerations", &P::tolerations).kubernetes("Toleration").list_atomic().max_items(128);
+    d.field("schedulingGates", &P::schedulingGates)
+        .kubernetes("PodSchedulingGate")
+        .list_map("name")
+        .max_items(16);
+    d.field("terminationGracePeriodSeconds", &P::terminationGracePeriodSeconds)
+        .minimum(0)
+        .immutable(kImmutable);
+  }
+};
+
+// {metadata, spec}: the form of templates at every level.
+template <class Spec>
+struct TemplatePatch {
+  std::optional<kube::Json> metadata;
+  std::optional<Spec> spec;
+
+  template <class D>
+  static void describe(D& d) {
+    d.field("metadata", &TemplatePatch::metadata)
+        .kubernetes("ObjectMeta")
+        .doc("Labels and annotations to add.");
+    d.field("spec", &TemplatePatch::spec);
+  }
+};
+
+using PodTemplatePatch = TemplatePatch<PodSpecPatch>;
+
+struct JobSpecPatch {
+  std::optional<PodTemplatePatch> template_;
+  template <class D>
+  static void describe(D& d) {
+    d.field("template", &JobSpecPatch::template_).doc("Changes to the pods.");
+  }
+};
+
+using JobTemplatePatch = TemplatePatch<JobSpecPatch>;
+
+struct ReplicatedJobPatch {
+  std::string name;
+  std::optional<JobTemplatePatch> template_;
+  template <class D>
+  static void describe(D& d) {
+    d.required("name", &ReplicatedJobPatch::name)
+        .min_length(1)
+        .max_length(253)
+        .doc("The replicated job to change.");
+    d.field("template", &ReplicatedJobPatch::template_).doc("Changes to its Jobs.");
+  }
+};
+
+struct JobSetSpecPatch {
+  std::vector<ReplicatedJobPatch> replicatedJobs;
+  template <class D>
+  static void describe(D& d) {
+    d.field("replicatedJobs", &JobSetSpecPatch::replicatedJobs).list_map("name").max_items(100);
+  }
+};
+
+using JobSetTemplatePatch = TemplatePatch<JobSetSpecPatch>;
+
+struct RuntimeSpecPatch {
+  std::optional<JobSetTemplatePatch> template_;
+  template <class D>
+  static void describe(D& d) {
+    d.field("template", &RuntimeSpecPatch::template_).doc("Changes to the JobSet.");
+  }
+};
+
+}  // namespace trainer

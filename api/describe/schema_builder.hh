@@ -1,0 +1,192 @@
+// A described struct to its OpenAPI v3 schema, as a CustomResourceDefinition holds it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/describe/attributes.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+
+namespace trainer::wire {
+
+template <class T>
+kube::Json schema_of();
+
+// What describe() adds to the schema of one field, or of the struct itself. Valid for the
+// expression it is made in.
+class SchemaAttributes {
+ public:
+  using Self = const SchemaAttributes&;
+  explicit SchemaAttributes(kube::Json& schema) : schema_(schema) {}
+
+  Self doc(std::string_view text) const { return set("description", text); }
+  Self minimum(std::int64_t value) const { return set("minimum", value); }
+  Self maximum(std::int64_t value) const { return set("maximum", value); }
+  Self min_length(std::int64_t value) const { return set("minLength", value); }
+  Self max_length(std::int64_t value) const { return set("maxLength", value); }
+  Self pattern(std::string_view regex) const { return set("pattern", regex); }
+  Self one_of(std::initializer_list<std::string_view> values) const;
+  template <class Value>
+  Self defaults_to(const Value& value) const {
+    return set("default", kube::Json(value));
+  }
+  Self rule(const Rule& rule) const;
+  // The rule that a value may not change once it is there. It does not run when the field is added
+  // or removed.
+  Self immutable(std::string_view message) const { return rule({"self == oldSelf", message}); }
+  Self min_items(std::int64_t value) const { return set("minItems", value); }
+  Self max_items(std::int64_t value) const { return set("maxItems", value); }
+  Self item_min_length(std::int64_t value) const;
+  Self item_max_length(std::int64_t value) const;
+  // How server-side apply merges the list: by a key member, as a set of scalars, or as one value.
+  Self list_map(std::string_view key) const;
+  Self list_set() const { return set("x-kubernetes-list-type", "set"); }
+  Self list_atomic() const { return set("x-kubernetes-list-type", "atomic"); }
+  Self map_atomic() const { return set("x-kubernetes-map-type", "atomic"); }
+  Self min_properties(std::int64_t value) const { return set("minProperties", value); }
+  // The carried value (of a list: every item) has this type of kubernetes.json.
+  Self kubernetes(std::string_view type) const;
+  // The carried value has the schema of a struct that is described but never filled.
+  template <class Shape>
+  Self shape() const {
+    schema_ = schema_of<Shape>();
+    return *this;
+  }
+
+ private:
+  Self set(std::string_view name, kube::Json value) const;
+
+  kube::Json& schema_;
+};
+
+// Schemas of what is no described struct.
+kube::Json scalar_schema(std::string_view type, std::string_view format = {});
+kube::Json object_schema();
+kube::Json string_map_schema();
+kube::Json list_schema(kube::Json items);
+kube::Json condition_schema();
+kube::Json removed_schema(Removed type);
+
+template <class T>
+struct SchemaOf;  // members: static kube::Json make()
+
+// The visitor: collects properties and what is required.
+template <class T>
+class SchemaBuilder {
+ public:
+  template <class Member, class Owner>
+  SchemaAttributes field(std::string_view name, Member Owner::*) {
+    return add(name, schema_of<Member>());
+  }
+  template <class Member, class Owner>
+  SchemaAttributes required(std::string_view name, Member Owner::*) {
+    required_.push_back(name);
+    return add(name, schema_of<Member>());
+  }
+  template <class Member, class Owner>
+  SchemaAttributes always(std::string_view name, Member Owner::*) {
+    return add(name, schema_of<Member>());
+  }
+  template <class Member, class Owner>
+  SchemaAttributes derived(std::string_view name, Member (Owner::*)() const) {
+    return add(name, schema_of<Member>());
+  }
+  // Declared, so that the API server does not prune it before admission has seen it; refused where
+  // it is still there afterwards, so that none is ever stored.
+  void removed(std::string_view name, Removed type, std::string_view advice) {
+    add(name, removed_schema(type));
+    const std::string rule = "!has(self." + std::string(name) + ")";
+    self().rule({rule, advice, name});
+  }
+  SchemaAttributes self() { return SchemaAttributes(self_); }
+
+  // Call after describe(), once.
+  kube::Json take() {
+    self_.set("type", "object");
+    kube::Json::Object properties;
+    for (auto& [name, schema] : properties_) properties[name] = std::move(schema);
+    if (!properties.empty()) self_.set("properties", std::move(properties));
+    kube::Json::Array required;
+    for (const std::string_view name : required_) required.emplace_back(name);
+    if (!required.empty()) self_.set("required", std::move(required));
+    return std::move(self_);
+  }
+
+ private:
+  SchemaAttributes add(std::string_view name, kube::Json schema) {
+    return SchemaAttributes(properties_[std::string(name)] = std::move(schema));
+  }
+
+  // A map, so that attributes refer to a schema that stays where it is.
+  std::map<std::string, kube::Json> properties_;
+  std::vector<std::string_view> required_;
+  kube::Json self_;
+};
+
+template <class T>
+struct SchemaOf {
+  static kube::Json make() {
+    SchemaBuilder<T> builder;
+    T::describe(builder);
+    return builder.take();
+  }
+};
+template <>
+struct SchemaOf<std::string> {
+  static kube::Json make() { return scalar_schema("string"); }
+};
+template <>
+struct SchemaOf<bool> {
+  static kube::Json make() { return scalar_schema("boolean"); }
+};
+template <>
+struct SchemaOf<std::int32_t> {
+  static kube::Json make() { return scalar_schema("integer", "int32"); }
+};
+template <>
+struct SchemaOf<std::int64_t> {
+  static kube::Json make() { return scalar_schema("integer", "int64"); }
+};
+template <>
+struct SchemaOf<kube::Time> {
+  static kube::Json make() { return scalar_schema("string", "date-time"); }
+};
+template <>
+struct SchemaOf<kube::Json> {
+  static kube::Json make() { return object_schema(); }
+};
+template <>
+struct SchemaOf<kube::ObjectMeta> {
+  static kube::Json make() { return object_schema(); }
+};
+template <>
+struct SchemaOf<kube::StringMap> {
+  static kube::Json make() { return string_map_schema(); }
+};
+template <>
+struct SchemaOf<kube::Condition> {
+  static kube::Json make() { return condition_schema(); }
+};
+template <class T>
+struct SchemaOf<std::optional<T>> {
+  static kube::Json make() { return schema_of<T>(); }
+};
+template <class T>
+struct SchemaOf<std::vector<T>> {
+  static kube::Json make() { return list_schema(schema_of<T>()); }
+};
+
+template <class T>
+kube::Json schema_of() {
+  return SchemaOf<T>::make();
+}
+
+}  // namespace trainer::wire

@@ -1,0 +1,243 @@
+// The wire form and the schema of TrainJob. Include it only where a visitor is instantiated.
+#pragma once
+
+#include "api/describe/attributes.hh"
+#include "api/describe/runtime_patch.hh"
+#include "api/trainjob.hh"
+
+namespace trainer {
+
+template <class D>
+void RuntimeRef::describe(D& d) {
+  d.required("name", &RuntimeRef::name).min_length(1).max_length(253).doc("The runtime's name.");
+  d.field("apiGroup", &RuntimeRef::apiGroup)
+      .max_length(253)
+      .defaults_to("trainer.kubeflow.org")
+      .doc("The runtime's API group.");
+  d.field("kind", &RuntimeRef::kind)
+      .max_length(253)
+      .defaults_to("ClusterTrainingRuntime")
+      .doc("ClusterTrainingRuntime, or TrainingRuntime for one in the TrainJob's namespace.");
+}
+
+template <class D>
+void InitializerSource::describe(D& d) {
+  d.field("storageUri", &InitializerSource::storageUri)
+      .max_length(2048)
+      .rule({"self == '' || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
+             "storageUri may be empty, or it must be a valid URI (scheme://...)"})
+      .doc("Where to load from, such as hf://ORGANISATION/NAME or s3://BUCKET/PATH.");
+  d.field("env", &InitializerSource::env)
+      .kubernetes("EnvVar")
+      .list_map("name")
+      .max_items(128)
+      .doc("Environment of the initializer's container.");
+  d.field("secretRef", &InitializerSource::secretRef)
+      .kubernetes("LocalObjectReference")
+      .doc("A Secret whose keys become environment variables of the initializer.");
+}
+
+template <class D>
+void Initializer::describe(D& d) {
+  d.field("dataset", &Initializer::dataset).doc("What is loaded into /workspace/dataset.");
+  d.field("model", &Initializer::model).doc("What is loaded into /workspace/model.");
+}
+
+template <class D>
+void Trainer::describe(D& d) {
+  d.field("image", &Trainer::image).max_length(500).doc("Image of the container node.");
+  d.field("command", &Trainer::command)
+      .list_atomic()
+      .max_items(128)
+      .item_max_length(1048576)
+      .doc("Entrypoint of the container node.");
+  d.field("args", &Trainer::args)
+      .list_atomic()
+      .max_items(128)
+      .item_max_length(1048576)
+      .doc("Arguments of the container node.");
+  d.field("env", &Trainer::env)
+      .kubernetes("EnvVar")
+      .list_map("name")
+      .max_items(128)
+      .doc("Environment of the container node; takes precedence over the runtime's.");
+  d.field("numNodes", &Trainer::numNodes).minimum(0).doc("How many training nodes there are.");
+  d.field("resourcesPerNode", &Trainer::resourcesPerNode)
+      .kubernetes("ResourceRequirements")
+      .doc("Resources of the container node.");
+  d.field("numProcPerNode", &Trainer::numProcPerNode)
+      .rule({"self >= 1", "numProcPerNode must be greater than or equal to 1"})
+      .doc("How many processes each node runs; by default as many as its resources suggest.");
+}
+
+template <class D>
+void RuntimePatch::describe(D& d) {
+  d.required("manager", &RuntimePatch::manager)
+      .min_length(1)
+      .max_length(253)
+      .immutable("field is immutable")
+      .doc("Who wrote the patch, as a domain-prefixed path such as kueue.x-k8s.io/manager.");
+  d.field("time", &RuntimePatch::time).doc("When the patch was last changed; kept by admission.");
+  d.field("trainingRuntimeSpec", &RuntimePatch::trainingRuntimeSpec)
+      .template shape<RuntimeSpecPatch>()
+      .doc("Merged into the runtime's spec.");
+}
+
+template <class D>
+void TrainJobSpec::describe(D& d) {
+  d.required("runtimeRef", &TrainJobSpec::runtimeRef)
+      .immutable("field is immutable")
+      .doc("The blueprint this job is made from.");
+  d.field("initializer", &TrainJobSpec::initializer)
+      .immutable("field is immutable")
+      .doc("What is loaded before training starts.");
+  d.field("trainer", &TrainJobSpec::trainer)
+      .immutable("field is immutable")
+      .doc("What is trained, and on how many nodes.");
+  d.field("runtimePatches", &TrainJobSpec::runtimePatches)
+      .list_map("manager")
+      .max_items(16)
+      .doc("Changes to the runtime, for this job only, in the order in which they are merged.");
+  d.field("suspend", &TrainJobSpec::suspend)
+      .defaults_to(false)
+      .doc("Whether the job is held back, for example by a queue.");
+  d.field("activeDeadlineSeconds", &TrainJobSpec::activeDeadlineSeconds)
+      .minimum(1)
+      .immutable("field is immutable")
+      .doc("How long the job may take, from its creation or its last resumption, before it fails.");
+  d.field("managedBy", &TrainJobSpec::managedBy)
+      .max_length(253)
+      .defaults_to("trainer.kubeflow.org/trainjob-controller")
+      .rule({"self in ['trainer.kubeflow.org/trainjob-controller', 'kueue.x-k8s.io/multikueue']",
+             "ManagedBy must be trainer.kubeflow.org/trainjob-controller or "
+             "kueue.x-k8s.io/multikueue "
+             "if set"})
+      .immutable("field is immutable")
+      .doc("The controller that runs this job.");
+  d.field("ttlSecondsAfterFinished", &TrainJobSpec::ttlSecondsAfterFinished)
+      .minimum(0)
+      .doc("The finished job is deleted after this many seconds. An extension.");
+  d.removed(
+      "podTemplateOverrides", wire::Removed::kObjects,
+      "was removed in v2.2: write the same into runtimePatches[].trainingRuntimeSpec.template.spec."
+      "replicatedJobs[].template.spec.template");
+  d.removed(
+      "podSpecOverrides", wire::Removed::kObjects,
+      "was removed in v2.1: write the same into runtimePatches[].trainingRuntimeSpec.template.spec."
+      "replicatedJobs[].template.spec.template.spec");
+  d.removed(
+      "labels", wire::Removed::kStrings,
+      "was removed in v2.2: write runtimePatches[].trainingRuntimeSpec.template.metadata.labels");
+  d.removed("annotations", wire::Removed::kStrings,
+            "was removed in v2.2: write "
+            "runtimePatches[].trainingRuntimeSpec.template.metadata.annotations");
+}
+
+template <class D>
+void JobStatus::describe(D& d) {
+  d.required("name", &JobStatus::name).min_length(1).max_length(253).doc("The replicated job.");
+  d.required("ready", &JobStatus::ready)
+      .minimum(0)
+      .doc("Jobs whose pods are all ready or succeeded.");
+  d.required("succeeded", &JobStatus::succeeded).minimum(0).doc("Jobs that are complete.");
+  d.required("failed", &JobStatus::failed).minimum(0).doc("Jobs that failed.");
+  d.required("active", &JobStatus::active)
+      .minimum(0)
+      .doc("Jobs that have pods running or pending.");
+  d.required("suspended", &JobStatus::suspended).minimum(0).doc("Jobs that are held back.");
+}
+
+template <class D>
+void Metric::describe(D& d) {
+  d.required("name", &Metric::name).min_length(1).max_length(64).doc("What is measured.");
+  d.required("value", &Metric::value).min_length(1).max_length(64).doc("The value, as text.");
+}
+
+template <class D>
+void TrainerStatus::describe(D& d) {
+  d.self().rule(
+      {"has(self.lastUpdatedTime)", "lastUpdatedTime is required when trainerStatus is present"});
+  d.field("progressPercentage", &TrainerStatus::progressPercentage)
+      .minimum(0)
+      .maximum(100)
+      .doc("How much of the training is done.");
+  d.field("estimatedRemainingSeconds", &TrainerStatus::estimatedRemainingSeconds)
+      .minimum(0)
+      .doc("How long the rest is expected to take.");
+  d.field("metrics", &TrainerStatus::metrics)
+      .list_atomic()
+      .max_items(256)
+      .doc("The latest values that the training code reported.");
+  d.field("lastUpdatedTime", &TrainerStatus::lastUpdatedTime).doc("When the report came.");
+}
+
+template <class D>
+void NodesStatus::describe(D& d) {
+  d.required("total", &NodesStatus::total).minimum(0).doc("How many training nodes there are.");
+  d.required("ready", &NodesStatus::ready).minimum(0).doc("How many of them run.");
+  d.derived("summary", &NodesStatus::summary).max_length(32).doc("Both, as ready/total.");
+}
+
+template <class D>
+void FirstFailure::describe(D& d) {
+  d.field("pod", &FirstFailure::pod).max_length(253).doc("The pod's name.");
+  d.field("job", &FirstFailure::job).max_length(253).doc("The replicated job.");
+  d.field("index", &FirstFailure::index).minimum(0).doc("The training node's index.");
+  d.field("node", &FirstFailure::node).max_length(253).doc("The machine it ran on.");
+  d.field("container", &FirstFailure::container).max_length(253).doc("The container that failed.");
+  d.field("exitCode", &FirstFailure::exitCode).doc("Its exit code.");
+  d.field("signal", &FirstFailure::signal).doc("The signal that ended it.");
+  d.field("reason", &FirstFailure::reason)
+      .max_length(1024)
+      .doc("Why, in one word: Error, OOMKilled, Evicted and so on.");
+  d.field("message", &FirstFailure::message)
+      .max_length(4096)
+      .doc("Its termination message, or the last lines it wrote.");
+  d.field("attempt", &FirstFailure::attempt).minimum(0).doc("How many restarts there had been.");
+  d.field("time", &FirstFailure::time).doc("When it ended.");
+}
+
+template <class D>
+void TrainJobStatus::describe(D& d) {
+  d.self().min_properties(1);
+  d.field("conditions", &TrainJobStatus::conditions)
+      .list_map("type")
+      .max_items(8)
+      .doc("Suspended, Complete and Failed. Empty on a job that runs and was never suspended.");
+  d.field("jobsStatus", &TrainJobStatus::jobsStatus)
+      .list_map("name")
+      .max_items(100)
+      .doc("By replicated job, how many of its Jobs are in which state.");
+  d.field("trainerStatus", &TrainJobStatus::trainerStatus)
+      .doc("What the training code reports about itself.");
+  d.field("phase", &TrainJobStatus::phase)
+      .one_of({"Queued", "Initializing", "Pending", "Starting", "Running", "Restarting",
+               "Suspended", "Complete", "Failed"})
+      .doc("Where the job stands. An extension, as all that follows.");
+  d.field("reason", &TrainJobStatus::reason).max_length(1024).doc("Why, in one word.");
+  d.field("message", &TrainJobStatus::message).max_length(32768).doc("Why, for people.");
+  d.field("nodes", &TrainJobStatus::nodes).doc("How many training nodes run.");
+  d.field("restarts", &TrainJobStatus::restarts)
+      .minimum(0)
+      .doc("How often all nodes were restarted together.");
+  d.field("firstFailure", &TrainJobStatus::firstFailure)
+      .doc("The first pod that failed, kept after the pod is gone.");
+  d.field("startTime", &TrainJobStatus::startTime).doc("When the first node ran.");
+  d.field("completionTime", &TrainJobStatus::completionTime).doc("When the job ended.");
+  d.field("runtimeSnapshotHash", &TrainJobStatus::runtimeSnapshotHash)
+      .max_length(64)
+      .doc("SHA-256 of the snapshot of the runtime.");
+}
+
+template <class D>
+void TrainJob::describe(D& d) {
+  d.self()
+      .rule({"self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+             "metadata.name must match RFC 1035 DNS label format"})
+      .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters"});
+  d.field("metadata", &TrainJob::metadata);
+  d.field("spec", &TrainJob::spec).doc("What shall be trained.");
+  d.field("status", &TrainJob::status).doc("What is seen of it.");
+}
+
+}  // namespace trainer

@@ -1,0 +1,148 @@
+// A described struct to Json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/describe/attributes.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+
+namespace trainer::wire {
+
+inline kube::Json to_json(const std::string& value) {
+  return value;
+}
+inline kube::Json to_json(bool value) {
+  return value;
+}
+inline kube::Json to_json(std::int32_t value) {
+  return std::int64_t{value};
+}
+inline kube::Json to_json(std::int64_t value) {
+  return value;
+}
+inline kube::Json to_json(const kube::Time& value) {
+  return value.to_string();
+}
+inline kube::Json to_json(const kube::Condition& value) {
+  return value.to_json();
+}
+inline kube::Json to_json(const kube::Json& value) {
+  return value;
+}
+template <class T>
+kube::Json to_json(const std::optional<T>& value);
+template <class T>
+kube::Json to_json(const std::vector<T>& value);
+template <class T>
+  requires requires { sizeof(T::unknown); }
+kube::Json to_json(const T& value);
+
+// What a member that is not required must be to be left out. An optional that is set is always
+// written, also when it holds
+// {} or [].
+inline bool is_absent(const std::string& value) {
+  return value.empty();
+}
+inline bool is_absent(bool value) {
+  return !value;
+}
+inline bool is_absent(std::int32_t value) {
+  return value == 0;
+}
+inline bool is_absent(std::int64_t value) {
+  return value == 0;
+}
+inline bool is_absent(const kube::Json& value) {
+  return value.is_null();
+}
+template <class T>
+bool is_absent(const std::optional<T>& value) {
+  return !value.has_value();
+}
+template <class T>
+bool is_absent(const std::vector<T>& value) {
+  return value.empty();
+}
+template <class T>
+  requires requires { sizeof(T::unknown); }
+bool is_absent(const T& value) {
+  return to_json(value).empty();
+}
+
+// The visitor: collects the members, on top of the unknown ones that came with the struct.
+template <class T>
+class Writer {
+ public:
+  explicit Writer(const T& value) : value_(value) {
+    if (value.unknown.is_object())
+      members_.assign(value.unknown.as_object().begin(), value.unknown.as_object().end());
+  }
+
+  template <class Member>
+  NoAttributes field(std::string_view name, Member T::*member) {
+    if (!is_absent(value_.*member)) add(name, to_json(value_.*member));
+    return {};
+  }
+  template <class Member>
+  NoAttributes required(std::string_view name, Member T::*member) {
+    return always(name, member);
+  }
+  // Written also where it is empty or zero.
+  template <class Member>
+  NoAttributes always(std::string_view name, Member T::*member) {
+    add(name, to_json(value_.*member));
+    return {};
+  }
+  template <class Member>
+  NoAttributes derived(std::string_view name, Member (T::*make)() const) {
+    add(name, to_json((value_.*make)()));
+    return {};
+  }
+  void removed(std::string_view, Removed, std::string_view) {}
+  NoAttributes self() { return {}; }
+
+  // Call after describe(), once.
+  kube::Json take() {
+    kube::Json::Object object;
+    object.assign(std::move(members_));
+    return object;
+  }
+
+ private:
+  void add(std::string_view name, kube::Json value) {
+    members_.emplace_back(std::string(name), std::move(value));
+  }
+
+  const T& value_;
+  kube::Json::Object::Members members_;
+};
+
+template <class T>
+kube::Json to_json(const std::optional<T>& value) {
+  return value ? to_json(*value) : kube::Json();
+}
+
+template <class T>
+kube::Json to_json(const std::vector<T>& value) {
+  kube::Json::Array items;
+  items.reserve(value.size());
+  for (const T& item : value) items.push_back(to_json(item));
+  return items;
+}
+
+template <class T>
+  requires requires { sizeof(T::unknown); }
+kube::Json to_json(const T& value) {
+  Writer<T> writer(value);
+  T::describe(writer);
+  return writer.take();
+}
+
+}  // namespace trainer::wire

@@ -1,0 +1,136 @@
+// trainer.kubeflow.org/v1alpha1 TrainingRuntime and ClusterTrainingRuntime.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer {
+
+struct EnvInjectionTarget {
+  std::string jobName;
+  std::vector<std::string> containerNames;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct EnvInjection {
+  std::vector<EnvInjectionTarget> targets;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TorchPolicy {
+  std::optional<EnvInjection> envInjection;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct MpiPolicy {
+  std::optional<std::int32_t> numProcPerNode;    // schema default 1
+  std::optional<std::string> mpiImplementation;  // schema default "OpenMPI"
+  std::optional<std::string> sshAuthMountPath;   // schema default "/root/.ssh"
+  std::optional<bool> runLauncherAsNode;         // schema default false
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct FluxPolicy {
+  std::optional<std::int32_t> numProcPerNode;  // schema default 1
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+// A policy without settings of its own: jax, xgboost.
+struct EmptyPolicy {
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct MlPolicy {
+  std::optional<std::int32_t> numNodes;
+  std::optional<TorchPolicy> torch;
+  std::optional<MpiPolicy> mpi;
+  std::optional<EmptyPolicy> jax;
+  std::optional<EmptyPolicy> xgboost;
+  std::optional<FluxPolicy> flux;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct CoschedulingPolicy {
+  std::optional<std::int32_t> scheduleTimeoutSeconds;  // schema default 60
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct NetworkTopology {
+  std::optional<std::string> mode;                 // schema default "hard"
+  std::optional<std::int32_t> highestTierAllowed;  // schema default 1
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct VolcanoPolicy {
+  std::optional<NetworkTopology> networkTopology;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct PodGroupPolicy {
+  std::optional<CoschedulingPolicy> coscheduling;
+  std::optional<VolcanoPolicy> volcano;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct JobSetTemplate {
+  std::optional<kube::Json> metadata;  // labels and annotations for the JobSet
+  std::optional<JobSetSpec> spec;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TrainingRuntimeSpec {
+  std::optional<MlPolicy> mlPolicy;
+  std::optional<PodGroupPolicy> podGroupPolicy;
+  std::optional<JobSetTemplate> template_;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+// Either kind: `kind` tells which.
+struct Runtime {
+  std::string kind;  // "TrainingRuntime" or "ClusterTrainingRuntime"
+  kube::ObjectMeta metadata;
+  TrainingRuntimeSpec spec;
+  template <class D>
+  static void describe(D& d);
+};
+
+extern const kube::Resource kTrainingRuntimes;
+extern const kube::Resource kClusterTrainingRuntimes;
+
+inline constexpr std::string_view kAncestorLabel = "trainer.kubeflow.org/trainjob-ancestor-step";
+inline constexpr std::string_view kSupportLabel = "trainer.kubeflow.org/support";
+inline constexpr std::string_view kFrameworkLabel = "trainer.kubeflow.org/framework";
+
+}  // namespace trainer

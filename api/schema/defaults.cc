@@ -1,0 +1,48 @@
+// Defaulting as apiextensions-apiserver does it (pkg/apiserver/schema/defaulting): defaults first,
+// in objects that are there, then every null goes that no schema allows.
+#include "api/api.hh"
+#include "api/schema/kinds.hh"
+#include "api/schema/schema_view.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+void fill(Json& value, const Json& schema);
+
+void fill_object(Json& object, const SchemaView& view) {
+  if (const Json* properties = view.find("properties")) {
+    for (const auto& [name, property] : properties->as_object()) {
+      const Json* otherwise = SchemaView(property).find("default");
+      if (otherwise == nullptr) continue;
+      Json& member = object[name];
+      if (member.is_null()) member = *otherwise;
+    }
+  }
+  for (auto at = object.as_object().begin(); at != object.as_object().end();) {
+    const Json* schema = view.member(at->first);
+    if (schema != nullptr && at->second.is_null()) {
+      at = object.as_object().erase(at);
+      continue;
+    }
+    if (schema != nullptr) fill(at->second, *schema);
+    ++at;
+  }
+}
+
+void fill(Json& value, const Json& schema) {
+  const SchemaView view(schema);
+  if (value.is_object()) return fill_object(value, view);
+  const Json* items = view.find("items");
+  if (!value.is_array() || items == nullptr) return;
+  for (Json& item : value.as_array()) fill(item, *items);
+}
+
+}  // namespace
+
+void apply_schema_defaults(Json& object) {
+  if (const Json* schema = find_schema(object.get_string("kind"))) fill(object, *schema);
+}
+
+}  // namespace trainer

@@ -1,0 +1,183 @@
+// trainer.kubeflow.org/v1alpha1 TrainJob, typed where we decide. Member names equal the names on
+// the wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+struct RuntimeRef {
+  std::string name;
+  std::optional<std::string> apiGroup;  // schema default "trainer.kubeflow.org"
+  std::optional<std::string> kind;      // schema default "ClusterTrainingRuntime"
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+// The dataset's or the model's.
+struct InitializerSource {
+  std::optional<std::string> storageUri;
+  std::vector<kube::Json> env;          // core/v1 EnvVar, carried
+  std::optional<kube::Json> secretRef;  // core/v1 LocalObjectReference
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct Initializer {
+  std::optional<InitializerSource> dataset;
+  std::optional<InitializerSource> model;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct Trainer {
+  std::optional<std::string> image;
+  std::optional<std::vector<std::string>> command;  // absent and [] differ
+  std::optional<std::vector<std::string>> args;
+  std::vector<kube::Json> env;  // core/v1 EnvVar, carried
+  std::optional<std::int32_t> numNodes;
+  std::optional<kube::Json> resourcesPerNode;  // core/v1 ResourceRequirements
+  std::optional<std::int32_t> numProcPerNode;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct RuntimePatch {
+  std::string manager;
+  std::optional<kube::Time> time;
+  // {template: {metadata, spec: {replicatedJobs: [...]}}}: carried, and merged as it is. The schema
+  // is described all the same.
+  std::optional<kube::Json> trainingRuntimeSpec;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TrainJobSpec {
+  RuntimeRef runtimeRef;
+  std::optional<Initializer> initializer;
+  std::optional<Trainer> trainer;
+  std::vector<RuntimePatch> runtimePatches;
+  std::optional<bool> suspend;
+  std::optional<std::int64_t> activeDeadlineSeconds;
+  std::optional<std::string> managedBy;
+  // An extension of ours: the finished TrainJob is deleted after this many seconds.
+  std::optional<std::int32_t> ttlSecondsAfterFinished;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct JobStatus {
+  std::string name;
+  std::int32_t ready = 0;
+  std::int32_t succeeded = 0;
+  std::int32_t failed = 0;
+  std::int32_t active = 0;
+  std::int32_t suspended = 0;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct Metric {
+  std::string name;
+  std::string value;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TrainerStatus {
+  std::optional<std::int32_t> progressPercentage;
+  std::optional<std::int32_t> estimatedRemainingSeconds;
+  std::vector<Metric> metrics;
+  std::optional<kube::Time> lastUpdatedTime;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+// How many training nodes there are, and how many of them run. An extension of ours, as all below.
+struct NodesStatus {
+  std::int32_t total = 0;
+  std::int32_t ready = 0;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+
+  // "ready/total", written as `summary` for the column NODES: a printer column's JSONPath reads one
+  // member only.
+  std::string summary() const { return std::to_string(ready) + "/" + std::to_string(total); }
+};
+
+// The first pod that failed, kept after the pod is gone.
+struct FirstFailure {
+  std::string pod;
+  std::string job;                    // the replicated job
+  std::optional<std::int32_t> index;  // the node's index (job completion index)
+  std::string node;                   // the machine
+  std::string container;
+  std::optional<std::int32_t> exitCode;
+  std::optional<std::int32_t> signal;
+  std::string reason;   // "Error", "OOMKilled", "Evicted", ...
+  std::string message;  // the termination message or the last lines, 2 KB at most
+  std::int32_t attempt = 0;
+  std::optional<kube::Time> time;
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TrainJobStatus {
+  std::vector<kube::Condition> conditions;
+  std::vector<JobStatus> jobsStatus;
+  std::optional<TrainerStatus> trainerStatus;
+  // Extensions of ours.
+  std::string phase;    // Queued, Initializing, Pending, Starting, Running, Restarting, Suspended,
+                        // Complete, Failed
+  std::string reason;   // CamelCase, why the job is in this phase
+  std::string message;  // the same for people
+  std::optional<NodesStatus> nodes;
+  std::int32_t restarts = 0;
+  std::optional<FirstFailure> firstFailure;
+  std::optional<kube::Time> startTime;
+  std::optional<kube::Time> completionTime;
+  std::string runtimeSnapshotHash;  // SHA-256 of the snapshot's text, hex
+  kube::Json unknown;
+  template <class D>
+  static void describe(D& d);
+};
+
+struct TrainJob {
+  kube::ObjectMeta metadata;
+  TrainJobSpec spec;
+  TrainJobStatus status;
+  template <class D>
+  static void describe(D& d);
+
+  bool is_suspended() const { return spec.suspend.value_or(false); }
+  bool is_finished() const {
+    return kube::is_condition_true(status.conditions, "Complete") ||
+           kube::is_condition_true(status.conditions, "Failed");
+  }
+};
+
+inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
+inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
+inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";
+
+extern const kube::Resource kTrainJobs;
+
+}  // namespace trainer

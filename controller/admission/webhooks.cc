@@ -1,0 +1,164 @@
+#include "controller/admission/webhooks.hh"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "kube/model/digest.hh"
+
+namespace trainer {
+
+using kube::Json;
+
+const kube::Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1",
+                                       "mutatingwebhookconfigurations",
+                                       "MutatingWebhookConfiguration", false};
+const kube::Resource kValidatingWebhooks{"admissionregistration.k8s.io", "v1",
+                                         "validatingwebhookconfigurations",
+                                         "ValidatingWebhookConfiguration", false};
+
+namespace {
+
+constexpr std::string_view kTrainer = "trainer.kubeflow.org";
+constexpr std::string_view kJobSet = "jobset.x-k8s.io";
+
+struct Webhook {
+  std::string_view configuration;
+  bool is_mutating;
+  std::string_view name;
+  std::string_view path;
+  std::string_view group;
+  std::string_view version;
+  std::string_view plural;
+  bool is_for_updates = true;
+};
+
+constexpr Webhook kWebhooks[] = {
+    {kDefaulterName, true, "defaulter.trainjob.trainer.kubeflow.org", kMutateTrainJob, kTrainer,
+     "v1alpha1", "trainjobs"},
+    {kDefaulterName, true, "defaulter.trainingruntime.trainer.kubeflow.org", kMutateRuntime,
+     kTrainer, "v1alpha1", "trainingruntimes"},
+    {kDefaulterName, true, "defaulter.clustertrainingruntime.trainer.kubeflow.org",
+     kMutateClusterRuntime, kTrainer, "v1alpha1", "clustertrainingruntimes"},
+    {kValidatorName, false, "validator.clustertrainingruntime.trainer.kubeflow.org",
+     kValidateClusterRuntime, kTrainer, "v1alpha1", "clustertrainingruntimes"},
+    {kValidatorName, false, "validator.trainingruntime.trainer.kubeflow.org", kValidateRuntime,
+     kTrainer, "v1alpha1", "trainingruntimes"},
+    {kValidatorName, false, "validator.trainjob.trainer.kubeflow.org", kValidateTrainJob, kTrainer,
+     "v1alpha1", "trainjobs"},
+    {kJobSetWebhooksName, true, "defaulter.jobset.trainer.kubeflow.org", kMutateJobSet, kJobSet,
+     "v1alpha2", "jobsets", false},
+    {kJobSetWebhooksName, false, "validator.jobset.trainer.kubeflow.org", kValidateJobSet, kJobSet,
+     "v1alpha2", "jobsets"},
+};
+
+Json client_config(const Webhook& webhook, const WebhookTarget& target) {
+  Json config = Json::object();
+  if (target.url.empty()) {
+    config.set("service", Json::object({{"name", target.service.name},
+                                        {"namespace", target.service.ns},
+                                        {"path", webhook.path}}));
+  } else {
+    config.set("url", target.url + std::string(webhook.path));
+  }
+  if (!target.ca_pem.empty()) config.set("caBundle", kube::base64_encode(target.ca_pem));
+  return config;
+}
+
+// A CEL string literal.
+std::string cel_string(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted.push_back('\\');
+    quoted.push_back(c);
+  }
+  return quoted + "'";
+}
+
+Json match_conditions(const Webhook& webhook, const std::string& username) {
+  // An object that is going away must be able to lose its finalizers, whatever the rules have
+  // become since it was made.
+  Json conditions = Json::array({Json::object(
+      {{"name", "not-being-deleted"}, {"expression", "!has(object.metadata.deletionTimestamp)"}})});
+  if (webhook.group == kJobSet && !username.empty()) {
+    conditions.push_back(Json::object(
+        {{"name", "not-written-by-the-controller"},
+         {"expression",
+          fmt::format("!(request.userInfo.username == {} && has(request.options.fieldManager) && "
+                      "request.options.fieldManager == 'trainer')",
+                      cel_string(username))}}));
+  }
+  return conditions;
+}
+
+Json webhook_json(const Webhook& webhook, const WebhookTarget& target,
+                  const std::string& username) {
+  Json operations = Json::array({"CREATE"});
+  if (webhook.is_for_updates) operations.push_back("UPDATE");
+  Json json = Json::object({
+      {"name", webhook.name},
+      {"admissionReviewVersions", Json::array({"v1"})},
+      {"clientConfig", client_config(webhook, target)},
+      {"failurePolicy", "Fail"},
+      {"matchConditions", match_conditions(webhook, username)},
+      {"rules", Json::array({Json::object({{"apiGroups", Json::array({webhook.group})},
+                                           {"apiVersions", Json::array({webhook.version})},
+                                           {"operations", std::move(operations)},
+                                           {"resources", Json::array({webhook.plural})}})})},
+      {"sideEffects", "None"},
+  });
+  // Runtimes may be installed in one go with the controller, before anybody can answer for them.
+  if (webhook.plural.ends_with("runtimes")) {
+    Json selector = Json::object({{"key", "trainer.kubeflow.org/webhook-validation"},
+                                  {"operator", "NotIn"},
+                                  {"values", Json::array({"disabled"})}});
+    json.set("objectSelector",
+             Json::object({{"matchExpressions", Json::array({std::move(selector)})}}));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& target,
+                                                         const std::string& username) {
+  std::vector<WebhookConfiguration> configurations;
+  for (const Webhook& webhook : kWebhooks) {
+    const kube::Resource& resource = webhook.is_mutating ? kMutatingWebhooks : kValidatingWebhooks;
+    const bool is_next = configurations.empty() || configurations.back().resource != resource ||
+                         configurations.back().key().name != webhook.configuration;
+    if (is_next) {
+      configurations.push_back(
+          {resource, Json::object({{"apiVersion", resource.api_version()},
+                                   {"kind", resource.kind},
+                                   {"metadata", Json::object({{"name", webhook.configuration}})},
+                                   {"webhooks", Json::array()}})});
+    }
+    configurations.back().object["webhooks"].push_back(webhook_json(webhook, target, username));
+  }
+  return configurations;
+}
+
+bool is_our_webhook_configuration(std::string_view name) {
+  // The pod webhook of exclusive placement is installed apart, as an overlay.
+  return name == kDefaulterName || name == kValidatorName || name == kJobSetWebhooksName ||
+         name == "pods.jobset.trainer.kubeflow.org";
+}
+
+Json ca_bundle_patch(const Json& configuration, const std::string& ca_pem) {
+  const std::string encoded = kube::base64_encode(ca_pem);
+  Json operations = Json::array();
+  std::size_t index = 0;
+  for (const Json& webhook : configuration.get_array("webhooks")) {
+    const std::string path = fmt::format("/webhooks/{}", index++);
+    const Json* client = webhook.find("clientConfig");
+    if (client == nullptr || client->get_string("caBundle") == encoded) continue;
+    operations.push_back(Json::object(
+        {{"op", "test"}, {"path", path + "/name"}, {"value", webhook.get_string("name")}}));
+    operations.push_back(Json::object(
+        {{"op", "add"}, {"path", path + "/clientConfig/caBundle"}, {"value", encoded}}));
+  }
+  return operations;
+}
+
+}  // namespace trainer

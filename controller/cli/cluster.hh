@@ -1,0 +1,58 @@
+// A connection to the cluster for the length of one subcommand.
+#pragma once
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "controller/cli/commands.hh"
+#include "kube/client/api_client.hh"
+
+namespace trainer {
+
+// Concurrency: the main thread; run() drives everything.
+class Cluster {
+ public:
+  // Errors: an unusable kubeconfig, as load_config() reports it.
+  static kube::Result<std::unique_ptr<Cluster>> connect(const ClusterOptions& options);
+
+  kube::asio::io_context& io() { return io_; }
+  kube::ApiClient& client() { return *client_; }
+  const std::string& ns() const { return ns_; }
+
+  // Runs the task to its end and answers what it answered. What it throws comes out of here.
+  template <class T>
+  T run(kube::Task<T> task) {
+    std::optional<T> answer;
+    std::exception_ptr failure;
+    kube::asio::co_spawn(io_, std::move(task), [&](std::exception_ptr error, T value) {
+      failure = error;
+      answer = std::move(value);
+      io_.stop();
+    });
+    io_.restart();
+    io_.run();
+    if (failure) std::rethrow_exception(failure);
+    return std::move(answer).value();
+  }
+
+ private:
+  Cluster() = default;
+
+  kube::asio::io_context io_{1};
+  kube::SystemClock clock_;
+  kube::SystemRandom random_;
+  std::unique_ptr<kube::Transport> transport_;
+  std::unique_ptr<kube::ApiClient> client_;
+  std::string ns_;
+};
+
+// What to print for an error from the cluster, and what to exit with: kExitRefused for what is not
+// found or forbidden, kExitNoCluster else.
+int report_cluster_error(const kube::Error& error, std::string_view what, Console& console);
+
+}  // namespace trainer

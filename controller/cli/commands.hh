@@ -1,0 +1,72 @@
+// The subcommands, without their parsing: each takes its options as a struct and answers an exit
+// code. One file each.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/cli/cli.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer {
+
+// Where a subcommand reads and writes, so that tests can look.
+struct Console {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+};
+
+enum class OutputFormat { kText, kYaml, kJson };
+
+// Which cluster, as kubectl's own flags.
+struct ClusterOptions {
+  std::string kubeconfig;
+  std::string context;
+  std::string ns;  // empty: the context's
+};
+
+int run_version(OutputFormat format, Console& console);
+
+// The CustomResourceDefinitions to install, as YAML documents.
+int run_crds(Console& console);
+
+struct BlueprintOptions {
+  std::vector<std::string> names;  // empty: all
+  bool is_list = false;            // names and frameworks only
+};
+int run_blueprints(const BlueprintOptions& options, Console& console);
+
+struct RenderOptions {
+  std::vector<std::string> files;  // "-": standard input
+  OutputFormat format = OutputFormat::kYaml;
+  bool is_explained = false;  // say where each value came from
+  bool has_jobs = false;      // expand JobSets into Jobs and Services
+  std::string feature_gates;
+};
+int run_render(const RenderOptions& options, Console& console);
+
+struct WhyOptions {
+  ClusterOptions cluster;
+  std::string job;
+  OutputFormat format = OutputFormat::kText;
+};
+int run_why(const WhyOptions& options, Console& console);
+
+struct LogsOptions {
+  ClusterOptions cluster;
+  std::string job;
+  bool is_followed = false;
+  std::optional<std::int32_t> node;  // only this node's pods
+  std::int64_t tail = -1;            // lines of each pod to begin with; -1: all
+  std::string since;                 // a duration; empty: from the start
+  bool has_timestamps = false;
+};
+int run_logs(const LogsOptions& options, Console& console);
+
+}  // namespace trainer

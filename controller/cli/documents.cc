@@ -1,0 +1,96 @@
+#include "controller/cli/documents.hh"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <istream>
+#include <ostream>
+#include <sstream>
+
+#include "kube/model/json_text.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/yaml.hh"
+
+namespace trainer {
+namespace {
+
+kube::Result<std::string> read_text(const std::string& file, std::istream& standard_input) {
+  std::ostringstream text;
+  if (file == "-") {
+    text << standard_input.rdbuf();
+    return std::move(text).str();
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    return kube::fail(kube::ErrorCode::kNotFound,
+                      fmt::format("{}: this is a folder: name the files in it", file));
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    return kube::fail(kube::ErrorCode::kNotFound, fmt::format("{}: the file cannot be read", file));
+  }
+  text << stream.rdbuf();
+  return std::move(text).str();
+}
+
+bool is_object_of_kubernetes(const kube::Json& document) {
+  return !document.get_string("apiVersion").empty() && !document.get_string("kind").empty();
+}
+
+}  // namespace
+
+void print_documents(const std::vector<kube::Json>& documents, OutputFormat format,
+                     std::ostream& out) {
+  if (format == OutputFormat::kJson) {
+    const kube::Json list =
+        kube::Json::object({{"apiVersion", "v1"},
+                            {"kind", "List"},
+                            {"items", kube::Json(kube::Json::Array(documents))}});
+    out << kube::print_json_pretty(list) << '\n';
+    return;
+  }
+  bool is_first = true;
+  for (const kube::Json& document : documents) {
+    if (!is_first) out << "---\n";
+    is_first = false;
+    const std::string text = kube::print_yaml(document);
+    out << text;
+    if (!text.ends_with('\n')) out << '\n';
+  }
+}
+
+std::string title_of(const kube::Json& object) {
+  const auto meta = kube::ObjectMeta::of(object);
+  const std::string name = meta.name.empty() ? meta.generate_name + "*" : meta.key().to_string();
+  return fmt::format("{} {}", object.get_string("kind", "object"),
+                     name == "*" ? "without a name" : name);
+}
+
+kube::Result<std::vector<kube::Json>> read_documents(const std::string& file,
+                                                     std::istream& standard_input) {
+  const std::string shown = file == "-" ? "standard input" : file;
+  auto text = read_text(file, standard_input);
+  if (!text) return tl::unexpected(text.error());
+  auto documents = kube::parse_yaml_documents(*text);
+  if (!documents) return tl::unexpected(documents.error().at(shown));
+  std::vector<kube::Json> objects;
+  std::size_t number = 0;
+  for (kube::Json& document : *documents) {
+    ++number;
+    if (!is_object_of_kubernetes(document)) {
+      return kube::fail(
+          kube::ErrorCode::kParse,
+          fmt::format("{}: document {} is no Kubernetes object: apiVersion or kind is missing",
+                      shown, number));
+    }
+    if (document.get_string("kind") == "List") {
+      for (const kube::Json& item : document.get_array("items")) objects.push_back(item);
+    } else {
+      objects.push_back(std::move(document));
+    }
+  }
+  return objects;
+}
+
+}  // namespace trainer

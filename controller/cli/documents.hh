@@ -1,0 +1,26 @@
+// Printing and naming of Kubernetes objects on the command line.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "controller/cli/commands.hh"
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// YAML documents separated by "---", or one JSON List.
+void print_documents(const std::vector<kube::Json>& documents, OutputFormat format,
+                     std::ostream& out);
+
+// "TrainJob team-a/llama".
+std::string title_of(const kube::Json& object);
+
+// The objects of one YAML or JSON file ("-": standard input), Lists unpacked. Errors name the file,
+// and for a document that is no Kubernetes object its number.
+kube::Result<std::vector<kube::Json>> read_documents(const std::string& file,
+                                                     std::istream& standard_input);
+
+}  // namespace trainer

@@ -1,0 +1,84 @@
+#include "controller/cli/log_merge.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trainer {
+
+using kube::Result;
+using kube::Task;
+
+namespace {
+
+constexpr std::size_t kMaxStreams = 64;
+
+struct Source {
+  const LogPod* pod = nullptr;
+  std::string container;
+  std::optional<LogStream> stream;
+  std::optional<LogLine> head;  // the next line to print; nullopt at the end
+};
+
+using OnError = std::function<void(std::string_view)>;
+
+// Reads the next line into `head`.
+Task<void> advance(Source& source, const OnError& on_error) {
+  source.head.reset();
+  auto line = co_await source.stream->next();
+  if (line) {
+    source.head = std::move(*line);
+  } else {
+    on_error(fmt::format("{}: the log broke off: {}", source.pod->name, line.error().message));
+  }
+}
+
+// A line without a time stays behind the one before it, so it counts as the oldest.
+bool is_older(const Source& a, const Source& b) {
+  return a.head->instant().value_or(LogLine::Instant{}) <
+         b.head->instant().value_or(LogLine::Instant{});
+}
+
+Task<void> merge_batch(kube::ApiClient& client, std::vector<Source> sources, const LogQuery& query,
+                       const PrintLine& print, const OnError& on_error) {
+  for (Source& source : sources) {
+    auto stream = co_await LogStream::open(client, log_path(*source.pod, source.container, query));
+    if (!stream) {
+      on_error(fmt::format("{}: no log: {}", source.pod->name, stream.error().message));
+      continue;
+    }
+    source.stream.emplace(std::move(*stream));
+    co_await advance(source, on_error);
+  }
+  while (true) {
+    std::erase_if(sources, [](const Source& source) { return !source.head; });
+    if (sources.empty()) co_return;
+    Source& oldest = *std::min_element(sources.begin(), sources.end(), is_older);
+    print(*oldest.pod, oldest.container, *oldest.head);
+    co_await advance(oldest, on_error);
+  }
+}
+
+}  // namespace
+
+Task<Result<void>> merge_logs(kube::ApiClient& client, std::vector<LogPod> pods, LogQuery query,
+                              PrintLine print, OnError on_error) {
+  std::sort(pods.begin(), pods.end());
+  std::vector<Source> sources;
+  for (const LogPod& pod : pods) {
+    for (const LogContainer& container : pod.containers) {
+      if (!container.has_log) continue;
+      Source source;
+      source.pod = &pod;
+      source.container = container.name;
+      sources.push_back(std::move(source));
+      if (sources.size() < kMaxStreams) continue;
+      std::vector<Source> batch = std::exchange(sources, {});
+      co_await merge_batch(client, std::move(batch), query, print, on_error);
+    }
+  }
+  co_await merge_batch(client, std::move(sources), query, print, on_error);
+  co_return Result<void>();
+}
+
+}  // namespace trainer

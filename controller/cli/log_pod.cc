@@ -1,0 +1,115 @@
+#include "controller/cli/log_pod.hh"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <tuple>
+
+#include "controller/core/stores.hh"
+#include "kube/client/api_client.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer {
+
+using kube::Json;
+
+namespace {
+
+std::int32_t number_of(const kube::StringMap& map, std::string_view name) {
+  const auto at = map.find(name);
+  std::int32_t value = 0;
+  if (at != map.end())
+    std::from_chars(at->second.data(), at->second.data() + at->second.size(), value);
+  return value;
+}
+
+LogContainer read_container(const Json& status) {
+  LogContainer container;
+  container.name = status.get_string("name");
+  container.restarts = static_cast<std::int32_t>(status.get_int("restartCount"));
+  const Json* ended = status.find_path({"state", "terminated"});
+  const bool is_running = status.find_path({"state", "running"}) != nullptr;
+  // A container that waits to be started again still has the log of its last start.
+  if (ended == nullptr && !is_running) ended = status.find_path({"lastState", "terminated"});
+  container.has_log = is_running || ended != nullptr;
+  container.is_ended = ended != nullptr;
+  if (ended != nullptr) {
+    container.exit_code = ended->get_int("exitCode");
+    container.reason = ended->get_string("reason");
+  }
+  return container;
+}
+
+}  // namespace
+
+std::optional<LogPod> LogPod::read(const Json& object) {
+  const auto meta = kube::ObjectMeta::of(object);
+  const auto role = meta.labels.find("jobset.sigs.k8s.io/replicatedjob-name");
+  if (meta.name.empty() || role == meta.labels.end()) return std::nullopt;
+  LogPod pod;
+  pod.name = meta.name;
+  pod.ns = meta.ns;
+  pod.uid = meta.uid;
+  pod.role = role->second;
+  pod.job_index = number_of(meta.labels, "jobset.sigs.k8s.io/job-index");
+  pod.has_one_job = number_of(meta.labels, "jobset.sigs.k8s.io/replicatedjob-replicas") <= 1;
+  pod.attempt = number_of(meta.labels, "jobset.sigs.k8s.io/restart-attempt");
+  constexpr std::string_view kIndex = "batch.kubernetes.io/job-completion-index";
+  pod.index = number_of(meta.labels.contains(kIndex) ? meta.labels : meta.annotations, kIndex);
+  const Json* status = object.find("status");
+  if (status == nullptr) return pod;
+  const std::string_view phase = status->get_string("phase");
+  pod.is_over = phase == "Succeeded" || phase == "Failed";
+  // Of init containers only those that failed or are all there is: they say why nothing else
+  // starts.
+  for (const Json& item : status->get_array("initContainerStatuses")) {
+    LogContainer container = read_container(item);
+    if (container.is_ended && container.exit_code.value_or(0) != 0)
+      pod.containers.push_back(std::move(container));
+  }
+  for (const Json& item : status->get_array("containerStatuses"))
+    pod.containers.push_back(read_container(item));
+  return pod;
+}
+
+const LogContainer* LogPod::find(std::string_view container) const {
+  for (const LogContainer& item : containers) {
+    if (item.name == container) return &item;
+  }
+  return nullptr;
+}
+
+std::string LogPod::prefix(std::string_view container) const {
+  std::string text = has_one_job ? fmt::format("[{}-{}", role, index)
+                                 : fmt::format("[{}-{}-{}", role, job_index, index);
+  if (attempt > 0) text += fmt::format(" #{}", attempt);
+  if (containers.size() > 1) text += fmt::format(" {}", container);
+  return text + "]";
+}
+
+bool operator<(const LogPod& a, const LogPod& b) {
+  return std::tie(a.role, a.job_index, a.index, a.attempt, a.name) <
+         std::tie(b.role, b.job_index, b.index, b.attempt, b.name);
+}
+
+bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node) {
+  if (!node) return true;
+  return pod.index == *node && pod.role != "dataset-initializer" && pod.role != "model-initializer";
+}
+
+std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query) {
+  // Names of pods and containers hold nothing that a URL would take for something else.
+  std::string path = kube::api_path(kPods, {pod.ns, pod.name}, "log");
+  path += fmt::format("?container={}&timestamps=true", container);
+  if (query.is_followed) path += "&follow=true";
+  if (query.is_previous) path += "&previous=true";
+  if (query.since_time) {
+    path += "&sinceTime=" + *query.since_time;
+    return path;
+  }
+  if (query.since_seconds) path += fmt::format("&sinceSeconds={}", *query.since_seconds);
+  if (query.tail) path += fmt::format("&tailLines={}", *query.tail);
+  return path;
+}
+
+}  // namespace trainer

@@ -1,0 +1,60 @@
+// What following logs needs to know of a pod. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/cli/commands.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+struct LogContainer {
+  std::string name;
+  // How often it was started before; the log that the server gives out is this start's.
+  std::int32_t restarts = 0;
+  bool has_log = false;                   // it runs or has run
+  bool is_ended = false;                  // its present start has ended
+  std::optional<std::int64_t> exit_code;  // then
+  std::string reason;                     // then
+};
+
+struct LogPod {
+  std::string name;
+  std::string ns;
+  std::string uid;
+  std::string role;            // the replicated job
+  std::int32_t job_index = 0;  // among its Jobs
+  std::int32_t index = 0;      // the completion index
+  bool has_one_job = true;
+  std::int32_t attempt = 0;              // of the JobSet
+  bool is_over = false;                  // Succeeded or Failed: nothing will start any more
+  bool is_gone = false;                  // deleted
+  std::vector<LogContainer> containers;  // init containers first, where they say something
+
+  // nullopt for what is no pod of a JobSet.
+  static std::optional<LogPod> read(const kube::Json& pod);
+  const LogContainer* find(std::string_view container) const;
+  // "[node-0]", "[node-1-0]" with several Jobs, "[node-0 #2]" in the second restart, "[node-0
+  // sidecar]" with several containers.
+  std::string prefix(std::string_view container) const;
+  friend bool operator<(const LogPod& a, const LogPod& b);
+};
+
+// Whether `--node N` means this pod: initializers are no nodes.
+bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node);
+
+// Path and query of one container's log.
+struct LogQuery {
+  bool is_followed = false;
+  bool is_previous = false;               // of the start before the present one
+  std::optional<std::string> since_time;  // RFC 3339; wins over the two below
+  std::optional<std::int64_t> since_seconds;
+  std::optional<std::int64_t> tail;
+};
+std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query);
+
+}  // namespace trainer

@@ -1,0 +1,226 @@
+#include "controller/cli/why_report.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/waiting.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::Time;
+
+namespace {
+
+constexpr std::size_t kMaxPods = 5;
+constexpr std::size_t kMaxEvents = 5;
+
+std::string age(Time then, Time now) {
+  const auto seconds = std::max<std::int64_t>(0, now.seconds() - then.seconds());
+  if (seconds < 120) return fmt::format("{}s ago", seconds);
+  if (seconds < 7'200) return fmt::format("{}m ago", seconds / 60);
+  return fmt::format("{}h ago", seconds / 3'600);
+}
+
+std::string without_line_ends(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  return std::string(text);
+}
+
+std::string one_line(std::string_view text) {
+  std::string line = without_line_ends(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+// What one container has to say: why it waits, or how it ended badly. "" when it is well.
+std::string trouble_of(const Json& container) {
+  const std::string_view name = container.get_string("name");
+  if (const Json* waiting = container.find_path({"state", "waiting"})) {
+    const std::string_view reason = waiting->get_string("reason");
+    if (reason == "PodInitializing" || reason == "ContainerCreating") return {};
+    return fmt::format("container {} waits: {}: {}", name, reason,
+                       one_line(waiting->get_string("message")));
+  }
+  for (const char* state : {"state", "lastState"}) {
+    const Json* ended = container.find_path({state, "terminated"});
+    if (ended == nullptr || ended->get_int("exitCode") == 0) continue;
+    return fmt::format("container {} ended with exit code {} ({})", name,
+                       ended->get_int("exitCode"), ended->get_string("reason", "Error"));
+  }
+  return {};
+}
+
+// "" for a pod that is well.
+std::string trouble_of_pod(const Json& pod) {
+  const auto meta = kube::ObjectMeta::of(pod);
+  const Json* status = pod.find("status");
+  if (status == nullptr) return {};
+  const Json* node_name = pod.find_path({"spec", "nodeName"});
+  const std::string place =
+      node_name != nullptr && node_name->is_string() ? " on " + node_name->as_string() : "";
+  const auto line = [&](std::string_view what) {
+    return fmt::format("pod {}{}: {}", meta.name, place, what);
+  };
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json& container : status->get_array(list)) {
+      const std::string trouble = trouble_of(container);
+      if (!trouble.empty()) return line(trouble);
+    }
+  }
+  for (const Json& condition : status->get_array("conditions")) {
+    const bool is_false = condition.get_string("status") == "False";
+    if (condition.get_string("type") == "PodScheduled" && is_false) {
+      return line(fmt::format("{}: {}", condition.get_string("reason"),
+                              one_line(condition.get_string("message"))));
+    }
+  }
+  if (status->get_string("phase") == "Failed") {
+    return line(fmt::format("failed: {} {}", status->get_string("reason"),
+                            one_line(status->get_string("message"))));
+  }
+  return {};
+}
+
+std::optional<Time> time_of_event(const Json& event) {
+  for (const char* member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
+    if (const auto time = Time::parse(event.get_string(member))) return time;
+  }
+  return std::nullopt;
+}
+
+// `told`: what the report says already; an event that says the same is left out.
+std::vector<std::string> warnings_of(const std::vector<Json>& events, const std::string& told,
+                                     Time now) {
+  std::vector<std::pair<Time, const Json*>> warnings;
+  for (const Json& event : events) {
+    if (event.get_string("type") != "Warning") continue;
+    const std::string message = one_line(event.get_string("message"));
+    if (!message.empty() && told.find(message) != std::string::npos) continue;
+    warnings.emplace_back(time_of_event(event).value_or(Time()), &event);
+  }
+  std::stable_sort(warnings.begin(), warnings.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (warnings.size() > kMaxEvents) warnings.resize(kMaxEvents);
+  std::vector<std::string> lines;
+  for (const auto& [time, event] : warnings) {
+    const auto count = event->get_int("count", 1);
+    const Json* about = event->find("involvedObject");
+    lines.push_back(fmt::format(
+        "event on {} {}, {}{}: {}: {}", about == nullptr ? "" : about->get_string("kind"),
+        about == nullptr ? "" : about->get_string("name"), age(time, now),
+        count > 1 ? fmt::format(", {} times", count) : "", event->get_string("reason"),
+        one_line(event->get_string("message"))));
+  }
+  return lines;
+}
+
+// The status message of a failed job holds it already.
+void add_first_failure(const TrainJobStatus& status, WhyReport& report) {
+  if (!status.firstFailure) return;
+  const std::string failure = describe(*status.firstFailure);
+  if (report.message.find(failure) == std::string::npos) {
+    report.evidence.push_back("first failure: " + failure);
+  }
+  const std::string lines = without_line_ends(status.firstFailure->message);
+  if (!lines.empty() && report.message.find(lines) == std::string::npos) {
+    report.evidence.push_back("its last lines:\n" + lines);
+  }
+}
+
+std::string advice_for_failure(const TrainJob& job) {
+  const auto* failed = kube::find_condition(job.status.conditions, "Failed");
+  if (failed != nullptr && failed->reason == "DeadlineExceeded") {
+    return "The job ran longer than spec.activeDeadlineSeconds: start a new one with a later "
+           "deadline.";
+  }
+  if (job.status.firstFailure && job.status.firstFailure->reason == "OOMKilled") {
+    return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
+           "process.";
+  }
+  return fmt::format(
+      "Read the output with `kubectl trainer logs {} -n {}`, mend the cause, and start a new job.",
+      job.metadata.name, job.metadata.ns);
+}
+
+std::string advice(const TrainJob& job, const WhyReport& report) {
+  if (report.phase == "Failed") {
+    const std::string known = advice_for(report.reason);
+    return known.empty() ? advice_for_failure(job) : known;
+  }
+  if (report.phase.empty()) {
+    return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
+  }
+  return advice_for(report.reason);
+}
+
+}  // namespace
+
+WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vector<Json>& events,
+              Time now) {
+  const TrainJobStatus& status = job.status;
+  WhyReport report;
+  report.job = job.metadata.key().to_string();
+  report.phase = status.phase;
+  report.reason = status.reason;
+  report.message = without_line_ends(status.message);
+  if (status.phase.empty()) {
+    report.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
+                         ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)
+                         : std::string("no controller has looked at this job yet");
+  }
+  add_first_failure(status, report);
+  std::vector<std::string> troubles;
+  for (const Json& pod : pods) {
+    std::string trouble = trouble_of_pod(pod);
+    if (!trouble.empty()) troubles.push_back(std::move(trouble));
+  }
+  const std::size_t shown = std::min(troubles.size(), kMaxPods);
+  for (std::size_t i = 0; i < shown; ++i) report.evidence.push_back(std::move(troubles[i]));
+  if (troubles.size() > shown) {
+    report.evidence.push_back(
+        fmt::format("and {} more pods that are not well", troubles.size() - shown));
+  }
+  for (std::string& warning : warnings_of(events, one_line(report.message), now))
+    report.evidence.push_back(std::move(warning));
+  report.next_step = advice(job, report);
+  return report;
+}
+
+Json WhyReport::to_json() const {
+  Json lines = Json::array();
+  for (const std::string& line : evidence) lines.push_back(line);
+  return Json::object({{"job", job},
+                       {"phase", phase},
+                       {"reason", reason},
+                       {"message", message},
+                       {"evidence", std::move(lines)},
+                       {"nextStep", next_step}});
+}
+
+std::string WhyReport::to_text() const {
+  std::string text = fmt::format("TrainJob {}: {}", job, phase.empty() ? "not started" : phase);
+  if (!reason.empty()) text += fmt::format(" ({})", reason);
+  text += "\n";
+  const auto add = [&text](std::string_view lines) {
+    text += "  ";
+    for (const char c : lines) {
+      text.push_back(c);
+      if (c == '\n') text += "    ";
+    }
+    text += "\n";
+  };
+  if (!message.empty()) add(message);
+  if (!evidence.empty()) text += "Evidence:\n";
+  for (const std::string& line : evidence) add(line);
+  if (!next_step.empty()) {
+    text += "Next step:\n";
+    add(next_step);
+  }
+  return text;
+}
+
+}  // namespace trainer

@@ -1,0 +1,30 @@
+// What a TrainJob is doing or waiting for, why, and what its owner can do about it. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/trainjob.hh"
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+struct WhyReport {
+  std::string job;  // "team-a/llama"
+  std::string phase;
+  std::string reason;
+  std::string message;
+  std::vector<std::string> evidence;  // lines: the first failure, pods that are not well, warnings
+  std::string next_step;              // "" when there is nothing to do
+
+  kube::Json to_json() const;
+  std::string to_text() const;
+};
+
+// `pods` and `events` as the API server lists them, whichever of them concern the job. Events are
+// told youngest first, five at most; so are pods.
+WhyReport why(const TrainJob& job, const std::vector<kube::Json>& pods,
+              const std::vector<kube::Json>& events, kube::Time now);
+
+}  // namespace trainer

@@ -1,0 +1,77 @@
+// The part of the configuration that touches files.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "controller/config/configuration.hh"
+#include "controller/config/values.hh"
+
+namespace trainer {
+namespace {
+
+constexpr const char* kPodNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return std::nullopt;
+  return std::move(text).str();
+}
+
+kube::Result<void> set_address(std::string& target, const std::optional<std::string>& flag,
+                               std::string_view name) {
+  if (!flag) return {};
+  if (*flag != "0" && !parse_endpoint(*flag)) {
+    return kube::fail(
+        kube::ErrorCode::kInvalid,
+        fmt::format("--{}: \"{}\" is no address: write HOST:PORT, :PORT, or 0 for none", name,
+                    *flag));
+  }
+  target = *flag;
+  return {};
+}
+
+}  // namespace
+
+kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options) {
+  std::string text;
+  if (!options.config_file.empty()) {
+    auto read = read_file(options.config_file);
+    if (!read) {
+      return kube::fail(kube::ErrorCode::kNotFound,
+                        fmt::format("--config {}: the file cannot be read", options.config_file));
+    }
+    if (read->find_first_not_of(" \t\r\n") == std::string::npos) {
+      return kube::fail(kube::ErrorCode::kParse,
+                        fmt::format("--config {}: the file is empty", options.config_file));
+    }
+    text = std::move(*read);
+  }
+  auto parsed = parse_configuration(text, options.feature_gates);
+  if (!parsed) {
+    return options.config_file.empty()
+               ? parsed
+               : tl::unexpected(parsed.error().at("--config " + options.config_file));
+  }
+  Configuration& configuration = parsed->configuration;
+  if (options.expander) configuration.expander.mode = *options.expander;
+  auto set = set_address(configuration.health.healthProbeBindAddress, options.health_address,
+                         "health-address");
+  if (set)
+    set =
+        set_address(configuration.metrics.bindAddress, options.metrics_address, "metrics-address");
+  if (!set) return tl::unexpected(set.error());
+  return parsed;
+}
+
+std::string controller_namespace(const ControllerOptions& options) {
+  if (!options.ns.empty()) return options.ns;
+  auto ns = read_file(kPodNamespaceFile).value_or("");
+  while (!ns.empty() && (ns.back() == '\n' || ns.back() == ' ')) ns.pop_back();
+  return ns.empty() ? "kubeflow-system" : ns;
+}
+
+}  // namespace trainer

@@ -1,0 +1,193 @@
+#include "controller/core/control_plane.hh"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "api/runtime.hh"
+#include "controller/core/upstream_lease.hh"
+#include "kube/client/with_deadline.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Milliseconds;
+using kube::Task;
+
+// Reconciles wait for the API server nearly all the time: many may be under way on one thread, and
+// the slots bound their writes.
+constexpr int kTrainJobWorkers = 32;
+constexpr int kJobSetWorkers = 32;
+constexpr std::size_t kWritesInFlight = 24;
+// Long enough for the pods of a node group to come together, far below what a person notices.
+constexpr Milliseconds kSoonTrainJob{50};
+constexpr Milliseconds kSoonJobSet{20};
+constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
+
+jobset::Gates gates_of(const FeatureGates& gates) {
+  jobset::Gates result;
+  result.in_place_restart = gates.InPlaceRestart;
+  result.restart_job = gates.RestartJob;
+  result.elastic_jobset = gates.ElasticJobSet;
+  return result;
+}
+
+}  // namespace
+
+ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
+                           const Configuration& configuration, PipelineOptions options,
+                           Metrics& metrics, const Log& log)
+    : io_(io),
+      client_(client),
+      configuration_(configuration),
+      metrics_(metrics),
+      log_(log),
+      expansion_(configuration.expander.mode),
+      trainjob_queue_(io, client.clock()),
+      jobset_queue_(io, client.clock()),
+      stores_(listeners()),
+      events_(client, "trainer"),
+      executor_(io, client, stores_, log, kWritesInFlight),
+      shell_(executor_, events_, client.clock(), log),
+      trainjobs_(stores_, client, shell_, expansion_, std::move(options), client.clock(), log),
+      jobsets_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
+               client.clock(), log),
+      trainjob_loop_{"trainjob", trainjob_queue_,
+                     [this](kube::ObjectKey key) { return trainjobs_.reconcile(std::move(key)); },
+                     metrics, log},
+      jobset_loop_{"jobset", jobset_queue_,
+                   [this](kube::ObjectKey key) { return jobsets_.reconcile(std::move(key)); },
+                   metrics, log},
+      watches_(io.get_executor(),
+               [&log](std::string_view task, std::string_view what) {
+                 log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+               }),
+      workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
+        log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+      }) {
+  trainjob_queue_.on_wait = [&metrics](auto waited) { metrics.queued("trainjob", waited); };
+  jobset_queue_.on_wait = [&metrics](auto waited) { metrics.queued("jobset", waited); };
+  metrics_.on_collect([this] { collect(); });
+}
+
+Stores::Listeners ControlPlane::listeners() {
+  Stores::Listeners told;
+  told.trainjob = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
+    if (urgency == Stores::Urgency::kNow) return trainjob_queue_.add(key);
+    trainjob_queue_.add_after(key, kSoonTrainJob);
+  };
+  told.jobset = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
+    if (urgency == Stores::Urgency::kNow) return jobset_queue_.add(key);
+    jobset_queue_.add_after(key, kSoonJobSet);
+  };
+  told.trainjob_gone = [this](const std::string& uid) { trainjobs_.forget(uid); };
+  told.jobset_gone = [this](const StoredObject& last) {
+    jobsets_.forget(last.uid);
+    trainjobs_.jobset_removed(last);
+  };
+  told.runtimes_changed = [this] {
+    if (!stores_changed_ || is_told_) return;
+    is_told_ = true;  // a list of a thousand objects is one change
+    kube::asio::post(io_, [this] {
+      is_told_ = false;
+      stores_changed_();
+    });
+  };
+  return told;
+}
+
+void ControlPlane::watch(const kube::Resource& resource, kube::WatchSink& sink,
+                         const std::string& label_selector) {
+  kube::WatchOptions options;
+  options.label_selector = label_selector;
+  const std::string plural = resource.plural;
+  options.on_note = [this, plural](std::string_view what, std::string_view detail) {
+    metrics_.watched(plural, what);
+    if (what == "malformed" || what == "error") {
+      log_.warn(
+          "watch",
+          {{"resource", plural}, {"what", std::string(what)}, {"detail", std::string(detail)}});
+    }
+  };
+  watches_.spawn("watch " + plural, kube::run_watch(client_, resource, sink, std::move(options)));
+}
+
+void ControlPlane::start_watching() {
+  watch(kTrainJobs, stores_.trainjobs, "");
+  watch(kTrainingRuntimes, stores_.training_runtimes, "");
+  watch(kClusterTrainingRuntimes, stores_.cluster_runtimes, "");
+  watch(kJobSets, stores_.jobsets, "");
+  watch(kServices, stores_.services, "");
+  watch(kJobs, stores_.jobs, std::string(kJobSetName));
+  watch(kPods, stores_.pods, std::string(kJobSetName));
+  if (configuration_.expander.mode != ExpanderMode::kAuto) {
+    is_mode_known_ = true;
+    return;
+  }
+  watches_.spawn("follow the upstream JobSet controller",
+                 follow_upstream_lease(
+                     client_, [this](bool is_held) { upstream_changed(is_held); },
+                     [this] { is_mode_known_ = true; }));
+}
+
+void ControlPlane::upstream_changed(bool is_present) {
+  const auto before = expansion_.mode();
+  expansion_.set_upstream_present(is_present);
+  if (mode_changed_) mode_changed_(expansion_.mode());
+  if (expansion_.mode() == before) return;
+  log_.info("expander mode", {{"mode", std::string(name_of(expansion_.mode()))},
+                              {"why", is_present ? "the upstream JobSet controller holds its Lease"
+                                                 : "no upstream JobSet controller"}});
+  for (const auto& [key, jobset] : stores_.jobsets.items()) jobset_queue_.add(key);
+}
+
+bool ControlPlane::is_ready() const {
+  return is_mode_known_ && stores_.are_synced();
+}
+
+Task<void> ControlPlane::start_loops() {
+  kube::asio::steady_timer timer(io_);
+  while (!is_ready()) {
+    timer.expires_after(Milliseconds(20));
+    co_await timer.async_wait(kube::asio::use_awaitable);
+  }
+  is_leading_ = true;
+  metrics_.set_leader(true);
+  workers_.spawn("events", events_.run());
+  start_workers(workers_, trainjob_loop_,
+                configuration_.concurrency_of("TrainJob.trainer.kubeflow.org", kTrainJobWorkers));
+  start_workers(workers_, jobset_loop_,
+                configuration_.concurrency_of("JobSet.jobset.x-k8s.io", kJobSetWorkers));
+  log_.info("control loops run", {{"trainjobs", std::to_string(stores_.trainjobs.items().size())},
+                                  {"jobsets", std::to_string(stores_.jobsets.items().size())},
+                                  {"expander", std::string(name_of(expansion_.mode()))}});
+}
+
+Task<void> ControlPlane::drain(Milliseconds limit) {
+  trainjob_queue_.close();
+  jobset_queue_.close();
+  kube::asio::steady_timer timer(io_);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (is_leading_ && std::chrono::steady_clock::now() < end &&
+         !(trainjob_queue_.is_idle() && jobset_queue_.is_idle())) {
+    timer.expires_after(Milliseconds(10));
+    co_await timer.async_wait(kube::asio::use_awaitable);
+  }
+  if (is_leading_) co_await events_.drain(Milliseconds(2'000));
+  workers_.cancel();
+  co_await workers_.join();
+  watches_.cancel();
+  co_await watches_.join();
+}
+
+void ControlPlane::collect() {
+  metrics_.set_queue_depth("trainjob", trainjob_queue_.depth());
+  metrics_.set_queue_depth("jobset", jobset_queue_.depth());
+  metrics_.set_objects("TrainJob", stores_.trainjobs.items().size());
+  metrics_.set_objects("JobSet", stores_.jobsets.items().size());
+  metrics_.set_objects("Job", stores_.jobs.items().size());
+  metrics_.set_objects("Pod", stores_.pods.items().size());
+  metrics_.set_events_pending(events_.pending(), events_.dropped());
+}
+
+}  // namespace trainer

@@ -1,0 +1,56 @@
+// Carries out plans. Knows the API's manners (whose is an object that exists already, what a
+// conflict means), none of our rules.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/core/log.hh"
+#include "controller/core/slots.hh"
+#include "controller/core/stores.hh"
+#include "kube/client/api_client.hh"
+#include "runtimes/action.hh"
+
+namespace trainer {
+
+// An action that failed, with the reason that its plan gave for the event.
+struct ActionFailure {
+  kube::Error error;
+  std::string reason;
+};
+
+// Concurrency: the control loops' thread; several plans may be carried out at a time, each for
+// another object.
+class Executor {
+ public:
+  Executor(kube::asio::io_context& io, kube::ApiClient& client, Stores& stores, const Log& log,
+           std::size_t max_in_flight);
+
+  // Stage by stage, the actions of a stage side by side. The first error of a stage is the answer,
+  // after the whole stage has been tried; later stages are then left out. Every answer enters the
+  // stores.
+  kube::Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
+
+  // The status difference of one object, conditional on the version that was observed. kConflict:
+  // somebody wrote in between, plan again.
+  // `is_minor`: nothing follows from it, so the object need not be looked at again for it.
+  kube::Task<kube::Result<void>> patch_status(kube::Resource resource, kube::ObjectKey key,
+                                              std::string resource_version, kube::Json patch,
+                                              bool is_minor);
+
+ private:
+  kube::Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
+  kube::Task<kube::Result<void>> run_one(Action action);
+  kube::Task<kube::Result<void>> create(Action action);
+  kube::Task<kube::Result<void>> remove(Action action);
+
+  kube::asio::io_context& io_;
+  kube::ApiClient& client_;
+  Stores& stores_;
+  const Log& log_;
+  Slots slots_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,20 @@
+#include "controller/core/expander_mode.hh"
+
+namespace trainer {
+
+ExpanderMode Expansion::mode() const {
+  if (mode_ != ExpanderMode::kAuto) return mode_;
+  return is_upstream_present_ ? ExpanderMode::kShare : ExpanderMode::kOwn;
+}
+
+bool Expansion::expands(const JobSetSpec& spec) const {
+  if (mode() == ExpanderMode::kOff) return false;
+  if (spec.managedBy == kOurExpander) return true;
+  return mode() == ExpanderMode::kOwn && (!spec.managedBy || spec.managedBy == kUpstreamExpander);
+}
+
+std::string_view Expansion::stamp() const {
+  return mode() == ExpanderMode::kShare ? kOurExpander : std::string_view();
+}
+
+}  // namespace trainer

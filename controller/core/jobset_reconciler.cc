@@ -1,0 +1,108 @@
+#include "controller/core/jobset_reconciler.hh"
+
+#include "api/api.hh"
+#include "kube/model/field_error.hh"
+#include "runtimes/jobset/admission.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Result;
+using kube::Task;
+
+const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
+
+// The expander's view of a pod, from what the stores keep.
+jobset::PodView view_of(const TrainPodView& pod) {
+  jobset::PodView view;
+  view.name = pod.name;
+  view.phase = pod.phase;
+  view.replicated_job = pod.replicated_job;
+  view.job_index = pod.job_index;
+  view.restart_attempt = std::to_string(pod.attempt);
+  view.in_place_attempt = pod.in_place_attempt;
+  view.restart_count = pod.restart_count;
+  view.is_disrupted = pod.is_infrastructure_failure;
+  return view;
+}
+
+}  // namespace
+
+Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
+  const auto stored = stores_.jobsets.find(key);
+  if (!stored) co_return Requeue{};
+  kube::Json object = stored->object();
+  jobset::apply_webhook_defaults(object);  // it may have been made while no webhook was served
+  auto jobset = read_jobset(object);
+  if (!jobset) {
+    // The schema keeps such objects out; one that slipped through must not be retried for ever.
+    log_.warn("unreadable",
+              {{"object", "JobSet " + key.to_string()}, {"why", kube::to_string(jobset.error())}});
+    co_return Requeue{};
+  }
+  if (!expansion_.expands(jobset->spec)) co_return Requeue{};
+  jobset->spec.managedBy.reset();  // it is ours: the plan need not know under which name
+  if (auto learnt = co_await learn_claims(*jobset); !learnt) {
+    co_return tl::unexpected(learnt.error());
+  }
+
+  jobset::Observed observed{*jobset};
+  observed.jobs = stores_.jobs_of(stored->uid);
+  observed.removed_jobs = stores_.removed_jobs_of(stored->uid);
+  std::vector<jobset::PodView> pods;
+  if (jobset::needs_pods(*jobset, gates_)) {
+    for (const auto* pod : stores_.pods_of(key)) pods.push_back(view_of(*pod));
+    for (const auto& pod : pods) observed.pods.push_back(&pod);
+  }
+  if (const auto service = jobset::headless_service(*jobset)) {
+    const auto standing = stores_.services.find(kube::ObjectMeta::of(*service).key());
+    observed.service_exists = standing && standing->controller_uid == stored->uid;
+  }
+  if (const auto known = claims_.find(stored->uid); known != claims_.end()) {
+    observed.claims = known->second;
+  }
+  observed.now = clock_.now();
+  observed.gates = gates_;
+  observed.is_of_trainjob = stored->controller_kind == "TrainJob";
+
+  Plan plan = jobset::plan(observed);
+  for (const auto& action : plan.actions) {
+    if (action.resource == kClaims && action.verb == Action::Verb::kCreate) {
+      claims_[stored->uid].insert(action.key.name);  // taken back below when it fails
+    }
+  }
+  Subject subject{kJobSets, key, stored->uid, stored->resource_version};
+  auto done = co_await shell_.carry_out(std::move(subject), std::move(plan));
+  if (!done) claims_.erase(stored->uid);
+  co_return done;
+}
+
+Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
+  const auto& uid = jobset.metadata.uid;
+  const bool is_new = jobset.status.replicatedJobsStatus.empty();
+  if (jobset.spec.volumeClaimPolicies.empty() || is_new || claims_.count(uid)) {
+    co_return Result<void>{};
+  }
+  auto& known = claims_[uid];
+  for (const auto& policy : jobset.spec.volumeClaimPolicies) {
+    for (const auto& claim : policy.templates) {
+      const kube::ObjectKey key{jobset.metadata.ns,
+                                kube::ObjectMeta::of(claim).name + "-" + jobset.metadata.name};
+      auto standing = co_await client_.get(kClaims, key);
+      if (standing) {
+        known.insert(key.name);
+      } else if (standing.error().code != kube::ErrorCode::kNotFound) {
+        claims_.erase(uid);
+        co_return tl::unexpected(standing.error());
+      }
+    }
+  }
+  co_return Result<void>{};
+}
+
+void JobSetReconciler::forget(const std::string& uid) {
+  claims_.erase(uid);
+  shell_.forget(uid);
+}
+
+}  // namespace trainer

@@ -1,0 +1,47 @@
+// observe -> plan -> act for one JobSet. Every rule is in runtimes/jobset.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "controller/core/expander_mode.hh"
+#include "controller/core/shell.hh"
+#include "controller/core/stores.hh"
+#include "runtimes/jobset/plan.hh"
+
+namespace trainer {
+
+// Concurrency: the control loops' thread; never two calls for one key at a time (the queue sees to
+// it).
+class JobSetReconciler {
+ public:
+  JobSetReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
+                   const Expansion& expansion, jobset::Gates gates, kube::Clock& clock,
+                   const Log& log)
+      : stores_(stores),
+        client_(client),
+        shell_(shell),
+        expansion_(expansion),
+        gates_(gates),
+        clock_(clock),
+        log_(log) {}
+
+  kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
+  void forget(const std::string& uid);
+
+ private:
+  // Claims are not watched. After a restart those that may exist are asked for by name, once.
+  kube::Task<kube::Result<void>> learn_claims(const JobSet& jobset);
+
+  Stores& stores_;
+  kube::ApiClient& client_;
+  Shell& shell_;
+  const Expansion& expansion_;
+  jobset::Gates gates_;
+  kube::Clock& clock_;
+  const Log& log_;
+  std::unordered_map<std::string, std::set<std::string>> claims_;  // by JobSet uid
+};
+
+}  // namespace trainer

@@ -1,0 +1,434 @@
+#include "controller/core/run.hh"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <exception>
+
+#include "controller/admission/certificate_keeper.hh"
+#include "controller/admission/registration.hh"
+#include "controller/admission/serving.hh"
+#include "controller/admission/state.hh"
+#include "controller/core/control_plane.hh"
+#include "controller/core/endpoints.hh"
+#include "controller/core/throttle.hh"
+#include "kube/client/kubeconfig.hh"
+#include "kube/client/lease.hh"
+#include "kube/client/task_group.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Milliseconds;
+using kube::Result;
+using kube::Task;
+
+constexpr Milliseconds kDrain{10'000};
+// A step of the control loops that computes for longer holds every other object up.
+constexpr std::int64_t kStallNanoseconds = 10'000'000;
+
+LogLevel level_of(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "warn") return LogLevel::kWarn;
+  return name == "error" ? LogLevel::kError : LogLevel::kInfo;
+}
+
+// How admission requests reach this process.
+enum class Webhooks { kNone, kService, kUrl };
+
+Webhooks webhooks_of(const ControllerOptions& options) {
+  if (options.no_webhooks) return Webhooks::kNone;
+  if (!options.webhook_url.empty()) return Webhooks::kUrl;
+  // A pod has a Service in front of it; a process elsewhere must be told how it is reached.
+  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty();
+  return is_in_pod ? Webhooks::kService : Webhooks::kNone;
+}
+
+struct HostPort {
+  std::string host;
+  unsigned short port = 443;
+};
+
+// The host and port of "https://HOST:PORT".
+Result<HostPort> host_of_url(const std::string& url) {
+  constexpr std::string_view kScheme = "https://";
+  if (url.rfind(kScheme, 0) == 0) {
+    std::string rest = url.substr(kScheme.size());
+    if (!rest.empty() && rest.back() == '/') rest.pop_back();
+    if (rest.find('/') == std::string::npos) {
+      if (rest.rfind(':') == std::string::npos) rest += ":443";
+      const auto parsed = parse_listen_address(rest);
+      if (parsed && *parsed && (*parsed)->port != 0)
+        return HostPort{(*parsed)->host, (*parsed)->port};
+    }
+  }
+  return kube::fail(
+      kube::ErrorCode::kInvalid,
+      fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
+                  url));
+}
+
+std::int64_t thread_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+class Process {
+ public:
+  Process(const ControllerOptions& options, Configuration configuration, kube::ClientConfig client,
+          const Log& log);
+  int run();
+
+ private:
+  kube::ApiClient::Options client_options();
+  Result<void> start_serving();
+  Result<void> start_endpoints();
+  Result<void> start_metrics(const CertificateBundle* bundle);
+  Result<void> use_certificates(const CertificateBundle& bundle);
+  void publish_view();
+  void start_leading();
+  Task<void> lead();
+  Task<void> elect();
+  Task<void> publish_webhooks(std::string ca_pem);
+  Task<void> await_signal();
+  Task<void> shut_down();
+  std::string not_ready() const;
+  PipelineOptions pipeline_options(const std::string& ca_pem) const;
+
+  const ControllerOptions& options_;
+  const Configuration configuration_;
+  const kube::ClientConfig client_config_;
+  const Log& log_;
+  const std::string ns_;
+  const Webhooks webhooks_;
+  HostPort url_host_;
+  kube::asio::io_context io_{1};
+  kube::SystemClock clock_;
+  kube::SystemRandom random_;
+  Metrics metrics_;
+  std::unique_ptr<kube::Transport> transport_;
+  kube::ApiClient client_;
+  ControlPlane control_;
+  AdmissionState admission_;
+  std::unique_ptr<Serving> serving_;
+  std::unique_ptr<CertificateKeeper> keeper_;
+  std::unique_ptr<CaInjector> injector_;
+  std::unique_ptr<WebhookRegistrar> registrar_;
+  std::unique_ptr<kube::HttpServer> probes_;
+  std::unique_ptr<kube::HttpServer> metrics_server_;
+  std::optional<ListenAddress> metrics_address_;
+  bool is_metrics_tls_ = false;
+  std::string ca_pem_;
+  kube::TaskGroup tasks_;
+  kube::asio::signal_set signals_;
+  bool is_stopping_ = false;
+  int exit_code_ = 0;
+};
+
+std::unique_ptr<kube::Transport> make_limited_transport(kube::asio::io_context& io,
+                                                        const kube::ClientConfig& client,
+                                                        const Configuration& configuration) {
+  auto transport = kube::make_transport(io, client, kube::TransportLimits());
+  const auto& limit = configuration.clientConnection;
+  if (!limit.qps || *limit.qps <= 0) return transport;
+  return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
+}
+
+Process::Process(const ControllerOptions& options, Configuration configuration,
+                 kube::ClientConfig client, const Log& log)
+    : options_(options),
+      configuration_(std::move(configuration)),
+      client_config_(std::move(client)),
+      log_(log),
+      ns_(controller_namespace(options)),
+      webhooks_(webhooks_of(options)),
+      transport_(make_limited_transport(io_, client_config_, configuration_)),
+      client_(*transport_, clock_, random_, client_options()),
+      control_(io_, client_, configuration_, pipeline_options(""), metrics_, log),
+      tasks_(io_.get_executor(),
+             [this](std::string_view task, std::string_view what) {
+               log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+             }),
+      signals_(io_, SIGTERM, SIGINT) {}
+
+kube::ApiClient::Options Process::client_options() {
+  kube::ApiClient::Options client;
+  client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  return client;
+}
+
+PipelineOptions Process::pipeline_options(const std::string& ca_pem) const {
+  PipelineOptions pipeline;
+  pipeline.cluster_domain = configuration_.clusterDomain;
+  pipeline.is_progress_enabled = configuration_.featureGates.TrainJobStatus;
+  const std::string host =
+      webhooks_ == Webhooks::kUrl
+          ? url_host_.host
+          : configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
+  pipeline.status_server_url = fmt::format("https://{}:{}", host, configuration_.statusServer.port);
+  pipeline.status_server_ca = ca_pem;
+  return pipeline;
+}
+
+Result<void> Process::start_serving() {
+  if (webhooks_ == Webhooks::kNone) {
+    log_.info(
+        "no webhooks",
+        {{"why",
+          "the same rules run in the reconcilers; outside a cluster --webhook-url serves them"}});
+    return {};
+  }
+  CertificateOptions certificates;
+  ServingOptions serving;
+  serving.client = client_config_;
+  serving.webhook_address = configuration_.webhook.host;
+  serving.webhook_port = static_cast<unsigned short>(configuration_.webhook.port);
+  serving.serves_status = configuration_.featureGates.TrainJobStatus;
+  serving.status_port = static_cast<unsigned short>(configuration_.statusServer.port);
+  serving.min_tls_version = configuration_.tls.minVersion;
+  serving.gates.in_place_restart = configuration_.featureGates.InPlaceRestart;
+  serving.gates.restart_job = configuration_.featureGates.RestartJob;
+  serving.gates.elastic_jobset = configuration_.featureGates.ElasticJobSet;
+  serving.on_review = [this](std::string_view path, std::string_view outcome, auto took) {
+    metrics_.admitted(path, outcome == "allowed", took);
+  };
+  serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  if (webhooks_ == Webhooks::kUrl) {
+    auto host = host_of_url(options_.webhook_url);
+    if (!host) return tl::unexpected(host.error());
+    url_host_ = *host;
+    serving.webhook_port = host->port;
+    certificates.hosts = {host->host};
+    registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url);
+  } else {
+    const auto& service = configuration_.certManagement.webhookServiceName;
+    certificates.hosts = {service + "." + ns_ + ".svc"};
+    certificates.secret = {ns_, configuration_.certManagement.webhookSecretName};
+    certificates.is_made_here = configuration_.certManagement.enable;
+    if (configuration_.certManagement.enable) {
+      injector_ = std::make_unique<CaInjector>(io_, client_, log_);
+    }
+  }
+  serving_ = std::make_unique<Serving>(std::move(serving), admission_, log_);
+  keeper_ = std::make_unique<CertificateKeeper>(
+      io_, client_, log_, std::move(certificates),
+      [this](const CertificateBundle& bundle) { return use_certificates(bundle); });
+  tasks_.spawn("certificates", keeper_->run());
+  return {};
+}
+
+Result<void> Process::use_certificates(const CertificateBundle& bundle) {
+  if (auto used = serving_->use(bundle); !used) return used;
+  if (is_metrics_tls_) {
+    auto used = metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
+                                : start_metrics(&bundle);
+    if (!used) return used;
+  }
+  ca_pem_ = bundle.ca_certificate;
+  control_.set_pipeline_options(pipeline_options(ca_pem_));
+  if (injector_) injector_->set_ca(ca_pem_);
+  if (registrar_ && control_.is_leading()) {
+    tasks_.spawn("webhooks", publish_webhooks(ca_pem_));
+  }
+  return {};
+}
+
+Task<void> Process::publish_webhooks(std::string ca_pem) {
+  auto published = co_await registrar_->publish(std::move(ca_pem));
+  if (!published) log_.error("webhooks", {{"why", published.error().message}});
+}
+
+Result<void> Process::start_endpoints() {
+  const auto health = parse_listen_address(
+      options_.health_address.value_or(configuration_.health.healthProbeBindAddress));
+  if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
+  if (*health) {
+    auto served = serve_probes(io_, **health, [this] { return not_ready(); });
+    if (!served) return tl::unexpected(served.error().at("health"));
+    probes_ = std::move(*served);
+  }
+  const auto address =
+      parse_listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
+  if (!address) return tl::unexpected(address.error().at("metrics.bindAddress"));
+  metrics_address_ = *address;
+  // Without webhooks there is no certificate; metrics hold no secrets. With one, it must be there
+  // first.
+  is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
+  return is_metrics_tls_ ? Result<void>{} : start_metrics(nullptr);
+}
+
+Result<void> Process::start_metrics(const CertificateBundle* bundle) {
+  if (!metrics_address_) return {};
+  kube::ServerOptions server;
+  server.min_tls_version = configuration_.tls.minVersion;
+  if (bundle) {
+    server.is_tls = true;
+    server.certificate_pem = bundle->certificate;
+    server.private_key_pem = bundle->key;
+  }
+  auto served = serve_metrics(io_, *metrics_address_, std::move(server), metrics_);
+  if (!served) return tl::unexpected(served.error().at("metrics"));
+  metrics_server_ = std::move(*served);
+  return {};
+}
+
+std::string Process::not_ready() const {
+  if (!control_.is_ready()) return "the first lists from the API server have not arrived";
+  if (serving_ && !serving_->is_listening()) return "certificates are not ready";
+  return {};
+}
+
+void Process::publish_view() {
+  auto view = std::make_shared<AdmissionView>();
+  view->training_runtimes = {control_.stores().training_runtimes.items().begin(),
+                             control_.stores().training_runtimes.items().end()};
+  view->cluster_runtimes = {control_.stores().cluster_runtimes.items().begin(),
+                            control_.stores().cluster_runtimes.items().end()};
+  admission_.publish(std::move(view));
+}
+
+Task<void> Process::lead() {
+  if (keeper_) {
+    keeper_->lead();
+    // Pods are told the CA of the status server: none may be made before it is known.
+    kube::asio::steady_timer timer(io_);
+    while (!keeper_->has_certificate()) {
+      timer.expires_after(Milliseconds(20));
+      co_await timer.async_wait(kube::asio::use_awaitable);
+    }
+    if (injector_) tasks_.spawn("caBundle", injector_->run());
+    if (registrar_) co_await publish_webhooks(ca_pem_);
+  }
+  co_await control_.start_loops();
+}
+
+void Process::start_leading() {
+  tasks_.spawn("lead", lead());
+}
+
+Task<void> Process::elect() {
+  const auto& election = configuration_.leaderElection;
+  if (!election.leaderElect) {
+    start_leading();
+    co_return;
+  }
+  kube::LeaseOptions lease;
+  lease.key = {election.resourceNamespace.empty() ? ns_ : election.resourceNamespace,
+               election.resourceName};
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  lease.identity = fmt::format("{}_{:016x}", host, random_.next());
+  lease.duration = election.leaseDuration;
+  lease.renew_deadline = election.renewDeadline;
+  lease.retry_period = election.retryPeriod;
+  lease.on_holder = [this](std::string_view holder) {
+    log_.info("leader", {{"holder", std::string(holder)}});
+  };
+  lease.on_error = [this, key = lease.key](std::string_view why) {
+    log_.warn("leader election", {{"lease", key.to_string()}, {"why", std::string(why)}});
+  };
+  std::function<void()> on_started = [this] { start_leading(); };
+  std::function<void()> on_stopped = [this] {
+    if (is_stopping_) return;
+    // Somebody else may be writing by now: the only safe thing is to end at once.
+    log_.error("leadership lost", {{"then", "exit, to be started again"}});
+    exit_code_ = 1;
+    io_.stop();
+  };
+  co_await kube::run_leader_election(client_, std::move(lease), std::move(on_started),
+                                     std::move(on_stopped));
+}
+
+Task<void> Process::await_signal() {
+  const int signal = co_await signals_.async_wait(kube::asio::use_awaitable);
+  log_.info("stopping", {{"signal", std::to_string(signal)}});
+  is_stopping_ = true;
+  // A second signal ends the process at once.
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGINT, SIG_DFL);
+  signals_.clear();
+  co_await shut_down();
+  io_.stop();
+}
+
+Task<void> Process::shut_down() {
+  // First of all: webhooks that nobody serves would refuse every TrainJob.
+  if (registrar_) co_await registrar_->withdraw();
+  co_await control_.drain(kDrain);
+  tasks_.cancel();  // gives the Lease back
+  co_await tasks_.join();
+  if (serving_) serving_->stop();
+  if (probes_) probes_->stop();
+  if (metrics_server_) metrics_server_->stop();
+  log_.info("stopped");
+}
+
+int Process::run() {
+  control_.on_stores_changed([this] { publish_view(); });
+  // Where another controller expands JobSets, its webhooks judge them.
+  control_.on_mode(
+      [this](ExpanderMode mode) { admission_.set_judges_jobsets(mode == ExpanderMode::kOwn); });
+  for (const auto start : {&Process::start_serving, &Process::start_endpoints}) {
+    if (auto started = (this->*start)(); !started) {
+      log_.error("cannot start", {{"why", started.error().message}});
+      return 1;
+    }
+  }
+  control_.start_watching();
+  tasks_.spawn("leader election", elect());
+  kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
+    if (!error) return;
+    exit_code_ = 1;
+    io_.stop();
+  });
+  // Processor time, not the clock's: waiting for events, or for a busy machine, holds nobody up.
+  for (auto begin = thread_nanoseconds(); !io_.stopped();) {
+    io_.run_one();
+    const auto end = thread_nanoseconds();
+    if (const auto took = end - begin; took > kStallNanoseconds) {
+      metrics_.loop_stalled(std::chrono::nanoseconds(took));
+      log_.warn("slow step", {{"ms", std::to_string(took / 1'000'000)}});
+    }
+    begin = end;
+  }
+  return exit_code_;
+}
+
+}  // namespace
+
+int run_controller(const ControllerOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const Log log(level_of(options.log_level),
+                options.log_format == LogFormat::kJson ? Log::Format::kJson : Log::Format::kText);
+  auto parsed = load_configuration(options);
+  if (!parsed) {
+    log.error("cannot start", {{"why", parsed.error().message}});
+    return 1;
+  }
+  for (const auto& warning : parsed->warnings) log.warn("configuration", {{"what", warning}});
+  auto client = kube::load_config(options.kubeconfig, options.context);
+  if (!client) {
+    log.error("cannot start", {{"why", client.error().message}});
+    return 1;
+  }
+  client->user_agent = "trainer/" TRAINER_VERSION;
+  log.info("starting", {{"version", TRAINER_VERSION}, {"server", client->server}});
+  try {
+    Process process(options, std::move(parsed->configuration), std::move(*client), log);
+    return process.run();
+  } catch (const std::exception& error) {
+    log.error("cannot go on", {{"why", error.what()}});
+    return 1;
+  }
+}
+
+}  // namespace trainer

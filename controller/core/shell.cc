@@ -1,0 +1,123 @@
+#include "controller/core/shell.hh"
+
+#include <algorithm>
+
+namespace trainer {
+namespace {
+
+using kube::Result;
+using kube::Task;
+using std::chrono::milliseconds;
+
+// Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
+// one write ...
+constexpr milliseconds kCounterWindow{400};
+// ... and are written once a second at most while they keep changing. A few may be written sooner:
+// a small job changes its counters a handful of times in all, and Kueue waits for them.
+constexpr milliseconds kCounterInterval{1'000};
+constexpr int kCounterBurst = 3;
+constexpr std::string_view kDefaultFailureReason = "TrainJobResourcesCreationFailed";
+
+// What the API server's NamespaceLifecycle admission says; its reason is not passed on.
+bool is_namespace_ending(const kube::Error& error) {
+  return error.code == kube::ErrorCode::kForbidden &&
+         error.message.find("because it is being terminated") != std::string::npos;
+}
+
+Requeue earlier(Requeue a, Requeue b) {
+  if (!a) return b;
+  if (!b) return a;
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
+  Requeue requeue = plan.requeue_after;
+  if (plan.is_status_first) {
+    auto written = co_await write_status(subject, plan);
+    if (!written) co_return tl::unexpected(written.error());
+    requeue = earlier(requeue, *written);
+  }
+  const auto failure = co_await executor_.run(std::move(plan.actions));
+  if (failure && is_namespace_ending(failure->error)) {
+    // Nothing can be made there any more, not even an event; the object itself is next.
+    log_.debug("namespace ends",
+               {{"object", subject.resource.kind + " " + subject.key.to_string()}});
+    co_return Requeue{};
+  }
+  const bool is_told = failure && failure->error.code != kube::ErrorCode::kCancelled &&
+                       failure->error.code != kube::ErrorCode::kConflict;
+  if (is_told) {
+    PlannedEvent event;
+    event.type = "Warning";
+    event.reason = failure->reason.empty() ? std::string(kDefaultFailureReason) : failure->reason;
+    event.message = failure->error.message;
+    if (event.reason == kDefaultFailureReason) {
+      event.message = "TrainJob resources reconciliation failed: " + event.message;
+    }
+    record(subject, event);
+  }
+  if (!plan.is_status_first) {
+    auto written = co_await write_status(subject, plan);
+    if (!written) co_return tl::unexpected(written.error());
+    requeue = earlier(requeue, *written);
+  }
+  if (failure) co_return tl::unexpected(failure->error);
+  co_return requeue;
+}
+
+Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
+  if (plan.status_patch) {
+    if (plan.is_status_minor) {
+      const auto wait = hold_back(subject.uid);
+      if (wait.count() > 0) co_return Requeue(wait);
+    }
+    kube::Json patch = std::move(*plan.status_patch);
+    auto written =
+        co_await executor_.patch_status(subject.resource, subject.key, subject.resource_version,
+                                        std::move(patch), plan.is_status_minor);
+    if (!written) co_return tl::unexpected(written.error());
+    if (const auto at = counters_.find(subject.uid); at != counters_.end())
+      at->second.waiting.reset();
+  }
+  // Events tell what stands in the status, so they follow it.
+  for (const auto& event : plan.events) record(subject, event);
+  co_return Requeue{};
+}
+
+milliseconds Shell::hold_back(const std::string& uid) {
+  const auto now = clock_.steady();
+  auto& counters = counters_[uid];
+  if (!counters.waiting) counters.waiting = now;
+  // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
+  // more.
+  counters.next = std::max(counters.next, now - kCounterInterval * (kCounterBurst - 1));
+  const auto due = std::max(*counters.waiting + kCounterWindow, counters.next);
+  const auto wait = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
+  if (wait.count() == 0) counters.next += kCounterInterval;
+  return wait;
+}
+
+void Shell::record(const Subject& subject, const PlannedEvent& event) {
+  kube::Event full;
+  full.regarding.api_version = subject.resource.api_version();
+  full.regarding.kind = subject.resource.kind;
+  full.regarding.key = subject.key;
+  full.regarding.uid = subject.uid;
+  full.type = event.type;
+  full.reason = event.reason;
+  full.message = event.message;
+  full.is_terminal = event.is_terminal;
+  if (event.type == "Warning") {
+    log_.warn("event", {{"object", subject.resource.kind + " " + subject.key.to_string()},
+                        {"reason", event.reason},
+                        {"message", event.message}});
+  } else {
+    log_.info("event", {{"object", subject.resource.kind + " " + subject.key.to_string()},
+                        {"reason", event.reason}});
+  }
+  events_.record(std::move(full));
+}
+
+}  // namespace trainer

@@ -1,0 +1,59 @@
+// What both reconcilers do with a plan: write, tell, and decide when to look again.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "controller/core/executor.hh"
+#include "controller/core/log.hh"
+#include "kube/client/clock.hh"
+#include "kube/client/events.hh"
+#include "runtimes/action.hh"
+
+namespace trainer {
+
+// What came of one reconcile: when to look again without being told, if at all.
+using Requeue = std::optional<std::chrono::milliseconds>;
+
+// Which object a plan is about, as it was observed.
+struct Subject {
+  kube::Resource resource;
+  kube::ObjectKey key;
+  std::string uid;
+  std::string resource_version;
+};
+
+// Concurrency: the control loops' thread.
+class Shell {
+ public:
+  Shell(Executor& executor, kube::EventRecorder& events, kube::Clock& clock, const Log& log)
+      : executor_(executor), events_(events), clock_(clock), log_(log) {}
+
+  // In the order that Plan documents. A failed action becomes a Warning event and the result's
+  // error, but the status is written all the same: a child that is refused must not hide the
+  // others' counts.
+  kube::Task<kube::Result<Requeue>> carry_out(Subject subject, Plan plan);
+  // The object is gone: when its counters were written is forgotten.
+  void forget(const std::string& uid) { counters_.erase(uid); }
+
+ private:
+  // Since when a difference in an object's counters waits, and when the next one may be written.
+  struct Counters {
+    std::optional<std::chrono::steady_clock::time_point> waiting;
+    std::chrono::steady_clock::time_point next{};
+  };
+  // How long a difference in counters must still wait; zero: write it now.
+  std::chrono::milliseconds hold_back(const std::string& uid);
+  kube::Task<kube::Result<Requeue>> write_status(const Subject& subject, Plan& plan);
+  void record(const Subject& subject, const PlannedEvent& event);
+
+  Executor& executor_;
+  kube::EventRecorder& events_;
+  kube::Clock& clock_;
+  const Log& log_;
+  std::unordered_map<std::string, Counters> counters_;
+};
+
+}  // namespace trainer

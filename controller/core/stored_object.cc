@@ -1,0 +1,65 @@
+#include "controller/core/stored_object.hh"
+
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/views.hh"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
+  const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
+  if (meta.name.empty() || meta.resource_version.empty()) return nullptr;
+  auto stored = std::make_shared<StoredObject>();
+  stored->object_key = meta.key();
+  stored->uid = meta.uid;
+  stored->resource_version = meta.resource_version;
+  if (const auto* controller = meta.controller()) {
+    stored->controller_uid = controller->uid;
+    stored->controller_kind = controller->kind;
+  }
+  return stored;
+}
+
+}  // namespace
+
+kube::Json StoredObject::object() const {
+  auto parsed = kube::parse_json(text);
+  return parsed ? std::move(*parsed) : kube::Json();
+}
+
+std::shared_ptr<StoredObject> project_stored(std::string_view text,
+                                             const kube::Resource& resource) {
+  auto object = kube::parse_json(text);
+  return object ? project_stored(std::move(*object), resource) : nullptr;
+}
+
+std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Resource& resource) {
+  auto stored = project_header(object);
+  if (!stored) return nullptr;
+  // What we own of it is known only as long as managedFields are there.
+  if (resource.kind == "JobSet") stored->owned_fields = owned_template_fields(object);
+  object.set("apiVersion", resource.api_version()).set("kind", resource.kind);
+  if (auto* meta = object.find("metadata")) {
+    meta->erase("managedFields");
+    if (auto* annotations = meta->find("annotations")) {
+      annotations->erase(kLastApplied);
+      if (annotations->empty()) meta->erase("annotations");
+    }
+  }
+  stored->text = kube::print_json(object);
+  stored->text.shrink_to_fit();
+  return stored;
+}
+
+std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
+  return project_header(object);
+}
+
+std::shared_ptr<StoredObject> project_owner(std::string_view text) {
+  const auto object = kube::parse_json(text);
+  return object ? project_header(*object) : nullptr;
+}
+
+}  // namespace trainer

@@ -1,0 +1,39 @@
+// What the stores keep of objects that are decoded on use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer {
+
+// An object as minified bytes: a tenth of what its Json would take.
+struct StoredObject {
+  kube::ObjectKey object_key;
+  std::string uid;
+  std::string resource_version;
+  std::string controller_uid;                 // of its controller owner, "" without
+  std::string controller_kind;                // likewise
+  std::optional<std::uint64_t> owned_fields;  // of a JobSet: see owned_template_fields()
+  std::string text;  // the object, without managedFields and last-applied; "" where the store does
+                     // not keep it
+
+  const kube::ObjectKey& key() const { return object_key; }
+  // The object again; null when it cannot be parsed (it could when it was stored).
+  kube::Json object() const;
+};
+
+// `resource` names the kind, which items of a list do not carry. nullptr: not an object with a
+// name.
+std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource);
+std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Resource& resource);
+// The same without its text: who owns it, and which version it is.
+std::shared_ptr<StoredObject> project_owner(const kube::Json& object);
+std::shared_ptr<StoredObject> project_owner(std::string_view text);
+
+}  // namespace trainer

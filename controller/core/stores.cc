@@ -1,0 +1,167 @@
+#include "controller/core/stores.hh"
+
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/jobset/views.hh"
+#include "runtimes/trainjob/views.hh"
+
+namespace trainer {
+
+const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
+const kube::Resource kPods{"", "v1", "pods", "Pod", true};
+const kube::Resource kServices{"", "v1", "services", "Service", true};
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
+const kube::Resource kSecrets{"", "v1", "secrets", "Secret", true};
+const kube::Resource kEvents{"", "v1", "events", "Event", true};
+
+namespace {
+
+auto keep(const kube::Resource& resource) {
+  return [resource](std::string_view text) { return project_stored(text, resource); };
+}
+
+// One decoding for both who read pods: the TrainJob's status and the expander.
+std::shared_ptr<TrainPodView> project_pod(std::string_view text) {
+  const auto object = kube::parse_json(text);
+  if (!object) return nullptr;
+  auto view = project_train_pod(*object);
+  const auto pod = view ? jobset::view_pod(*object) : nullptr;
+  if (pod) {
+    view->in_place_attempt = pod->in_place_attempt;
+    view->restart_count = pod->restart_count;
+    view->is_infrastructure_failure = pod->is_disrupted;
+  }
+  return view;
+}
+
+template <class Index>
+std::vector<const jobset::JobView*> views_of(const Index& index, const std::string& owner_uid) {
+  std::vector<const jobset::JobView*> found;
+  const auto at = index.find(owner_uid);
+  if (at == index.end()) return found;
+  found.reserve(at->second.size());
+  for (const auto& [name, job] : at->second) found.push_back(job.get());
+  return found;
+}
+
+}  // namespace
+
+Stores::Stores(Listeners listeners)
+    : trainjobs(keep(kTrainJobs), [this](auto& b, auto& a) { trainjob_changed(b, a); }),
+      training_runtimes(keep(kTrainingRuntimes),
+                        [this](auto&, auto&) { listeners_.runtimes_changed(); }),
+      cluster_runtimes(keep(kClusterTrainingRuntimes),
+                       [this](auto&, auto&) { listeners_.runtimes_changed(); }),
+      jobsets(keep(kJobSets), [this](auto& b, auto& a) { jobset_changed(b, a); }),
+      services([](std::string_view text) { return project_owner(text); },
+               [this](auto& before, auto& after) {
+                 const auto& any = after ? after : before;
+                 const auto at = jobset_by_uid_.find(any->controller_uid);
+                 // One that we made needs nothing; one that vanished must be made again.
+                 if (at != jobset_by_uid_.end() && !after)
+                   listeners_.jobset(at->second, Urgency::kNow);
+               }),
+      jobs([](std::string_view text) { return jobset::project_job(text); },
+           [this](auto& b, auto& a) { job_changed(b, a); }),
+      pods(project_pod, [this](auto& b, auto& a) { pod_changed(b, a); }),
+      listeners_(std::move(listeners)) {}
+
+bool Stores::are_synced() const {
+  return trainjobs.is_synced() && training_runtimes.is_synced() && cluster_runtimes.is_synced() &&
+         jobsets.is_synced() && services.is_synced() && jobs.is_synced() && pods.is_synced();
+}
+
+std::vector<const jobset::JobView*> Stores::jobs_of(const std::string& jobset_uid) const {
+  return views_of(jobs_by_owner_, jobset_uid);
+}
+
+std::vector<const jobset::JobView*> Stores::removed_jobs_of(const std::string& jobset_uid) const {
+  return views_of(removed_by_owner_, jobset_uid);
+}
+
+std::vector<const TrainPodView*> Stores::pods_of(const kube::ObjectKey& jobset) const {
+  std::vector<const TrainPodView*> found;
+  const auto at = pods_by_jobset_.find(jobset);
+  if (at == pods_by_jobset_.end()) return found;
+  found.reserve(at->second.size());
+  for (const auto& [name, pod] : at->second) found.push_back(pod.get());
+  return found;
+}
+
+void Stores::offer(const kube::Resource& resource, kube::Json object) {
+  if (object.get_string("kind") != resource.kind) return;  // a Status, as deletes may answer
+  if (resource == kTrainJobs || resource == kJobSets) {
+    // A delete answers what still stands, with its deletionTimestamp, or what stood last; the watch
+    // tells which.
+    auto stored = project_stored(std::move(object), resource);
+    if (stored) (resource == kTrainJobs ? trainjobs : jobsets).offer(std::move(stored));
+  } else if (resource == kJobs) {
+    if (auto view = jobset::view_job(object)) jobs.offer(std::move(view));
+  } else if (resource == kServices) {
+    if (auto stored = project_owner(object)) services.offer(std::move(stored));
+  }
+}
+
+void Stores::offer_minor_status(const kube::Resource& resource, kube::Json object) {
+  is_minor_status_ = true;
+  offer(resource, std::move(object));
+  is_minor_status_ = false;
+}
+
+void Stores::trainjob_changed(const std::shared_ptr<const StoredObject>& before,
+                              const std::shared_ptr<const StoredObject>& after) {
+  if (before && (!after || after->uid != before->uid)) listeners_.trainjob_gone(before->uid);
+  if (!is_minor_status_) listeners_.trainjob((after ? after : before)->object_key, Urgency::kNow);
+}
+
+void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
+                            const std::shared_ptr<const StoredObject>& after) {
+  if (before && (!after || after->uid != before->uid)) {
+    jobset_by_uid_.erase(before->uid);
+    removed_by_owner_.erase(before->uid);
+    listeners_.jobset_gone(*before);
+  }
+  if (after) jobset_by_uid_[after->uid] = after->object_key;
+  const auto& key = (after ? after : before)->object_key;
+  if (!is_minor_status_) listeners_.jobset(key, Urgency::kNow);
+  // The TrainJob of this name: its owner, or one that must be told that the name is taken.
+  if (trainjobs.find(key)) listeners_.trainjob(key, after ? Urgency::kSoon : Urgency::kNow);
+}
+
+void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
+                         const std::shared_ptr<const jobset::JobView>& after) {
+  if (before && (!after || after->owner_uid != before->owner_uid)) {
+    const auto at = jobs_by_owner_.find(before->owner_uid);
+    if (at != jobs_by_owner_.end()) {
+      at->second.erase(before->name);
+      if (at->second.empty()) jobs_by_owner_.erase(at);
+    }
+  }
+  const auto& any = after ? after : before;
+  if (any->owner_uid.empty()) return;
+  if (after) jobs_by_owner_[after->owner_uid][after->name] = after;
+  const auto at = jobset_by_uid_.find(any->owner_uid);
+  if (at == jobset_by_uid_.end()) return;
+  if (!after && before->is_complete()) removed_by_owner_[before->owner_uid][before->name] = before;
+  const bool has_ended = after && (after->finished || after->failure_target);
+  listeners_.jobset(at->second, !after || has_ended ? Urgency::kNow : Urgency::kSoon);
+}
+
+void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
+                         const std::shared_ptr<const TrainPodView>& after) {
+  if (before && (!after || after->jobset != before->jobset)) {
+    const auto at = pods_by_jobset_.find({before->ns, before->jobset});
+    if (at != pods_by_jobset_.end()) {
+      at->second.erase(before->name);
+      if (at->second.empty()) pods_by_jobset_.erase(at);
+    }
+  }
+  const auto& any = after ? after : before;
+  if (any->jobset.empty()) return;
+  const kube::ObjectKey key{any->ns, any->jobset};
+  if (after) pods_by_jobset_[key][after->name] = after;
+  if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kSoon);
+}
+
+}  // namespace trainer

@@ -1,0 +1,88 @@
+// Everything the control loops read: one store a kind, and the indexes between them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "controller/core/stored_object.hh"
+#include "kube/client/store.hh"
+#include "runtimes/jobset/plan.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// Concurrency: the control loops' thread. Lifecycle: outlives the watchers that feed it.
+class Stores {
+ public:
+  // How soon an object must be looked at again. What comes in bursts (pods, counters) can wait for
+  // its companions; a new, changed or vanished object, and a Job's end, cannot.
+  enum class Urgency { kNow, kSoon };
+  // Told which objects to look at again. `key` is the TrainJob's or the JobSet's.
+  struct Listeners {
+    std::function<void(const kube::ObjectKey& key, Urgency urgency)> trainjob;
+    std::function<void(const kube::ObjectKey& key, Urgency urgency)> jobset;
+    // A TrainJob is gone: forget what was remembered about this uid.
+    std::function<void(const std::string& uid)> trainjob_gone;
+    std::function<void(const StoredObject& last)> jobset_gone;
+    // Admission's view has changed: a runtime, or a JobSet's or TrainJob's state.
+    std::function<void()> runtimes_changed;
+  };
+  explicit Stores(Listeners listeners);
+  Stores(const Stores&) = delete;
+  Stores& operator=(const Stores&) = delete;
+
+  kube::Store<StoredObject> trainjobs;
+  kube::Store<StoredObject> training_runtimes;
+  kube::Store<StoredObject> cluster_runtimes;
+  kube::Store<StoredObject> jobsets;
+  kube::Store<StoredObject> services;  // owners only
+  kube::Store<jobset::JobView> jobs;
+  kube::Store<TrainPodView> pods;
+
+  // True once every kind has been listed.
+  bool are_synced() const;
+  // The Jobs whose controller is the JobSet of this uid, by name.
+  std::vector<const jobset::JobView*> jobs_of(const std::string& jobset_uid) const;
+  // Those of them that were complete when they vanished, as they were last seen.
+  std::vector<const jobset::JobView*> removed_jobs_of(const std::string& jobset_uid) const;
+  // The pods labelled with this JobSet's name, by name.
+  std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
+  // Takes what a write of ours answered; kinds without a store are ignored.
+  void offer(const kube::Resource& resource, kube::Json object);
+  // The same for counters that we wrote: the object they belong to need not be looked at again.
+  void offer_minor_status(const kube::Resource& resource, kube::Json object);
+
+ private:
+  void job_changed(const std::shared_ptr<const jobset::JobView>& before,
+                   const std::shared_ptr<const jobset::JobView>& after);
+  void pod_changed(const std::shared_ptr<const TrainPodView>& before,
+                   const std::shared_ptr<const TrainPodView>& after);
+  void jobset_changed(const std::shared_ptr<const StoredObject>& before,
+                      const std::shared_ptr<const StoredObject>& after);
+  void trainjob_changed(const std::shared_ptr<const StoredObject>& before,
+                        const std::shared_ptr<const StoredObject>& after);
+
+  Listeners listeners_;
+  bool is_minor_status_ = false;  // what changes now are counters that we wrote
+  std::unordered_map<std::string, kube::ObjectKey> jobset_by_uid_;
+  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
+      jobs_by_owner_;
+  // Kept as long as the JobSet stands.
+  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
+      removed_by_owner_;
+  std::map<kube::ObjectKey, std::map<std::string, std::shared_ptr<const TrainPodView>>>
+      pods_by_jobset_;
+};
+
+extern const kube::Resource kJobs;
+extern const kube::Resource kPods;
+extern const kube::Resource kServices;
+extern const kube::Resource kConfigMaps;
+extern const kube::Resource kSecrets;
+extern const kube::Resource kEvents;
+
+}  // namespace trainer

@@ -1,0 +1,308 @@
+#include "controller/core/trainjob_reconciler.hh"
+
+#include <fmt/format.h>
+
+#include "api/api.hh"
+#include "controller/ssh/key_pair.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json_text.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Result;
+using kube::Task;
+
+// A plan that still lacks something after this many reads has a bug; it is tried again with
+// backoff.
+constexpr int kMaxRounds = 6;
+// A stuck job's events are asked for at most this often.
+constexpr std::chrono::seconds kEventsInterval{30};
+
+// Whoever mends a refused snapshot does it with a ConfigMap, which is not watched.
+bool is_snapshot_refused(const TrainJobStatus& status) {
+  return status.reason == "RuntimeSnapshotInvalid" || status.reason == "RuntimeSnapshotLost";
+}
+
+kube::ObjectKey snapshot_key(const TrainJob& job) {
+  return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
+}
+
+std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map) {
+  const auto meta = kube::ObjectMeta::of(config_map);
+  auto view = std::make_shared<SnapshotView>();
+  view->uid = meta.uid;
+  if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
+  if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
+    view->text = text->as_string();
+  }
+  return view;
+}
+
+// Keys need chance, which a plan has none of: it says which Secrets want a pair.
+Result<void> fill_ssh_keys(TrainJobPlan& plan) {
+  for (const auto index : plan.ssh_key_actions) {
+    const auto pair = make_ssh_key_pair();
+    if (!pair) return tl::unexpected(pair.error());
+    plan.actions.at(index)
+        .body["data"]
+        .set("ssh-privatekey", kube::base64_encode(pair->private_key.reveal()))
+        .set("ssh-publickey", kube::base64_encode(pair->public_key));
+  }
+  return {};
+}
+
+}  // namespace
+
+Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
+  const auto stored = stores_.trainjobs.find(key);
+  if (!stored) co_return Requeue{};
+  const kube::Json object = stored->object();
+  const auto job = read_trainjob(object);
+  if (!job) {
+    log_.warn("unreadable",
+              {{"object", "TrainJob " + key.to_string()}, {"why", kube::to_string(job.error())}});
+    co_return Requeue{};
+  }
+  auto& slot = memories_[stored->uid];
+  if (!slot) slot = std::make_shared<Memory>();
+  const auto memory = slot;  // the map may change while we wait
+  // Snapshots are not watched: whoever deleted one sees it made again with the next change of the
+  // job.
+  const std::string shape = fmt::format("{}|{}|{}", job->metadata.generation,
+                                        kube::print_json(kube::to_json(job->metadata.labels)),
+                                        kube::print_json(kube::to_json(job->metadata.annotations)));
+  const auto digest = std::hash<std::string>()(shape);
+  if (memory->shape != digest) {
+    if (memory->shape) memory->snapshot.reset();
+    memory->shape = digest;
+  }
+  if (is_snapshot_refused(job->status)) memory->snapshot.reset();
+  const Child child = child_of(key, *memory);
+
+  auto plan = co_await make_plan(*job, object, memory, child);
+  if (!plan) co_return tl::unexpected(plan.error());
+  if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
+  const std::vector<Action> wanted = plan->actions;
+  Subject subject{kTrainJobs, key, stored->uid, stored->resource_version};
+  auto done = co_await shell_.carry_out(std::move(subject), std::move(*plan));
+  if (!done) {
+    const auto code = done.error().code;
+    if (code == kube::ErrorCode::kCancelled) co_return done;
+    if (code != kube::ErrorCode::kConflict) memory->build_error = done.error().message;
+    // What a failed stage left behind is not known: ask again before writing again.
+    memory->companions.clear();
+    memory->companion_objects.clear();
+    memory->snapshot.reset();
+    co_return done;
+  }
+  remember(wanted, stored->uid, *memory);
+  if (!memory->build_error.empty()) {
+    memory->build_error.clear();
+    done = Requeue(std::chrono::milliseconds(0));  // so that the status stops naming it
+  }
+  co_return done;
+}
+
+TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& key,
+                                                       const Memory& memory) const {
+  Child child;
+  child.stored = stores_.jobsets.find(key);
+  if (child.stored) {
+    child.object = child.stored->object();
+    if (auto read = read_jobset(child.object)) child.jobset = std::move(*read);
+  } else if (memory.deleted_jobset) {
+    if (const auto object = kube::parse_json(*memory.deleted_jobset)) {
+      if (auto read = read_jobset(*object)) child.deleted = std::move(*read);
+    }
+  }
+  return child;
+}
+
+Task<Result<TrainJobPlan>> TrainJobReconciler::make_plan(const TrainJob& job,
+                                                         const kube::Json& object,
+                                                         std::shared_ptr<Memory> memory,
+                                                         const Child& child) {
+  Reads reads;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    auto plan = plan_trainjob(observe(job, object, *memory, reads, child), options_);
+    auto has_read = co_await read_needs(job, plan, memory, reads);
+    if (!has_read) co_return tl::unexpected(has_read.error());
+    if (!*has_read) co_return plan;
+  }
+  co_return kube::fail(kube::ErrorCode::kInternal,
+                       fmt::format("TrainJob {}: the plan asks for more after {} reads",
+                                   job.metadata.key().to_string(), kMaxRounds));
+}
+
+TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Json& object,
+                                             const Memory& memory, const Reads& reads,
+                                             const Child& child) const {
+  TrainJobObserved observed{job, object};
+  observed.snapshot = memory.snapshot;
+  observed.live_runtime = reads.live_runtime;
+  observed.runtime_error = reads.runtime_error;
+  observed.jobset = child.jobset ? &*child.jobset : nullptr;
+  observed.jobset_object = child.stored ? &child.object : nullptr;
+  if (child.stored) observed.jobset_owned_fields = child.stored->owned_fields;
+  observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
+  observed.pods = stores_.pods_of(job.metadata.key());
+  observed.companions = memory.companions;
+  observed.companion_objects = memory.companion_objects;
+  observed.build_error = memory.build_error;
+  observed.waiting_event = memory.waiting_event;
+  observed.is_expander_active = child.jobset ? expansion_.expands(child.jobset->spec)
+                                             : expansion_.mode() != ExpanderMode::kOff;
+  observed.jobset_managed_by = expansion_.stamp();
+  observed.now = clock_.now();
+  return observed;
+}
+
+Task<Result<bool>> TrainJobReconciler::read_needs(const TrainJob& job, const TrainJobPlan& plan,
+                                                  std::shared_ptr<Memory> memory, Reads& reads) {
+  bool has_read = false;
+  if (plan.needs_snapshot && !memory->snapshot) {
+    auto read = co_await read_snapshot(job, memory);
+    if (!read) co_return tl::unexpected(read.error());
+    has_read = true;
+  }
+  if (plan.needs_live_runtime && !reads.live_runtime && reads.runtime_error.empty()) {
+    co_await read_runtime(job, reads);
+    has_read = true;
+  }
+  for (const auto& [resource, key] : plan.needs_companions) {
+    if (memory->companions.count(companion_name(resource, key.name))) continue;
+    auto read = co_await read_companion(job, resource, key, memory);
+    if (!read) co_return tl::unexpected(read.error());
+    has_read = true;
+  }
+  const auto now = clock_.steady();
+  if (plan.needs_events &&
+      (!memory->events_asked || now - *memory->events_asked >= kEventsInterval)) {
+    memory->events_asked = now;
+    co_await read_events(job, memory);
+    has_read = true;
+  } else if (!plan.needs_events && !memory->waiting_event.empty()) {
+    memory->waiting_event.clear();
+    has_read = true;
+  }
+  co_return has_read;
+}
+
+Task<Result<void>> TrainJobReconciler::read_companion(const TrainJob& job, kube::Resource resource,
+                                                      kube::ObjectKey key,
+                                                      std::shared_ptr<Memory> memory) {
+  const std::string name = companion_name(resource, key.name);
+  auto standing = co_await client_.get(resource, key);
+  if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(standing.error().at(
+        fmt::format("TrainJob {}: read {}", job.metadata.key().to_string(), name)));
+  }
+  memory->companions[name] = standing.has_value();
+  if (standing) {
+    memory->companion_objects[name] = std::make_shared<const kube::Json>(std::move(*standing));
+  }
+  co_return Result<void>{};
+}
+
+Task<Result<void>> TrainJobReconciler::read_snapshot(const TrainJob& job,
+                                                     std::shared_ptr<Memory> memory) {
+  // A job that nobody has touched yet has no snapshot. Should one stand all the same, creating ours
+  // conflicts, and then it is read.
+  if (memory->is_fresh && job.metadata.generation == 1 && job.status.phase.empty() &&
+      !stores_.jobsets.find(job.metadata.key())) {
+    memory->is_fresh = false;
+    memory->snapshot = nullptr;
+    co_return Result<void>{};
+  }
+  auto standing = co_await client_.get(kConfigMaps, snapshot_key(job));
+  if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(standing.error().at("read the runtime snapshot"));
+  }
+  memory->snapshot = standing ? view_of_snapshot(*standing) : nullptr;
+  co_return Result<void>{};
+}
+
+Task<void> TrainJobReconciler::read_runtime(const TrainJob& job, Reads& reads) {
+  const auto& ref = job.spec.runtimeRef;
+  const bool is_namespaced = ref.kind == "TrainingRuntime";
+  const auto& resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
+  const kube::ObjectKey key{is_namespaced ? job.metadata.ns : std::string(), ref.name};
+  auto live = co_await client_.get(resource, key);
+  if (live) {
+    reads.live_runtime = std::make_shared<const kube::Json>(std::move(*live));
+  } else {
+    reads.runtime_error = live.error().message;
+  }
+}
+
+Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<Memory> memory) {
+  // The first pod that waits; before there are pods, the Job that cannot make them.
+  std::string kind = "Job";
+  std::string name;
+  for (const auto* pod : stores_.pods_of(job.metadata.key())) {
+    if (pod->phase != "Pending" || pod->is_deleting) continue;
+    kind = "Pod";
+    name = pod->name;
+    break;
+  }
+  if (name.empty()) {
+    const auto jobset = stores_.jobsets.find(job.metadata.key());
+    const auto jobs = jobset ? stores_.jobs_of(jobset->uid) : std::vector<const jobset::JobView*>{};
+    if (jobs.empty()) co_return;
+    name = jobs.front()->name;
+  }
+  std::string latest;
+  std::string text;
+  const auto take = [&latest, &text](std::string_view item) {
+    const auto event = kube::parse_json(item);
+    if (!event || event->get_string("type") != "Warning") return;
+    std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
+    if (at < latest) return;
+    latest = std::move(at);
+    text = fmt::format("{}: {}", event->get_string("reason"), event->get_string("message"));
+  };
+  std::string query =
+      fmt::format("fieldSelector=involvedObject.kind%3D{}%2CinvolvedObject.name%3D{}", kind, name);
+  std::function<void(std::string_view)> on_item = take;
+  auto listed = co_await client_.list(kEvents, job.metadata.ns, std::move(query), on_item);
+  if (listed) memory->waiting_event = text;
+}
+
+void TrainJobReconciler::remember(const std::vector<Action>& actions, const std::string& uid,
+                                  Memory& memory) {
+  for (const auto& action : actions) {
+    if (action.resource == kJobSets || action.resource == kTrainJobs) continue;
+    const bool stands = action.verb != Action::Verb::kDelete;
+    const auto* text = action.body.find_path({"data", "runtime"});
+    if (action.resource == kConfigMaps && stands && text && text->is_string()) {
+      auto view = std::make_shared<SnapshotView>();
+      view->owner_uid = uid;
+      view->text = text->as_string();
+      memory.snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
+    } else {
+      const std::string name = companion_name(action.resource, action.key.name);
+      memory.companions[name] = stands;
+      if (stands && action.resource != kSecrets) {  // keys are not kept
+        memory.companion_objects[name] = std::make_shared<const kube::Json>(action.body);
+      } else {
+        memory.companion_objects.erase(name);
+      }
+    }
+  }
+}
+
+void TrainJobReconciler::jobset_removed(const StoredObject& last) {
+  if (last.controller_kind != "TrainJob" || last.controller_uid.empty()) return;
+  auto& slot = memories_[last.controller_uid];
+  if (!slot) slot = std::make_shared<Memory>();
+  slot->deleted_jobset = std::make_shared<const std::string>(last.text);
+}
+
+void TrainJobReconciler::forget(const std::string& uid) {
+  memories_.erase(uid);
+  shell_.forget(uid);
+}
+
+}  // namespace trainer

@@ -1,0 +1,94 @@
+// observe -> plan -> act for one TrainJob. Every rule is in runtimes/trainjob; this reads what the
+// plan asks for, and writes what it says.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "controller/core/expander_mode.hh"
+#include "controller/core/shell.hh"
+#include "controller/core/stores.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// Concurrency: the control loops' thread; never two calls for one key at a time (the queue sees to
+// it).
+class TrainJobReconciler {
+ public:
+  TrainJobReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
+                     const Expansion& expansion, PipelineOptions options, kube::Clock& clock,
+                     const Log& log)
+      : stores_(stores),
+        client_(client),
+        shell_(shell),
+        expansion_(expansion),
+        options_(std::move(options)),
+        clock_(clock),
+        log_(log) {}
+
+  kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
+  void forget(const std::string& uid);
+  // The last state of a JobSet that is gone: it tells whether its job had ended.
+  void jobset_removed(const StoredObject& last);
+  // What new pods are told about the status server; follows the rotation of its certificate.
+  void set_options(PipelineOptions options) { options_ = std::move(options); }
+
+ private:
+  // What was learnt about a job by reading it by name; once per uid and process, because these
+  // objects are not watched.
+  struct Memory {
+    std::optional<std::shared_ptr<const SnapshotView>> snapshot;
+    bool is_fresh = true;  // nothing was read or written for this job by this process
+    std::map<std::string, bool> companions;
+    std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
+    std::shared_ptr<const std::string> deleted_jobset;  // its text
+    std::optional<std::size_t> shape;  // of generation, labels and annotations when last looked at
+    std::string build_error;
+    std::string waiting_event;
+    std::optional<std::chrono::steady_clock::time_point> events_asked;
+  };
+  // One reconcile's inputs that are not in the stores.
+  struct Reads {
+    std::shared_ptr<const kube::Json> live_runtime;
+    std::string runtime_error;
+  };
+
+  // The JobSet of the job's name as it stands, decoded, and the one that stood before it.
+  struct Child {
+    std::shared_ptr<const StoredObject> stored;
+    kube::Json object;
+    std::optional<JobSet> jobset;
+    std::optional<JobSet> deleted;
+  };
+  Child child_of(const kube::ObjectKey& key, const Memory& memory) const;
+  TrainJobObserved observe(const TrainJob& job, const kube::Json& object, const Memory& memory,
+                           const Reads& reads, const Child& child) const;
+  kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
+                                                   std::shared_ptr<Memory> memory,
+                                                   const Child& child);
+  // Reads what the plan lacks. True when something was read, so that planning again makes sense.
+  kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
+                                            std::shared_ptr<Memory> memory, Reads& reads);
+  kube::Task<kube::Result<void>> read_snapshot(const TrainJob& job, std::shared_ptr<Memory> memory);
+  kube::Task<void> read_runtime(const TrainJob& job, Reads& reads);
+  kube::Task<void> read_events(const TrainJob& job, std::shared_ptr<Memory> memory);
+  kube::Task<kube::Result<void>> read_companion(const TrainJob& job, kube::Resource resource,
+                                                kube::ObjectKey key,
+                                                std::shared_ptr<Memory> memory);
+  static void remember(const std::vector<Action>& actions, const std::string& uid, Memory& memory);
+
+  Stores& stores_;
+  kube::ApiClient& client_;
+  Shell& shell_;
+  const Expansion& expansion_;
+  PipelineOptions options_;
+  kube::Clock& clock_;
+  const Log& log_;
+  std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
+};
+
+}  // namespace trainer

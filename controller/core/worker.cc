@@ -1,0 +1,67 @@
+#include "controller/core/worker.hh"
+
+#include <boost/system/system_error.hpp>
+#include <exception>
+
+namespace trainer {
+namespace {
+
+using kube::ErrorCode;
+using kube::Result;
+using kube::Task;
+
+// The one place where a bug in a rule becomes an error of one object.
+Task<Result<Requeue>> guarded(Loop& loop, kube::ObjectKey key) {
+  std::string what;
+  try {
+    co_return co_await loop.reconcile(std::move(key));
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == kube::asio::error::operation_aborted) throw;  // the group was cancelled
+    what = error.what();
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  co_return kube::fail(ErrorCode::kInternal, "a bug: " + what);
+}
+
+void settle(Loop& loop, const kube::ObjectKey& key, const Result<Requeue>& result) {
+  if (result) {
+    loop.queue.forget(key);
+    if (*result) loop.queue.add_after(key, **result);
+    return;
+  }
+  loop.queue.add_failed(key);
+  // Somebody wrote in between: the newer state is on its way, and there is nothing to tell.
+  if (result.error().code == ErrorCode::kConflict) return;
+  loop.log.warn("failed", {{"loop", loop.name},
+                           {"object", key.to_string()},
+                           {"why", result.error().message},
+                           {"tries", std::to_string(loop.queue.failures(key))}});
+}
+
+}  // namespace
+
+Task<void> run_worker(Loop& loop) {
+  while (true) {
+    const auto key = co_await loop.queue.next();
+    if (!key) co_return;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto result = co_await guarded(loop, *key);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    loop.metrics.reconciled(loop.name,
+                            !result   ? "error"
+                            : *result ? "requeue_after"
+                                      : "success",
+                            took);
+    settle(loop, *key, result);
+    loop.queue.done(*key);
+  }
+}
+
+void start_workers(kube::TaskGroup& group, Loop& loop, int count) {
+  for (int i = 0; i < count; ++i) {
+    group.spawn(loop.name + " worker " + std::to_string(i), run_worker(loop));
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,73 @@
+// Turns a stream of reports into few writes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "controller/admission/bell.hh"
+#include "controller/core/log.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/task_group.hh"
+
+namespace trainer {
+
+// How often reports become writes.
+struct StatusLimits {
+  // Between two writes to one TrainJob; reports in between are merged, the last one wins.
+  kube::Milliseconds min_interval{1'000};
+  // Of all writes together; none where the configuration sets none.
+  std::optional<double> qps;
+  std::optional<int> burst;
+  StatusLimits() {}
+};
+
+// Guarantees: of the reports for a job the one submitted last is the one that stands in the end;
+// between two writes to one job lies at least `min_interval`. Concurrency: the io_context thread of
+// `client`.
+class ReportWriter {
+ public:
+  ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
+               const Log& log);
+  ReportWriter(const ReportWriter&) = delete;
+  ReportWriter& operator=(const ReportWriter&) = delete;
+
+  // Answers when the report has been written, or at once when the job's last write went well and is
+  // younger than `min_interval`: then it is written later. Errors: the API server's.
+  kube::Task<kube::Result<void>> submit(kube::ObjectKey trainjob, kube::Json trainer_status);
+  // Writes what still waits, now.
+  kube::Task<void> flush();
+
+ private:
+  struct Job {
+    Job(kube::asio::io_context& io, kube::Clock& clock) : pause(io, clock), news(io, clock) {}
+    std::optional<kube::Json> waiting;
+    Bell pause;                   // before the next write; rung to end it early
+    Bell news;                    // rung by every write that has ended
+    std::uint64_t submitted = 0;  // number of the last report
+    std::uint64_t written = 0;    // number of the last one that was written, or refused
+    bool is_writer_running = false;
+    // Outcome of the last write.
+    kube::Result<void> last = kube::fail(kube::ErrorCode::kInternal, "not written yet");
+    std::optional<std::chrono::steady_clock::time_point> written_at;
+  };
+  kube::Task<void> write_waiting(kube::ObjectKey trainjob, std::shared_ptr<Job> job);
+  kube::Task<kube::Result<void>> write(kube::ObjectKey trainjob, kube::Json trainer_status);
+  kube::Task<void> take_turn();
+  void forget_idle(std::chrono::steady_clock::time_point now);
+
+  kube::asio::io_context& io_;
+  kube::ApiClient& client_;
+  StatusLimits limits_;
+  const Log& log_;
+  std::map<kube::ObjectKey, std::shared_ptr<Job>> jobs_;
+  std::chrono::steady_clock::time_point next_sweep_{};
+  std::chrono::steady_clock::time_point next_turn_{};  // of the rate limit
+  bool is_flushing_ = false;
+  kube::TaskGroup tasks_;
+};
+
+}  // namespace trainer

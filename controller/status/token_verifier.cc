@@ -1,0 +1,151 @@
+#include "controller/status/token_verifier.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "controller/core/stores.hh"
+#include "kube/model/digest.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::ObjectKey;
+using kube::Result;
+using kube::Task;
+
+namespace {
+
+constexpr auto kTrust = std::chrono::seconds(60);
+constexpr std::size_t kMaxTrusted = 20'000;
+constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
+constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
+constexpr std::string_view kJobSetLabel = "jobset.sigs.k8s.io/jobset-name";
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  std::vector<std::string_view> words;
+  while (true) {
+    const auto begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return words;
+    text.remove_prefix(begin);
+    const auto end = std::min(text.find_first_of(kSpace), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+bool is_bearer(std::string_view word) {
+  constexpr std::string_view kBearer = "bearer";
+  return std::equal(word.begin(), word.end(), kBearer.begin(), kBearer.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
+}
+
+tl::unexpected<kube::Error> forbid(std::string why) {
+  return kube::fail(kube::ErrorCode::kForbidden, std::move(why));
+}
+
+// The pod that a token is bound to, as the API server tells.
+struct BoundPod {
+  ObjectKey key;
+  std::string uid;
+};
+
+std::string first_extra(const Json& user, std::string_view name) {
+  const Json* extra = user.find("extra");
+  if (extra == nullptr) return {};
+  const Json::Array& values = extra->get_array(name);
+  return values.empty() || !values.front().is_string() ? std::string() : values.front().as_string();
+}
+
+Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
+                             const std::string& audience) {
+  const Json* status = review.find("status");
+  if (status == nullptr || !status->get_bool("authenticated"))
+    return forbid("the token is not valid");
+  const Json::Array& audiences = status->get_array("audiences");
+  if (std::find(audiences.begin(), audiences.end(), Json(audience)) == audiences.end()) {
+    return forbid("the token is for another audience");
+  }
+  const Json* user = status->find("user");
+  if (user == nullptr) return forbid("the token names nobody");
+  const std::string account = fmt::format("system:serviceaccount:{}:", trainjob.ns);
+  if (!user->get_string("username").starts_with(account))
+    return forbid("the token is of another namespace");
+  BoundPod pod{{trainjob.ns, first_extra(*user, kPodName)}, first_extra(*user, kPodUid)};
+  if (pod.key.name.empty() || pod.uid.empty()) return forbid("the token is not bound to a pod");
+  return pod;
+}
+
+Result<void> check_pod(const Json& object, const BoundPod& pod, const ObjectKey& trainjob) {
+  const auto meta = kube::ObjectMeta::of(object);
+  if (meta.uid != pod.uid) return forbid("the token's pod is gone");
+  const auto label = meta.labels.find(kJobSetLabel);
+  const kube::OwnerReference* owner = meta.controller();
+  if (label == meta.labels.end() || label->second != trainjob.name || owner == nullptr ||
+      owner->kind != kJobs.kind) {
+    return forbid(fmt::format("pod {} is none of the TrainJob's", pod.key.to_string()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string status_audience(const ObjectKey& trainjob) {
+  return fmt::format("trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs/{}/status", trainjob.ns,
+                     trainjob.name);
+}
+
+std::string bearer_token(std::string_view authorization) {
+  const auto words = words_of(authorization);
+  return words.size() == 2 && is_bearer(words[0]) ? std::string(words[1]) : std::string();
+}
+
+Task<Result<void>> TokenVerifier::verify(kube::Secret<std::string> token, ObjectKey trainjob) {
+  if (token.reveal().empty()) co_return forbid("there is no bearer token");
+  const auto now = client_.clock().steady();
+  std::string digest = kube::sha256_raw(token.reveal() + '\0' + status_audience(trainjob));
+  if (const auto at = trusted_.find(digest); at != trusted_.end()) {
+    if (now < at->second) co_return Result<void>();
+    trusted_.erase(at);
+  }
+  auto asked = co_await ask(std::move(token), std::move(trainjob));
+  if (asked) remember(std::move(digest), now);
+  co_return asked;
+}
+
+Task<Result<void>> TokenVerifier::ask(kube::Secret<std::string> token, ObjectKey trainjob) {
+  const std::string audience = status_audience(trainjob);
+  Json spec = Json::object();
+  spec.set("token", token.reveal());
+  spec["audiences"].push_back(audience);
+  Json body = Json::object();
+  body.set("apiVersion", "authentication.k8s.io/v1")
+      .set("kind", "TokenReview")
+      .set("spec", std::move(spec));
+  const auto review =
+      co_await client_.post("/apis/authentication.k8s.io/v1/tokenreviews", std::move(body));
+  if (!review) co_return tl::unexpected(review.error().at("TokenReview"));
+  const auto pod = read_review(*review, trainjob, audience);
+  if (!pod) co_return tl::unexpected(pod.error());
+  const auto object = co_await client_.get(kPods, pod->key);
+  if (!object) {
+    if (object.error().code == kube::ErrorCode::kNotFound)
+      co_return forbid("the token's pod is gone");
+    co_return tl::unexpected(object.error().at("Pod " + pod->key.to_string()));
+  }
+  co_return check_pod(*object, *pod, trainjob);
+}
+
+void TokenVerifier::remember(std::string digest, std::chrono::steady_clock::time_point now) {
+  if (trusted_.size() >= kMaxTrusted) {
+    std::erase_if(trusted_, [now](const auto& entry) { return entry.second <= now; });
+    if (trusted_.size() >= kMaxTrusted) trusted_.clear();
+  }
+  trusted_[std::move(digest)] = now + kTrust;
+}
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+// Admission of JobSets; the rules are the expander's (jobset-contract 1.4 to 1.7).
+#include <optional>
+#include <string>
+
+#include "api/api.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/admission/admission.hh"
+#include "runtimes/admission/answers.hh"
+#include "runtimes/jobset/admission.hh"
+
+namespace trainer {
+
+using kube::Json;
+
+AdmissionAnswer mutate_jobset(const AdmissionRequest& request) {
+  if (request.operation != "CREATE") return {};
+  Json object = request.object;
+  jobset::apply_webhook_defaults(object);
+  return allow_with(request.object, object, {});
+}
+
+AdmissionAnswer validate_jobset(const AdmissionRequest& request, const AdmissionLookups& lookups,
+                                const jobset::Gates& gates) {
+  const bool is_create = request.operation == "CREATE";
+  if (!is_create && request.operation != "UPDATE") return {};
+  const std::string name = kube::ObjectMeta::of(request.object).name;
+  const auto jobset = read_jobset(request.object);
+  if (!jobset) return refuse_jobset(name, jobset.error());
+  if (is_create) {
+    const jobset::FindClaim find_claim = [&lookups](const std::string& ns,
+                                                    const std::string& claim) {
+      return lookups.claim ? lookups.claim(ns, claim) : std::optional<Json>();
+    };
+    return refuse_jobset(name, jobset::validate_create(*jobset, gates, find_claim));
+  }
+  if (jobset->metadata.deletion_timestamp) return {};
+  const auto before = read_jobset(request.old_object);
+  if (!before) return {};  // what is stored cannot be judged by what it should have been
+  return refuse_jobset(name, jobset::validate_update(*before, *jobset, gates));
+}
+
+}  // namespace trainer

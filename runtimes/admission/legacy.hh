@@ -1,0 +1,29 @@
+// TrainJobs and runtimes as v2.0 and v2.1 wrote them, turned into what v2.3 stores. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// The manager of the patch that podTemplateOverrides, podSpecOverrides, labels and annotations of a
+// TrainJob become.
+inline constexpr std::string_view kLegacyManager = "trainer.kubeflow.org/legacy";
+
+struct Conversion {
+  std::vector<std::string>
+      warnings;              // one for each field converted or dropped, naming today's field
+  kube::FieldErrors errors;  // what has no equivalent, each with what to write instead; the object
+                             // is then half converted
+};
+
+bool has_legacy_fields(const kube::Json& trainjob);
+// Guarantees: idempotent; without legacy fields the object stays as it is, byte by byte.
+Conversion convert_legacy_trainjob(kube::Json& trainjob);
+Conversion convert_legacy_runtime(kube::Json& runtime);
+
+}  // namespace trainer

@@ -1,0 +1,61 @@
+// The envelope: admission.k8s.io/v1 AdmissionReview.
+#include <string>
+#include <utility>
+
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/admission/admission.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+const Json& member(const Json& object, std::string_view name) {
+  static const Json kNothing;
+  const Json* found = object.find(name);
+  return found ? *found : kNothing;
+}
+
+}  // namespace
+
+std::optional<AdmissionRequest> read_admission_review(const Json& review) {
+  const Json* source = review.find("request");
+  if (!source || !source->is_object() || source->get_string("uid").empty()) return std::nullopt;
+  AdmissionRequest request;
+  request.operation = source->get_string("operation");
+  request.object = member(*source, "object");
+  request.old_object = member(*source, "oldObject");
+  request.ns = source->get_string("namespace");
+  request.name = source->get_string("name");
+  request.is_dry_run = source->get_bool("dryRun");
+  request.kind = member(*source, "kind").get_string("kind");
+  // The options' kind is all that tells a PUT from a PATCH.
+  request.is_replace = member(*source, "options").get_string("kind") == "UpdateOptions";
+  return request;
+}
+
+Json admission_review_response(const Json& review, const AdmissionAnswer& answer) {
+  Json response = Json::object(
+      {{"uid", member(review, "request").get_string("uid")}, {"allowed", answer.is_allowed}});
+  if (!answer.is_allowed) {
+    response.set("status", Json::object({{"status", "Failure"},
+                                         {"code", answer.code},
+                                         {"reason", answer.reason},
+                                         {"message", answer.message}}));
+  }
+  if (!answer.warnings.empty()) {
+    Json warnings = Json::array();
+    for (const std::string& warning : answer.warnings) warnings.push_back(warning);
+    response.set("warnings", std::move(warnings));
+  }
+  if (answer.is_allowed && !answer.json_patch.empty()) {
+    response.set("patchType", "JSONPatch");
+    response.set("patch", kube::base64_encode(kube::print_json(answer.json_patch)));
+  }
+  return Json::object({{"apiVersion", "admission.k8s.io/v1"},
+                       {"kind", "AdmissionReview"},
+                       {"response", std::move(response)}});
+}
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+// Admission of TrainingRuntimes and ClusterTrainingRuntimes (trainer-contract 6.4).
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/admission/admission.hh"
+#include "runtimes/admission/answers.hh"
+#include "runtimes/admission/legacy.hh"
+#include "runtimes/pipeline/pipeline.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+bool is_examined(const AdmissionRequest& request) {
+  if (request.operation == "CREATE") return true;
+  if (request.operation != "UPDATE" || kube::ObjectMeta::of(request.object).deletion_timestamp)
+    return false;
+  // Labels and finalizers can always be changed, also of a runtime that was stored before a rule
+  // was there.
+  const Json* before = request.old_object.find("spec");
+  const Json* after = request.object.find("spec");
+  return (before ? *before : Json()) != (after ? *after : Json());
+}
+
+}  // namespace
+
+AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
+  if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
+  Json object = request.object;
+  Conversion conversion = convert_legacy_runtime(object);
+  if (!conversion.errors.empty()) return forbid(conversion.errors);
+  return allow_with(request.object, object, std::move(conversion.warnings));
+}
+
+AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
+  if (!is_examined(request)) return {};
+  // Where the mutating webhook did not run, an old field must not be stored as if it meant
+  // something.
+  Json object = request.object;
+  if (Conversion conversion = convert_legacy_runtime(object); !conversion.errors.empty())
+    return forbid(conversion.errors);
+  const auto runtime = read_runtime(object);
+  if (!runtime) return forbid(runtime.error());
+  AdmissionAnswer answer = forbid(validate_runtime(*runtime));
+  if (answer.is_allowed && request.operation == "CREATE") answer.warnings = warn_runtime(*runtime);
+  return answer;
+}
+
+}  // namespace trainer

@@ -1,0 +1,85 @@
+// The mutating webhook of TrainJobs (trainer-contract 6.2).
+#include <string>
+#include <utility>
+
+#include "runtimes/admission/admission.hh"
+#include "runtimes/admission/answers.hh"
+#include "runtimes/admission/legacy.hh"
+#include "runtimes/admission/patch_changes.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+// Members of TrainJob.spec that v2.3 does not have. Clients built for v2.3 drop them when they send
+// a whole object.
+constexpr std::string_view kExtensions[] = {"ttlSecondsAfterFinished"};
+
+bool is_absent(const Json* value) {
+  return !value || value->is_null();
+}
+
+const Json* find_patch(const Json& trainjob, std::string_view manager) {
+  const Json* spec = trainjob.find("spec");
+  if (!spec) return nullptr;
+  for (const Json& patch : spec->get_array("runtimePatches")) {
+    if (patch.get_string("manager") == manager) return &patch;
+  }
+  return nullptr;
+}
+
+// A patch that says what it said before keeps its time: a scheduler that writes its patch back
+// unchanged, when it evicts a running job, must not seem to have changed it.
+void stamp(Json& patch, const Json* before, const std::string& now) {
+  if (!before) {
+    if (is_absent(patch.find("time"))) patch.set("time", now);
+    return;
+  }
+  if (is_patch_changed(*before, patch)) {
+    patch.set("time", now);
+    return;
+  }
+  const Json* time = before->find("time");
+  if (is_absent(time)) {
+    patch.erase("time");
+  } else {
+    patch.set("time", *time);
+  }
+}
+
+void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
+  Json* spec = trainjob.find("spec");
+  Json* patches = spec ? spec->find("runtimePatches") : nullptr;
+  if (!patches || !patches->is_array()) return;
+  for (Json& patch : patches->as_array()) {
+    if (patch.is_object()) stamp(patch, find_patch(before, patch.get_string("manager")), now);
+  }
+}
+
+// A PUT sends what its client knows, and one of v2.3 does not know our extensions: what it lacks is
+// put back. A patch removes a field only by naming it, so it is taken at its word.
+void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
+  if (!request.is_replace) return;
+  Json* spec = trainjob.find("spec");
+  const Json* before = request.old_object.find("spec");
+  if (!spec || !spec->is_object() || !before) return;
+  for (const std::string_view name : kExtensions) {
+    const Json* value = before->find(name);
+    if (!is_absent(value) && !spec->find(name)) spec->set(name, *value);
+  }
+}
+
+}  // namespace
+
+AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now) {
+  if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
+  Json object = request.object;
+  Conversion conversion = convert_legacy_trainjob(object);
+  if (!conversion.errors.empty()) return forbid(conversion.errors);
+  if (request.operation == "UPDATE") restore_extensions(object, request);
+  stamp_patches(object, request.old_object, now.to_string());
+  return allow_with(request.object, object, std::move(conversion.warnings));
+}
+
+}  // namespace trainer

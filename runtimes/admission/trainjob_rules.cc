@@ -1,0 +1,177 @@
+#include "runtimes/admission/trainjob_rules.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/trainjob/children.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kPatches = "spec.runtimePatches";
+
+const Json& pod_spec_of(const Json& job_template) {
+  static const Json kNothing;
+  const Json* spec = job_template.find_path({"spec", "template", "spec"});
+  return spec ? *spec : kNothing;
+}
+
+// A class of this name outranks the others: upstream asks no further once it meets one.
+bool is_system_class(std::string_view name) {
+  return name == "system-cluster-critical" || name == "system-node-critical";
+}
+
+void add_claims(std::vector<MountedClaim>& claims, std::string_view replicated_job,
+                const Json& pod_spec) {
+  for (const Json& volume : pod_spec.get_array("volumes")) {
+    const Json* claim = volume.find("persistentVolumeClaim");
+    if (!claim || claim->get_string("claimName").empty()) continue;
+    claims.push_back({std::string(claim->get_string("claimName")), std::string(replicated_job)});
+  }
+}
+
+// Whether a claim's volume can be mounted on one machine only.
+bool is_for_one_machine(const Json& claim) {
+  const Json* spec = claim.find("spec");
+  if (!spec) return false;
+  const auto& modes = spec->get_array("accessModes");
+  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const Json& mode) {
+    return mode == Json("ReadWriteOnce") || mode == Json("ReadWriteOncePod");
+  });
+}
+
+std::int32_t nodes_of(const TrainJob& job, const Runtime& runtime) {
+  if (job.spec.trainer && job.spec.trainer->numNodes) return *job.spec.trainer->numNodes;
+  return runtime.spec.mlPolicy ? runtime.spec.mlPolicy->numNodes.value_or(1) : 1;
+}
+
+const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime) {
+  static const std::vector<ReplicatedJob> kNone;
+  const auto& jobset = runtime.spec.template_;
+  return jobset && jobset->spec ? jobset->spec->replicatedJobs : kNone;
+}
+
+bool is_trainer(const ReplicatedJob& job) {
+  const Json* labels = job.template_.find_path({"metadata", "labels"});
+  return job.name == "node" || (labels && labels->get_string(kAncestorLabel) == "trainer");
+}
+
+void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
+                       const Runtime& runtime, const AdmissionLookups& lookups) {
+  const std::int32_t nodes = nodes_of(job, runtime);
+  if (nodes < 2 || !lookups.claim) return;
+  std::set<std::string> told;
+  for (const MountedClaim& mounted : mounted_claims(job, runtime)) {
+    const auto& jobs = replicated_jobs_of(runtime);
+    const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& j) {
+      return j.name == mounted.replicated_job;
+    });
+    if (at == jobs.end() || !is_trainer(*at) || !told.insert(mounted.name).second) continue;
+    const auto claim = lookups.claim(job.metadata.ns, mounted.name);
+    if (!claim || !is_for_one_machine(*claim)) continue;
+    warnings.push_back(
+        fmt::format("PersistentVolumeClaim \"{}\" can be mounted on one machine only, and this job "
+                    "has {} nodes: use a claim with "
+                    "access mode ReadWriteMany or ReadOnlyMany",
+                    mounted.name, nodes));
+  }
+}
+
+void warn_about_shadows(std::vector<std::string>& warnings, const TrainJob& job,
+                        const AdmissionLookups& lookups) {
+  const RuntimeRef& ref = job.spec.runtimeRef;
+  if (ref.kind.value_or("ClusterTrainingRuntime") != "ClusterTrainingRuntime" || !lookups.runtime)
+    return;
+  if (!lookups.runtime("TrainingRuntime", job.metadata.ns, ref.name)) return;
+  warnings.push_back(
+      fmt::format("TrainingRuntime \"{}\" in this namespace has the name of the "
+                  "ClusterTrainingRuntime that the job refers to: the "
+                  "Python SDK shows the number of nodes and the status by the former",
+                  ref.name));
+}
+
+}  // namespace
+
+kube::FieldErrors check_patch_gate(const TrainJob& before, const TrainJob& after,
+                                   const AdmissionLookups& lookups) {
+  if (!before.is_suspended() && !after.is_suspended()) {
+    return {kube::forbidden(std::string(kPatches),
+                            "RuntimePatches can only be modified when the TrainJob is suspended "
+                            "before or after the update")};
+  }
+  kube::FieldErrors errors;
+  const auto object =
+      lookups.jobset ? lookups.jobset(after.metadata.ns, after.metadata.name) : nullptr;
+  if (!object) return errors;
+  const auto jobset = read_jobset(*object);
+  if (!jobset || !is_owned_by(jobset->metadata, after)) return errors;
+  for (const ReplicatedJobStatus& job : jobset->status.replicatedJobsStatus) {
+    if (job.active <= 0) continue;
+    errors.push_back(kube::forbidden(
+        std::string(kPatches),
+        fmt::format(
+            "RuntimePatches cannot be modified when the JobSet's ReplicatedJob {} is still active",
+            job.name)));
+  }
+  return errors;
+}
+
+std::vector<std::string> priority_classes_of(const Runtime& runtime) {
+  std::vector<std::string> names;
+  if (!runtime.spec.podGroupPolicy || !runtime.spec.podGroupPolicy->volcano) return names;
+  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
+    const std::string_view name = pod_spec_of(job.template_).get_string("priorityClassName");
+    if (is_system_class(name)) break;
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
+}
+
+kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups) {
+  kube::FieldErrors errors;
+  if (!lookups.priority_class_exists) return errors;
+  for (const std::string& name : priority_classes_of(runtime)) {
+    if (lookups.priority_class_exists(name)) continue;
+    errors.push_back(kube::invalid("spec.templateSpec.priorityClassName", name,
+                                   fmt::format("PriorityClass \"{}\" doesn't exist: "
+                                               "priorityclasses.scheduling.k8s.io \"{}\" not found",
+                                               name, name)));
+  }
+  return errors;
+}
+
+std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& runtime) {
+  std::vector<MountedClaim> claims;
+  for (const ReplicatedJob& replicated : replicated_jobs_of(runtime)) {
+    add_claims(claims, replicated.name, pod_spec_of(replicated.template_));
+  }
+  for (const RuntimePatch& patch : job.spec.runtimePatches) {
+    const Json* spec = patch.trainingRuntimeSpec
+                           ? patch.trainingRuntimeSpec->find_path({"template", "spec"})
+                           : nullptr;
+    if (!spec) continue;
+    for (const Json& replicated : spec->get_array("replicatedJobs")) {
+      if (const Json* job_template = replicated.find("template")) {
+        add_claims(claims, replicated.get_string("name"), pod_spec_of(*job_template));
+      }
+    }
+  }
+  return claims;
+}
+
+std::vector<std::string> warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
+                                                 const AdmissionLookups& lookups) {
+  std::vector<std::string> warnings;
+  warn_about_claims(warnings, job, runtime, lookups);
+  warn_about_shadows(warnings, job, lookups);
+  return warnings;
+}
+
+}  // namespace trainer

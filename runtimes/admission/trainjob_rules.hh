@@ -1,0 +1,35 @@
+// The rules of trainer-contract 6.3 that need more than the job and its runtime. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/field_error.hh"
+#include "runtimes/admission/admission.hh"
+
+namespace trainer {
+
+// Rules 10 and 11: patches change only while nothing runs by them.
+kube::FieldErrors check_patch_gate(const TrainJob& before, const TrainJob& after,
+                                   const AdmissionLookups& lookups);
+// Rule 29: Volcano's priority classes exist.
+kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups);
+// The names rule 29 looks up.
+std::vector<std::string> priority_classes_of(const Runtime& runtime);
+
+// PersistentVolumeClaims that the pods of this job mount by name, with the replicated job that
+// does.
+struct MountedClaim {
+  std::string name;
+  std::string replicated_job;
+};
+std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& runtime);
+// Claims of one machine under a job of several nodes, runtimes the SDK would confuse: what is
+// allowed and will not work.
+std::vector<std::string> warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
+                                                 const AdmissionLookups& lookups);
+
+}  // namespace trainer

@@ -1,0 +1,167 @@
+// The validating webhook of TrainJobs (trainer-contract 6.3): which rules a request meets, and
+// against which runtime.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/admission/admission.hh"
+#include "runtimes/admission/answers.hh"
+#include "runtimes/admission/legacy.hh"
+#include "runtimes/admission/patch_changes.hh"
+#include "runtimes/admission/trainjob_rules.hh"
+#include "runtimes/jobset/admission.hh"
+#include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/snapshot.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+const Json& spec_of(const Json& object) {
+  static const Json kNothing;
+  const Json* spec = object.find("spec");
+  return spec ? *spec : kNothing;
+}
+
+Json reference_json(const Json& trainjob) {
+  const Json* ref = spec_of(trainjob).find("runtimeRef");
+  return ref ? *ref : Json::object();
+}
+
+bool is_namespaced(const RuntimeRef& ref) {
+  return ref.kind == std::optional<std::string>("TrainingRuntime");
+}
+
+// Rules 2 and 3, with upstream's capital letter in the second.
+kube::FieldError runtime_missing(const TrainJob& job, const Json& object) {
+  const RuntimeRef& ref = job.spec.runtimeRef;
+  const bool namespaced = is_namespaced(ref);
+  return kube::invalid(
+      namespaced ? "spec.runtimeRef" : "spec.RuntimeRef", reference_json(object),
+      fmt::format(
+          "{} \"{}\" not found: specified {} must be created before the TrainJob is created",
+          runtime_kind_name(ref), ref.name,
+          namespaced ? "trainingRuntime" : "clusterTrainingRuntime"));
+}
+
+std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups& lookups) {
+  const RuntimeRef& ref = job.spec.runtimeRef;
+  if (!lookups.runtime) return std::nullopt;
+  const auto object =
+      lookups.runtime(ref.kind.value_or("ClusterTrainingRuntime"),
+                      is_namespaced(ref) ? job.metadata.ns : std::string(), ref.name);
+  if (!object) return std::nullopt;
+  auto runtime = read_runtime(*object);
+  if (!runtime) return std::nullopt;
+  return std::move(*runtime);
+}
+
+// What the job was started with, once there is such a thing. A snapshot that somebody tampered with
+// is none.
+std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
+  const auto text =
+      lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
+  if (!text) return std::nullopt;
+  const std::string& hash = before.status.runtimeSnapshotHash;
+  if (!hash.empty() && hash != kube::sha256_hex(*text)) return std::nullopt;
+  auto runtime = read_snapshot(*text, before.spec.runtimeRef, before.metadata.ns);
+  if (!runtime) return std::nullopt;
+  return std::move(*runtime);
+}
+
+void append(kube::FieldErrors& errors, kube::FieldErrors more) {
+  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
+}
+
+// What could not be created although the request is allowed: said now rather than found out later.
+std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime) {
+  const auto built = build(job, runtime, PipelineOptions{});
+  if (!built)
+    return {fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
+  std::vector<std::string> warnings = built->warnings;
+  const auto jobset = read_jobset(built->jobset);
+  if (!jobset) return warnings;
+  const auto refused = jobset::validate_create(
+      *jobset, jobset::Gates{},
+      [](const std::string&, const std::string&) { return std::optional<Json>(); });
+  if (!refused.empty())
+    warnings.push_back(
+        fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
+  return warnings;
+}
+
+// Old fields that no mutating webhook has converted. They would be stored and do nothing.
+AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
+  Json object = request.object;
+  const Conversion conversion = convert_legacy_trainjob(object);
+  if (!conversion.errors.empty()) return forbid(conversion.errors);
+  std::string text;
+  for (const std::string& warning : conversion.warnings)
+    text += (text.empty() ? "" : "; ") + warning;
+  return forbid(std::move(text));
+}
+
+AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJob& job,
+                                  const AdmissionLookups& lookups) {
+  const auto runtime = live_runtime(job, lookups);
+  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
+  kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime);
+  append(errors, check_priority_classes(*runtime, lookups));
+  AdmissionAnswer answer = forbid(errors);
+  if (!answer.is_allowed) return answer;
+  answer.warnings = warn_about_children(job, *runtime);
+  for (std::string& warning : warn_about_surroundings(job, *runtime, lookups))
+    answer.warnings.push_back(std::move(warning));
+  return answer;
+}
+
+AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob& before,
+                                 const TrainJob& job, const AdmissionLookups& lookups) {
+  kube::FieldErrors errors = check_patch_gate(before, job, lookups);
+  auto runtime = snapshot_runtime(before, lookups);
+  if (!runtime) runtime = live_runtime(job, lookups);
+  if (runtime) {
+    append(errors, validate_trainjob(job, &before, *runtime));
+  } else {
+    errors.push_back(runtime_missing(job, request.object));
+  }
+  return forbid(errors);
+}
+
+}  // namespace
+
+AdmissionAnswer validate_trainjob(const AdmissionRequest& request,
+                                  const AdmissionLookups& lookups) {
+  const bool is_update = request.operation == "UPDATE";
+  if (!is_update && request.operation != "CREATE") return {};
+  // What is on its way out, and what only labels or finalizers change of, is nobody's to hold up.
+  if (is_update && (kube::ObjectMeta::of(request.object).deletion_timestamp ||
+                    spec_of(request.object) == spec_of(request.old_object))) {
+    return {};
+  }
+  if (has_legacy_fields(request.object)) return refuse_legacy(request);
+  auto job = read_trainjob(request.object);
+  if (!job) return forbid(job.error());
+  if (job->metadata.ns.empty()) job->metadata.ns = request.ns;
+  if (!is_supported_runtime(job->spec.runtimeRef)) {
+    return forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef)));
+  }
+  if (!is_update) return validate_creation(request, *job, lookups);
+
+  // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
+  // that held before.
+  if (!are_patches_changed(request.old_object, request.object)) return {};
+  auto before = read_trainjob(request.old_object);
+  if (!before) return {};  // what is stored cannot be judged by what it should have been
+  if (before->metadata.ns.empty()) before->metadata.ns = request.ns;
+  return validate_patches(request, *before, *job, lookups);
+}
+
+}  // namespace trainer

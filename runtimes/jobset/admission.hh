@@ -1,0 +1,25 @@
+// Admission of JobSets: jobset-contract 1.4 to 1.7. Pure.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "api/jobset.hh"
+#include "kube/model/field_error.hh"
+#include "runtimes/jobset/plan.hh"
+
+namespace trainer::jobset {
+
+// The mutating webhook's defaults, on the object as it is sent; the JSON Patch is the caller's to
+// make.
+void apply_webhook_defaults(kube::Json& jobset);
+
+// `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
+using FindClaim =
+    std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)>;
+kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
+                                  const FindClaim& find_claim);
+kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates);
+
+}  // namespace trainer::jobset

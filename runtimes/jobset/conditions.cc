@@ -1,0 +1,87 @@
+// Conditions and the events that announce them: jobset-contract 4.1 and 5.
+#include "runtimes/jobset/conditions.hh"
+
+#include <utility>
+
+#include "runtimes/jobset/pass.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Condition;
+
+// Setting one of the pair True turns the other False, and nothing else of it: its reason, message
+// and time stay as they were.
+std::string_view counterpart(std::string_view type) {
+  if (type == kStartupInProgress) return kStartupCompleted;
+  if (type == kStartupCompleted) return kStartupInProgress;
+  return {};
+}
+
+Condition* find(std::vector<Condition>& conditions, std::string_view type) {
+  for (Condition& condition : conditions) {
+    if (condition.type == type) return &condition;
+  }
+  return nullptr;
+}
+
+bool put(std::vector<Condition>& conditions, Condition next) {
+  Condition* const stored = find(conditions, next.type);
+  if (!stored) {
+    if (!next.is_true()) return false;
+    conditions.push_back(std::move(next));
+    return true;
+  }
+  if (stored->status == next.status) {
+    if (stored->reason == next.reason && stored->message == next.message) return false;
+    next.last_transition_time = stored->last_transition_time;
+  }
+  *stored = std::move(next);
+  return true;
+}
+
+PlannedEvent event_of(std::string_view type, bool value, std::string_view reason,
+                      std::string_view message) {
+  PlannedEvent event;
+  const bool is_warning = value && (type == kFailed || type == kRestarting);
+  event.type = is_warning ? "Warning" : "Normal";
+  event.reason = reason;
+  event.message = message;
+  event.is_terminal = value && (type == kFailed || type == kCompleted);
+  return event;
+}
+
+}  // namespace
+
+void Pass::set_condition(std::string_view type, bool value, std::string_view reason,
+                         std::string_view message) {
+  Condition next;
+  next.type = type;
+  next.status = value ? "True" : "False";
+  next.reason = reason;
+  next.message = message;
+  next.last_transition_time = observed.now.whole_seconds();
+  bool has_changed = put(status.conditions, std::move(next));
+  const std::string_view other_type = value ? counterpart(type) : std::string_view();
+  Condition* const other = other_type.empty() ? nullptr : find(status.conditions, other_type);
+  if (other && other->is_true()) {
+    other->status = "False";
+    has_changed = true;
+  }
+  if (has_changed) plan.events.push_back(event_of(type, value, reason, message));
+}
+
+void Pass::warn(std::string_view reason, std::string message) {
+  PlannedEvent event;
+  event.type = "Warning";
+  event.reason = reason;
+  event.message = std::move(message);
+  plan.events.push_back(std::move(event));
+}
+
+bool is_finished(const JobSetStatus& status) {
+  return kube::is_condition_true(status.conditions, kCompleted) ||
+         kube::is_condition_true(status.conditions, kFailed);
+}
+
+}  // namespace trainer::jobset

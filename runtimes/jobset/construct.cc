@@ -1,0 +1,255 @@
+#include "runtimes/jobset/construct.hh"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/job_template.hh"
+#include "runtimes/jobset/names.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+std::string_view group_of(const ReplicatedJob& replicated_job) {
+  return replicated_job.groupName ? std::string_view(*replicated_job.groupName) : "default";
+}
+
+// The member as an object; one of another type is no template that the API server could have
+// stored, and is replaced.
+Json& object_at(Json& parent, std::string_view name) {
+  Json& child = parent[name];
+  if (!child.is_object()) child = Json::object();
+  return child;
+}
+
+Json& array_at(Json& parent, std::string_view name) {
+  Json& child = parent[name];
+  if (!child.is_array()) child = Json::array();
+  return child;
+}
+
+using Keys = std::vector<std::pair<std::string_view, std::string>>;
+
+// On the Job and on its pods, as labels and as annotations.
+void put_keys(Json& job, const Keys& keys) {
+  Json& pod_template = object_at(object_at(job, "spec"), "template");
+  for (Json* object : {&job, &pod_template}) {
+    Json& metadata = object_at(*object, "metadata");
+    for (const std::string_view where : {"labels", "annotations"}) {
+      Json& map = object_at(metadata, where);
+      for (const auto& [key, value] : keys) map[key] = value;
+    }
+  }
+}
+
+Keys common_keys(const JobSet& jobset, const ReplicatedJob& replicated_job, const Layout& layout,
+                 const Layout::Place& place) {
+  Keys keys = {
+      {kJobSetNameKey, jobset.metadata.name},
+      {kJobSetUidKey, jobset.metadata.uid},
+      {kReplicatedJobNameKey, replicated_job.name},
+      {kReplicatedJobReplicasKey, std::to_string(replicated_job.replica_count())},
+      {kGlobalReplicasKey, std::to_string(layout.global_replicas)},
+      {kGroupNameKey, std::string(group_of(replicated_job))},
+      {kGroupReplicasKey, std::to_string(place.group_replicas)},
+      {kRestartAttemptKey, std::to_string(jobset.status.restarts)},
+  };
+  if (jobset.spec.coordinator) keys.emplace_back(kCoordinatorKey, coordinator_endpoint(jobset));
+  return keys;
+}
+
+// The annotations for exclusive placement, those of the JobSet first, then those of the replicated
+// job's template, which win. Each level brings its node-selector only with its exclusive-topology.
+void put_exclusive_annotations(Json& job, const JobSet& jobset, const Json& job_template) {
+  Json& of_job = object_at(object_at(job, "metadata"), "annotations");
+  Json& pod_template = object_at(object_at(job, "spec"), "template");
+  Json& of_pods = object_at(object_at(pod_template, "metadata"), "annotations");
+  const auto put = [&](std::string_view key, std::string_view value) {
+    of_job[key] = value;
+    of_pods[key] = value;
+  };
+  const kube::StringMap& above = jobset.metadata.annotations;
+  const Json* metadata = job_template.find("metadata");
+  const kube::StringMap below =
+      kube::read_string_map(metadata ? metadata->find("annotations") : nullptr);
+  for (const kube::StringMap* level : {&above, &below}) {
+    if (!level->contains(kExclusiveTopologyKey)) continue;
+    put(kExclusiveTopologyKey, level->find(kExclusiveTopologyKey)->second);
+    const auto selector = level->find(kNodeSelectorKey);
+    if (selector != level->end()) put(kNodeSelectorKey, selector->second);
+  }
+}
+
+bool uses_labelled_nodes(const Json& job) {
+  const Json& annotations = *job.find_path({"metadata", "annotations"});
+  return annotations.find(kExclusiveTopologyKey) && annotations.find(kNodeSelectorKey);
+}
+
+// Applies `visit` to every container and init container.
+template <class Visit>
+void for_each_container(Json& pod_spec, const Visit& visit) {
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    Json* containers = pod_spec.find(list);
+    if (!containers || !containers->is_array()) continue;
+    for (Json& container : containers->as_array()) {
+      if (container.is_object()) visit(container);
+    }
+  }
+}
+
+// Only into pods that mount it: the volume mounts themselves are written by the user.
+void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
+  for (const VolumeClaimPolicy& policy : jobset.spec.volumeClaimPolicies) {
+    for (const Json& claim : policy.templates) {
+      const Json* metadata = claim.find("metadata");
+      const std::string_view name = metadata ? metadata->get_string("name") : std::string_view();
+      if (name.empty() || !mounts_volume(pod_spec, name)) continue;
+      Json source = Json::object({{"claimName", claim_name(name, jobset.metadata.name)}});
+      array_at(pod_spec, "volumes")
+          .push_back(Json::object({{"name", name}, {"persistentVolumeClaim", std::move(source)}}));
+    }
+  }
+}
+
+// Without a policy of its own a container that fails leaves no words behind; with this one its last
+// lines outlive the pod, in the status that names the first failure.
+void keep_last_lines(Json& pod_spec) {
+  for_each_container(pod_spec, [](Json& container) {
+    Json& policy = container["terminationMessagePolicy"];
+    if (policy.is_null()) policy = "FallbackToLogsOnError";
+  });
+}
+
+}  // namespace
+
+const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
+const kube::Resource kServices{"", "v1", "services", "Service", true};
+const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
+
+Layout Layout::of(const JobSet& jobset) {
+  Layout layout;
+  std::map<std::string_view, std::int64_t> groups;
+  for (const ReplicatedJob& replicated_job : jobset.spec.replicatedJobs) {
+    std::int64_t& group = groups[group_of(replicated_job)];
+    layout.places.push_back({layout.global_replicas, group, 0});
+    layout.global_replicas += replicated_job.replica_count();
+    group += replicated_job.replica_count();
+  }
+  for (std::size_t i = 0; i < layout.places.size(); ++i) {
+    layout.places[i].group_replicas = groups[group_of(jobset.spec.replicatedJobs[i])];
+  }
+  return layout;
+}
+
+JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,
+                       bool is_of_trainjob)
+    : jobset_(jobset),
+      replicated_job_(jobset.spec.replicatedJobs[replicated_job]),
+      place_(layout.places[replicated_job]) {
+  const Json& job_template = replicated_job_.template_;
+  const Json* spec = job_template.find("spec");
+  const Json* metadata = job_template.find("metadata");
+  prototype_ = Json::object({{"apiVersion", "batch/v1"},
+                             {"kind", "Job"},
+                             {"metadata", Json::object()},
+                             {"spec", spec && spec->is_object() ? *spec : Json::object()}});
+  Json& job_metadata = prototype_["metadata"];
+  for (const std::string_view map : {"labels", "annotations"}) {
+    const Json* value = metadata ? metadata->find(map) : nullptr;
+    if (value && value->is_object()) job_metadata[map] = *value;
+  }
+  job_metadata["namespace"] = jobset.metadata.ns;
+  job_metadata["ownerReferences"] = Json::array({owner_reference(jobset)});
+  put_keys(prototype_, common_keys(jobset, replicated_job_, layout, place_));
+  put_exclusive_annotations(prototype_, jobset, job_template);
+  is_on_labelled_nodes_ = uses_labelled_nodes(prototype_);
+
+  Json& job_spec = prototype_["spec"];
+  job_spec["suspend"] = jobset.spec.suspend.value_or(false);
+  Json& pod_spec = object_at(object_at(job_spec, "template"), "spec");
+  if (has_dns_hostnames(jobset)) pod_spec["subdomain"] = subdomain(jobset);
+  add_claim_volumes(pod_spec, jobset);
+  if (is_of_trainjob) keep_last_lines(pod_spec);
+  if (max_disruption_restarts(jobset) > 0) report_disruptions(job_spec);
+}
+
+Json JobFactory::make(std::int32_t index, std::optional<std::int32_t> job_restart_attempt) const {
+  Json job = prototype_;
+  const std::string name = job_name(jobset_.metadata.name, replicated_job_.name, index);
+  job["metadata"]["name"] = name;
+  Keys keys = {{kJobIndexKey, std::to_string(index)},
+               {kJobGlobalIndexKey, std::to_string(place_.global_offset + index)},
+               {kJobGroupIndexKey, std::to_string(place_.group_offset + index)},
+               {kJobKeyKey, job_key(jobset_.metadata.ns, name)}};
+  if (job_restart_attempt) {
+    keys.emplace_back(kJobRestartAttemptKey, std::to_string(*job_restart_attempt));
+  }
+  put_keys(job, keys);
+  if (is_on_labelled_nodes_) {
+    Json& pod_spec = job["spec"]["template"]["spec"];
+    object_at(pod_spec, "nodeSelector")[kNamespacedJobKey] =
+        fmt::format("{}_{}", jobset_.metadata.ns, name);
+    array_at(pod_spec, "tolerations")
+        .push_back(Json::object(
+            {{"key", kNoScheduleKey}, {"operator", "Exists"}, {"effect", "NoSchedule"}}));
+  }
+  return job;
+}
+
+std::vector<Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob) {
+  std::vector<Json> jobs;
+  const Layout layout = Layout::of(jobset);
+  for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
+    const JobFactory factory(jobset, layout, i, is_of_trainjob);
+    const std::int32_t replicas = jobset.spec.replicatedJobs[i].replica_count();
+    for (std::int32_t index = 0; index < replicas; ++index) {
+      jobs.push_back(
+          factory.make(index, gates.restart_job ? std::optional<std::int32_t>(0) : std::nullopt));
+    }
+  }
+  return jobs;
+}
+
+std::optional<Json> headless_service(const JobSet& jobset) {
+  if (!has_dns_hostnames(jobset)) return std::nullopt;
+  return Json::object(
+      {{"apiVersion", "v1"},
+       {"kind", "Service"},
+       {"metadata", Json::object({{"name", subdomain(jobset)},
+                                  {"namespace", jobset.metadata.ns},
+                                  {"ownerReferences", Json::array({owner_reference(jobset)})}})},
+       {"spec", Json::object({{"clusterIP", "None"},
+                              {"selector",
+                               Json::object({{std::string(kJobSetNameKey), jobset.metadata.name}})},
+                              {"publishNotReadyAddresses",
+                               jobset.spec.network->publishNotReadyAddresses.value_or(true)}})}});
+}
+
+Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy, const Json& claim_template) {
+  const Json* metadata = claim_template.find("metadata");
+  Json result_metadata = Json::object({{"namespace", jobset.metadata.ns}});
+  for (const std::string_view map : {"labels", "annotations"}) {
+    const Json* value = metadata ? metadata->find(map) : nullptr;
+    if (value && value->is_object()) result_metadata.set(map, *value);
+  }
+  result_metadata.set("name",
+                      claim_name(metadata ? metadata->get_string("name") : std::string_view(),
+                                 jobset.metadata.name));
+  object_at(result_metadata, "labels")[kJobSetNameKey] = jobset.metadata.name;
+  // A claim that is to be kept has no owner, so nothing collects it.
+  const bool is_kept =
+      policy.retentionPolicy && policy.retentionPolicy->whenDeleted.value_or("Delete") == "Retain";
+  if (!is_kept) result_metadata.set("ownerReferences", Json::array({owner_reference(jobset)}));
+  const Json* spec = claim_template.find("spec");
+  return Json::object({{"apiVersion", "v1"},
+                       {"kind", "PersistentVolumeClaim"},
+                       {"metadata", std::move(result_metadata)},
+                       {"spec", spec ? *spec : Json::object()}});
+}
+
+}  // namespace trainer::jobset

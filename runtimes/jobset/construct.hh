@@ -1,0 +1,51 @@
+// The Jobs of a JobSet as they are sent: jobset-contract 2.1 and 2.4. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "kube/model/json.hh"
+#include "runtimes/jobset/plan.hh"
+
+namespace trainer::jobset {
+
+extern const kube::Resource kJobs;
+extern const kube::Resource kServices;
+extern const kube::Resource kClaims;
+
+// Where each replicated job stands among all Jobs of the set and of its group; by spec order.
+struct Layout {
+  struct Place {
+    std::int64_t global_offset = 0;
+    std::int64_t group_offset = 0;
+    std::int64_t group_replicas = 0;
+  };
+  std::int64_t global_replicas = 0;
+  std::vector<Place> places;
+
+  static Layout of(const JobSet& jobset);
+};
+
+// Makes the Jobs of one replicated job. What they share is put together once.
+class JobFactory {
+ public:
+  JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,
+             bool is_of_trainjob);
+  // `job_restart_attempt` is written only where it is given (gate RestartJob).
+  kube::Json make(std::int32_t index, std::optional<std::int32_t> job_restart_attempt) const;
+
+ private:
+  const JobSet& jobset_;
+  const ReplicatedJob& replicated_job_;
+  Layout::Place place_;
+  bool is_on_labelled_nodes_ = false;  // the node selector strategy
+  kube::Json prototype_;
+};
+
+// A PersistentVolumeClaim made from a template of a claim policy.
+kube::Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy,
+                      const kube::Json& claim_template);
+
+}  // namespace trainer::jobset

@@ -1,0 +1,287 @@
+#include "runtimes/jobset/exclusive.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtimes/jobset/names.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+
+constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
+const kube::Resource kPods{"", "v1", "pods", "Pod", true};
+
+const Json& member(const Json& parent, std::string_view name) {
+  static const Json kNothing;
+  const Json* found = parent.find(name);
+  return found ? *found : kNothing;
+}
+
+const Json& labels_of(const Json& pod) {
+  return member(member(pod, "metadata"), "labels");
+}
+const Json& annotations_of(const Json& pod) {
+  return member(member(pod, "metadata"), "annotations");
+}
+
+Json& object_at(Json& parent, std::string_view name) {
+  Json& child = parent[name];
+  if (!child.is_object()) child = Json::object();
+  return child;
+}
+
+// A pod whose placement is decided here, and not by nodes that were labelled beforehand.
+bool is_placed_by_us(const Json& pod) {
+  const Json& annotations = annotations_of(pod);
+  return annotations.find(kJobSetNameKey) && !annotations.find(kNodeSelectorKey) &&
+         annotations.find(kExclusiveTopologyKey);
+}
+
+bool is_leader(const Json& pod) {
+  return annotations_of(pod).get_string(kCompletionIndexKey) == "0";
+}
+
+std::string topology_of(const Json& pod) {
+  return std::string(annotations_of(pod).get_string(kExclusiveTopologyKey));
+}
+
+std::optional<std::string> controller_uid(const Json& pod) {
+  for (const Json& owner : member(pod, "metadata").get_array("ownerReferences")) {
+    if (owner.get_bool("controller")) return std::string(owner.get_string("uid"));
+  }
+  return std::nullopt;
+}
+
+Json requirement(std::string_view key, std::string_view op, std::optional<std::string_view> value) {
+  Json result = Json::object({{"key", key}, {"operator", op}});
+  if (value) result.set("values", Json::array({*value}));
+  return result;
+}
+
+// Across all namespaces: an empty namespaceSelector selects every one.
+Json affinity_term(Json::Array requirements, const std::string& topology) {
+  Json selector = Json::object({{"matchExpressions", std::move(requirements)}});
+  return Json::object({{"labelSelector", std::move(selector)},
+                       {"topologyKey", topology},
+                       {"namespaceSelector", Json::object()}});
+}
+
+void append_term(Json& pod, std::string_view kind, Json term) {
+  Json& terms = object_at(object_at(object_at(pod, "spec"), "affinity"),
+                          kind)["requiredDuringSchedulingIgnoredDuringExecution"];
+  if (!terms.is_array()) terms = Json::array();
+  terms.push_back(std::move(term));
+}
+
+// Together with the pods of its own Job, apart from all others of equal priority: a more important
+// Job may still preempt this one.
+void set_leader_affinity(Json& pod) {
+  const std::string topology = topology_of(pod);
+  const std::string job(labels_of(pod).get_string(kJobKeyKey));
+  const std::string priority(labels_of(pod).get_string(kPriorityKey));
+  append_term(pod, "podAffinity", affinity_term({requirement(kJobKeyKey, "In", job)}, topology));
+  append_term(pod, "podAntiAffinity",
+              affinity_term({requirement(kJobKeyKey, "Exists", std::nullopt),
+                             requirement(kJobKeyKey, "NotIn", job),
+                             requirement(kPriorityKey, "In", priority)},
+                            topology));
+}
+
+kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups& lookups) {
+  auto base = leader_base_name(follower);
+  if (!base) return tl::unexpected(base.error());
+  const std::string ns(member(follower, "metadata").get_string("namespace"));
+  std::vector<LeaderPod> live;
+  for (LeaderPod& pod : lookups.leaders(ns, *base)) {
+    const bool is_over = pod.is_deleting || pod.phase == "Failed" || pod.phase == "Succeeded";
+    if (!is_over) live.push_back(std::move(pod));
+  }
+  if (live.size() != 1) {
+    return kube::fail(
+        ErrorCode::kNotFound,
+        fmt::format("expected 1 leader pod ({}), but got {}. this is an expected, transient error",
+                    *base, live.size()));
+  }
+  const auto owner = controller_uid(follower);
+  if (!owner) return kube::fail(ErrorCode::kInvalid, "follower pod has no owner reference");
+  LeaderPod& leader = live.front();
+  if (leader.owner_uid.empty()) {
+    return kube::fail(ErrorCode::kInvalid,
+                      fmt::format("leader pod \"{}\" has no owner reference", leader.name));
+  }
+  // The leader of an earlier attempt may still be there.
+  if (leader.owner_uid != *owner) {
+    return kube::fail(ErrorCode::kConflict,
+                      fmt::format("follower pod owner UID ({}) != leader pod owner UID ({})",
+                                  *owner, leader.owner_uid));
+  }
+  return std::move(leader);
+}
+
+kube::Result<std::string> topology_value(const std::string& node, const std::string& topology,
+                                         const PlacementLookups& lookups) {
+  const auto labels = lookups.node_labels(node);
+  if (!labels) return kube::fail(ErrorCode::kNotFound, fmt::format("node {} not found", node));
+  const auto label = labels->find(topology);
+  if (label == labels->end()) {
+    return kube::fail(ErrorCode::kInvalid,
+                      fmt::format("node does not have topology label: {}", topology));
+  }
+  return label->second;
+}
+
+kube::Result<Json> place_follower(Json pod, const PlacementLookups& lookups) {
+  const auto leader = find_leader(pod, lookups);
+  if (!leader || leader->node.empty()) return pod;
+  const std::string topology = topology_of(pod);
+  auto value = topology_value(leader->node, topology, lookups);
+  if (!value) return tl::unexpected(value.error());
+  object_at(object_at(pod, "spec"), "nodeSelector")[topology] = std::move(*value);
+  return pod;
+}
+
+Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time now) {
+  kube::Condition condition;
+  condition.type = "DisruptionTarget";
+  condition.status = "True";
+  condition.reason = "ExclusivePlacementViolation";
+  condition.message = "Pod violated JobSet exclusive placement policy";
+  condition.last_transition_time = now.whole_seconds();
+  // A merge patch replaces lists whole, so the other conditions go along.
+  Json::Array conditions;
+  for (const Json& stored : member(pod, "status").get_array("conditions")) {
+    if (stored.get_string("type") != condition.type) conditions.push_back(stored);
+  }
+  conditions.push_back(condition.to_json());
+  Action action;
+  action.verb = Action::Verb::kMergePatch;
+  action.resource = kPods;
+  action.key = key;
+  action.subresource = "status";
+  const std::string_view version = member(pod, "metadata").get_string("resourceVersion");
+  action.body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
+                              {"status", Json::object({{"conditions", std::move(conditions)}})}});
+  return action;
+}
+
+bool is_disrupted(const Json& pod) {
+  for (const Json& condition : member(pod, "status").get_array("conditions")) {
+    if (condition.get_string("type") == "DisruptionTarget" &&
+        condition.get_string("status") == "True") {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
+  std::vector<Action> actions;
+  for (const Json* pod : followers) {
+    const Json& metadata = member(*pod, "metadata");
+    const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
+                              std::string(metadata.get_string("name"))};
+    if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
+    Action action;
+    action.verb = Action::Verb::kDelete;
+    action.resource = kPods;
+    action.key = key;
+    action.uid = metadata.get_string("uid");
+    action.propagation = "Background";
+    action.stage = 1;  // after the marks: once it is gone nobody could tell why
+    actions.push_back(std::move(action));
+  }
+  return actions;
+}
+
+}  // namespace
+
+kube::Result<std::string> leader_base_name(const Json& pod) {
+  const Json& labels = labels_of(pod);
+  std::string name;
+  for (const std::string_view key : {kJobSetNameKey, kReplicatedJobNameKey, kJobIndexKey}) {
+    const std::string_view value = labels.get_string(key);
+    if (value.empty()) {
+      return kube::fail(ErrorCode::kInvalid, fmt::format("pod missing label: {}", key));
+    }
+    name += fmt::format("{}-", value);
+  }
+  return name + "0";
+}
+
+kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {
+  const Json& annotations = annotations_of(pod);
+  if (!annotations.find(kJobSetNameKey) || annotations.find(kNodeSelectorKey)) return pod;
+  const Json& priority = member(member(pod, "spec"), "priority");
+  if (priority.is_int()) {
+    std::string text = std::to_string(priority.as_int());
+    object_at(object_at(pod, "metadata"), "labels")[kPriorityKey] = std::move(text);
+  }
+  if (!is_placed_by_us(pod)) return pod;
+  if (!is_leader(pod)) return place_follower(std::move(pod), lookups);
+  set_leader_affinity(pod);
+  return pod;
+}
+
+std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& lookups) {
+  if (!is_placed_by_us(pod) || is_leader(pod)) return std::nullopt;
+  const Json& selector = member(member(pod, "spec"), "nodeSelector");
+  if (!selector.is_object()) return "follower pod node selector not set";
+  const std::string topology = topology_of(pod);
+  if (!selector.find(topology)) {
+    return fmt::format(
+        "follower pod node selector for topology domain not found. missing selector: {}", topology);
+  }
+  const auto leader = find_leader(pod, lookups);
+  if (!leader) return leader.error().message;
+  if (leader->node.empty()) {
+    return "leader pod not yet scheduled, not creating follower pod. this is an expected, "
+           "transient "
+           "error";
+  }
+  return std::nullopt;
+}
+
+bool is_scheduled_leader(const Json& pod) {
+  return is_placed_by_us(pod) && is_leader(pod) &&
+         !member(pod, "spec").get_string("nodeName").empty() &&
+         member(pod, "metadata").get_string("deletionTimestamp").empty();
+}
+
+kube::Result<std::vector<Action>> repair_placement(const Json& leader,
+                                                   const std::vector<Json>& pods,
+                                                   const PlacementLookups& lookups,
+                                                   kube::Time now) {
+  if (!is_scheduled_leader(leader)) return std::vector<Action>();
+  const std::string name(member(leader, "metadata").get_string("name"));
+  const std::string_view job = labels_of(leader).get_string(kJobKeyKey);
+  const auto owner = controller_uid(leader);
+  if (job.empty() || !owner) {
+    return kube::fail(ErrorCode::kInvalid,
+                      fmt::format("leader pod {} has no {}; its followers cannot be found", name,
+                                  job.empty() ? kJobKeyKey : "controller"));
+  }
+  const std::string topology = topology_of(leader);
+  const std::string node(member(leader, "spec").get_string("nodeName"));
+  const auto domain = topology_value(node, topology, lookups);
+  if (!domain && domain.error().code != ErrorCode::kNotFound) return tl::unexpected(domain.error());
+  std::vector<const Json*> followers;
+  bool is_misplaced = false;
+  for (const Json& pod : pods) {
+    if (!is_placed_by_us(pod) || is_leader(pod) || controller_uid(pod) != owner) continue;
+    const Json* chosen = member(member(pod, "spec"), "nodeSelector").find(topology);
+    is_misplaced = is_misplaced || !domain || !chosen || *chosen != Json(*domain);
+    followers.push_back(&pod);
+  }
+  if (!is_misplaced) return std::vector<Action>();
+  // Without the node nobody knows which domain is right; deleting would be a guess.
+  if (!domain) {
+    return kube::fail(ErrorCode::kNotFound, "leader topology is unknown (node not found)");
+  }
+  return removals(followers, now);
+}
+
+}  // namespace trainer::jobset

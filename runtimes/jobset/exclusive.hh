@@ -1,0 +1,63 @@
+// Exclusive placement, one Job per topology domain: jobset-contract 7. Pure: what must be looked up
+// is asked for through functions, which the caller answers from its stores or by GET.
+//
+// The pod of completion index 0 leads: affinity keeps it in a domain of its own. The others follow:
+// they are admitted only once the leader has a node, with that node's domain as node selector. The
+// Job controller's retries are what they wait by.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/action.hh"
+
+namespace trainer::jobset {
+
+// What placement needs of a leader pod.
+struct LeaderPod {
+  std::string name;
+  std::string owner_uid;  // of its controller, the Job; "" without
+  std::string node;       // spec.nodeName; "" while it is not scheduled
+  std::string phase;
+  bool is_deleting = false;
+};
+
+struct PlacementLookups {
+  // Pods with the exclusive-topology annotation whose name without its last segment is this.
+  std::function<std::vector<LeaderPod>(const std::string& ns, const std::string& base_name)>
+      leaders;
+  // A node's labels; nullopt when there is no such node.
+  std::function<std::optional<kube::StringMap>(const std::string& node)> node_labels;
+};
+
+// "<jobset>-<replicatedjob>-<job index>-0" of a pod's labels. Errors (kInvalid) name the missing
+// one.
+kube::Result<std::string> leader_base_name(const kube::Json& pod);
+
+// The pod as the mutating webhook returns it; unchanged where placement has nothing to say, and for
+// followers whose leader is not scheduled (deny_pod refuses those). Errors: kNotFound when the
+// leader's node is gone, kInvalid when the node lacks the topology label.
+kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& lookups);
+
+// Why the validating webhook refuses the pod; nullopt when it does not.
+std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
+
+// Whether a pod is a scheduled leader, upon whose events its followers are compared.
+bool is_scheduled_leader(const kube::Json& pod);
+
+// Followers that do not stand where the leader stands are marked as disrupted, so that a
+// podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together.
+// `pods` are the pods with the leader's job-key, from one namespace. Pods of the node selector
+// strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
+// or its node the topology label; kNotFound when followers are misplaced but the leader's node is
+// gone.
+kube::Result<std::vector<Action>> repair_placement(const kube::Json& leader,
+                                                   const std::vector<kube::Json>& pods,
+                                                   const PlacementLookups& lookups, kube::Time now);
+
+}  // namespace trainer::jobset

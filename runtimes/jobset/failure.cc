@@ -1,0 +1,154 @@
+// What a failed Job means for the set: jobset-contract 3.6. One decision a pass.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/failure_pattern.hh"
+#include "runtimes/jobset/policies.hh"
+
+namespace trainer::jobset {
+namespace {
+
+constexpr std::string_view kRestartJobSet = "RestartJobSet";
+constexpr std::string_view kRestartJob = "RestartJob";
+
+struct Decision {
+  std::string_view action = kRestartJobSet;
+  const FailurePolicyRule* rule = nullptr;  // none matched
+  const JobView* job = nullptr;             // the earliest failure that counts
+};
+
+// The first of the list on ties, which are common: conditions have a granularity of one second.
+template <class Filter>
+const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_wanted) {
+  const JobView* found = nullptr;
+  for (const JobView* job : failed) {
+    if (!is_wanted(*job)) continue;
+    if (!found || job->failure()->last_transition_time < found->failure()->last_transition_time) {
+      found = job;
+    }
+  }
+  return found;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool matches(const FailurePolicyRule& rule, const JobView& job) {
+  if (job.replicated_job.empty()) return false;
+  const kube::Condition& failure = *job.failure();
+  return (rule.onJobFailureReasons.empty() || contains(rule.onJobFailureReasons, failure.reason)) &&
+         (rule.targetReplicatedJobs.empty() ||
+          contains(rule.targetReplicatedJobs, job.replicated_job)) &&
+         (rule.onJobFailureMessagePatterns.empty() ||
+          finds_any(rule.onJobFailureMessagePatterns, failure.message));
+}
+
+Decision decide(const Pass& pass) {
+  for (const FailurePolicyRule& rule : pass.jobset.spec.failurePolicy->rules) {
+    const JobView* job = earliest(
+        pass.jobs.failed, [&](const JobView& candidate) { return matches(rule, candidate); });
+    if (job) return {rule.action, &rule, job};
+  }
+  return {kRestartJobSet, nullptr, earliest(pass.jobs.failed, [](const JobView&) { return true; })};
+}
+
+std::string first_failed(const JobView& job) {
+  return fmt::format("(first failed job: {})", job.name);
+}
+
+void fail_for(Pass& pass, std::string_view reason, std::string_view what, const JobView& job) {
+  fail(pass, reason, fmt::format("{} {}", what, first_failed(job)));
+}
+
+// True when the action would exceed maxRestarts; the set has then failed.
+bool is_out_of_budget(Pass& pass, const Decision& decision) {
+  if (!is_budget_spent(pass)) return false;
+  fail_for(pass, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
+           *decision.job);
+  return true;
+}
+
+std::string message_of(const Decision& decision) {
+  return fmt::format("applying {} failure policy action {}", decision.action,
+                     first_failed(*decision.job));
+}
+
+std::string event_reason(const Decision& decision) {
+  return fmt::format("{}FailurePolicyAction", decision.action);
+}
+
+void restart_set(Pass& pass, const Decision& decision, bool is_counted) {
+  if (is_counted && is_out_of_budget(pass, decision)) return;
+  const std::string reason = decision.rule ? fmt::format("FailurePolicy_{}", decision.rule->name)
+                                           : std::string("DefaultFailurePolicy");
+  restart_all(pass, is_counted, reason, message_of(decision));
+  pass.warn(event_reason(decision), message_of(decision));
+}
+
+void restart_single(Pass& pass, const Decision& decision, bool is_counted) {
+  if (!pass.observed.gates.restart_job) {
+    pass.warn(
+        "FeatureGateClosed",
+        fmt::format("rule {} asks for the action {}, which needs the feature gate RestartJob; "
+                    "open the gate, or delete the JobSet",
+                    decision.rule->name, decision.action));
+    return;
+  }
+  if (is_counted && is_out_of_budget(pass, decision)) return;
+  if (restart_one(pass, *decision.job, is_counted)) {
+    pass.warn(event_reason(decision), message_of(decision));
+  }
+}
+
+void carry_out(Pass& pass, const Decision& decision) {
+  const std::string_view action = decision.action;
+  if (action == "FailJobSet") {
+    fail(pass, event_reason(decision), message_of(decision));
+  } else if (action == kRestartJobSet || action == "RestartJobSetAndIgnoreMaxRestarts") {
+    restart_set(pass, decision, action == kRestartJobSet);
+  } else if (action == kRestartJob || action == "RestartJobAndIgnoreMaxRestarts") {
+    restart_single(pass, decision, action == kRestartJob);
+  } else {
+    pass.warn("UnknownFailurePolicyAction",
+              fmt::format("rule {} asks for the action \"{}\", which is none of FailJobSet, "
+                          "RestartJobSet, RestartJobSetAndIgnoreMaxRestarts, RestartJob and "
+                          "RestartJobAndIgnoreMaxRestarts; delete the JobSet and correct the rule",
+                          decision.rule->name, action));
+  }
+}
+
+// See disruption.hh. Any of the failures that share the earliest time may be the disruption.
+bool restart_after_disruption(Pass& pass, const JobView& first) {
+  const std::int32_t limit = max_disruption_restarts(pass.jobset);
+  const std::int32_t used = pass.status.restarts - pass.status.restartsCountTowardsMax;
+  if (used >= limit) return false;
+  const auto when = first.failure()->last_transition_time;
+  const JobView* disrupted = earliest(pass.jobs.failed, [&](const JobView& job) {
+    return job.failure()->last_transition_time == when && was_disrupted(job, pass.observed.pods);
+  });
+  if (!disrupted) return false;
+  restart_all(pass, false, "Disruption",
+              fmt::format("restarting after a disruption, {} of at most {} {}", used + 1, limit,
+                          first_failed(*disrupted)));
+  return true;
+}
+
+}  // namespace
+
+void apply_failure_policy(Pass& pass) {
+  const JobView* first = earliest(pass.jobs.failed, [](const JobView&) { return true; });
+  if (!pass.jobset.spec.failurePolicy) {
+    if (restart_after_disruption(pass, *first)) return;
+    fail_for(pass, "FailedJobs", "jobset failed due to one or more job failures", *first);
+    return;
+  }
+  const Decision decision = decide(pass);
+  if (decision.action == kRestartJobSet && restart_after_disruption(pass, *first)) return;
+  carry_out(pass, decision);
+}
+
+}  // namespace trainer::jobset

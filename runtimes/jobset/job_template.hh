@@ -1,0 +1,21 @@
+// Reading the JobTemplateSpec of a replicated job, which stays Json. Internal to runtimes/jobset.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "api/jobset.hh"
+
+namespace trainer::jobset {
+
+// template.spec; an empty value where it is absent.
+const kube::Json& job_spec_of(const ReplicatedJob& replicated_job);
+// template.spec.template.spec
+const kube::Json& pod_spec_of(const ReplicatedJob& replicated_job);
+std::optional<std::int64_t> job_number(const ReplicatedJob& replicated_job, std::string_view name);
+bool is_indexed(const ReplicatedJob& replicated_job);
+// Whether a container or init container has a volumeMount of that name.
+bool mounts_volume(const kube::Json& pod_spec, std::string_view name);
+
+}  // namespace trainer::jobset

@@ -1,0 +1,68 @@
+// The JobSet expander: what should happen to one JobSet now. Pure; one file a policy.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+#include "runtimes/action.hh"
+#include "runtimes/jobset/views.hh"
+
+namespace trainer::jobset {
+
+struct Gates {
+  bool in_place_restart = false;
+  bool restart_job = false;
+  bool elastic_jobset = false;
+};
+
+struct Observed {
+  const JobSet& jobset;
+  std::vector<const JobView*> jobs;  // with this JobSet's uid as controller owner
+  // Jobs of it that were complete when they vanished, as they were last seen; may lack some that
+  // vanished unseen.
+  std::vector<const JobView*> removed_jobs;
+  std::vector<const PodView*> pods;  // only where `needs_pods` says so
+  bool service_exists = false;       // the headless Service stands, and it is ours
+  std::set<std::string> claims;      // PersistentVolumeClaims known to exist, by name
+  kube::Time now;
+  Gates gates;
+  // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
+  // message.
+  bool is_of_trainjob = false;
+};
+
+// Every rule of jobset-contract 2 to 4, with these departures:
+// - A suspended JobSet gets no Job and no Service; what is held back counts as suspended.
+// - A Job counts as failed from its FailureTarget condition on.
+// - Jobs that succeeded and were then removed by their own ttlSecondsAfterFinished stay counted and
+//   do not run again. Where nobody saw them vanish the stored counters tell, as long as every
+//   missing Job of their replicated job is one of them.
+// - Disruptions may have a restart budget of their own: see disruption.cc.
+// - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
+// - At most 256 Jobs are created at once, fewer large ones; the rest follow in the next passes.
+//
+// A restart is counted in one pass, whose status must stand before anything else happens, and
+// carried out in the following ones, which see the failed Jobs as those of a previous attempt.
+// So a lost answer or a repeated pass never counts it twice: the write carries the resourceVersion
+// that was observed.
+//
+// Nothing is planned for a JobSet that is being deleted or has another manager.
+// Cost: linear in Jobs and replicated jobs.
+Plan plan(const Observed& observed);
+
+// Whether plan() reads `pods` for this JobSet.
+bool needs_pods(const JobSet& jobset, const Gates& gates);
+
+// The Jobs that a JobSet would have, in order; for render and tests.
+std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob);
+// The headless Service, or nullopt without DNS host names.
+std::optional<kube::Json> headless_service(const JobSet& jobset);
+
+}  // namespace trainer::jobset

@@ -1,0 +1,140 @@
+// Suspending and resuming Jobs that exist: jobset-contract 3.7.
+#include <algorithm>
+#include <utility>
+
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/construct.hh"
+#include "runtimes/jobset/policies.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+Action patch_of(const Pass& pass, const JobView& job, std::string_view subresource, Json patch) {
+  Action action;
+  action.verb = Action::Verb::kMergePatch;
+  action.resource = kJobs;
+  action.key = {pass.jobset.metadata.ns, job.name};
+  action.subresource = subresource;
+  patch.set("metadata", Json::object({{"resourceVersion", job.resource_version}}));
+  action.body = std::move(patch);
+  return action;
+}
+
+// The members of `wanted` that `present` lacks or has otherwise.
+Json missing_members(const Json& present, const Json& wanted) {
+  Json missing = Json::object();
+  if (!wanted.is_object()) return missing;
+  for (const auto& [name, value] : wanted.as_object()) {
+    const Json* stored = present.find(name);
+    if (!stored || *stored != value) missing.set(name, value);
+  }
+  return missing;
+}
+
+// `present` followed by the items of `wanted` that it lacks; null when it lacks none.
+Json united_list(const Json& present, const Json& wanted) {
+  if (!wanted.is_array()) return {};
+  Json::Array united = present.is_array() ? present.as_array() : Json::Array();
+  const std::size_t before = united.size();
+  for (const Json& item : wanted.as_array()) {
+    if (std::find(united.begin(), united.end(), item) == united.end()) united.push_back(item);
+  }
+  return united.size() == before ? Json() : Json(std::move(united));
+}
+
+// What must change in a suspended Job's pod template so that it says what the JobSet says by now:
+// unions in which the JobSet wins, since nothing is ever taken away from a Job. Empty when nothing
+// must.
+Json template_patch(const Wave& wave, const JobView& job) {
+  static const Json kNothing = Json::object();
+  const Json* pod_template = wave.spec->template_.find_path({"spec", "template"});
+  if (!pod_template) return Json::object();
+  const Json wanted = scheduling_of(*pod_template);
+  const Json& present = job.scheduling ? *job.scheduling : kNothing;
+  const auto of = [](const Json& object, std::string_view name) -> const Json& {
+    const Json* found = object.find(name);
+    return found ? *found : kNothing;
+  };
+  Json metadata = Json::object();
+  Json spec = Json::object();
+  for (const std::string_view name : {"labels", "annotations", "nodeSelector"}) {
+    Json missing = missing_members(of(present, name), of(wanted, name));
+    if (missing.empty()) continue;
+    (name == "nodeSelector" ? spec : metadata).set(name, std::move(missing));
+  }
+  for (const std::string_view name : {"tolerations", "schedulingGates"}) {
+    Json united = united_list(of(present, name), of(wanted, name));
+    if (!united.is_null()) spec.set(name, std::move(united));
+  }
+  Json patch = Json::object();
+  if (!metadata.empty()) patch.set("metadata", std::move(metadata));
+  if (!spec.empty()) patch.set("spec", std::move(spec));
+  return patch;
+}
+
+// True when the Job runs again after this pass. The API lets the template of a suspended Job change
+// only while it has no start time; a Job that ran before gets rid of it first, and the event of
+// that write brings the next pass.
+bool resume_job(Pass& pass, const Wave& wave, const JobView& job) {
+  Json changes = template_patch(wave, job);
+  if (!changes.empty() && job.has_start_time) {
+    Json status = Json::object({{"startTime", nullptr}});
+    pass.plan.actions.push_back(
+        patch_of(pass, job, "status", Json::object({{"status", std::move(status)}})));
+    return false;
+  }
+  Json spec = Json::object({{"suspend", false}});
+  if (!changes.empty()) spec.set("template", std::move(changes));
+  pass.plan.actions.push_back(patch_of(pass, job, "", Json::object({{"spec", std::move(spec)}})));
+  return true;
+}
+
+bool resume_wave(Pass& pass, const Wave& wave, const std::vector<const JobView*>& held) {
+  bool is_running = true;
+  for (const JobView* job : held) is_running = resume_job(pass, wave, *job) && is_running;
+  return is_running;
+}
+
+// The suspended active Jobs of every wave, by position.
+std::vector<std::vector<const JobView*>> suspended_by_wave(Pass& pass) {
+  std::vector<std::vector<const JobView*>> held(pass.waves.size());
+  for (const JobView* job : pass.jobs.active) {
+    if (!job->is_suspended || job->is_deleting) continue;
+    const Wave* wave = pass.find_wave(job->replicated_job);
+    if (wave) held[static_cast<std::size_t>(wave - pass.waves.data())].push_back(job);
+  }
+  return held;
+}
+
+}  // namespace
+
+void suspend_jobs(Pass& pass) {
+  for (const JobView* job : pass.jobs.active) {
+    if (job->is_suspended || job->is_deleting) continue;
+    Json spec = Json::object({{"suspend", true}});
+    pass.plan.actions.push_back(
+        patch_of(pass, *job, "", Json::object({{"spec", std::move(spec)}})));
+  }
+  pass.set_condition(kSuspended, true, "SuspendedJobs", "jobset is suspended");
+  pass.set_condition(kRestarting, false, "JobSetSuspended", "jobset is suspended");
+}
+
+void resume_jobs(Pass& pass) {
+  const auto held = suspended_by_wave(pass);
+  bool is_running = true;
+  for (std::size_t i = 0; i < pass.waves.size(); ++i) {
+    const Wave& wave = pass.waves[i];
+    if (!are_dependencies_met(pass, wave)) continue;
+    if (pass.is_in_order() && wave.has_started()) continue;
+    is_running = resume_wave(pass, wave, held[i]) && is_running;
+    if (pass.is_in_order()) {
+      start_in_order(pass);
+      return;
+    }
+  }
+  if (is_running) pass.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
+}
+
+}  // namespace trainer::jobset

@@ -1,0 +1,107 @@
+// What a new JobSet's volume claim policies are refused for: jobset-contract 1.7, rows 23 to 29.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "kube/model/names.hh"
+#include "runtimes/jobset/job_template.hh"
+#include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/validation.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+// One claim template and where it stands.
+struct Claim {
+  const Json& claim;
+  std::string name;
+  std::string policy_path;    // "spec.volumeClaimPolicies[0]"
+  std::string template_path;  // "spec.volumeClaimPolicies[0].template[0]", as clients know it
+  bool is_kept = false;       // retained when the JobSet is deleted
+};
+
+void check_name(Draft& draft, const Claim& claim, std::set<std::string>& names) {
+  const std::string path = kube::join_field(claim.template_path, "name");
+  if (!names.insert(claim.name).second) {
+    draft.errors.push_back(
+        kube::invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template"));
+  }
+  if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
+    draft.errors.push_back(kube::invalid(path, claim.name, problem));
+  }
+  if (claim_name(claim.name, draft.name).size() > 63) {
+    draft.errors.push_back(
+        kube::invalid(path, claim.name, "VolumeClaimPolicies template name is too long"));
+  }
+}
+
+void check_volumes(Draft& draft, const Claim& claim) {
+  bool is_mounted = false;
+  const auto& jobs = draft.jobset.spec.replicatedJobs;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Json& pod_spec = pod_spec_of(jobs[i]);
+    is_mounted = is_mounted || mounts_volume(pod_spec, claim.name);
+    const Json::Array& volumes = pod_spec.get_array("volumes");
+    for (std::size_t v = 0; v < volumes.size(); ++v) {
+      if (volumes[v].get_string("name") != claim.name) continue;
+      draft.errors.push_back(kube::invalid(
+          fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", i, v),
+          claim.name,
+          fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}",
+                      claim.name)));
+    }
+  }
+  if (is_mounted) return;
+  draft.errors.push_back(kube::invalid(
+      "spec.replicatedJobs", claim.name,
+      fmt::format("replicatedJob containers don't have a matching volumeMount: {} from "
+                  "VolumeClaimPolicies",
+                  claim.name)));
+}
+
+void check_existing(Draft& draft, const Claim& claim, const FindClaim& find_claim) {
+  const std::string name = claim_name(claim.name, draft.name);
+  const auto existing = find_claim ? find_claim(draft.jobset.metadata.ns, name) : std::nullopt;
+  if (!existing) return;
+  const Json* wanted = claim.claim.find("spec");
+  const Json* stored = existing->find("spec");
+  if ((wanted ? *wanted : Json()) != (stored ? *stored : Json())) {
+    draft.errors.push_back(
+        kube::invalid(kube::join_field(claim.template_path, "spec"), wanted ? *wanted : Json(),
+                      fmt::format("spec does not match existing PVC {} in namespace {}", name,
+                                  draft.jobset.metadata.ns)));
+  }
+  if (!claim.is_kept) {
+    draft.errors.push_back(
+        kube::invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
+                      "retentionPolicy must be retain when PVC exists"));
+  }
+}
+
+}  // namespace
+
+void check_claims(Draft& draft, const FindClaim& find_claim) {
+  std::set<std::string> names;
+  const auto& policies = draft.jobset.spec.volumeClaimPolicies;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    const auto& retention = policies[p].retentionPolicy;
+    const bool is_kept = retention && retention->whenDeleted == "Retain";
+    const std::string path = kube::join_index("spec.volumeClaimPolicies", p);
+    for (std::size_t t = 0; t < policies[p].templates.size(); ++t) {
+      const Json& claim_template = policies[p].templates[t];
+      const Json* metadata = claim_template.find("metadata");
+      const Claim claim{claim_template,
+                        metadata ? std::string(metadata->get_string("name")) : std::string(), path,
+                        kube::join_index(kube::join_field(path, "template"), t), is_kept};
+      check_name(draft, claim, names);
+      check_volumes(draft, claim);
+      check_existing(draft, claim, find_claim);
+    }
+  }
+}
+
+}  // namespace trainer::jobset

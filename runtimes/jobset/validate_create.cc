@@ -1,0 +1,156 @@
+// What a new JobSet is refused for: jobset-contract 1.7, rows 1, 3, 4, 13, 21 and 22. Beyond
+// upstream a replicated job cannot depend on itself, since it would never be created.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/model/names.hh"
+#include "runtimes/jobset/job_template.hh"
+#include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/validation.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+// As the API server generates names: the prefix cut to leave room for five characters.
+std::string final_name(const kube::ObjectMeta& metadata) {
+  if (!metadata.name.empty() || metadata.generate_name.empty()) return metadata.name;
+  constexpr std::size_t kLongestPrefix = 58;
+  return metadata.generate_name.substr(0, kLongestPrefix) + "xxxxx";
+}
+
+void check_strategy(Draft& draft) {
+  const auto& policy = draft.jobset.spec.failurePolicy;
+  if (!draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
+    draft.refuse(
+        "InPlaceRestart restart strategy cannot be set when InPlaceRestart feature gate is "
+        "disabled");
+  }
+}
+
+void check_subdomain(Draft& draft) {
+  const auto& network = draft.jobset.spec.network;
+  if (!network || !network->subdomain) return;
+  const std::string path = "spec.network.subdomain";
+  const std::string& value = *network->subdomain;
+  const std::string problem = kube::check_dns1123_subdomain(value);
+  if (!problem.empty()) draft.errors.push_back(kube::invalid(path, value, problem));
+  draft.check_generated(path, value,
+                        ".spec.network.subdomain is too long, must be less than 63 characters");
+}
+
+void check_manager(Draft& draft) {
+  if (!draft.jobset.spec.managedBy) return;
+  const std::string path = "spec.managedBy";
+  const std::string& value = *draft.jobset.spec.managedBy;
+  if (value.empty()) {
+    draft.errors.push_back(kube::required(path, ""));
+    return;
+  }
+  const std::string problem = kube::check_domain_prefixed_path(value);
+  if (!problem.empty()) draft.errors.push_back(kube::invalid(path, value, problem));
+  if (value.size() > 63) {
+    draft.errors.push_back(
+        {kube::FieldError::Type::kTooLong, path, value, "may not be more than 63 bytes"});
+  }
+}
+
+void check_success_policy(Draft& draft) {
+  if (!draft.jobset.spec.successPolicy) return;
+  for (const std::string& target : draft.jobset.spec.successPolicy->targetReplicatedJobs) {
+    if (!draft.find(target)) {
+      draft.refuse(fmt::format(
+          "invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs", target));
+    }
+  }
+}
+
+// What is wrong with the pod that the coordinator names; "" when nothing is.
+std::string coordinator_problem(const Draft& draft, const Coordinator& coordinator) {
+  const ReplicatedJob* job = draft.find(coordinator.replicatedJob);
+  if (!job) {
+    return fmt::format("coordinator replicatedJob {} does not exist", coordinator.replicatedJob);
+  }
+  if (coordinator.jobIndex < 0 || coordinator.jobIndex >= job->replica_count()) {
+    return fmt::format("coordinator job index {} is invalid for replicatedJob {}",
+                       coordinator.jobIndex, job->name);
+  }
+  const auto completions = job_number(*job, "completions");
+  if (!is_indexed(*job) || !completions) {
+    return "job for coordinator pod must be indexed completion mode, and completions number must "
+           "be set";
+  }
+  if (coordinator.podIndex < 0 || coordinator.podIndex >= *completions) {
+    return fmt::format("coordinator pod index {} is invalid for replicatedJob {} job index {}",
+                       coordinator.podIndex, job->name, coordinator.jobIndex);
+  }
+  return {};
+}
+
+}  // namespace
+
+void Draft::refuse(std::string text) {
+  errors.push_back({kube::FieldError::Type::kInternal, "<nil>", Json(), std::move(text)});
+}
+
+void Draft::check_generated(const std::string& path, const std::string& value,
+                            std::string_view too_long) {
+  constexpr std::string_view kTooLong = "must be no more than 63 characters";
+  std::string problem = kube::check_dns1035_label(value);
+  if (problem.starts_with(kTooLong)) {
+    errors.push_back(kube::invalid(path, value, std::string(too_long)));
+    problem.erase(0, kTooLong.size());
+    if (problem.starts_with(", ")) problem.erase(0, 2);
+  }
+  if (!problem.empty()) errors.push_back(kube::invalid(path, value, problem));
+}
+
+const ReplicatedJob* Draft::find(std::string_view replicated_job) const {
+  const auto& jobs = jobset.spec.replicatedJobs;
+  const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& job) {
+    return job.name == replicated_job;
+  });
+  return at == jobs.end() ? nullptr : &*at;
+}
+
+void check_coordinator(Draft& draft) {
+  const auto& coordinator = draft.jobset.spec.coordinator;
+  if (!coordinator) return;
+  if (std::string problem = coordinator_problem(draft, *coordinator); !problem.empty()) {
+    draft.refuse(std::move(problem));
+  }
+  JobSet named;
+  named.metadata.name = draft.name;
+  named.spec.network = draft.jobset.spec.network;
+  named.spec.coordinator = coordinator;
+  const std::string endpoint = coordinator_endpoint(named);
+  const std::string problem = kube::check_label_value(endpoint);
+  if (problem.empty()) return;
+  draft.refuse(
+      fmt::format("spec will lead to invalid label value \"{}\" for coordinator label \"{}\" (long "
+                  "JobSet / ReplicatedJob / SubDomain name?): {}",
+                  endpoint, kCoordinatorKey, problem));
+}
+
+kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
+                                  const FindClaim& find_claim) {
+  Draft draft{jobset, gates, final_name(jobset.metadata), {}};
+  check_strategy(draft);
+  if (!jobset.spec.replicatedJobs.empty() &&
+      !jobset.spec.replicatedJobs.front().dependsOn.empty()) {
+    draft.refuse("DependsOn can't be set for the first ReplicatedJob");
+  }
+  check_subdomain(draft);
+  check_manager(draft);
+  check_replicated_jobs(draft);
+  check_success_policy(draft);
+  check_failure_policy(draft);
+  check_coordinator(draft);
+  check_claims(draft, find_claim);
+  return std::move(draft.errors);
+}
+
+}  // namespace trainer::jobset

@@ -1,0 +1,111 @@
+// What a new JobSet's failure policy is refused for: jobset-contract 1.7, rows 14 to 20.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "runtimes/jobset/validation.hh"
+
+namespace trainer::jobset {
+namespace {
+
+constexpr std::size_t kLongestName = 128;
+// The status has a place for each Job of a replicated job, and this many at most.
+constexpr std::int32_t kMostReplicas = 1024;
+
+constexpr std::array<std::string_view, 5> kJobFailureReasons = {
+    "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded",
+    "PodFailurePolicy"};
+
+bool is_letter(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+bool is_word(char c) {
+  return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+}
+
+// A rule's name becomes part of a condition's reason and obeys its grammar.
+bool is_rule_name(std::string_view name) {
+  if (name.empty() || !is_letter(name.front()) || !is_word(name.back())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_word(c) || c == ',' || c == ':'; });
+}
+
+bool restarts_single_jobs(const FailurePolicyRule& rule) {
+  return rule.action == "RestartJob" || rule.action == "RestartJobAndIgnoreMaxRestarts";
+}
+
+// False where the rest of the policy need not be looked at.
+bool check_single_restarts(Draft& draft, const FailurePolicy& policy) {
+  if (std::none_of(policy.rules.begin(), policy.rules.end(), restarts_single_jobs)) return true;
+  if (!draft.gates.restart_job) {
+    draft.refuse(
+        "RestartJob and RestartJobAndIgnoreMaxRestarts failure policy actions are not allowed when "
+        "RestartJob feature gate is disabled");
+    return false;
+  }
+  const auto& jobs = draft.jobset.spec.replicatedJobs;
+  if (std::any_of(jobs.begin(), jobs.end(),
+                  [](const ReplicatedJob& job) { return job.replica_count() > kMostReplicas; })) {
+    draft.refuse(
+        "JobSet cannot have a failure policy rule with RestartJob or "
+        "RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > 1024");
+  }
+  return true;
+}
+
+void check_rule(Draft& draft, const FailurePolicyRule& rule) {
+  if (rule.name.empty() || rule.name.size() > kLongestName) {
+    draft.refuse(
+        fmt::format("invalid failure policy rule name of length {}, the rule name must be at least "
+                    "1 characters long and at most {} characters long",
+                    rule.name.size(), kLongestName));
+  }
+  if (!is_rule_name(rule.name)) {
+    draft.refuse(fmt::format(
+        "invalid failure policy rule name '{}', a failure policy rule name must start with an "
+        "alphabetic character, optionally followed by a string of alphanumeric characters or "
+        "'_,:', and must end with an alphanumeric character or '_'",
+        rule.name));
+  }
+  for (const std::string& target : rule.targetReplicatedJobs) {
+    if (draft.find(target)) continue;
+    draft.refuse(fmt::format(
+        "invalid replicatedJob name '{}' in failure policy does not appear in .spec.ReplicatedJobs",
+        target));
+  }
+  for (const std::string& reason : rule.onJobFailureReasons) {
+    if (std::find(kJobFailureReasons.begin(), kJobFailureReasons.end(), reason) !=
+        kJobFailureReasons.end()) {
+      continue;
+    }
+    draft.refuse(fmt::format(
+        "invalid job failure reason '{}' in failure policy is not a recognized job failure reason",
+        reason));
+  }
+}
+
+void check_unique_names(Draft& draft, const FailurePolicy& policy) {
+  std::map<std::string_view, std::vector<std::size_t>> indices;
+  for (std::size_t i = 0; i < policy.rules.size(); ++i) indices[policy.rules[i].name].push_back(i);
+  for (const auto& [name, where] : indices) {
+    if (where.size() < 2) continue;
+    draft.refuse(fmt::format(
+        "rule names are not unique, rules with indices [{}] all have the same name '{}'",
+        fmt::join(where, " "), name));
+  }
+}
+
+}  // namespace
+
+void check_failure_policy(Draft& draft) {
+  const auto& policy = draft.jobset.spec.failurePolicy;
+  if (!policy || !check_single_restarts(draft, *policy)) return;
+  for (const FailurePolicyRule& rule : policy->rules) check_rule(draft, rule);
+  check_unique_names(draft, *policy);
+}
+
+}  // namespace trainer::jobset

@@ -1,0 +1,103 @@
+// What a new JobSet's replicated jobs are refused for: jobset-contract 1.7, rows 5 to 12.
+#include <fmt/format.h>
+
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "runtimes/jobset/job_template.hh"
+#include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/validation.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+
+void check_size(Draft& draft, const ReplicatedJob& job) {
+  const std::int64_t replicas = job.replica_count();
+  const std::int64_t parallelism = job_number(job, "parallelism").value_or(1);
+  // A parallelism beyond 32 bits is the schema's to refuse; only the product must not overflow.
+  const bool is_large = parallelism > kMaxInt32 || parallelism < -kMaxInt32 - 1;
+  if (!is_large && parallelism * replicas <= kMaxInt32) return;
+  draft.refuse(fmt::format(
+      "the product of replicas and parallelism must not exceed {} for replicatedJob '{}'",
+      kMaxInt32, job.name));
+}
+
+void check_names(Draft& draft, const ReplicatedJob& job, const std::string& path) {
+  const std::string group = job.groupName.value_or("default");
+  draft.check_generated(
+      kube::join_field(path, "groupName"), group,
+      ".spec.replicatedJob[].groupName is too long, must be less than 63 characters");
+  const std::string last_job =
+      job_name(draft.name, job.name, std::int64_t{job.replica_count()} - 1);
+  const std::string name_path = kube::join_field(path, "name");
+  draft.check_generated(
+      name_path, last_job,
+      "JobSet name is too long, job names generated for this JobSet will exceed 63 characters");
+  const auto completions = job_number(job, "completions");
+  if (!is_indexed(job) || !completions) return;
+  // The Job controller appends the index and five characters.
+  draft.check_generated(
+      name_path, fmt::format("{}-{}-abcde", last_job, *completions - 1),
+      "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters");
+}
+
+void check_dependencies(Draft& draft, const ReplicatedJob& job,
+                        const std::set<std::string_view>& before) {
+  for (const DependsOn& dependency : job.dependsOn) {
+    if (before.contains(dependency.name)) continue;
+    draft.refuse(fmt::format("replicatedJob: {} cannot depend on replicatedJob: {}", job.name,
+                             dependency.name));
+  }
+}
+
+void check_in_place(Draft& draft, const ReplicatedJob& job, const std::string& path) {
+  const Json& spec = job_spec_of(job);
+  const auto member = [&](std::string_view name) {
+    const Json* value = spec.find(name);
+    return value ? *value : Json();
+  };
+  const auto refuse = [&](std::string_view name, std::string_view what) {
+    draft.errors.push_back(kube::invalid(fmt::format("{}.template.spec.{}", path, name),
+                                         member(name),
+                                         fmt::format("replicatedJob {}: {}", job.name, what)));
+  };
+  if (member("backoffLimit") != Json(kMaxInt32)) {
+    refuse("backoffLimit", "must be set to 2147483647 (MaxInt32) when in-place restart is enabled");
+  }
+  if (member("podReplacementPolicy") != Json("Failed")) {
+    refuse("podReplacementPolicy", "must be set to Failed when in-place restart is enabled");
+  }
+  const auto completions = job_number(job, "completions");
+  if (!completions || completions != job_number(job, "parallelism")) {
+    refuse("completions",
+           "completions and parallelism must be set and equal to each other when in-place restart "
+           "is enabled");
+  }
+}
+
+bool restarts_in_place(const Draft& draft) {
+  const auto& policy = draft.jobset.spec.failurePolicy;
+  return draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart";
+}
+
+}  // namespace
+
+void check_replicated_jobs(Draft& draft) {
+  std::set<std::string_view> before;
+  std::size_t index = 0;
+  for (const ReplicatedJob& job : draft.jobset.spec.replicatedJobs) {
+    const std::string path = kube::join_index("spec.replicatedJobs", index++);
+    check_size(draft, job);
+    check_names(draft, job, path);
+    check_dependencies(draft, job, before);
+    if (restarts_in_place(draft)) check_in_place(draft, job, path);
+    before.insert(job.name);
+  }
+}
+
+}  // namespace trainer::jobset

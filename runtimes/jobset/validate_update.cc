@@ -1,0 +1,169 @@
+// What a change of a JobSet is refused for: jobset-contract 1.6. Rules that the CRD holds as CEL
+// (network, policies, dependsOn) are the API server's.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/api.hh"
+#include "runtimes/jobset/admission.hh"
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/job_template.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::Json;
+
+// Members for which an empty map says nothing; elsewhere it does ("emptyDir: {}").
+bool is_plain_map(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "annotations", "labels",       "limits",   "matchLabels",
+      "metadata",    "nodeSelector", "requests", "resources"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool says_nothing(std::string_view name, const Json& value) {
+  return value.is_null() || (value.is_array() && value.empty()) ||
+         (value.is_object() && value.empty() && is_plain_map(name));
+}
+
+// Removes what is equal to being absent, at every level.
+Json normalised(const Json& value) {
+  if (value.is_array()) {
+    Json::Array items;
+    for (const Json& item : value.as_array()) items.push_back(normalised(item));
+    return items;
+  }
+  if (!value.is_object()) return value;
+  Json result = Json::object();
+  for (const auto& [name, member] : value.as_object()) {
+    Json reduced = normalised(member);
+    if (!says_nothing(name, reduced)) result.set(name, std::move(reduced));
+  }
+  return result;
+}
+
+// Copies the member, or its absence.
+void copy_member(const Json& from, Json& to, std::string_view name) {
+  const Json* value = from.find(name);
+  if (value) {
+    to[name] = *value;
+  } else if (to.is_object()) {
+    to.erase(name);
+  }
+}
+
+const Json& member(const Json& parent, std::string_view name) {
+  static const Json kNothing;
+  const Json* found = parent.find(name);
+  return found ? *found : kNothing;
+}
+
+const ReplicatedJob* find(const std::vector<ReplicatedJob>& jobs, const std::string& name) {
+  const auto at = std::find_if(jobs.begin(), jobs.end(),
+                               [&](const ReplicatedJob& job) { return job.name == name; });
+  return at == jobs.end() ? nullptr : &*at;
+}
+
+// Puts the old values of what may change where `name` of `masked` may be made; a template that is
+// no object is compared as it is.
+bool is_object_or_absent(const Json* value) {
+  return !value || value->is_null() || value->is_object();
+}
+
+void mask_scheduling(const ReplicatedJob& before, ReplicatedJob& masked) {
+  const Json& old_template = member(job_spec_of(before), "template");
+  Json* spec = masked.template_.find("spec");
+  if (!spec || !spec->is_object()) return;
+  if (!is_object_or_absent(spec->find("template"))) return;
+  Json& pod_template = (*spec)["template"];
+  if (pod_template.is_null()) pod_template = Json::object();
+  for (const std::string_view part : {"metadata", "spec"}) {
+    if (!is_object_or_absent(pod_template.find(part))) return;
+    if (pod_template[part].is_null()) pod_template[part] = Json::object();
+  }
+  for (const std::string_view name : {"annotations", "labels"}) {
+    copy_member(member(old_template, "metadata"), pod_template["metadata"], name);
+  }
+  for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
+    copy_member(member(old_template, "spec"), pod_template["spec"], name);
+  }
+}
+
+void check_new_size(const ReplicatedJob& job, const std::string& path, kube::FieldErrors& errors) {
+  const auto parallelism = job_number(job, "parallelism");
+  const auto completions = job_number(job, "completions");
+  if (parallelism && *parallelism < 1) {
+    errors.push_back(kube::invalid(kube::join_field(path, "parallelism"), *parallelism,
+                                   "parallelism must be >= 1"));
+  }
+  if (completions && *completions < 1) {
+    errors.push_back(kube::invalid(kube::join_field(path, "completions"), *completions,
+                                   "completions must be >= 1"));
+  }
+  if (parallelism && completions && parallelism != completions) {
+    errors.push_back(
+        kube::invalid(kube::join_field(path, "completions"), *completions,
+                      "completions must be equal to parallelism for Elastic Indexed Jobs"));
+  }
+}
+
+// Checks a change of size, and masks it.
+void check_elastic(const JobSet& before, std::vector<ReplicatedJob>& masked,
+                   kube::FieldErrors& errors) {
+  for (std::size_t i = 0; i < masked.size(); ++i) {
+    const ReplicatedJob* old = find(before.spec.replicatedJobs, masked[i].name);
+    if (!old || !is_indexed(masked[i])) continue;
+    const bool has_changed =
+        member(job_spec_of(*old), "parallelism") != member(job_spec_of(masked[i]), "parallelism") ||
+        member(job_spec_of(*old), "completions") != member(job_spec_of(masked[i]), "completions");
+    if (!has_changed) continue;
+    const std::string path =
+        kube::join_field(kube::join_index("spec.replicatedJobs", i), "template.spec");
+    if (is_finished(before.status)) {
+      errors.push_back(kube::forbidden(
+          path,
+          "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed "
+          "or Failed)"));
+    } else {
+      check_new_size(masked[i], path, errors);
+    }
+    Json& spec = masked[i].template_["spec"];
+    copy_member(job_spec_of(*old), spec, "parallelism");
+    copy_member(job_spec_of(*old), spec, "completions");
+  }
+}
+
+Json replicated_jobs(std::vector<ReplicatedJob> jobs) {
+  JobSetSpec spec;
+  spec.replicatedJobs = std::move(jobs);
+  return member(write(spec), "replicatedJobs");
+}
+
+}  // namespace
+
+kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates) {
+  kube::FieldErrors errors;
+  std::vector<ReplicatedJob> masked = after.spec.replicatedJobs;
+  if (gates.elastic_jobset) check_elastic(before, masked, errors);
+  // One request may change the template and suspend, or change it and resume.
+  if (before.spec.suspend.value_or(false) || after.spec.suspend.value_or(false)) {
+    for (ReplicatedJob& job : masked) {
+      const ReplicatedJob* old = find(before.spec.replicatedJobs, job.name);
+      if (old) mask_scheduling(*old, job);
+    }
+  }
+  const Json old_jobs = normalised(replicated_jobs(before.spec.replicatedJobs));
+  if (normalised(replicated_jobs(std::move(masked))) != old_jobs) {
+    errors.push_back(kube::invalid(
+        "spec.replicatedJobs", replicated_jobs(after.spec.replicatedJobs), "field is immutable"));
+  }
+  if (before.spec.managedBy != after.spec.managedBy) {
+    errors.push_back(kube::invalid("spec.managedBy",
+                                   after.spec.managedBy ? Json(*after.spec.managedBy) : Json(),
+                                   "field is immutable"));
+  }
+  return errors;
+}
+
+}  // namespace trainer::jobset

@@ -1,0 +1,30 @@
+// The parts of validate_create, by subject; in the order in which they report. Internal to
+// runtimes/jobset; numbers are those of the table in jobset-contract 1.7.
+#pragma once
+
+#include <string>
+
+#include "runtimes/jobset/admission.hh"
+
+namespace trainer::jobset {
+
+struct Draft {
+  const JobSet& jobset;
+  const Gates& gates;
+  std::string name;  // the JobSet's, or one as long as the API server would generate
+  kube::FieldErrors errors;
+
+  // An error about the whole object, in the form that clients know.
+  void refuse(std::string text);
+  // A generated name must be a DNS-1035 label; too long ones are explained by `too_long`.
+  void check_generated(const std::string& path, const std::string& value,
+                       std::string_view too_long);
+  const ReplicatedJob* find(std::string_view replicated_job) const;
+};
+
+void check_replicated_jobs(Draft& draft);                      // 2, 5 to 12
+void check_failure_policy(Draft& draft);                       // 14 to 20
+void check_coordinator(Draft& draft);                          // 21, 22
+void check_claims(Draft& draft, const FindClaim& find_claim);  // 23 to 29
+
+}  // namespace trainer::jobset

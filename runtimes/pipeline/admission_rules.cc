@@ -1,0 +1,87 @@
+// What admission asks about jobs and runtimes: trainer-contract 6.3 and 6.4.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "api/api.hh"
+#include "runtimes/pipeline/patches.hh"
+#include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/warnings.hh"
+
+namespace trainer {
+
+namespace {
+
+// The parts of a job that the pipeline reads.
+kube::Json pipeline_input(const TrainJob& job) {
+  kube::Json spec = write(job.spec);
+  for (const char* member :
+       {"suspend", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "managedBy"})
+    spec.erase(member);
+  return spec;
+}
+
+std::string_view container_of_step(std::string_view step) {
+  if (step == pipeline::kTrainerStep) return pipeline::kNode;
+  if (step == pipeline::kDatasetStep || step == pipeline::kModelStep) return step;
+  return {};
+}
+
+kube::Json::Array containers_of(const kube::Json& job_template) {
+  const kube::Json* pod_spec = job_template.find_path({"spec", "template", "spec"});
+  return pod_spec == nullptr ? kube::Json::Array() : pod_spec->get_array("containers");
+}
+
+}  // namespace
+
+kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
+                                    const Runtime& runtime) {
+  // Nothing that these rules look at has changed: a runtime that was edited since must not stand in
+  // the way of a label, a suspension or a deletion.
+  if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
+  // What an unknown name would add to the template is no job and no container, so nothing else can
+  // be said about it.
+  kube::FieldErrors errors = pipeline::check_patches(job, runtime);
+  if (!errors.empty()) return errors;
+  const PipelineOptions options;
+  const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
+  if (!draft.errors.empty()) return draft.errors;
+  for (const auto& plugin : pipeline::plugins()) plugin->validate(draft, errors);
+  return errors;
+}
+
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
+  const PipelineOptions options;
+  const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
+  return draft.errors.empty() ? pipeline::warnings_of(draft) : std::vector<std::string>{};
+}
+
+kube::FieldErrors validate_runtime(const Runtime& runtime) {
+  kube::FieldErrors errors;
+  if (!runtime.spec.template_ || !runtime.spec.template_->spec) return errors;
+  const auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const kube::Json* labels = jobs[i].template_.find_path({"metadata", "labels"});
+    const std::string step(labels == nullptr ? "" : labels->get_string(kAncestorLabel));
+    const std::string_view wanted = container_of_step(step);
+    if (wanted.empty()) continue;
+    const std::string path = kube::join_index("spec.template.spec.replicatedJobs", i);
+    if (jobs[i].replica_count() != 1)
+      errors.push_back(
+          kube::invalid(path + ".replicas", jobs[i].replica_count(), "always must be 1"));
+    kube::Json::Array containers = containers_of(jobs[i].template_);
+    if (std::any_of(containers.begin(), containers.end(), [wanted](const kube::Json& container) {
+          return container.get_string("name") == wanted;
+        }))
+      continue;
+    errors.push_back(kube::invalid(
+        path + ".template.spec.template.spec.containers", std::move(containers),
+        fmt::format("must contain the required container for the ancestor: {}; name it {}", step,
+                    wanted)));
+  }
+  return errors;
+}
+
+}  // namespace trainer

@@ -1,0 +1,165 @@
+#include "runtimes/pipeline/draft.hh"
+
+#include <fmt/format.h>
+
+#include "kube/model/pod_template.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::string_view kCompletionIndex =
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+std::string container_path(const Draft& draft, std::size_t index, std::string_view list,
+                           std::string_view name) {
+  if (!draft.journal.is_on()) return {};
+  return fmt::format("{}.spec.{}[{}]", draft.pod_path(index), list, name);
+}
+
+}  // namespace
+
+void ContainerEdit::note(std::string_view list, std::string_view key) {
+  if (journal_.is_on()) journal_.note(fmt::format("{}.{}[{}]", path_, list, key), source_);
+}
+
+void ContainerEdit::env(kube::Json variable) {
+  note("env", variable.get_string("name"));
+  kube::upsert_env(container_, std::move(variable));
+}
+
+void ContainerEdit::env(std::string_view name, std::string_view value) {
+  note("env", name);
+  kube::upsert_env(container_, name, value);
+}
+
+void ContainerEdit::env_completion_index(std::string_view name) {
+  env(kube::Json::object(
+      {{"name", name},
+       {"valueFrom", kube::Json::object(
+                         {{"fieldRef", kube::Json::object({{"fieldPath", kCompletionIndex}})}})}}));
+}
+
+void ContainerEdit::env_from(kube::Json source) {
+  if (const kube::Json* secret = source.find_path({"secretRef", "name"});
+      secret != nullptr && secret->is_string())
+    note("envFrom", secret->as_string());
+  container_["envFrom"].push_back(std::move(source));
+}
+
+void ContainerEdit::port(std::int32_t number) {
+  note("ports", std::to_string(number));
+  kube::upsert_port(container_,
+                    kube::Json::object({{"containerPort", number}, {"protocol", "TCP"}}));
+}
+
+void ContainerEdit::mount(kube::Json volume_mount) {
+  note("volumeMounts", volume_mount.get_string("mountPath"));
+  kube::upsert_volume_mount(container_, std::move(volume_mount));
+}
+
+void ContainerEdit::set(std::string_view member, kube::Json value) {
+  if (journal_.is_on()) journal_.note(kube::join_field(path_, member), source_);
+  container_.set(member, std::move(value));
+}
+
+void ContainerEdit::erase(std::string_view member) {
+  if (journal_.is_on()) journal_.note(kube::join_field(path_, member), source_);
+  container_.erase(member);
+}
+
+const MlPolicy* Draft::ml_policy() const {
+  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : nullptr;
+}
+
+const PodGroupPolicy* Draft::pod_group_policy() const {
+  return runtime.spec.podGroupPolicy ? &*runtime.spec.podGroupPolicy : nullptr;
+}
+
+bool Draft::is_launcher_a_node() const {
+  const MlPolicy* policy = ml_policy();
+  return policy != nullptr && policy->mpi && policy->mpi->runLauncherAsNode.value_or(false);
+}
+
+std::optional<std::size_t> Draft::find_job(std::string_view wanted) const {
+  for (std::size_t i = 0; i < pod_sets.size(); ++i)
+    if (pod_sets[i].name == wanted) return i;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Draft::find_ancestor(std::string_view ancestor) const {
+  for (std::size_t i = 0; i < pod_sets.size(); ++i)
+    if (pod_sets[i].ancestor == ancestor) return i;
+  return std::nullopt;
+}
+
+kube::Json& Draft::pod_template(std::size_t index) {
+  return spec.replicatedJobs[index].template_["spec"]["template"];
+}
+
+const kube::Json& Draft::pod_template(std::size_t index) const {
+  static const kube::Json kNone;
+  const kube::Json* found = spec.replicatedJobs[index].template_.find_path({"spec", "template"});
+  return found == nullptr ? kNone : *found;
+}
+
+const kube::Json* Draft::container(std::size_t index, std::string_view wanted) const {
+  return kube::find_container(pod_template(index), wanted);
+}
+
+const kube::Json& Draft::trainer_container() const {
+  static const kube::Json kNone;
+  const auto index = find_ancestor(kTrainerStep);
+  const kube::Json* found = index ? container(*index, kNode) : nullptr;
+  return found == nullptr ? kNone : *found;
+}
+
+std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view wanted,
+                                         std::string_view source) {
+  kube::Json* found = kube::find_container(pod_template(index), wanted);
+  if (found == nullptr) return std::nullopt;
+  return ContainerEdit(journal, *found, container_path(*this, index, "containers", wanted), source);
+}
+
+std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view wanted,
+                                             std::string_view source) {
+  if (auto regular = edit(index, wanted, source)) return regular;
+  kube::Json* found = kube::find_any_container(pod_template(index), wanted);
+  if (found == nullptr) return std::nullopt;
+  return ContainerEdit(journal, *found, container_path(*this, index, "initContainers", wanted),
+                       source);
+}
+
+void Draft::upsert_volume(std::size_t index, kube::Json volume, std::string_view source) {
+  if (journal.is_on())
+    journal.note(fmt::format("{}.spec.volumes[{}]", pod_path(index), volume.get_string("name")),
+                 source);
+  kube::upsert_volume(pod_template(index), std::move(volume));
+}
+
+void Draft::set_count(std::size_t index, std::int32_t count, std::string_view source) {
+  pod_sets[index].count = count;
+  if (!journal.is_on()) return;
+  journal.note(job_path(index) + ".template.spec.parallelism", source);
+  journal.note(job_path(index) + ".template.spec.completions", source);
+}
+
+std::string_view Draft::subdomain() const {
+  if (spec.network && spec.network->subdomain && !spec.network->subdomain->empty())
+    return *spec.network->subdomain;
+  return job.metadata.name;
+}
+
+std::string Draft::first_host(std::size_t index) const {
+  return fmt::format("{}-{}-0-0.{}", name(), pod_sets[index].name, subdomain());
+}
+
+std::string Draft::job_path(std::size_t index) const {
+  return fmt::format("spec.replicatedJobs[{}]", pod_sets[index].name);
+}
+
+std::string Draft::pod_path(std::size_t index) const {
+  return job_path(index) + ".template.spec.template";
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,114 @@
+// The JobSet in the making: what the phases of the pipeline read and change.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "runtimes/pipeline/journal.hh"
+#include "runtimes/pipeline/pipeline.hh"
+
+namespace trainer::pipeline {
+
+// Names that the contract fixes (trainer-contract 1.10 and 5).
+inline constexpr std::string_view kNode = "node";
+inline constexpr std::string_view kLauncher = "launcher";
+inline constexpr std::string_view kTrainerStep = "trainer";
+inline constexpr std::string_view kDatasetStep = "dataset-initializer";
+inline constexpr std::string_view kModelStep = "model-initializer";
+inline constexpr std::int32_t kTrainerPort = 29500;
+
+// One container of a draft. Every edit is noted with its source.
+class ContainerEdit {
+ public:
+  ContainerEdit(Journal journal, kube::Json& container, std::string path, std::string_view source)
+      : journal_(journal), container_(container), path_(std::move(path)), source_(source) {}
+
+  const kube::Json& json() const { return container_; }
+  void env(kube::Json variable);  // core/v1 EnvVar, by name
+  void env(std::string_view name, std::string_view value);
+  void env_completion_index(std::string_view name);  // the pod's index in its Job
+  void env_from(kube::Json source);                  // core/v1 EnvFromSource, appended
+  void port(std::int32_t number);                    // TCP, without a name
+  void mount(kube::Json volume_mount);               // by mountPath
+  void set(std::string_view member, kube::Json value);
+  void erase(std::string_view member);
+
+ private:
+  void note(std::string_view list, std::string_view key);
+
+  Journal journal_;
+  kube::Json& container_;
+  std::string path_;  // empty while the journal is off
+  std::string_view source_;
+};
+
+// Made by prepare(); the plugins then change it phase by phase. `pod_sets` and
+// `spec.replicatedJobs` have equal length and order throughout: no plugin adds or removes a job,
+// because Kueue counts them (scheduling-contract K14). Borrows job, runtime and options for its
+// lifetime.
+struct Draft {
+  const TrainJob& job;
+  const Runtime& runtime;
+  const PipelineOptions& options;
+  Journal journal;
+
+  kube::StringMap labels;  // the JobSet's own
+  kube::StringMap annotations;
+  JobSetSpec spec;
+  std::vector<PodSet> pod_sets;
+  std::vector<Companion> companions;
+  // What becomes of the trainer container's command line; plugins that wrap it replace these.
+  std::optional<std::vector<std::string>> command;
+  std::optional<std::vector<std::string>> args;
+  std::string_view command_source = "spec.trainer.command";
+  kube::FieldErrors errors;
+
+  Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
+      : job(j), runtime(r), options(o), journal(log) {}
+
+  const std::string& name() const { return job.metadata.name; }
+  const MlPolicy* ml_policy() const;  // nullptr without
+  const PodGroupPolicy* pod_group_policy() const;
+  // Whether a launcher takes part in the training (mpi.runLauncherAsNode).
+  bool is_launcher_a_node() const;
+
+  // Indices into replicatedJobs and pod_sets; the first that matches.
+  std::optional<std::size_t> find_job(std::string_view name) const;
+  std::optional<std::size_t> find_ancestor(std::string_view ancestor) const;
+
+  kube::Json& pod_template(std::size_t index);
+  const kube::Json& pod_template(std::size_t index) const;
+  // The regular container of that name, or nullptr.
+  const kube::Json* container(std::size_t index, std::string_view name) const;
+  // The trainer's own container, or null where the runtime has none.
+  const kube::Json& trainer_container() const;
+  // For editing; nullopt where there is no such container. `source` must outlive the edit.
+  std::optional<ContainerEdit> edit(std::size_t index, std::string_view name,
+                                    std::string_view source);
+  // Regular containers before init containers.
+  std::optional<ContainerEdit> edit_any(std::size_t index, std::string_view name,
+                                        std::string_view source);
+  void upsert_volume(std::size_t index, kube::Json volume, std::string_view source);
+  void set_count(std::size_t index, std::int32_t count, std::string_view source);
+
+  // The name under which the pods of this JobSet find each other: network.subdomain, else the job's
+  // name.
+  std::string_view subdomain() const;
+  // The DNS name of a job's first pod.
+  std::string first_host(std::size_t index) const;
+
+  // Paths of explanations: "spec.replicatedJobs[node]" and what lies below.
+  std::string job_path(std::size_t index) const;
+  std::string pod_path(std::size_t index) const;
+};
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,27 @@
+// Where values come from, noted while they are set.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtimes/pipeline/pipeline.hh"
+
+namespace trainer::pipeline {
+
+// Collects explanations, or nothing when nobody asked: callers test is_on() before they spend time
+// on a path. Of several notes about one path the last one tells where the value comes from.
+class Journal {
+ public:
+  explicit Journal(std::vector<Explanation>* out = nullptr) : out_(out) {}
+
+  bool is_on() const { return out_ != nullptr; }
+  void note(std::string path, std::string_view source) {
+    if (out_ != nullptr) out_->push_back({std::move(path), std::string(source)});
+  }
+
+ private:
+  std::vector<Explanation>* out_;
+};
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "kube/model/names.hh"
+#include "runtimes/pipeline/patches.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+bool has_named(const kube::Json& list_owner, std::string_view list, std::string_view name) {
+  const auto& items = list_owner.get_array(list);
+  return std::any_of(items.begin(), items.end(),
+                     [name](const kube::Json& item) { return item.get_string("name") == name; });
+}
+
+std::string names_in(const kube::Json& list_owner, std::string_view list) {
+  std::string names;
+  for (const kube::Json& item : list_owner.get_array(list))
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", item.get_string("name"));
+  return names.empty() ? "none" : names;
+}
+
+// The trainer and the initializers take their env from fields of their own.
+std::string_view env_field_of(std::string_view container) {
+  if (container == kNode) return "spec.trainer.env";
+  if (container == kDatasetStep) return "spec.initializer.dataset.env";
+  if (container == kModelStep) return "spec.initializer.model.env";
+  return {};
+}
+
+struct PatchRules {
+  const Runtime& runtime;
+  kube::FieldErrors errors;
+
+  const ReplicatedJob* find_job(std::string_view name) const {
+    if (!runtime.spec.template_ || !runtime.spec.template_->spec) return nullptr;
+    const auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+    const auto found = std::find_if(jobs.begin(), jobs.end(),
+                                    [name](const auto& job) { return job.name == name; });
+    return found == jobs.end() ? nullptr : &*found;
+  }
+
+  std::string job_names() const {
+    std::string names;
+    if (runtime.spec.template_ && runtime.spec.template_->spec)
+      for (const auto& job : runtime.spec.template_->spec->replicatedJobs)
+        names += (names.empty() ? "" : ", ") + job.name;
+    return names.empty() ? "none" : names;
+  }
+
+  void check_containers(const kube::Json& patched_pod, const kube::Json& pod, std::string_view list,
+                        const std::string& job, const std::string& path) {
+    const bool is_init = list == "initContainers";
+    const auto& items = patched_pod.get_array(list);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const std::string at = kube::join_index(kube::join_field(path, list), i);
+      const std::string_view name = items[i].get_string("name");
+      if (!has_named(pod, list, name))
+        errors.push_back(kube::invalid(
+            at + ".name", name,
+            fmt::format("must not have {} that doesn't exist in the runtime job {}; its {}: {}",
+                        is_init ? "initContainer" : "container", job, list, names_in(pod, list))));
+      if (!is_init && !env_field_of(name).empty() && !items[i].get_array("env").empty())
+        errors.push_back(
+            kube::invalid(at + ".env", items[i].get_array("env"),
+                          fmt::format("must not have envs for the dataset-initializer, "
+                                      "model-initializer, node containers; set {} instead",
+                                      env_field_of(name))));
+    }
+  }
+
+  void check_job(const kube::Json& patched_job, const std::string& path) {
+    const std::string name(patched_job.get_string("name"));
+    const ReplicatedJob* job = find_job(name);
+    if (job == nullptr) {
+      errors.push_back(
+          kube::invalid(path + ".name", name,
+                        fmt::format("must not have replicated job that doesn't exist in the "
+                                    "runtime job template; jobs of {} \"{}\": {}",
+                                    runtime.kind, runtime.metadata.name, job_names())));
+      return;
+    }
+    const kube::Json* patched_pod = patched_job.find_path({"template", "spec", "template", "spec"});
+    if (patched_pod == nullptr) return;
+    static const kube::Json kEmpty = kube::Json::object();
+    const kube::Json* pod = job->template_.find_path({"spec", "template", "spec"});
+    const std::string pod_path = path + ".template.spec.template.spec";
+    check_containers(*patched_pod, pod == nullptr ? kEmpty : *pod, "initContainers", name,
+                     pod_path);
+    check_containers(*patched_pod, pod == nullptr ? kEmpty : *pod, "containers", name, pod_path);
+  }
+};
+
+}  // namespace
+
+kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime) {
+  PatchRules rules{runtime, {}};
+  for (std::size_t i = 0; i < job.spec.runtimePatches.size(); ++i) {
+    const RuntimePatch& patch = job.spec.runtimePatches[i];
+    const std::string path = kube::join_index("spec.runtimePatches", i);
+    if (const std::string problem = kube::check_domain_prefixed_path(patch.manager);
+        !problem.empty())
+      rules.errors.push_back(kube::invalid(path + ".manager", patch.manager, problem));
+    if (!patch.trainingRuntimeSpec) continue;
+    const kube::Json* spec = patch.trainingRuntimeSpec->find_path({"template", "spec"});
+    if (spec == nullptr) continue;
+    const auto& jobs = spec->get_array("replicatedJobs");
+    for (std::size_t k = 0; k < jobs.size(); ++k)
+      rules.check_job(
+          jobs[k], kube::join_index(path + ".trainingRuntimeSpec.template.spec.replicatedJobs", k));
+  }
+  return rules.errors;
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,184 @@
+#include "runtimes/pipeline/patches.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/patch.hh"
+#include "runtimes/pipeline/leaves.hh"
+#include "runtimes/pipeline/shapes.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+std::string source_of(const RuntimePatch& patch) {
+  return fmt::format("runtimePatches[{}]", patch.manager);
+}
+
+// The part of a patch below "template", or nullptr: "metadata" or "spec".
+const kube::Json* part(const RuntimePatch& patch, std::string_view member) {
+  if (!patch.trainingRuntimeSpec) return nullptr;
+  const kube::Json* found = patch.trainingRuntimeSpec->find_path({"template", member});
+  return found != nullptr && found->is_object() && !found->empty() ? found : nullptr;
+}
+
+void overlay(Draft& draft, kube::StringMap& target, const kube::Json* metadata,
+             std::string_view member, std::string_view source) {
+  if (metadata == nullptr) return;
+  for (auto& [key, value] : kube::read_string_map(metadata->find(member))) {
+    if (draft.journal.is_on())
+      draft.journal.note(fmt::format("metadata.{}[{}]", member, key), source);
+    target[key] = value;
+  }
+}
+
+kube::FieldError of_runtime(const Runtime& runtime, std::string_view detail) {
+  return kube::invalid("spec.runtimeRef", runtime.metadata.name,
+                       fmt::format("{} \"{}\" {}", runtime.kind, runtime.metadata.name, detail));
+}
+
+// Their paths are the runtime's, so the runtime is named.
+void add_of_runtime(Draft& draft, kube::FieldErrors errors) {
+  for (kube::FieldError& error : errors) {
+    error.detail += fmt::format("{}in {} \"{}\"", error.detail.empty() ? "" : ", ",
+                                draft.runtime.kind, draft.runtime.metadata.name);
+    draft.errors.push_back(std::move(error));
+  }
+}
+
+kube::Json* find_named(kube::Json* list, std::string_view name) {
+  if (list == nullptr || !list->is_array()) return nullptr;
+  auto& items = list->as_array();
+  const auto found = std::find_if(items.begin(), items.end(), [name](const kube::Json& item) {
+    return item.get_string("name") == name;
+  });
+  return found == items.end() ? nullptr : &*found;
+}
+
+// A volume has one source. Merged member by member, a patch that exchanges an emptyDir for a claim
+// would leave both, and no API server takes that; so the source of the template gives way.
+void drop_replaced_sources(kube::Json& spec, const kube::Json& patch) {
+  for (const kube::Json& patched : patch.get_array("replicatedJobs")) {
+    const kube::Json* changes =
+        patched.find_path({"template", "spec", "template", "spec", "volumes"});
+    kube::Json* job = find_named(spec.find("replicatedJobs"), patched.get_string("name"));
+    if (changes == nullptr || !changes->is_array() || job == nullptr) continue;
+    kube::Json* volumes = job->find_path({"template", "spec", "template", "spec", "volumes"});
+    for (const kube::Json& change : changes->as_array()) {
+      kube::Json* volume = find_named(volumes, change.get_string("name"));
+      if (volume == nullptr || change.size() < 2) continue;
+      kube::Json kept = kube::Json::object();
+      for (const auto& [member, value] : change.as_object())
+        if (kube::Json* present = volume->find(member)) kept.set(member, *present);
+      *volume = std::move(kept);
+    }
+  }
+}
+
+void restore_order(kube::Json& spec, const JobSetSpec& original) {
+  kube::Json* jobs = spec.find("replicatedJobs");
+  if (jobs == nullptr || !jobs->is_array()) return;
+  std::map<std::string_view, std::size_t> place;
+  for (std::size_t i = 0; i < original.replicatedJobs.size(); ++i)
+    place.emplace(original.replicatedJobs[i].name, i);
+  const auto rank = [&place](const kube::Json& job) {
+    const auto found = place.find(job.get_string("name"));
+    return found == place.end() ? place.size() : found->second;
+  };
+  std::stable_sort(jobs->as_array().begin(), jobs->as_array().end(),
+                   [&rank](const kube::Json& a, const kube::Json& b) { return rank(a) < rank(b); });
+}
+
+void explain(Draft& draft, const RuntimePatch& patch, const kube::Json& spec) {
+  if (!draft.journal.is_on()) return;
+  const std::string source = source_of(patch);
+  visit_leaves(spec, "spec", jobset_merge_keys(), [&](const std::string& path, const kube::Json&) {
+    draft.journal.note(path, source);
+  });
+}
+
+}  // namespace
+
+void merge_metadata(Draft& draft) {
+  const std::string source = "runtime template.metadata";
+  if (draft.runtime.spec.template_ && draft.runtime.spec.template_->metadata) {
+    const kube::Json* metadata = &*draft.runtime.spec.template_->metadata;
+    overlay(draft, draft.labels, metadata, "labels", source);
+    overlay(draft, draft.annotations, metadata, "annotations", source);
+  }
+  for (const RuntimePatch& patch : draft.job.spec.runtimePatches) {
+    overlay(draft, draft.labels, part(patch, "metadata"), "labels", source_of(patch));
+    overlay(draft, draft.annotations, part(patch, "metadata"), "annotations", source_of(patch));
+  }
+}
+
+bool merge_template(Draft& draft) {
+  const auto& template_ = draft.runtime.spec.template_;
+  if (!template_ || !template_->spec || template_->spec->replicatedJobs.empty()) {
+    draft.errors.push_back(of_runtime(
+        draft.runtime, "has no jobs to run: list them under spec.template.spec.replicatedJobs"));
+    return false;
+  }
+  draft.spec = *template_->spec;
+  std::optional<kube::Json> merged;
+  const auto& patches = draft.job.spec.runtimePatches;
+  for (std::size_t i = 0; i < patches.size(); ++i) {
+    const kube::Json* spec = part(patches[i], "spec");
+    if (spec == nullptr) continue;
+    if (!merged) merged = write(*template_->spec);
+    drop_replaced_sources(*merged, *spec);
+    auto next = kube::strategic_merge(std::move(*merged), *spec, jobset_merge_keys());
+    if (!next) {
+      draft.errors.push_back(kube::invalid(
+          kube::join_index("spec.runtimePatches", i) + ".trainingRuntimeSpec.template.spec",
+          nullptr, next.error().message));
+      return false;
+    }
+    merged = std::move(*next);
+    explain(draft, patches[i], *spec);
+  }
+  if (merged) {
+    restore_order(*merged, *template_->spec);
+    auto spec = read_jobset_spec(*merged, "spec.template.spec");
+    if (!spec) {
+      add_of_runtime(draft, std::move(spec.error()));
+      return false;
+    }
+    draft.spec = std::move(*spec);
+  }
+  add_of_runtime(draft, check_shapes(draft.spec));
+  return draft.errors.empty();
+}
+
+std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
+  struct Setting {
+    std::string manager;
+    kube::Json value;
+  };
+  std::map<std::string, Setting> settings;
+  std::vector<std::string> conflicts;
+  for (const RuntimePatch& patch : job.spec.runtimePatches) {
+    const auto visit = [&](const std::string& path, const kube::Json& value) {
+      auto [found, is_new] = settings.try_emplace(path, Setting{patch.manager, value});
+      if (is_new) return;
+      if (found->second.manager != patch.manager && found->second.value != value)
+        conflicts.push_back(
+            fmt::format("spec.runtimePatches: managers \"{}\" and \"{}\" set {} differently; "
+                        "\"{}\" comes later in the "
+                        "list and wins",
+                        found->second.manager, patch.manager, path, patch.manager));
+      found->second = {patch.manager, value};
+    };
+    if (const kube::Json* metadata = part(patch, "metadata"))
+      visit_leaves(*metadata, "metadata", {}, visit);
+    if (const kube::Json* spec = part(patch, "spec"))
+      visit_leaves(*spec, "spec", jobset_merge_keys(), visit);
+  }
+  return conflicts;
+}
+
+}  // namespace trainer::pipeline

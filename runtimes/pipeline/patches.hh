@@ -1,0 +1,28 @@
+// runtimePatches: what they may name, how they merge, where they contradict each other
+// (trainer-contract 4.2 to 4.4).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// Fills draft.labels and draft.annotations: the runtime's template, then each patch in list order.
+// The job's own metadata never reaches the JobSet (scheduling-contract K16).
+void merge_metadata(Draft& draft);
+
+// Fills draft.spec: the runtime's template with each patch merged strategically, in list order, and
+// with the jobs in the runtime's order. False, with the reason in draft.errors, where there is no
+// usable template or a patch does not merge.
+bool merge_template(Draft& draft);
+
+// The rules 12 to 16 of trainer-contract 6.3. Names are looked up in the unpatched template: once
+// merged, an unknown name would find itself.
+kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime);
+
+// One sentence for each value that two managers set differently; the later one wins.
+std::vector<std::string> find_patch_conflicts(const TrainJob& job);
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,81 @@
+// TrainJob + runtime -> JobSet and its companions. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/pod_template.hh"
+
+namespace trainer {
+
+// Settings of the installation that reach the pods.
+struct PipelineOptions {
+  bool is_progress_enabled = false;  // gate TrainJobStatus
+  std::string status_server_url;     // "https://SERVICE.NAMESPACE.svc:10443", without path
+  std::string status_server_ca;      // PEM
+  std::string cluster_domain = "cluster.local";
+};
+
+// One replicated job as gangs, Kueue and the SDK see it.
+struct PodSet {
+  std::string name;
+  std::string ancestor;    // the ancestor label's value, "" without
+  std::int32_t count = 1;  // pods a Job
+  std::int32_t replicas = 1;
+  kube::ResourceList requests;         // of one pod, from the merged template
+  std::vector<std::string> endpoints;  // DNS names of its pods, "j-node-0-0.j"
+};
+
+// An object beside the JobSet.
+struct Companion {
+  enum class Mode {
+    kCreateOnce,  // POST when absent; its content is not repeatable (keys) or never changes
+    kApply,       // applied whenever the job is suspended or it is absent
+  };
+  Mode mode = Mode::kApply;
+  kube::Resource resource;
+  // Complete but for ownerReferences, which the reconciler adds. For an SSH key Secret without key
+  // material the plan's executor fills it in: see `generate`.
+  kube::Json object;
+  enum class Generate { kNothing, kSshKeyPair } generate = Generate::kNothing;
+};
+
+struct Built {
+  kube::Json jobset;  // {apiVersion, kind, metadata{name, namespace, labels, annotations}, spec},
+                      // without ownerReferences
+  std::vector<Companion> companions;  // PodGroup, ConfigMaps, Secrets
+  std::vector<PodSet> pod_sets;
+  std::vector<std::string> warnings;  // for admission and render
+};
+
+// Where a value in the result came from, for `render --explain`; filled only when asked.
+struct Explanation {
+  std::string
+      path;  // "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[PET_NNODES]"
+  std::string
+      source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", "spec.trainer.env", ...
+};
+
+// Phases in order: merge patches, count nodes, merge resources, ML policy, gang policy, pod spec,
+// build. The order of the plugins is written out in pipeline.cc with its reasons. Errors are
+// everything that cannot be built, each with its path.
+tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
+                                             const PipelineOptions& options,
+                                             std::vector<Explanation>* explanations = nullptr);
+
+// The rules of trainer-contract 6.3 that need job and runtime only (4-9, 12-28). `before` is null
+// on create.
+kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
+                                    const Runtime& runtime);
+// Warnings about things that work badly with the SDK, Kueue or gangs.
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
+// The rules of 6.4.
+kube::FieldErrors validate_runtime(const Runtime& runtime);
+std::vector<std::string> warn_runtime(const Runtime& runtime);
+
+}  // namespace trainer

@@ -1,0 +1,43 @@
+// What a plugin may do, and when.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// A plugin knows one machine learning framework, gang scheduler or service. Each phase does nothing
+// unless a plugin says otherwise; a plugin whose policy the runtime does not name does nothing in
+// any phase. Plugins hold no state: everything they learn stands in the draft. What cannot be built
+// goes into `draft.errors`.
+class Plugin {
+ public:
+  virtual ~Plugin() = default;
+  // As it appears in explanations: "plugin torch".
+  virtual std::string_view source() const = 0;
+
+  // Phases of build(), each run for all plugins before the next begins.
+  virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework
+  virtual void enforce_pod_spec(Draft&) const {}   // what the job itself says about its containers
+  virtual void enforce_pod_group_policy(Draft&) const {
+  }                                             // gangs: counts and requests no longer change
+  virtual void add_companions(Draft&) const {}  // objects beside the JobSet
+
+  // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.
+  virtual void validate(const Draft&, kube::FieldErrors&) const {}
+  virtual void warn(const Draft&, std::vector<std::string>&) const {}
+};
+
+// All plugins, in the order in which they run within a phase.
+const std::vector<std::unique_ptr<const Plugin>>& plugins();
+
+// Phases 1 to 3: patches merged into the template, pods counted, resources merged. Problems are in
+// `errors`.
+Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
+              Journal journal);
+
+}  // namespace trainer::pipeline

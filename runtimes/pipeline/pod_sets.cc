@@ -1,0 +1,152 @@
+#include "runtimes/pipeline/pod_sets.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "kube/model/names.hh"
+#include "kube/model/pod_template.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::size_t kLabelLimit = 63;  // RFC 1035
+constexpr std::string_view kResourcesSource = "spec.trainer.resourcesPerNode";
+
+std::int32_t to_count(std::int64_t value) {
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(value, 1, std::numeric_limits<std::int32_t>::max()));
+}
+
+void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& wanted,
+                     std::string_view kind, const std::string& path) {
+  for (const auto& [name, amount] : wanted.get_object(kind)) {
+    resources[kind].set(name, amount);
+    if (draft.journal.is_on())
+      draft.journal.note(fmt::format("{}.resources.{}[{}]", path, kind, name), kResourcesSource);
+  }
+}
+
+// Claims merge by name. Dropping them, as upstream does, would take a device away without a word.
+void overlay_claims(kube::Json& resources, const kube::Json& wanted) {
+  for (const kube::Json& claim : wanted.get_array("claims")) {
+    kube::Json& claims = resources["claims"];
+    if (claims.is_null()) claims = kube::Json::array();
+    auto& items = claims.as_array();
+    const auto same = std::find_if(items.begin(), items.end(), [&claim](const kube::Json& item) {
+      return item.get_string("name") == claim.get_string("name");
+    });
+    if (same == items.end())
+      items.push_back(claim);
+    else
+      *same = claim;
+  }
+}
+
+// Amounts as the API machinery prints them: "2" for 2, "500m" for 0.5. Typed clients read and write
+// them so, and an object that says the same in other words would look changed to them.
+void make_canonical(kube::Json& pod_template) {
+  for (const char* list : {"containers", "initContainers"}) {
+    kube::Json* containers = pod_template.find_path({"spec", list});
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (kube::Json& container : containers->as_array())
+      for (const char* kind : {"limits", "requests"})
+        if (kube::Json* amounts = container.find_path({"resources", kind});
+            amounts != nullptr && amounts->is_object())
+          for (auto& [name, amount] : amounts->as_object())
+            if (const auto quantity = kube::Quantity::read(amount)) amount = quantity->to_string();
+  }
+}
+
+}  // namespace
+
+void count_pods(Draft& draft) {
+  const MlPolicy* policy = draft.ml_policy();
+  for (const ReplicatedJob& job : draft.spec.replicatedJobs) {
+    PodSet set;
+    set.name = job.name;
+    const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
+    if (labels != nullptr) set.ancestor = labels->get_string(kAncestorLabel);
+    set.replicas = job.replica_count();
+    const bool is_policys = set.ancestor == kTrainerStep && policy != nullptr;
+    const kube::Json* spec = job.template_.find("spec");
+    set.count = is_policys ? to_count(policy->numNodes.value_or(1))
+                           : to_count(spec == nullptr ? 1 : spec->get_int("parallelism", 1));
+    draft.pod_sets.push_back(std::move(set));
+    if (is_policys && policy->numNodes)
+      draft.set_count(draft.pod_sets.size() - 1, draft.pod_sets.back().count,
+                      "runtime mlPolicy.numNodes");
+  }
+}
+
+void merge_resources(Draft& draft) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer || !trainer->resourcesPerNode || draft.ml_policy() == nullptr) return;
+  const kube::Json& wanted = *trainer->resourcesPerNode;
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const PodSet& set = draft.pod_sets[i];
+    if (set.ancestor != kTrainerStep && !(draft.is_launcher_a_node() && set.name == kNode))
+      continue;
+    kube::Json* container = kube::find_container(draft.pod_template(i), kNode);
+    if (container == nullptr) continue;
+    kube::Json& resources = (*container)["resources"];
+    const std::string path =
+        draft.journal.is_on() ? draft.pod_path(i) + ".spec.containers[node]" : "";
+    overlay_amounts(draft, resources, wanted, "limits", path);
+    overlay_amounts(draft, resources, wanted, "requests", path);
+    overlay_claims(resources, wanted);
+    if (resources.empty()) container->erase("resources");
+  }
+}
+
+void apply_num_nodes(Draft& draft, std::string_view source) {
+  const auto& trainer = draft.job.spec.trainer;
+  const auto index = draft.find_ancestor(kTrainerStep);
+  if (trainer && trainer->numNodes && index) draft.set_count(*index, *trainer->numNodes, source);
+}
+
+void settle_pod_sets(Draft& draft) {
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    PodSet& set = draft.pod_sets[i];
+    set.replicas = draft.spec.replicatedJobs[i].replica_count();
+    kube::Json& spec = draft.spec.replicatedJobs[i].template_["spec"];
+    spec.set("parallelism", set.count);
+    spec.set("completions", set.count);
+    make_canonical(draft.pod_template(i));
+    // A limit without a request is a request by the time a scheduler sees the pod.
+    set.requests = kube::pod_requests(draft.pod_template(i), true);
+    set.endpoints.clear();
+    for (std::int32_t replica = 0; replica < set.replicas; ++replica)
+      for (std::int32_t pod = 0; pod < set.count; ++pod)
+        set.endpoints.push_back(
+            fmt::format("{}-{}-{}-{}.{}", draft.name(), set.name, replica, pod, draft.subdomain()));
+  }
+}
+
+kube::FieldErrors check_names(const Draft& draft) {
+  const PodSet* longest = nullptr;
+  std::string longest_pod;
+  for (const PodSet& set : draft.pod_sets) {
+    std::string pod = fmt::format("{}-{}-{}-{}", draft.name(), set.name,
+                                  std::max(set.replicas - 1, 0), std::max(set.count - 1, 0));
+    if (longest != nullptr && pod.size() <= longest_pod.size()) continue;
+    longest = &set;
+    longest_pod = std::move(pod);
+  }
+  if (longest == nullptr || longest_pod.size() <= kLabelLimit) return {};
+  const std::size_t excess = longest_pod.size() - kLabelLimit;
+  const std::string way_out =
+      excess < draft.name().size()
+          ? fmt::format("shorten the name to {} characters or less", draft.name().size() - excess)
+          : "shorten the names of the runtime's replicated jobs";
+  return {kube::invalid(
+      "metadata.name", draft.name(),
+      fmt::format("the pod \"{}\" of job \"{}\" would have a name of {} characters, and {} is the "
+                  "limit: {}",
+                  longest_pod, longest->name, longest_pod.size(), kLabelLimit, way_out))};
+}
+
+}  // namespace trainer::pipeline

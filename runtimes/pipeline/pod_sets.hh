@@ -1,0 +1,27 @@
+// How many pods each job has, what they ask for, and what they are called (trainer-contract 4.2
+// and 5.9).
+#pragma once
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// One pod set for each replicated job, in order, with its count before any plugin.
+void count_pods(Draft& draft);
+
+// spec.trainer.resourcesPerNode over the runtime's, key by key, in every container that trains.
+void merge_resources(Draft& draft);
+
+// spec.trainer.numNodes becomes the count of the trainer job, for frameworks whose nodes are all
+// alike.
+void apply_num_nodes(Draft& draft, std::string_view source);
+
+// Once all plugins have counted: parallelism and completions of every job, endpoints, and requests
+// of one pod.
+void settle_pod_sets(Draft& draft);
+
+// Names that would exceed the 63 characters of a DNS label, with what is left for the job's own
+// name.
+kube::FieldErrors check_names(const Draft& draft);
+
+}  // namespace trainer::pipeline

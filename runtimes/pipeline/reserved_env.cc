@@ -1,0 +1,23 @@
+#include "runtimes/pipeline/reserved_env.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trainer::pipeline {
+
+void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
+                         std::string_view way_out, kube::FieldErrors& errors) {
+  if (!job.spec.trainer) return;
+  const auto& env = job.spec.trainer->env;
+  for (std::size_t i = 0; i < env.size(); ++i) {
+    const std::string_view name = env[i].get_string("name");
+    if (std::find(reserved.begin(), reserved.end(), name) == reserved.end()) continue;
+    errors.push_back(
+        kube::invalid(kube::join_index("spec.trainer.env", i) + ".name", name,
+                      fmt::format("must not have reserved envs, invalid envs configured: [{}]; {}",
+                                  name, way_out)));
+  }
+}
+
+}  // namespace trainer::pipeline

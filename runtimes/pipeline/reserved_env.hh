@@ -1,0 +1,17 @@
+// Names of environment variables that a framework's plugin sets itself.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// One error for each entry of spec.trainer.env that uses a reserved name. `way_out` says how to get
+// what the variable is for.
+void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
+                         std::string_view way_out, kube::FieldErrors& errors);
+
+}  // namespace trainer::pipeline

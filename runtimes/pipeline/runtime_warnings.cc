@@ -1,0 +1,98 @@
+// Warnings about runtimes: what the Python SDK demands of them (user-needs R1 to R4), and settings
+// that fight each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/pipeline/warnings.hh"
+
+namespace trainer {
+
+namespace {
+
+bool is_trainer(const ReplicatedJob& job) {
+  const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
+  return labels != nullptr && labels->get_string(kAncestorLabel) == pipeline::kTrainerStep;
+}
+
+const JobSetSpec* jobs_of(const Runtime& runtime) {
+  const auto& template_ = runtime.spec.template_;
+  return template_ && template_->spec && !template_->spec->replicatedJobs.empty()
+             ? &*template_->spec
+             : nullptr;
+}
+
+// The container from which the SDK learns what a runtime trains with.
+const kube::Json* sdk_container(const JobSetSpec& spec) {
+  for (const ReplicatedJob& job : spec.replicatedJobs) {
+    const kube::Json* pod_spec = job.template_.find_path({"spec", "template", "spec"});
+    if (!is_trainer(job) || pod_spec == nullptr) continue;
+    for (const kube::Json& container : pod_spec->get_array("containers"))
+      if (container.get_string("name") == pipeline::kNode) return &container;
+  }
+  return nullptr;
+}
+
+void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
+  if (!runtime.metadata.labels.contains(kFrameworkLabel))
+    out.push_back(
+        fmt::format("metadata.labels: without label {} the Python SDK does not list this runtime",
+                    kFrameworkLabel));
+  if (!runtime.spec.mlPolicy)
+    out.push_back(
+        "spec.mlPolicy: without it the Python SDK fails to list any runtime at all; an empty one "
+        "(mlPolicy: {}) is enough");
+  const JobSetSpec* spec = jobs_of(runtime);
+  if (spec == nullptr) {
+    out.push_back(
+        "spec.template.spec.replicatedJobs: without a job the Python SDK fails to list any runtime "
+        "at all");
+    return;
+  }
+  const kube::Json* container = sdk_container(*spec);
+  if (container == nullptr || container->get_string("image").empty())
+    out.push_back(
+        fmt::format("spec.template.spec.replicatedJobs: the Python SDK needs a job labelled {}={} "
+                    "with a container {} that has an image",
+                    kAncestorLabel, pipeline::kTrainerStep, pipeline::kNode));
+  else if (!pipeline::is_readable_by_sdk(*container))
+    out.push_back(
+        "spec.template.spec.replicatedJobs: the limits of container node name neither cpu nor a "
+        "device that the Python SDK "
+        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910), so it "
+        "fails to list any runtime; "
+        "add a cpu limit");
+}
+
+}  // namespace
+
+std::vector<std::string> warn_runtime(const Runtime& runtime) {
+  std::vector<std::string> out;
+  if (pipeline::is_deprecated(runtime))
+    out.push_back(fmt::format("ClusterTrainingRuntime \"{}\" {}", runtime.metadata.name,
+                              pipeline::deprecation_notice()));
+  warn_about_sdk(runtime, out);
+  const auto& policy = runtime.spec.mlPolicy;
+  const JobSetSpec* spec = jobs_of(runtime);
+  if (policy && policy->mpi && policy->numNodes.value_or(1) > 1 && spec != nullptr &&
+      std::any_of(spec->replicatedJobs.begin(), spec->replicatedJobs.end(),
+                  [](const ReplicatedJob& job) {
+                    return job.name == pipeline::kLauncher && is_trainer(job);
+                  }))
+    out.push_back(
+        fmt::format("spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the "
+                    "trainer's label, so {1} launchers would start; "
+                    "set 1 here, and parallelism in job {2}",
+                    pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
+  const auto& group = runtime.spec.podGroupPolicy;
+  if (group && group->coscheduling && group->volcano)
+    out.push_back(
+        "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
+        "gangs; keep one");
+  return out;
+}
+
+}  // namespace trainer

@@ -1,0 +1,145 @@
+#include "runtimes/pipeline/warnings.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "runtimes/pipeline/patches.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/pod_sets.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::size_t kKueuePodSets = 18;  // a Workload of Kueue 0.19 holds no more
+
+const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
+  static const kube::Json kNone;
+  const kube::Json* spec = draft.pod_template(index).find("spec");
+  return spec == nullptr ? kNone : *spec;
+}
+
+bool is_for_one_node(const kube::Json& claim) {
+  const kube::Json* spec = claim.find("spec");
+  if (spec == nullptr) return false;
+  const auto& modes = spec->get_array("accessModes");
+  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const kube::Json& mode) {
+    return mode == kube::Json("ReadWriteOnce") || mode == kube::Json("ReadWriteOncePod");
+  });
+}
+
+// The claims that only one machine can mount.
+std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
+  std::set<std::string, std::less<>> names;
+  for (const VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
+    for (const kube::Json& claim : policy.templates)
+      if (const kube::Json* metadata = claim.find("metadata");
+          metadata != nullptr && is_for_one_node(claim))
+        names.emplace(metadata->get_string("name"));
+  return names;
+}
+
+// How many pods the job will have, as far as can be said before the plugins have counted.
+std::int32_t expected_pods(const Draft& draft, std::size_t index) {
+  const auto& trainer = draft.job.spec.trainer;
+  const PodSet& set = draft.pod_sets[index];
+  const bool is_counted = set.ancestor == kTrainerStep || set.name == kNode;
+  return is_counted && trainer && trainer->numNodes ? *trainer->numNodes : set.count;
+}
+
+void warn_about_claims(const Draft& draft, std::size_t index,
+                       const std::set<std::string, std::less<>>& claims,
+                       std::vector<std::string>& out) {
+  const std::int32_t pods = expected_pods(draft, index);
+  if (pods < 2) return;
+  for (const kube::Json& container : pod_spec_of(draft, index).get_array("containers"))
+    for (const kube::Json& mount : container.get_array("volumeMounts"))
+      if (claims.contains(mount.get_string("name")))
+        out.push_back(
+            fmt::format("spec.trainer.numNodes: {} pods of job {} share claim {}, which is "
+                        "ReadWriteOnce: pods on other machines will "
+                        "not start; use a runtime with a ReadWriteMany claim",
+                        pods, draft.pod_sets[index].name, mount.get_string("name")));
+}
+
+void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<std::string>& out) {
+  const kube::Json& spec = pod_spec_of(draft, index);
+  if (!spec.get_bool("hostNetwork") || spec.get_string("dnsPolicy") == "ClusterFirstWithHostNet")
+    return;
+  out.push_back(
+      fmt::format("spec.runtimeRef: job {} of runtime \"{}\" uses hostNetwork without dnsPolicy "
+                  "ClusterFirstWithHostNet, so its pods "
+                  "cannot resolve each other's names",
+                  draft.pod_sets[index].name, draft.runtime.metadata.name));
+}
+
+void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->resourcesPerNode && draft.ml_policy() == nullptr)
+    out.push_back(
+        fmt::format("spec.trainer.resourcesPerNode: has no effect, because runtime \"{}\" has no "
+                    "mlPolicy; an empty one (mlPolicy: {{}}) "
+                    "is enough",
+                    draft.runtime.metadata.name));
+  if (!is_readable_by_sdk(draft.trainer_container()))
+    out.push_back(
+        "spec.trainer.resourcesPerNode.limits: the Python SDK cannot read jobs whose limits name "
+        "neither cpu nor a device it "
+        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910); add a cpu "
+        "limit");
+}
+
+}  // namespace
+
+bool is_readable_by_sdk(const kube::Json& container) {
+  static constexpr std::array<std::string_view, 4> kKnown = {"nvidia.com/gpu", "google.com/tpu",
+                                                             "huawei.com/Ascend910", "cpu"};
+  const kube::Json* limits = container.find_path({"resources", "limits"});
+  if (limits == nullptr || !limits->is_object() || limits->empty()) return true;
+  return std::any_of(
+      limits->as_object().begin(), limits->as_object().end(), [](const auto& member) {
+        return std::find(kKnown.begin(), kKnown.end(), member.first) != kKnown.end() ||
+               member.first.starts_with("nvidia.com/mig-");
+      });
+}
+
+bool is_deprecated(const Runtime& runtime) {
+  const auto label = runtime.metadata.labels.find(kSupportLabel);
+  return runtime.kind == kClusterTrainingRuntimes.kind && label != runtime.metadata.labels.end() &&
+         label->second == "deprecated";
+}
+
+std::string deprecation_notice() {
+  return "is deprecated and will be removed in a future release of Kubeflow Trainer. See runtime "
+         "deprecation policy: "
+         "https://trainer.kubeflow.org/en/latest/operator-guides/"
+         "runtime.html#runtime-deprecation-policy";
+}
+
+std::vector<std::string> warnings_of(const Draft& draft) {
+  std::vector<std::string> out;
+  const std::string& runtime = draft.runtime.metadata.name;
+  if (is_deprecated(draft.runtime))
+    out.push_back(
+        fmt::format("Referenced ClusterTrainingRuntime \"{}\" {}", runtime, deprecation_notice()));
+  for (const kube::FieldError& error : check_names(draft)) out.push_back(error.to_string());
+  if (draft.pod_sets.size() > kKueuePodSets)
+    out.push_back(
+        fmt::format("spec.runtimeRef: runtime \"{}\" has {} jobs, and Kueue admits {} at most",
+                    runtime, draft.pod_sets.size(), kKueuePodSets));
+  warn_about_resources(draft, out);
+  const auto claims = claims_for_one_node(draft);
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    warn_about_host_network(draft, i, out);
+    warn_about_claims(draft, i, claims, out);
+  }
+  for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
+  for (const auto& plugin : plugins()) plugin->warn(draft, out);
+  return out;
+}
+
+}  // namespace trainer::pipeline

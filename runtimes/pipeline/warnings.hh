@@ -1,0 +1,26 @@
+// What works badly with the SDK, Kueue or gangs without being wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+// All warnings about a prepared job, those of the plugins included. Each is one sentence, and
+// begins with a path where there is one.
+std::vector<std::string> warnings_of(const Draft& draft);
+
+// The SDK counts devices from a container's limits, and where it finds none that it knows, every
+// read of every job fails (user-needs R4). True for limits that are harmless: none at all, or with
+// a name among them that it knows.
+bool is_readable_by_sdk(const kube::Json& container);
+
+// Only cluster runtimes are announced as deprecated, as upstream does.
+bool is_deprecated(const Runtime& runtime);
+// What follows "... is deprecated and will be removed in": the same for jobs and runtimes.
+std::string deprecation_notice();
+
+}  // namespace trainer::pipeline

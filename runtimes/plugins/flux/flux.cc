@@ -1,0 +1,207 @@
+#include "runtimes/plugins/flux/flux.hh"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kube/model/digest.hh"
+#include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/plugins/flux/curve.hh"
+#include "runtimes/plugins/flux/scripts.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kInstaller = "flux-installer";
+constexpr std::string_view kViewImage = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
+constexpr int kExecutable = 0755;
+constexpr int kOwnerRead = 0400;
+constexpr std::size_t kLabelLimit = 63;  // of a volume's name
+
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
+
+const FluxPolicy* policy_of(const Draft& draft) {
+  const MlPolicy* policy = draft.ml_policy();
+  return policy != nullptr && policy->flux ? &*policy->flux : nullptr;
+}
+
+// The job whose pods form the instance.
+std::optional<std::size_t> find_nodes(const Draft& draft) {
+  const auto trainer = draft.find_ancestor(kTrainerStep);
+  return trainer ? trainer : draft.find_job(kNode);
+}
+
+std::string entrypoint_name(const Draft& draft) {
+  return draft.name() + "-flux-entrypoint";
+}
+std::string curve_name(const Draft& draft) {
+  return draft.name() + "-flux-curve";
+}
+
+// Named like its ConfigMap, unless the job's name leaves no room for that.
+std::string scripts_volume(const Draft& draft) {
+  std::string name = entrypoint_name(draft);
+  return name.size() <= kLabelLimit ? name : "flux-entrypoint";
+}
+
+// A setting is a literal variable of the training container, where the job's own env stands
+// already.
+std::string setting(const Json& container, std::string_view name, std::string_view otherwise) {
+  for (const Json& variable : container.get_array("env"))
+    if (variable.get_string("name") == name && !variable.get_string("value").empty())
+      return std::string(variable.get_string("value"));
+  return std::string(otherwise);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  const std::string line = fmt::format("{}", fmt::join(words, " "));
+  const std::size_t first = line.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : line.substr(first, line.find_last_not_of(' ') - first + 1);
+}
+
+// The runtime's or the job's command line as one string, for the entrypoint to run.
+void wrap_command(Draft& draft, const ContainerEdit& container) {
+  std::vector<std::string> words;
+  if (draft.command) {
+    words = *draft.command;
+  } else {
+    for (const Json& word : container.json().get_array("command"))
+      if (word.is_string()) words.push_back(word.as_string());
+  }
+  if (draft.args) {
+    words.insert(words.end(), draft.args->begin(), draft.args->end());
+    draft.args =
+        std::vector<std::string>{};  // they are part of the command now, and replace the runtime's
+  }
+  draft.command =
+      std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};
+}
+
+Json mount(std::string_view volume, std::string_view path, bool is_read_only) {
+  Json out = Json::object({{"name", volume}, {"mountPath", path}});
+  if (is_read_only) out.set("readOnly", true);
+  return out;
+}
+
+Json volume(std::string_view name, std::string_view kind, Json source) {
+  return Json::object({{"name", name}, {std::string(kind), std::move(source)}});
+}
+
+void add_volumes(Draft& draft, std::size_t index, std::string_view source) {
+  const Json scripts =
+      Json::object({{"name", entrypoint_name(draft)}, {"defaultMode", kExecutable}});
+  const Json keys = Json::object({{"secretName", curve_name(draft)}, {"defaultMode", kOwnerRead}});
+  draft.upsert_volume(index, volume("spack-install", "emptyDir", Json::object()), source);
+  draft.upsert_volume(index, volume("flux-install", "emptyDir", Json::object()), source);
+  draft.upsert_volume(index, volume(scripts_volume(draft), "configMap", scripts), source);
+  draft.upsert_volume(
+      index, volume("shared-memory", "emptyDir", Json::object({{"medium", "Memory"}})), source);
+  draft.upsert_volume(index, volume("flux-curve", "secret", keys), source);
+}
+
+void add_installer(Draft& draft, std::size_t index, std::string image, std::string_view source) {
+  const Json mounts = Json::array({mount("flux-install", "/mnt/flux", false),
+                                   mount(scripts_volume(draft), "/etc/flux-config", true)});
+  draft.pod_template(index)["spec"]["initContainers"].push_back(
+      Json::object({{"name", kInstaller},
+                    {"image", std::move(image)},
+                    {"command", Json::array({"/bin/bash", "/etc/flux-config/init.sh"})},
+                    {"volumeMounts", mounts}}));
+  if (draft.journal.is_on())
+    draft.journal.note(fmt::format("{}.spec.initContainers[{}]", draft.pod_path(index), kInstaller),
+                       source);
+}
+
+void add_mounts(const Draft& draft, ContainerEdit& container) {
+  container.mount(mount("flux-install", "/mnt/flux", false));
+  container.mount(mount("spack-install", "/opt/software", false));
+  container.mount(mount(scripts_volume(draft), "/etc/flux-config", true));
+  container.mount(mount("flux-curve", "/curve", true));
+  container.mount(mount("shared-memory", "/dev/shm", true));
+}
+
+flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
+  static const Json kNone;
+  const Json* found = draft.container(index, kNode);
+  const Json& container = found == nullptr ? kNone : *found;
+  const auto& trainer = draft.job.spec.trainer;
+  const std::string prefix = fmt::format("{}-{}-0-", draft.name(), draft.pod_sets[index].name);
+  flux::Instance instance;
+  instance.nodes = draft.pod_sets[index].count;
+  instance.hosts = fmt::format("{}[{}]", prefix, flux::index_range(instance.nodes));
+  instance.lead = prefix + "0";
+  instance.domain = fmt::format("{}.{}.svc.{}", draft.subdomain(), draft.job.metadata.ns,
+                                draft.options.cluster_domain);
+  instance.device = setting(container, "FLUX_NETWORK_DEVICE", instance.device);
+  instance.queue_policy = setting(container, "FLUX_QUEUE_POLICY", instance.queue_policy);
+  instance.tasks = trainer && trainer->numProcPerNode ? *trainer->numProcPerNode
+                                                      : policy.numProcPerNode.value_or(1);
+  instance.devices = count_accelerators(container);
+  return instance;
+}
+
+Companion companion(const Draft& draft, const kube::Resource& resource, std::string name,
+                    Json data) {
+  Companion out;
+  out.resource = resource;
+  out.object = Json::object({{"apiVersion", resource.api_version()},
+                             {"kind", resource.kind},
+                             {"metadata", Json::object({{"name", std::move(name)},
+                                                        {"namespace", draft.job.metadata.ns}})},
+                             {"data", std::move(data)}});
+  return out;
+}
+
+}  // namespace
+
+void Flux::enforce_ml_policy(Draft& draft) const {
+  const auto index = policy_of(draft) == nullptr ? std::nullopt : find_nodes(draft);
+  if (!index) return;
+  auto container = draft.edit(*index, kNode, source());
+  if (!container) return;
+  wrap_command(draft, *container);
+  draft.command_source = source();
+  add_mounts(draft, *container);
+  std::string image = setting(container->json(), "FLUX_VIEW_IMAGE", kViewImage);
+  add_volumes(draft, *index, source());
+  add_installer(draft, *index, std::move(image), source());
+}
+
+void Flux::add_companions(Draft& draft) const {
+  const FluxPolicy* policy = policy_of(draft);
+  const auto index = policy == nullptr ? std::nullopt : find_nodes(draft);
+  if (!index) return;
+  const flux::Instance instance = describe(draft, *index, *policy);
+  draft.companions.push_back(
+      companion(draft, kConfigMaps, entrypoint_name(draft),
+                Json::object({{"entrypoint.sh", flux::entrypoint_script(instance)},
+                              {"init.sh", flux::init_script(instance)}})));
+  const std::string certificate = flux::curve_certificate(draft.name(), draft.job.metadata.uid);
+  Companion keys = companion(draft, kSecrets, curve_name(draft),
+                             Json::object({{"curve.cert", kube::base64_encode(certificate)}}));
+  keys.mode = Companion::Mode::kCreateOnce;
+  keys.object.set("type", "Opaque");
+  draft.companions.push_back(std::move(keys));
+}
+
+void Flux::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  const auto index = policy_of(draft) == nullptr ? std::nullopt : find_nodes(draft);
+  const Json* spec = index ? draft.pod_template(*index).find("spec") : nullptr;
+  if (spec == nullptr) return;
+  for (const Json& container : spec->get_array("initContainers"))
+    if (container.get_string("name") == kInstaller)
+      errors.push_back(kube::invalid(
+          "spec.runtimeRef", draft.job.spec.runtimeRef.name,
+          fmt::format("InitContainer '{}' is reserved; rename it in job {} of the runtime",
+                      kInstaller, draft.pod_sets[*index].name)));
+}
+
+}  // namespace trainer::pipeline

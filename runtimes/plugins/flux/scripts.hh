@@ -1,0 +1,29 @@
+// The two shell scripts that turn the pods of a job into one Flux instance.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace trainer::pipeline::flux {
+
+struct Instance {
+  std::string hosts;   // host list in Flux's notation: "j-node-0-[0-3]"
+  std::string lead;    // the host whose broker leads and runs the command: "j-node-0-0"
+  std::string domain;  // what completes a host's name: "j.team.svc.cluster.local"
+  std::string device = "eth0";
+  std::string queue_policy = "fcfs";
+  std::int64_t nodes = 1;
+  std::int64_t tasks = 1;    // a node
+  std::int64_t devices = 0;  // accelerators a node
+};
+
+// "[0]" for one, "[0-3]" for four, without the brackets.
+std::string index_range(std::int64_t count);
+
+// Runs in the init container: copies Flux's own files into the shared volume and writes the
+// brokers' configuration.
+std::string init_script(const Instance& instance);
+// Runs in the training container, with the job's command as its arguments.
+std::string entrypoint_script(const Instance& instance);
+
+}  // namespace trainer::pipeline::flux

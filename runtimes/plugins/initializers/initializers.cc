@@ -1,0 +1,82 @@
+#include "runtimes/plugins/initializers/initializers.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "kube/model/pod_template.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::string_view kVolume = "initializer";
+
+const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
+  if (!job.spec.initializer) return nullptr;
+  const auto& source =
+      step == kDatasetStep ? job.spec.initializer->dataset : job.spec.initializer->model;
+  return source ? &*source : nullptr;
+}
+
+void apply(const InitializerSource& wanted, ContainerEdit& container) {
+  if (wanted.storageUri) container.env("STORAGE_URI", *wanted.storageUri);
+  for (const kube::Json& variable : wanted.env) container.env(variable);
+  if (wanted.secretRef)
+    container.env_from(kube::Json::object(
+        {{"secretRef", kube::Json::object({{"name", wanted.secretRef->get_string("name")}})}}));
+}
+
+bool mounts(const kube::Json& container, std::string_view volume) {
+  const auto& list = container.get_array("volumeMounts");
+  return std::any_of(list.begin(), list.end(), [volume](const kube::Json& mount) {
+    return mount.get_string("name") == volume;
+  });
+}
+
+void check_step(const Draft& draft, std::string_view step, std::string_view config,
+                kube::FieldErrors& errors) {
+  if (source_of(draft.job, step) == nullptr) return;
+  const auto refuse = [&](const std::string& detail) {
+    errors.push_back(kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name, detail));
+  };
+  const auto index = draft.find_job(step);
+  if (!index) {
+    refuse(
+        fmt::format("must have {0} job when trainJob is configured with input {1}; choose a "
+                    "runtime with a job named {0}, "
+                    "or remove spec.initializer.{2}",
+                    step, config, step == kDatasetStep ? "dataset" : "model"));
+    return;
+  }
+  const kube::Json* container = kube::find_any_container(draft.pod_template(*index), step);
+  if (container == nullptr) {
+    refuse(fmt::format("must have container with name - {0} in the {0} job", step));
+  } else if (!mounts(*container, kVolume)) {
+    refuse(fmt::format("must have volumeMount with name - {0} in container {1} of the {1} job",
+                       kVolume, step));
+  }
+}
+
+}  // namespace
+
+void Initializers::enforce_pod_spec(Draft& draft) const {
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const std::string step = draft.pod_sets[i].ancestor;
+    if (step != kDatasetStep && step != kModelStep) continue;
+    draft.spec.replicatedJobs[i].replicas = 1;
+    const InitializerSource* wanted = source_of(draft.job, step);
+    if (wanted == nullptr) continue;
+    if (auto container = draft.edit_any(
+            i, step, step == kDatasetStep ? "spec.initializer.dataset" : "spec.initializer.model"))
+      apply(*wanted, *container);
+  }
+}
+
+void Initializers::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  check_step(draft, kDatasetStep, "datasetConfig", errors);
+  check_step(draft, kModelStep, "modelConfig", errors);
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,73 @@
+#include "runtimes/plugins/mpi/implementation.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trainer::pipeline::mpi {
+
+const std::vector<Implementation>& Implementation::all() {
+  // OpenMPI: trainer-contract 5.2. Intel and MPICH: what mpi-operator gives them (v1-contract 8.2).
+  static const std::vector<Implementation> kAll = {
+      Implementation("OpenMPI", " slots=",
+                     {{"OMPI_MCA_orte_default_hostfile", Value::kHostfile},
+                      {"OMPI_MCA_orte_keep_fqdn_hostnames", Value::kTrue},
+                      {"OMPI_MCA_orte_set_default_slots", Value::kSlots},
+                      {"OMPI_MCA_plm_rsh_args", Value::kPatience}}),
+      Implementation("Intel", ":",
+                     {{"I_MPI_HYDRA_HOST_FILE", Value::kHostfile},
+                      {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value::kPatience},
+                      {"I_MPI_PERHOST", Value::kSlots}}),
+      Implementation(
+          "MPICH", ":",
+          {{"HYDRA_HOST_FILE", Value::kHostfile}, {"HYDRA_LAUNCH_EXTRA_ARGS", Value::kPatience}}),
+  };
+  return kAll;
+}
+
+const Implementation* Implementation::find(std::string_view name) {
+  const auto& known = all();
+  if (name.empty()) return &known.front();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [name](const auto& one) { return one.name_ == name; });
+  return found == known.end() ? nullptr : &*found;
+}
+
+std::vector<std::pair<std::string, std::string>> Implementation::env(std::int64_t slots) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Variable& variable : variables_) {
+    std::string value;
+    switch (variable.value) {
+      case Value::kHostfile:
+        value = kHostfilePath;
+        break;
+      case Value::kTrue:
+        value = "true";
+        break;
+      case Value::kSlots:
+        value = std::to_string(slots);
+        break;
+      case Value::kPatience:
+        value = "-o ConnectionAttempts=10";  // an sshd may need a moment longer than its pod
+        break;
+    }
+    out.emplace_back(variable.name, std::move(value));
+  }
+  return out;
+}
+
+std::vector<std::string_view> Implementation::env_names() const {
+  std::vector<std::string_view> names;
+  for (const Variable& variable : variables_) names.push_back(variable.name);
+  return names;
+}
+
+std::string Implementation::hostfile(const std::vector<std::string>& endpoints,
+                                     std::int64_t slots) const {
+  std::string text;
+  for (const std::string& endpoint : endpoints)
+    text += fmt::format("{}{}{}\n", endpoint, slots_mark_, slots);
+  return text;
+}
+
+}  // namespace trainer::pipeline::mpi

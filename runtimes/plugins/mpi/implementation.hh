@@ -1,0 +1,43 @@
+// What the MPI implementations expect of a launcher's environment and hostfile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trainer::pipeline::mpi {
+
+inline constexpr std::string_view kHostfilePath = "/etc/mpi/hostfile";
+
+class Implementation {
+ public:
+  // "OpenMPI" (also unset), "Intel" or "MPICH"; nullptr for anything else.
+  static const Implementation* find(std::string_view name);
+
+  std::string_view name() const { return name_; }
+  // Name and value of each variable that the launcher gets, in order.
+  std::vector<std::pair<std::string, std::string>> env(std::int64_t slots) const;
+  std::vector<std::string_view> env_names() const;
+  // One line for each endpoint, each ending in a newline.
+  std::string hostfile(const std::vector<std::string>& endpoints, std::int64_t slots) const;
+
+ private:
+  enum class Value { kHostfile, kTrue, kSlots, kPatience };
+  struct Variable {
+    std::string_view name;
+    Value value;
+  };
+
+  Implementation(std::string_view name, std::string_view slots_mark,
+                 std::vector<Variable> variables)
+      : name_(name), slots_mark_(slots_mark), variables_(std::move(variables)) {}
+  static const std::vector<Implementation>& all();
+
+  std::string_view name_;
+  std::string_view slots_mark_;  // between a host and its slots
+  std::vector<Variable> variables_;
+};
+
+}  // namespace trainer::pipeline::mpi

@@ -1,0 +1,219 @@
+#include "runtimes/plugins/mpi/mpi.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/reserved_env.hh"
+#include "runtimes/plugins/mpi/implementation.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::string_view kSshVolume = "mpi-ssh-auth";
+constexpr std::string_view kHostfileVolume = "mpi-hostfile";
+constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+// Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
+// read, so root's must not be so; anybody else can read it only as a member of the pod's fsGroup.
+constexpr int kOwnerRead = 0400;
+constexpr int kPrivateKeyOfRoot = 0600;
+constexpr int kPrivateKey = 0640;
+constexpr int kPublicKey = 0644;
+constexpr int kReadOnly = 0444;
+
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
+
+const MpiPolicy* policy_of(const Draft& draft) {
+  const MlPolicy* policy = draft.ml_policy();
+  return policy != nullptr && policy->mpi ? &*policy->mpi : nullptr;
+}
+
+const mpi::Implementation* implementation_of(const MpiPolicy& policy) {
+  return mpi::Implementation::find(policy.mpiImplementation.value_or("OpenMPI"));
+}
+
+std::string secret_name(const Draft& draft) {
+  return draft.name() + "-mpi-ssh-auth";
+}
+std::string hostfile_name(const Draft& draft) {
+  return draft.name() + "-mpi-hostfile";
+}
+
+// The container in which the processes of a node run: a worker's, or the launcher's where there are
+// no workers.
+const kube::Json* process_container(const Draft& draft) {
+  for (const std::string_view job : {kNode, kLauncher})
+    if (const auto index = draft.find_job(job))
+      if (const kube::Json* container = draft.container(*index, kNode)) return container;
+  return nullptr;
+}
+
+// What the job says, else what the runtime says; a runtime that says 1 leaves it to the devices.
+std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->numProcPerNode) return *trainer->numProcPerNode;
+  const std::int64_t wanted = policy.numProcPerNode.value_or(1);
+  const kube::Json* container = process_container(draft);
+  const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
+  return wanted == 1 && devices > 1 ? devices : wanted;
+}
+
+// Nobody but root can look into root's home.
+bool is_roots(std::string_view keys) {
+  constexpr std::string_view kHome = "/root";
+  return keys == kHome || keys.substr(0, kHome.size() + 1) == "/root/";
+}
+
+kube::Json key_item(std::string_view key, int mode, std::string_view path) {
+  return kube::Json::object({{"key", key}, {"mode", mode}, {"path", path}});
+}
+
+kube::Json ssh_volume(const Draft& draft, std::string_view keys) {
+  const int private_key = is_roots(keys) ? kPrivateKeyOfRoot : kPrivateKey;
+  return kube::Json::object(
+      {{"name", kSshVolume},
+       {"secret",
+        kube::Json::object({{"secretName", secret_name(draft)},
+                            {"defaultMode", kOwnerRead},
+                            {"items", kube::Json::array({
+                                          key_item("ssh-privatekey", private_key, "id_rsa"),
+                                          key_item("ssh-publickey", kPublicKey, "id_rsa.pub"),
+                                          key_item("ssh-publickey", kPublicKey, "authorized_keys"),
+                                      })}})}});
+}
+
+kube::Json hostfile_volume(const Draft& draft) {
+  return kube::Json::object(
+      {{"name", kHostfileVolume},
+       {"configMap", kube::Json::object({{"name", hostfile_name(draft)},
+                                         {"items", kube::Json::array({key_item(
+                                                       "hostfile", kReadOnly, "hostfile")})}})}});
+}
+
+void count_nodes(Draft& draft) {
+  const auto node = draft.find_job(kNode);
+  const auto& trainer = draft.job.spec.trainer;
+  if (!node || !trainer || !trainer->numNodes) return;
+  // A launcher that trains is one of the nodes asked for; but a job of workers never has none.
+  const std::int32_t count =
+      draft.is_launcher_a_node() ? std::max(*trainer->numNodes - 1, 1) : *trainer->numNodes;
+  draft.set_count(*node, count, "spec.trainer.numNodes");
+}
+
+kube::Json named_object(const kube::Resource& resource, const Draft& draft, std::string name) {
+  return kube::Json::object(
+      {{"apiVersion", resource.api_version()},
+       {"kind", resource.kind},
+       {"metadata",
+        kube::Json::object({{"name", std::move(name)}, {"namespace", draft.job.metadata.ns}})}});
+}
+
+}  // namespace
+
+void Mpi::enforce_ml_policy(Draft& draft) const {
+  const MpiPolicy* policy = policy_of(draft);
+  if (policy == nullptr) return;
+  const mpi::Implementation* implementation = implementation_of(*policy);
+  if (implementation == nullptr) {
+    draft.errors.push_back(kube::invalid(
+        "spec.runtimeRef", draft.job.spec.runtimeRef.name,
+        fmt::format("mlPolicy.mpi.mpiImplementation \"{}\" of {} \"{}\" is not supported; use "
+                    "OpenMPI, Intel or MPICH",
+                    *policy->mpiImplementation, draft.runtime.kind, draft.runtime.metadata.name)));
+    return;
+  }
+  count_nodes(draft);
+  const std::int64_t slots = slots_of(draft, *policy);
+  const std::string keys = policy->sshAuthMountPath.value_or("/root/.ssh");
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const bool is_launcher = draft.pod_sets[i].name == kLauncher;
+    if (!is_launcher && draft.pod_sets[i].name != kNode) continue;
+    draft.upsert_volume(i, ssh_volume(draft, keys), source());
+    if (is_launcher) draft.upsert_volume(i, hostfile_volume(draft), source());
+    auto container = draft.edit(i, kNode, source());
+    if (!container) continue;
+    container->mount(kube::Json::object({{"name", kSshVolume}, {"mountPath", keys}}));
+    if (!is_launcher) continue;
+    container->mount(kube::Json::object({{"name", kHostfileVolume}, {"mountPath", "/etc/mpi"}}));
+    for (const auto& [name, value] : implementation->env(slots)) container->env(name, value);
+  }
+}
+
+void Mpi::add_companions(Draft& draft) const {
+  const MpiPolicy* policy = policy_of(draft);
+  const mpi::Implementation* implementation =
+      policy == nullptr ? nullptr : implementation_of(*policy);
+  if (implementation == nullptr) return;
+  const std::int64_t slots = slots_of(draft, *policy);
+  std::string hosts;
+  for (const PodSet& set : draft.pod_sets)
+    if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
+      hosts += implementation->hostfile(set.endpoints, slots);
+
+  Companion hostfile;
+  hostfile.resource = kConfigMaps;
+  hostfile.object = named_object(kConfigMaps, draft, hostfile_name(draft));
+  hostfile.object.set("data", kube::Json::object({{"hostfile", hosts}}));
+  draft.companions.push_back(std::move(hostfile));
+
+  Companion keys;
+  keys.mode = Companion::Mode::kCreateOnce;
+  keys.generate = Companion::Generate::kSshKeyPair;
+  keys.resource = kSecrets;
+  keys.object = named_object(kSecrets, draft, secret_name(draft));
+  keys.object.set("type", "kubernetes.io/ssh-auth").set("immutable", true);
+  draft.companions.push_back(std::move(keys));
+}
+
+void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  const MpiPolicy* policy = policy_of(draft);
+  const mpi::Implementation* implementation =
+      policy == nullptr ? nullptr : implementation_of(*policy);
+  if (implementation == nullptr) return;
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->numNodes.value_or(1) >= 2 && draft.is_launcher_a_node() &&
+      !(draft.find_job(kLauncher) && draft.find_job(kNode)))
+    errors.push_back(kube::invalid(
+        "spec.trainer.numNodes", *trainer->numNodes,
+        "must have 1 when MPI trainingRuntime with enabled runLauncherAsNode does not have either "
+        "launcher and node"));
+  refuse_reserved_env(draft.job, implementation->env_names(),
+                      "they follow from spec.trainer.numNodes and numProcPerNode; pass other "
+                      "settings as mpirun arguments",
+                      errors);
+}
+
+void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  const MpiPolicy* policy = policy_of(draft);
+  const mpi::Implementation* implementation =
+      policy == nullptr ? nullptr : implementation_of(*policy);
+  if (implementation == nullptr) return;
+  if (implementation->name() != "OpenMPI" && draft.job.metadata.labels.contains(kQueueLabel))
+    warnings.push_back(
+        fmt::format("metadata.labels[{}]: Kueue computes pod sets of OpenMPI only and will not "
+                    "admit a job of mpiImplementation {}; leave "
+                    "the label out, or use a runtime with OpenMPI",
+                    kQueueLabel, implementation->name()));
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer) return;
+  const bool has_workers = draft.find_job(kNode) && draft.find_job(kLauncher);
+  if (has_workers && !draft.is_launcher_a_node() && (trainer->image || trainer->resourcesPerNode))
+    warnings.push_back(
+        fmt::format("{}: reaches the launcher only, because runtime \"{}\" has "
+                    "mlPolicy.mpi.runLauncherAsNode false; its workers keep "
+                    "what the runtime gives them",
+                    trainer->image ? "spec.trainer.image" : "spec.trainer.resourcesPerNode",
+                    draft.runtime.metadata.name));
+  const kube::Json* container = process_container(draft);
+  const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
+  if (trainer->numProcPerNode && devices > 0 && devices != *trainer->numProcPerNode)
+    warnings.push_back(
+        fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node",
+                    *trainer->numProcPerNode, devices));
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,53 @@
+#include "runtimes/plugins/overrides/overrides.hh"
+
+#include <string>
+#include <vector>
+
+namespace trainer::pipeline {
+
+namespace {
+
+// An empty list leaves the word to the image, as the absent one does, and is not written.
+void set_words(ContainerEdit container, std::string_view member,
+               const std::vector<std::string>& words) {
+  if (words.empty()) return container.erase(member);
+  container.set(member, kube::Json(kube::Json::Array(words.begin(), words.end())));
+}
+
+// Under MPI a job named `node` runs sshd, even where it carries the trainer's label: its command
+// line is the runtime's.
+bool runs_sshd(const Draft& draft, const PodSet& set) {
+  const MlPolicy* policy = draft.ml_policy();
+  return policy != nullptr && policy->mpi && set.name == kNode &&
+         draft.find_job(kLauncher).has_value();
+}
+
+void override_container(Draft& draft, std::size_t index, bool with_command) {
+  if (draft.container(index, kNode) == nullptr) return;
+  const auto edit = [&](std::string_view source) { return draft.edit(index, kNode, source); };
+  if (with_command) {
+    if (draft.command) set_words(*edit(draft.command_source), "command", *draft.command);
+    if (draft.args) set_words(*edit("spec.trainer.args"), "args", *draft.args);
+  }
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer) return;
+  if (trainer->image) edit("spec.trainer.image")->set("image", *trainer->image);
+  for (const kube::Json& variable : trainer->env) edit("spec.trainer.env")->env(variable);
+}
+
+}  // namespace
+
+void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const PodSet& set = draft.pod_sets[i];
+    const bool is_trainer = set.ancestor == kTrainerStep;
+    // Steps are told apart by the pod's index in its Job, so these jobs consist of one Job each.
+    if (is_trainer) draft.spec.replicatedJobs[i].replicas = 1;
+    // A launcher that is a node and its workers run one program, so they share image and env.
+    const bool is_mpi_node = set.name == kNode && draft.is_launcher_a_node();
+    if (is_trainer || is_mpi_node)
+      override_container(draft, i, is_trainer && !runs_sshd(draft, set));
+  }
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,80 @@
+#include "runtimes/plugins/progress/progress.hh"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::string_view kVolume = "kubeflow-trainer-token";
+constexpr std::string_view kDirectory = "/var/run/secrets/kubeflow/trainer";
+constexpr int kTokenSeconds = 3600;  // the kubelet renews it in time
+
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+
+// Also the token's audience, so that a token serves one job's reports and nothing else.
+std::string report_path(const TrainJob& job) {
+  return fmt::format("{}/v1alpha1/namespaces/{}/trainjobs/{}/status", kTrainerGroup,
+                     job.metadata.ns, job.metadata.name);
+}
+
+std::string ca_name(const Draft& draft) {
+  return draft.name() + "-tls-config";
+}
+
+kube::Json token_volume(const Draft& draft) {
+  const kube::Json token = kube::Json::object(
+      {{"serviceAccountToken", kube::Json::object({{"audience", report_path(draft.job)},
+                                                   {"expirationSeconds", kTokenSeconds},
+                                                   {"path", "token"}})}});
+  const kube::Json ca = kube::Json::object(
+      {{"configMap",
+        kube::Json::object({{"name", ca_name(draft)},
+                            {"items", kube::Json::array({kube::Json::object(
+                                          {{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
+  return kube::Json::object(
+      {{"name", kVolume},
+       {"projected", kube::Json::object({{"sources", kube::Json::array({token, ca})}})}});
+}
+
+}  // namespace
+
+void Progress::enforce_pod_spec(Draft& draft) const {
+  if (!draft.options.is_progress_enabled) return;
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
+    draft.upsert_volume(i, token_volume(draft), source());
+    std::vector<std::string> names;
+    if (const kube::Json* spec = draft.pod_template(i).find("spec"))
+      for (const kube::Json& container : spec->get_array("containers"))
+        names.emplace_back(container.get_string("name"));
+    for (const std::string& name : names) {
+      auto container = draft.edit(i, name, source());
+      if (!container) continue;
+      container->env(
+          "KUBEFLOW_TRAINER_SERVER_URL",
+          fmt::format("{}/apis/{}", draft.options.status_server_url, report_path(draft.job)));
+      container->env("KUBEFLOW_TRAINER_SERVER_CA_CERT", fmt::format("{}/ca.crt", kDirectory));
+      container->env("KUBEFLOW_TRAINER_SERVER_TOKEN", fmt::format("{}/token", kDirectory));
+      container->mount(
+          kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
+    }
+  }
+}
+
+void Progress::add_companions(Draft& draft) const {
+  if (!draft.options.is_progress_enabled || !draft.find_ancestor(kTrainerStep)) return;
+  Companion ca;
+  ca.resource = kConfigMaps;
+  ca.object = kube::Json::object(
+      {{"apiVersion", kConfigMaps.api_version()},
+       {"kind", kConfigMaps.kind},
+       {"metadata",
+        kube::Json::object({{"name", ca_name(draft)}, {"namespace", draft.job.metadata.ns}})},
+       {"data", kube::Json::object({{"ca.crt", draft.options.status_server_ca}})}});
+  draft.companions.push_back(std::move(ca));
+}
+
+}  // namespace trainer::pipeline

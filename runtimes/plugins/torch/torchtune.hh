@@ -1,0 +1,44 @@
+// torchtune: `tune run` with the recipe and configuration that fit the job (trainer-contract 5.1).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "runtimes/pipeline/draft.hh"
+#include "runtimes/plugins/torch/process_count.hh"
+
+namespace trainer::pipeline::torchtune {
+
+// True for a trainer command of exactly `tune run`.
+bool is_torchtune(const std::optional<std::vector<std::string>>& command);
+
+// "torchtune-llama3.2-1b" is "llama3_2/1B"; "" where the runtime's name has not three parts.
+std::string model_of(std::string_view runtime_name);
+
+enum class Tuning { kFull, kLora, kQlora };
+Tuning tuning_of(const std::vector<std::string>& args);
+
+struct Recipe {
+  std::string name;           // "full_finetune_distributed"
+  std::string config_suffix;  // "_full"
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+Recipe recipe_for(std::int32_t nodes, bool is_single_device, Tuning tuning);
+
+// The whole command. `runtime_command` is the template's: its settings of output and model files
+// are kept.
+std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t nodes,
+                                     const ProcessCount& processes, std::string_view master,
+                                     const std::vector<std::string>& args,
+                                     const kube::Json::Array& runtime_command);
+
+// Rules 19 to 24 of trainer-contract 6.3. `nodes` and `container` are the prepared trainer's.
+void validate(const TrainJob& job, std::int32_t nodes, const kube::Json& container,
+              kube::FieldErrors& errors);
+
+}  // namespace trainer::pipeline::torchtune

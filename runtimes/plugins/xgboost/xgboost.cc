@@ -1,0 +1,56 @@
+#include "runtimes/plugins/xgboost/xgboost.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/pod_sets.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+bool is_active(const Draft& draft) {
+  const MlPolicy* policy = draft.ml_policy();
+  return policy != nullptr && policy->xgboost.has_value();
+}
+
+constexpr std::string_view kReserved[] = {"DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID",
+                                          "DMLC_NUM_WORKER"};
+
+}  // namespace
+
+void XgBoost::enforce_ml_policy(Draft& draft) const {
+  const auto index = draft.find_ancestor(kTrainerStep);
+  if (!is_active(draft) || !index || !draft.job.spec.trainer) return;
+  auto container = draft.edit(*index, kNode, source());
+  if (!container) return;
+  // One worker a device, or one a node without devices.
+  const std::int64_t workers_per_node =
+      std::max<std::int64_t>(1, count_accelerators(container->json()));
+  container->env("DMLC_TRACKER_URI", draft.first_host(*index));
+  container->env("DMLC_TRACKER_PORT", std::to_string(kTrainerPort));
+  container->env_completion_index("DMLC_TASK_ID");
+  container->env("DMLC_NUM_WORKER",
+                 std::to_string(draft.pod_sets[*index].count * workers_per_node));
+  container->port(kTrainerPort);
+}
+
+void XgBoost::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  if (!is_active(draft) || !draft.job.spec.trainer) return;
+  const auto& env = draft.job.spec.trainer->env;
+  for (std::size_t i = 0; i < env.size(); ++i) {
+    const std::string_view name = env[i].get_string("name");
+    if (std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved))
+      continue;
+    errors.push_back(
+        kube::forbidden(kube::join_index("spec.trainer.env", i),
+                        fmt::format("{} is reserved for the XGBoost runtime; set "
+                                    "spec.trainer.numNodes and resourcesPerNode instead",
+                                    name)));
+  }
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,291 @@
+#include "runtimes/trainjob/children.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "api/api.hh"
+#include "runtimes/admission/legacy.hh"
+#include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/nodes.hh"
+#include "runtimes/trainjob/snapshot.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr int kCompanionStage = 1;
+constexpr int kJobSetStage = 2;
+// For causes that no watch reports when they go away.
+constexpr std::chrono::seconds kSlowRetry{30};
+
+void retry_slowly(TrainJobPlan& plan) {
+  if (!plan.requeue_after || *plan.requeue_after > kSlowRetry) plan.requeue_after = kSlowRetry;
+}
+
+Blocked refused(const kube::FieldErrors& errors) {
+  return {"ChildRefused", kube::to_string(errors)};
+}
+
+// The job as v2.3 would say it. Where no webhook stands, v2.0 and v2.1 fields reach us as they were
+// written.
+kube::FieldErrors modernise(const TrainJobObserved& observed, std::optional<TrainJob>& converted) {
+  if (!has_legacy_fields(observed.job_object)) return {};
+  Json object = observed.job_object;
+  const Conversion conversion = convert_legacy_trainjob(object);
+  if (!conversion.errors.empty()) return conversion.errors;
+  auto job = read_trainjob(object);
+  if (!job) return job.error();
+  converted = std::move(*job);
+  return {};
+}
+
+class ChildrenPlanner {
+ public:
+  ChildrenPlanner(const TrainJobObserved& observed, const PipelineOptions& options,
+                  TrainJobPlan& plan)
+      : observed_(observed), options_(options), plan_(plan) {}
+
+  ChildrenState run() {
+    if (const auto taken = name_taken()) return blocked(*taken);
+    const SnapshotState snapshot = inspect_snapshot(observed_);
+    if (!needs_jobset_write() && !is_companion_missing()) {
+      keep_snapshot(snapshot);
+      return state_;
+    }
+    switch (snapshot.kind) {
+      case SnapshotState::Kind::kUnread:
+        plan_.needs_snapshot = true;
+        return state_;
+      case SnapshotState::Kind::kNeedsRuntime:
+        plan_.needs_live_runtime = true;
+        return state_;
+      case SnapshotState::Kind::kRefused:
+        retry_slowly(plan_);
+        return blocked({snapshot.reason, snapshot.message});
+      case SnapshotState::Kind::kUsable:
+        break;
+    }
+    if (snapshot.create) plan_.actions.push_back(*snapshot.create);
+    state_.snapshot_hash = snapshot.hash;
+    build_from(snapshot);
+    return state_;
+  }
+
+ private:
+  ChildrenState blocked(Blocked why) {
+    state_.blocked = std::move(why);
+    return std::move(state_);
+  }
+
+  // A JobSet of the job's name that is another's is never touched, not even read for a status.
+  std::optional<Blocked> name_taken() {
+    if (!observed_.jobset || is_owned_by(observed_.jobset->metadata, observed_.job))
+      return std::nullopt;
+    retry_slowly(plan_);
+    const kube::OwnerReference* owner = observed_.jobset->metadata.controller();
+    const std::string whose =
+        owner ? fmt::format("is controlled by {} \"{}\"", owner->kind, owner->name)
+              : "has no controller";
+    return Blocked{
+        "JobSetNameTaken",
+        fmt::format(
+            "JobSet \"{}\" exists and {}: delete it or create the TrainJob under another name",
+            observed_.jobset->metadata.key().to_string(), whose)};
+  }
+
+  bool needs_jobset_write() const {
+    const JobSet* jobset = observed_.jobset;
+    if (!jobset) return true;
+    // What is being deleted cannot be mended: the watch tells when it is gone, and then it is made
+    // anew.
+    if (jobset->metadata.deletion_timestamp) return false;
+    return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
+  }
+
+  bool is_companion_missing() const {
+    return std::any_of(observed_.companions.begin(), observed_.companions.end(),
+                       [](const auto& companion) { return !companion.second; });
+  }
+
+  // Nothing is built now, so nothing is refused now either: a job that runs does not care for a
+  // runtime that is gone. But a snapshot that was deleted is written again while its runtime is
+  // what it was.
+  void keep_snapshot(const SnapshotState& snapshot) {
+    switch (snapshot.kind) {
+      case SnapshotState::Kind::kUnread:
+        plan_.needs_snapshot = true;
+        break;
+      case SnapshotState::Kind::kNeedsRuntime:
+        plan_.needs_live_runtime = true;
+        break;
+      case SnapshotState::Kind::kUsable:
+        if (snapshot.create) plan_.actions.push_back(*snapshot.create);
+        state_.snapshot_hash = snapshot.hash;
+        break;
+      case SnapshotState::Kind::kRefused:
+        break;
+    }
+  }
+
+  void build_from(const SnapshotState& snapshot) {
+    std::optional<TrainJob> converted;
+    if (const auto errors = modernise(observed_, converted); !errors.empty()) {
+      state_.blocked = refused(errors);
+      return;
+    }
+    const TrainJob& job = converted ? *converted : observed_.job;
+    const auto runtime = read_snapshot(snapshot, job.spec.runtimeRef, job.metadata.ns);
+    if (!runtime) {
+      plan_.actions.clear();
+      retry_slowly(plan_);
+      state_.snapshot_hash.clear();
+      const bool is_cluster =
+          job.spec.runtimeRef.kind.value_or("ClusterTrainingRuntime") == "ClusterTrainingRuntime";
+      state_.blocked = Blocked{
+          "RuntimeSnapshotInvalid",
+          fmt::format("{}: {}",
+                      is_cluster ? "getting runtime snapshot" : "unable to get runtime snapshot",
+                      runtime.error().message)};
+      return;
+    }
+    // The webhook's rules hold where no webhook stands, too. A JobSet that exists was admitted
+    // once.
+    if (!observed_.jobset) {
+      if (const auto errors = validate_trainjob(job, nullptr, *runtime); !errors.empty()) {
+        state_.blocked = refused(errors);
+        return;
+      }
+    }
+    const auto built = build(job, *runtime, options_);
+    if (!built) {
+      state_.blocked = refused(built.error());
+      return;
+    }
+    state_.total_nodes = count_nodes(built->pod_sets, *runtime);
+    for (const Companion& companion : built->companions) add_companion(companion);
+    if (!plan_.needs_companions.empty()) return;
+    if (needs_jobset_write() && !state_.blocked) add_jobset(built->jobset);
+  }
+
+  void add_companion(const Companion& companion) {
+    const auto meta = kube::ObjectMeta::of(companion.object);
+    const kube::ObjectKey key{observed_.job.metadata.ns, meta.name};
+    const std::string name = companion_name(companion.resource, meta.name);
+    const auto known = observed_.companions.find(name);
+    const bool is_apply = companion.mode == Companion::Mode::kApply;
+    if (known == observed_.companions.end()) {
+      // A create settles by itself whose an existing object is; before a first apply, and once a
+      // JobSet proves that there was a create, it is read.
+      if (!is_apply && !observed_.jobset) return add_write(companion, key, nullptr);
+      plan_.needs_companions.emplace_back(companion.resource, key);
+      return;
+    }
+    if (!known->second) {
+      // New keys beside running pods would be known to some of them only.
+      const bool are_keys_in_use =
+          companion.generate != Companion::Generate::kNothing && !observed_.pods.empty();
+      if (!are_keys_in_use) add_write(companion, key, nullptr);
+      return;
+    }
+    const auto stored = observed_.companion_objects.find(name);
+    if (stored == observed_.companion_objects.end() || !stored->second) return;
+    if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
+      retry_slowly(plan_);
+      state_.blocked = Blocked{
+          "ChildNameTaken",
+          fmt::format(
+              "{} \"{}\" exists and is not controlled by this TrainJob: delete it or create the "
+              "TrainJob under another name",
+              companion.resource.kind, key.to_string())};
+      return;
+    }
+    // A running job's gang is left alone: its scheduler has counted on it.
+    if (is_apply && (observed_.job.is_suspended() || !observed_.jobset))
+      add_write(companion, key, stored->second.get());
+  }
+
+  void add_write(const Companion& companion, const kube::ObjectKey& key, const Json* stored) {
+    Action action;
+    action.resource = companion.resource;
+    action.key = key;
+    action.owner_uid = observed_.job.metadata.uid;
+    action.stage = kCompanionStage;
+    action.body = with_owner(companion.object);
+    if (stored && !is_companion_changed(action.body, *stored)) return;
+    action.verb =
+        companion.mode == Companion::Mode::kApply ? Action::Verb::kApply : Action::Verb::kCreate;
+    if (stored) action.body["metadata"].set("uid", kube::ObjectMeta::of(*stored).uid);
+    plan_.actions.push_back(std::move(action));
+    if (companion.generate == Companion::Generate::kSshKeyPair) {
+      plan_.ssh_key_actions.push_back(plan_.actions.size() - 1);
+    }
+  }
+
+  void add_jobset(const Json& built) {
+    Action action;
+    action.verb = Action::Verb::kApply;
+    action.resource = kJobSets;
+    action.key = observed_.job.metadata.key();
+    action.owner_uid = observed_.job.metadata.uid;
+    action.stage = kJobSetStage;
+    action.body = with_owner(built);
+    Json& spec = action.body["spec"];
+    if (const JobSet* jobset = observed_.jobset) {
+      // Fixed at creation: an apply without it would ask for a change that is refused.
+      if (jobset->spec.managedBy) spec.set("managedBy", *jobset->spec.managedBy);
+      if (observed_.jobset_object && !is_jobset_changed(action.body, *observed_.jobset_object,
+                                                        observed_.jobset_owned_fields)) {
+        return;
+      }
+      action.body["metadata"].set("uid", jobset->metadata.uid);
+    } else if (!observed_.jobset_managed_by.empty() && !spec.find("managedBy")) {
+      spec.set("managedBy", observed_.jobset_managed_by);
+    }
+    plan_.actions.push_back(std::move(action));
+  }
+
+  Json with_owner(Json object) const {
+    object["metadata"].set("ownerReferences", Json::array({owner_reference(observed_.job)}));
+    return object;
+  }
+
+  const TrainJobObserved& observed_;
+  const PipelineOptions& options_;
+  TrainJobPlan& plan_;
+  ChildrenState state_;
+};
+
+}  // namespace
+
+Json owner_reference(const TrainJob& job) {
+  kube::OwnerReference owner;
+  owner.api_version = kTrainJobs.api_version();
+  owner.kind = kTrainJobs.kind;
+  owner.name = job.metadata.name;
+  owner.uid = job.metadata.uid;
+  owner.controller = true;
+  owner.block_owner_deletion = true;
+  return owner.to_json();
+}
+
+bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job) {
+  const kube::OwnerReference* owner = child.controller();
+  return owner && !owner->uid.empty() && owner->uid == job.metadata.uid;
+}
+
+std::string companion_name(const kube::Resource& resource, std::string_view name) {
+  std::string text = resource.kind;
+  if (!resource.group.empty()) text.append(".").append(resource.group);
+  return text.append("/").append(name);
+}
+
+ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOptions& options,
+                            TrainJobPlan& plan) {
+  return ChildrenPlanner(observed, options, plan).run();
+}
+
+}  // namespace trainer

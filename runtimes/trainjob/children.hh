@@ -1,0 +1,35 @@
+// Which children a TrainJob needs written now: snapshot, companions, JobSet
+// (trainer-contract 3.4, 3.5; design.md "Writing"). Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kube/model/json.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// The one owner reference of every child: the TrainJob as its controller.
+kube::Json owner_reference(const TrainJob& job);
+bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job);
+
+// A reason why the job cannot have its children, for people and for the status.
+struct Blocked {
+  std::string reason;
+  std::string message;
+  bool is_told = false;  // whoever was refused has told it in an event already
+};
+
+struct ChildrenState {
+  std::optional<Blocked> blocked;
+  std::string
+      snapshot_hash;  // of the snapshot as it stands or is about to stand; "" when not known
+  std::optional<std::int32_t> total_nodes;  // known where the children were built
+};
+
+// Adds actions and needs to `plan`. For a job that is neither finished nor being deleted.
+ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOptions& options,
+                            TrainJobPlan& plan);
+
+}  // namespace trainer

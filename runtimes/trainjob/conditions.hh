@@ -1,0 +1,32 @@
+// The part of a TrainJob's status that upstream has: conditions and jobsStatus
+// (trainer-contract 2). Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/jobset.hh"
+#include "api/trainjob.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+inline constexpr std::string_view kSuspended = "Suspended";
+inline constexpr std::string_view kComplete = "Complete";
+inline constexpr std::string_view kFailed = "Failed";
+
+// The terminal condition that is True, or nullptr. Failed goes before Complete, as for the SDK.
+const kube::Condition* find_terminal(const TrainJobStatus& status);
+bool is_finished(const TrainJobStatus& status);
+
+// Suspended follows spec.suspend; a job that never was suspended has no such condition, for the SDK
+// takes any as "not running".
+void set_suspended(TrainJobStatus& status, bool is_suspended, kube::Time now);
+
+// jobsStatus one to one, in the JobSet's order; Complete and Failed word for word with their times.
+// A job that is finished keeps its terminal condition, whatever its JobSet says later.
+void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now);
+
+void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now);
+
+}  // namespace trainer

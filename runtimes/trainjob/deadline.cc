@@ -1,0 +1,39 @@
+#include "runtimes/trainjob/deadline.hh"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtimes/trainjob/conditions.hh"
+
+namespace trainer {
+namespace {
+
+// A century: more than anybody waits, less than the clock can hold.
+constexpr std::int64_t kLongestDeadline = 100LL * 365 * 24 * 3600;
+
+}  // namespace
+
+std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status) {
+  const std::int64_t seconds = job.spec.activeDeadlineSeconds.value_or(0);
+  if (seconds <= 0 || job.is_suspended() || !job.metadata.creation_timestamp) return std::nullopt;
+  kube::Time start = *job.metadata.creation_timestamp;
+  if (const auto* suspended = kube::find_condition(status.conditions, kSuspended);
+      suspended && suspended->status == "False" && suspended->last_transition_time) {
+    start = *suspended->last_transition_time;
+  }
+  return start + std::chrono::seconds(std::min(seconds, kLongestDeadline));
+}
+
+bool is_past_deadline(const TrainJobStatus& status) {
+  const kube::Condition* failed = kube::find_condition(status.conditions, kFailed);
+  return failed && failed->is_true() && failed->reason == kDeadlineExceeded;
+}
+
+std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& status) {
+  const auto& ttl = job.spec.ttlSecondsAfterFinished;
+  const kube::Condition* terminal = find_terminal(status);
+  if (!ttl || *ttl < 0 || !terminal || !terminal->last_transition_time) return std::nullopt;
+  return *terminal->last_transition_time + std::chrono::seconds(*ttl);
+}
+
+}  // namespace trainer

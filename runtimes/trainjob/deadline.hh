@@ -1,0 +1,24 @@
+// spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (trainer-contract 2.4, 2.5). Pure.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "api/trainjob.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
+
+// When spec.activeDeadlineSeconds run out: counted from creation or from the last resume. nullopt
+// without a limit or while suspended. The job fails strictly after this instant.
+std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status);
+// Whether the job has failed by its deadline, so that its JobSet must go.
+bool is_past_deadline(const TrainJobStatus& status);
+
+// When a finished job is to be deleted; nullopt for one that is not finished or has no time to
+// live.
+std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& status);
+
+}  // namespace trainer

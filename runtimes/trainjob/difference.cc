@@ -1,0 +1,213 @@
+#include "runtimes/trainjob/difference.hh"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/views.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kManager = "trainer";
+
+const Json& at(const Json& value, std::initializer_list<std::string_view> path) {
+  static const Json kNothing;
+  const Json* found = value.find_path(path);
+  return found ? *found : kNothing;
+}
+
+// What a suspended JobSet's pod template may change (JobSet's own admission rule) and nobody but us
+// sets.
+bool are_scheduling_fields_equal(const Json& wanted_pod, const Json& stored_pod) {
+  for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
+    if (!is_equivalent(at(wanted_pod, {"spec", name}), at(stored_pod, {"spec", name})))
+      return false;
+  }
+  return true;
+}
+
+bool are_labels_removed(const Json& wanted_meta, const Json& stored_meta) {
+  return !is_contained(at(stored_meta, {"labels"}), at(wanted_meta, {"labels"})) ||
+         !is_contained(at(stored_meta, {"annotations"}), at(wanted_meta, {"annotations"}));
+}
+
+const Json& pod_template_of(const Json& replicated_job) {
+  return at(replicated_job, {"template", "spec", "template"});
+}
+
+const Json* find_replicated_job(const Json& jobset, std::string_view name) {
+  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
+    if (job.get_string("name") == name) return &job;
+  }
+  return nullptr;
+}
+
+// The names of labels and annotations, as "JOB/labels/KEY"; "" stands for the JobSet itself.
+using FieldNames = std::vector<std::string>;
+
+void add_field(FieldNames& names, std::string_view job, std::string_view map,
+               std::string_view key) {
+  std::string name(job);
+  name.append("/").append(map).append("/").append(key);
+  names.push_back(std::move(name));
+}
+
+// FNV-1a over the sorted names: they only ever meet hashes made by this program.
+std::uint64_t hash_of(FieldNames names) {
+  std::sort(names.begin(), names.end());
+  std::uint64_t hash = 14695981039346656037ULL;
+  const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 1099511628211ULL; };
+  for (const std::string& name : names) {
+    for (const char c : name) add(static_cast<unsigned char>(c));
+    add(0);
+  }
+  return hash;
+}
+
+void add_wanted(FieldNames& names, std::string_view job, const Json& metadata) {
+  for (const std::string_view map : {"labels", "annotations"}) {
+    for (const auto& [key, value] : metadata.get_object(map)) add_field(names, job, map, key);
+  }
+}
+
+std::uint64_t wanted_template_fields(const Json& jobset) {
+  FieldNames names;
+  add_wanted(names, "", at(jobset, {"metadata"}));
+  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
+    add_wanted(names, job.get_string("name"), at(pod_template_of(job), {"metadata"}));
+  }
+  return hash_of(std::move(names));
+}
+
+// `metadata` in the notation of FieldsV1: {"f:labels": {"f:KEY": {}}}.
+void add_owned(FieldNames& names, std::string_view job, const Json& metadata) {
+  for (const std::string_view map : {"labels", "annotations"}) {
+    for (const auto& [key, value] : metadata.get_object("f:" + std::string(map))) {
+      if (key.starts_with("f:")) add_field(names, job, map, std::string_view(key).substr(2));
+    }
+  }
+}
+
+// The fields we own by apply, or null.
+const Json& our_fields(const Json& object) {
+  static const Json kNothing;
+  for (const Json& entry : at(object, {"metadata"}).get_array("managedFields")) {
+    if (entry.get_string("manager") == kManager && entry.get_string("operation") == "Apply" &&
+        entry.get_string("subresource").empty()) {
+      return at(entry, {"fieldsV1"});
+    }
+  }
+  return kNothing;
+}
+
+// The item of `list` that a FieldsV1 key such as `k:{"name":"node"}` addresses.
+const Json* find_keyed(const Json& list, std::string_view field) {
+  const auto keys = kube::parse_json(field.substr(2));
+  if (!keys || !list.is_array()) return nullptr;
+  for (const Json& item : list.as_array()) {
+    if (is_contained(*keys, item)) return &item;
+  }
+  return nullptr;
+}
+
+// Whether `fields` (FieldsV1) owns something that `wanted` no longer has, and an apply would
+// therefore remove.
+bool owns_more(const Json& fields, const Json& wanted) {
+  if (!fields.is_object()) return false;
+  for (const auto& [name, below] : fields.as_object()) {
+    const Json* value = nullptr;
+    if (name.starts_with("f:")) {
+      value = wanted.find(std::string_view(name).substr(2));
+    } else if (name.starts_with("k:")) {
+      value = find_keyed(wanted, name);
+    } else {
+      continue;  // "." is the container itself, "v:" an item of a set: its change shows in the
+                 // values
+    }
+    if (!value || owns_more(below, *value)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_contained(const Json& wanted, const Json& stored) {
+  if (wanted.is_object()) {
+    if (!stored.is_object())
+      return std::all_of(wanted.as_object().begin(), wanted.as_object().end(),
+                         [](const auto& member) { return is_contained(member.second, Json()); });
+    for (const auto& [name, value] : wanted.as_object()) {
+      const Json* found = stored.find(name);
+      if (!is_contained(value, found ? *found : Json())) return false;
+    }
+    return true;
+  }
+  if (wanted.is_array()) {
+    if (wanted.size() != stored.size() || (!stored.is_array() && wanted.size() > 0)) return false;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (!is_contained(wanted.as_array()[i], stored.as_array()[i])) return false;
+    }
+    return true;
+  }
+  return wanted.is_null() || wanted == stored;
+}
+
+bool is_equivalent(const Json& a, const Json& b) {
+  return is_contained(a, b) && is_contained(b, a);
+}
+
+bool is_jobset_changed(const Json& wanted, const Json& stored, std::optional<std::uint64_t> owned) {
+  for (const std::string_view part : {"spec", "metadata"}) {
+    if (!is_contained(at(wanted, {part}), at(stored, {part}))) return true;
+  }
+  // Absent and false mean the same, so containment does not see a `suspend` that must go.
+  if (at(wanted, {"spec"}).get_bool("suspend") != at(stored, {"spec"}).get_bool("suspend"))
+    return true;
+  for (const Json& job : at(wanted, {"spec"}).get_array("replicatedJobs")) {
+    const Json* other = find_replicated_job(stored, job.get_string("name"));
+    if (!other || !are_scheduling_fields_equal(pod_template_of(job), pod_template_of(*other)))
+      return true;
+    if (!owned && are_labels_removed(at(pod_template_of(job), {"metadata"}),
+                                     at(pod_template_of(*other), {"metadata"}))) {
+      return true;
+    }
+  }
+  if (owned) return *owned != wanted_template_fields(wanted);
+  return are_labels_removed(at(wanted, {"metadata"}), at(stored, {"metadata"}));
+}
+
+bool is_companion_changed(const Json& wanted, const Json& stored) {
+  if (!is_contained(wanted, stored)) return true;
+  const Json& fields = our_fields(stored);
+  if (fields.is_object()) return owns_more(fields, wanted);
+  // What we sent ourselves has no version yet: all of it is ours.
+  if (at(stored, {"metadata", "resourceVersion"}).is_null()) {
+    return !is_contained(at(stored, {"spec"}), at(wanted, {"spec"})) ||
+           !is_contained(at(stored, {"data"}), at(wanted, {"data"}));
+  }
+  // Read without managedFields: a ConfigMap's data is all ours, anything else may carry what its
+  // own controllers added.
+  return wanted.get_object("data").size() != stored.get_object("data").size();
+}
+
+std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
+  const Json& fields = our_fields(jobset);
+  if (!fields.is_object()) return std::nullopt;
+  FieldNames names;
+  add_owned(names, "", at(fields, {"f:metadata"}));
+  for (const auto& [key, below] : at(fields, {"f:spec"}).get_object("f:replicatedJobs")) {
+    if (!key.starts_with("k:")) continue;
+    const auto item = kube::parse_json(std::string_view(key).substr(2));
+    if (!item) continue;
+    add_owned(names, item->get_string("name"),
+              at(below, {"f:template", "f:spec", "f:template", "f:metadata"}));
+  }
+  return hash_of(std::move(names));
+}
+
+}  // namespace trainer

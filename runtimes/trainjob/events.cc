@@ -1,0 +1,74 @@
+#include "runtimes/trainjob/events.hh"
+
+#include <utility>
+
+#include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/text.hh"
+
+namespace trainer {
+namespace {
+
+// The API refuses longer notes; upstream cuts here, too.
+constexpr std::size_t kMaxNote = 950;
+
+PlannedEvent event(std::string_view type, std::string_view reason, std::string message) {
+  PlannedEvent result;
+  result.type = type;
+  result.reason = reason;
+  result.message = std::move(message);
+  if (result.message.size() > kMaxNote)
+    result.message = keep_head(result.message, kMaxNote) + " ...";
+  return result;
+}
+
+std::string_view suspension(const TrainJobStatus& status) {
+  const kube::Condition* condition = kube::find_condition(status.conditions, kSuspended);
+  return condition ? std::string_view(condition->status) : std::string_view();
+}
+
+// Upstream's one event, with its wording: tools look for it.
+PlannedEvent refused_child(const Blocked& blocked) {
+  std::string text = keep_head(blocked.message, kMaxNote);
+  if (text.size() < blocked.message.size()) text += " ...";
+  PlannedEvent result;
+  result.type = "Warning";
+  result.reason = "TrainJobResourcesCreationFailed";
+  result.message = "TrainJob resources reconciliation failed: " + text;
+  return result;
+}
+
+}  // namespace
+
+std::vector<PlannedEvent> events_between(const TrainJobStatus& before, const TrainJobStatus& after,
+                                         const PhaseVerdict& verdict,
+                                         const std::optional<Blocked>& blocked) {
+  std::vector<PlannedEvent> events;
+  if (suspension(before) != suspension(after)) {
+    events.push_back(suspension(after) == "True"
+                         ? event("Normal", "Suspended", after.message)
+                         : event("Normal", "Resumed", "spec.suspend is false"));
+  }
+  if (const kube::Condition* terminal = find_terminal(after)) {
+    if (!is_finished(before)) {
+      events.push_back(
+          event(terminal->type == kFailed ? "Warning" : "Normal", terminal->type, after.message));
+      events.back().is_terminal = true;
+    }
+    return events;
+  }
+  if (after.restarts > before.restarts ||
+      (after.phase == "Restarting" && before.phase != "Restarting")) {
+    events.push_back(event("Warning", "Restarting", after.message));
+  }
+  if (after.phase == "Running" && before.phase != "Running")
+    events.push_back(event("Normal", "Running", after.message));
+  if (blocked) {
+    if (!blocked->is_told && (after.reason != before.reason || after.message != before.message))
+      events.push_back(refused_child(*blocked));
+  } else if (verdict.is_problem && after.reason != before.reason) {
+    events.push_back(event("Warning", after.reason, after.message));
+  }
+  return events;
+}
+
+}  // namespace trainer

@@ -1,0 +1,19 @@
+// The events of a TrainJob, told by what changed between two statuses: the same change is never
+// told twice. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "api/trainjob.hh"
+#include "runtimes/action.hh"
+#include "runtimes/trainjob/children.hh"
+#include "runtimes/trainjob/phase.hh"
+
+namespace trainer {
+
+std::vector<PlannedEvent> events_between(const TrainJobStatus& before, const TrainJobStatus& after,
+                                         const PhaseVerdict& verdict,
+                                         const std::optional<Blocked>& blocked);
+
+}  // namespace trainer

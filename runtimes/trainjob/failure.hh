@@ -1,0 +1,25 @@
+// The first failure of a TrainJob: which pod, and how (design.md "Failure"). Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "api/trainjob.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// The failure to keep: of the newest attempt that has one, the pod whose container ended first.
+// What is known already stands unless an earlier failure of the same attempt, or one of a later
+// attempt, is learnt: pods vanish, the record must not.
+std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& known,
+                                          const JobSet& jobset,
+                                          const std::vector<const TrainPodView*>& pods);
+
+// "pod j-node-0-3-x7k2p (node 3) on gpu-17: container node ended with exit code 137 (OOMKilled)",
+// without its output.
+std::string describe(const FirstFailure& failure);
+
+}  // namespace trainer

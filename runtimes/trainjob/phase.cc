@@ -1,0 +1,197 @@
+#include "runtimes/trainjob/phase.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/text.hh"
+#include "runtimes/trainjob/waiting.hh"
+
+namespace trainer {
+namespace {
+
+constexpr std::array<std::string_view, 11> kOrdinaryReasons = {"",
+                                                               "WaitingForQuota",
+                                                               "Suspended",
+                                                               "CreatingPods",
+                                                               "Scheduling",
+                                                               "StartingContainers",
+                                                               "NodesReady",
+                                                               "NodesNotReady",
+                                                               "InitializersRunning",
+                                                               "NodesReplaced",
+                                                               "WaitingForDeletion"};
+
+PhaseVerdict verdict(std::string_view phase, std::string_view reason, std::string message) {
+  PhaseVerdict result;
+  result.phase = phase;
+  result.reason = reason;
+  result.message = keep_head(message, 4096);
+  result.is_problem = is_problem_reason(reason);
+  return result;
+}
+
+PhaseVerdict finished(const kube::Condition& terminal, const TrainJobStatus& status) {
+  std::string message = terminal.message;
+  if (terminal.type == kFailed && status.firstFailure) {
+    message += fmt::format("; first failure: {}", describe(*status.firstFailure));
+    if (!status.firstFailure->message.empty()) message += "\n" + status.firstFailure->message;
+  }
+  PhaseVerdict result = verdict(terminal.type, terminal.reason, std::move(message));
+  result.is_problem = false;  // the terminal event tells it
+  return result;
+}
+
+std::int64_t active_jobs(const TrainJobStatus& status) {
+  std::int64_t active = 0;
+  for (const JobStatus& job : status.jobsStatus) active += job.active;
+  return active;
+}
+
+PhaseVerdict suspended(const TrainJob& job, const TrainJobStatus& status) {
+  const auto queue = job.metadata.labels.find(kQueueLabel);
+  const bool is_queued = queue != job.metadata.labels.end() && !queue->second.empty();
+  const std::int64_t active = active_jobs(status);
+  std::string message =
+      is_queued ? fmt::format("waits in queue \"{}\" until Kueue admits it", queue->second)
+                : std::string("spec.suspend is true");
+  if (active > 0) message += fmt::format("; {} still stopping", count_of(active, "Job"));
+  return is_queued ? verdict("Queued", "WaitingForQuota", std::move(message))
+                   : verdict("Suspended", "Suspended", std::move(message));
+}
+
+const kube::Condition* restarting_condition(const JobSet& jobset) {
+  const kube::Condition* condition =
+      kube::find_condition(jobset.status.conditions, "RestartingJobSet");
+  return condition && condition->is_true() ? condition : nullptr;
+}
+
+bool is_up(const NodeCounts& nodes) {
+  return nodes.total > 0 && nodes.running >= nodes.total;
+}
+
+PhaseVerdict running(const PodFacts& pods) {
+  const NodeCounts& nodes = pods.nodes;
+  if (nodes.ready >= nodes.total) {
+    return verdict("Running", "NodesReady",
+                   fmt::format("{} of {} nodes are ready", nodes.ready, nodes.total));
+  }
+  if (const auto cause = dominant_cause(pods.waiting))
+    return verdict("Running", cause->reason, cause->message);
+  return verdict("Running", "NodesNotReady",
+                 fmt::format("{} of {} nodes are ready", nodes.ready, nodes.total));
+}
+
+// A node of a running job has failed and nothing has replaced it yet: the job's policies decide
+// what follows.
+PhaseVerdict node_failed(const PodFacts& pods, const TrainJobStatus& status) {
+  std::string message = fmt::format("{} of {} nodes failed", pods.nodes.failed, pods.nodes.total);
+  if (status.firstFailure) message += "; first failure: " + describe(*status.firstFailure);
+  return verdict("Running", "NodeFailed", std::move(message));
+}
+
+PhaseVerdict restarting(const JobSet& jobset, const PodFacts& pods) {
+  const std::string progress =
+      fmt::format("{} of {} nodes are running", pods.nodes.running, pods.nodes.total);
+  if (const auto cause = dominant_cause(pods.waiting))
+    return verdict("Restarting", cause->reason, cause->message);
+  if (const auto* condition = restarting_condition(jobset)) {
+    return verdict(
+        "Restarting", "NodesReplaced",
+        fmt::format("restart {}: {}; {}", jobset.status.restarts, condition->message, progress));
+  }
+  return verdict("Restarting", "NodesReplaced",
+                 fmt::format("restart {}: {}", jobset.status.restarts, progress));
+}
+
+PhaseVerdict without_pods(const TrainJobObserved& observed, const PodFacts* pods) {
+  const std::int32_t total = pods ? pods->nodes.total : 0;
+  std::string message = total > 0
+                            ? fmt::format("waits for {} to be created", count_of(total, "pod"))
+                            : "waits for its pods to be created";
+  if (!observed.is_expander_active && observed.jobset &&
+      observed.jobset->status.replicatedJobsStatus.empty()) {
+    message += "; no JobSet controller has taken up its JobSet yet";
+  }
+  PhaseVerdict result = verdict("Pending", "CreatingPods", std::move(message));
+  result.is_unexplained = observed.jobset != nullptr;
+  return result;
+}
+
+PhaseVerdict coming_up(const TrainJobObserved& observed, const PodFacts& pods) {
+  const NodeCounts& nodes = pods.nodes;
+  const auto cause = dominant_cause(pods.waiting);
+  if (nodes.created == 0 && pods.has_initializers && !pods.are_initializers_done) {
+    if (pods.is_initializer_running && !cause) {
+      return verdict("Initializing", "InitializersRunning",
+                     "the initializers fetch the model or the dataset");
+    }
+    if (cause)
+      return verdict(pods.is_initializer_running ? "Initializing" : "Pending", cause->reason,
+                     cause->message);
+  }
+  const bool are_all_scheduled = nodes.created > 0 && nodes.scheduled == nodes.created;
+  const std::string_view phase = are_all_scheduled ? "Starting" : "Pending";
+  if (cause) return verdict(phase, cause->reason, cause->message);
+  if (nodes.created == 0) return without_pods(observed, &pods);
+  PhaseVerdict result =
+      are_all_scheduled
+          ? verdict(phase, "StartingContainers",
+                    fmt::format("{} of {} nodes are running", nodes.running, nodes.total))
+          : verdict(phase, "Scheduling",
+                    fmt::format("{} of {} nodes have a machine", nodes.scheduled, nodes.total));
+  result.is_unexplained = true;
+  return result;
+}
+
+// Phases of a job that is neither finished nor suspended and whose JobSet stands.
+PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before,
+                  const TrainJobStatus& after, const PodFacts& pods) {
+  const JobSet& jobset = *observed.jobset;
+  const bool is_restart = restarting_condition(jobset) || jobset.status.restarts > before.restarts;
+  const bool was_up = before.phase == "Running" || before.phase == "Restarting";
+  if (is_up(pods.nodes) && !restarting_condition(jobset)) return running(pods);
+  if (is_restart) return restarting(jobset, pods);
+  if (!was_up) return coming_up(observed, pods);
+  if (pods.nodes.failed > 0 && pods.nodes.replaced == 0) return node_failed(pods, after);
+  return restarting(jobset, pods);
+}
+
+// The words of an event explain a job whose pods do not.
+PhaseVerdict explained(PhaseVerdict result, std::string_view event) {
+  if (!result.is_unexplained) return result;
+  const auto cause = cause_of_event(event);
+  if (!cause) return result;
+  PhaseVerdict told = verdict(result.phase, cause->reason, cause->message);
+  told.is_unexplained = true;
+  return told;
+}
+
+}  // namespace
+
+bool is_problem_reason(std::string_view reason) {
+  return std::find(kOrdinaryReasons.begin(), kOrdinaryReasons.end(), reason) ==
+         kOrdinaryReasons.end();
+}
+
+PhaseVerdict judge_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
+                         const TrainJobStatus& after, const PodFacts* pods,
+                         const std::optional<Blocked>& blocked) {
+  if (const kube::Condition* terminal = find_terminal(after)) return finished(*terminal, after);
+  PhaseVerdict result;
+  if (observed.job.is_suspended()) {
+    result = suspended(observed.job, after);
+  } else if (!observed.jobset || !pods) {
+    result = without_pods(observed, pods);
+  } else {
+    result = explained(live(observed, before, after, *pods), observed.waiting_event);
+  }
+  // What cannot be written outweighs what is waited for; the phase stays what the pods make it.
+  return blocked ? verdict(result.phase, blocked->reason, blocked->message) : result;
+}
+
+}  // namespace trainer

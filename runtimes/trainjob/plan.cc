@@ -1,0 +1,237 @@
+// The order of the rules of a TrainJob's life. Each rule stands in the file of its name.
+#include "runtimes/trainjob/plan.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtimes/trainjob/children.hh"
+#include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/deadline.hh"
+#include "runtimes/trainjob/events.hh"
+#include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/phase.hh"
+#include "runtimes/trainjob/snapshot.hh"
+#include "runtimes/trainjob/status.hh"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+
+// An owner should see within ten seconds why a job does not come up; most say so themselves before
+// that.
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kNextLook{30};
+
+void wake_within(TrainJobPlan& plan, std::chrono::microseconds wait) {
+  // Rounded up: waking before the moment would mean to wake twice.
+  const auto delay = std::max(std::chrono::ceil<milliseconds>(wait), milliseconds(1));
+  if (!plan.requeue_after || delay < *plan.requeue_after) plan.requeue_after = delay;
+}
+
+class TrainJobPlanner {
+ public:
+  TrainJobPlanner(const TrainJobObserved& observed, const PipelineOptions& options)
+      : observed_(observed),
+        options_(options),
+        before_(observed.job.status),
+        after_(observed.job.status),
+        jobset_(our_jobset(observed)) {}
+
+  TrainJobPlan run() {
+    set_suspended(after_, observed_.job.is_suspended(), observed_.now.whole_seconds());
+    mirror();
+    check_runtime_kind();
+    check_deadline();
+    if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
+    if (needs_reading()) return reading_only();
+    note_build_error();
+    settle_status();
+    clean_up();
+    return std::move(plan_);
+  }
+
+ private:
+  static const JobSet* our_jobset(const TrainJobObserved& observed) {
+    const JobSet* jobset = observed.jobset ? observed.jobset : last_words(observed);
+    return jobset && is_owned_by(jobset->metadata, observed.job) ? jobset : nullptr;
+  }
+
+  // Of a JobSet that is gone only its end matters; one that was deleted on its way is made anew.
+  static const JobSet* last_words(const TrainJobObserved& observed) {
+    const JobSet* gone = observed.deleted_jobset;
+    const bool has_ended = gone && (kube::is_condition_true(gone->status.conditions, "Completed") ||
+                                    kube::is_condition_true(gone->status.conditions, "Failed"));
+    return has_ended ? gone : nullptr;
+  }
+
+  void mirror() {
+    if (!jobset_) return;
+    mirror_jobset(after_, *jobset_, observed_.now);
+    after_.restarts = std::max(jobset_->status.restarts, 0);
+    after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
+  }
+
+  void check_runtime_kind() {
+    const RuntimeRef& ref = observed_.job.spec.runtimeRef;
+    if (is_finished(after_) || is_supported_runtime(ref)) return;
+    fail(after_, "TrainingRuntimeNotSupported",
+         fmt::format("unsupported runtime: {}", runtime_kind_name(ref)), observed_.now);
+  }
+
+  void check_deadline() {
+    if (is_finished(after_)) return;
+    const auto deadline = deadline_of(observed_.job, after_);
+    if (!deadline) return;
+    if (observed_.now <= *deadline)
+      return wake_within(plan_, *deadline - observed_.now + milliseconds(1));
+    fail(after_, kDeadlineExceeded, "TrainJob exceeded its active deadline", observed_.now);
+  }
+
+  bool needs_reading() const {
+    return plan_.needs_snapshot || plan_.needs_live_runtime || !plan_.needs_companions.empty();
+  }
+
+  TrainJobPlan reading_only() {
+    TrainJobPlan needs;
+    needs.needs_snapshot = plan_.needs_snapshot;
+    needs.needs_live_runtime = plan_.needs_live_runtime;
+    needs.needs_companions = std::move(plan_.needs_companions);
+    return needs;
+  }
+
+  // What the API server said to the last attempt; it is history once nothing is left to write.
+  void note_build_error() {
+    if (observed_.build_error.empty() || plan_.actions.empty() || children_.blocked) return;
+    children_.blocked = Blocked{"ChildRefused", observed_.build_error, true};
+  }
+
+  void settle_status() {
+    if (!is_finished(after_) && !children_.snapshot_hash.empty())
+      after_.runtimeSnapshotHash = children_.snapshot_hash;
+    const PodFacts facts = settle_nodes();
+    settle_times(facts);
+    const PhaseVerdict verdict =
+        judge_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
+    after_.phase = verdict.phase;
+    after_.reason = verdict.reason;
+    after_.message = verdict.message;
+    if (verdict.is_unexplained) look_for_events();
+    plan_.status_patch = status_patch(before_, after_);
+    if (!plan_.status_patch) return;
+    plan_.is_status_minor = is_minor_change(before_, after_);
+    plan_.events = events_between(before_, after_, verdict, children_.blocked);
+  }
+
+  PodFacts settle_nodes() {
+    const std::int32_t known =
+        children_.total_nodes.value_or(before_.nodes ? before_.nodes->total : 0);
+    PodFacts facts;
+    if (!jobset_) {
+      if (known > 0 && !is_finished(after_)) set_nodes(known, 0);
+      return facts;
+    }
+    facts = survey_pods(*jobset_, observed_.pods, known);
+    // A finished job's pods may be swept away; how many there were stays on record.
+    if (!is_finished(before_)) set_nodes(facts.nodes.total, facts.nodes.ready);
+    return facts;
+  }
+
+  void set_nodes(std::int32_t total, std::int32_t ready) {
+    if (!after_.nodes) after_.nodes.emplace();
+    after_.nodes->total = total;
+    after_.nodes->ready = ready;
+  }
+
+  void settle_times(const PodFacts& facts) {
+    const kube::Condition* terminal = find_terminal(after_);
+    if (terminal && !after_.completionTime) {
+      after_.completionTime =
+          terminal->last_transition_time.value_or(observed_.now.whole_seconds());
+    }
+    if (after_.startTime) return;
+    if (terminal) {
+      // It ran and ended between two looks.
+      if (jobset_ && terminal->reason != kDeadlineExceeded)
+        after_.startTime = jobset_->metadata.creation_timestamp;
+    } else if (facts.has_started) {
+      after_.startTime = observed_.now.whole_seconds();
+    }
+  }
+
+  // Nobody says why the job does not come up: perhaps an event does.
+  void look_for_events() {
+    kube::Time since =
+        jobset_ ? jobset_->metadata.creation_timestamp.value_or(observed_.now) : observed_.now;
+    for (const kube::Condition& condition : after_.conditions) {
+      if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
+    }
+    const auto waited = observed_.now - since;
+    plan_.needs_events = waited >= kPatience;
+    wake_within(plan_,
+                plan_.needs_events ? std::chrono::microseconds(kNextLook) : kPatience - waited);
+  }
+
+  // What a finished job leaves to do. All of it is repeated until it is done, whatever fails in
+  // between.
+  void clean_up() {
+    if (!is_finished(after_)) return;
+    if (is_past_deadline(after_)) remove_jobset();
+    remove_after_ttl();
+  }
+
+  void remove_jobset() {
+    plan_.is_status_first = plan_.status_patch.has_value();
+    if (!observed_.jobset || observed_.jobset != jobset_ || jobset_->metadata.deletion_timestamp)
+      return;
+    Action action;
+    action.verb = Action::Verb::kDelete;
+    action.resource = kJobSets;
+    action.key = observed_.job.metadata.key();
+    action.uid = jobset_->metadata.uid;
+    action.propagation = "Background";
+    plan_.actions.push_back(std::move(action));
+  }
+
+  void remove_after_ttl() {
+    const auto expiry = expiry_of(observed_.job, after_);
+    if (!expiry) return;
+    if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
+    // The end must be on record, for whoever watches, before the record goes.
+    if (plan_.status_patch) return wake_within(plan_, milliseconds(1));
+    Action action;
+    action.verb = Action::Verb::kDelete;
+    action.resource = kTrainJobs;
+    action.key = observed_.job.metadata.key();
+    action.uid = observed_.job.metadata.uid;
+    action.propagation = "Foreground";
+    plan_.actions.push_back(std::move(action));
+  }
+
+  const TrainJobObserved& observed_;
+  const PipelineOptions& options_;
+  const TrainJobStatus& before_;
+  TrainJobStatus after_;
+  const JobSet* jobset_;  // ours, or nullptr
+  ChildrenState children_;
+  TrainJobPlan plan_;
+};
+
+bool is_ours(const TrainJob& job) {
+  return !job.spec.managedBy || job.spec.managedBy->empty() ||
+         *job.spec.managedBy == kTrainJobController;
+}
+
+}  // namespace
+
+TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options) {
+  // Another controller's job gets nothing from us, not even a status. One that is being deleted
+  // keeps the status it ended with: its children go by their owner references, and what they do on
+  // the way out says nothing.
+  if (!is_ours(observed.job) || observed.job.metadata.deletion_timestamp) return {};
+  return TrainJobPlanner(observed, options).run();
+}
+
+}  // namespace trainer

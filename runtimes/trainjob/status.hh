@@ -1,0 +1,19 @@
+// The difference between two statuses, as a merge patch. Pure.
+#pragma once
+
+#include <optional>
+
+#include "api/trainjob.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// {"status": {...}}, or nullopt when nothing changed. Members that others write (trainerStatus)
+// never occur in it.
+std::optional<kube::Json> status_patch(const TrainJobStatus& before, const TrainJobStatus& after);
+
+// Whether the change may wait a second to be told together with the next: counters moved, but
+// neither phase nor cause did.
+bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after);
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+// Projections of what a TrainJob's reconciler watches. Pure; called once for each watch event, so
+// they keep little.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// A Pod as the API server sends it. nullptr for a text that is no JSON object with a name; members
+// of unexpected types count as absent. A failure that a pod suffers only because it was being
+// deleted is left out: it is an effect, never a cause.
+std::shared_ptr<TrainPodView> project_train_pod(const kube::Json& pod);
+std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);
+
+// A hash of the fields of a JobSet that may change while it is suspended (labels, annotations, node
+// selectors, tolerations, gates) and that the field manager `trainer` owns by server-side apply:
+// tells which of them a later apply would remove. nullopt without managedFields of ours. For the
+// store, which drops managedFields.
+std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
+
+}  // namespace trainer

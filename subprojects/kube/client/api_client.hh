@@ -1,0 +1,110 @@
+// Requests to the Kubernetes API: verbs on resources, with retries and typed errors.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/client/clock.hh"
+#include "kube/client/task.hh"
+#include "kube/client/transport.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// Pure: the path of a collection or object, escaped: "/apis/batch/v1/namespaces/x/jobs/y/status".
+std::string api_path(const Resource& resource, const ObjectKey& key,
+                     std::string_view subresource = {});
+
+struct DeleteOptions {
+  std::string
+      propagation;  // "Foreground", "Background", "Orphan" or empty for the server's default
+  std::string uid;  // precondition
+  std::string resource_version;  // precondition
+};
+
+struct ListPage {
+  std::string resource_version;
+  std::string continue_token;  // empty on the last page
+};
+
+// One per finished attempt of a request, for metrics and for tests that count them.
+struct RequestRecord {
+  std::string_view method;
+  std::string_view resource;  // plural, or "" for a raw path
+  std::string_view subresource;
+  int status = 0;  // 0: no answer
+  std::chrono::steady_clock::duration duration{};
+};
+
+// Guarantees: a create is never sent twice unless the server said that it did nothing (429, or a
+// refused connection); 429 obeys Retry-After; 5xx and resets before the first byte of idempotent
+// requests are retried with jittered backoff within the deadline. Concurrency: the io_context
+// thread of its transport. Errors carry the server's `Status.message` and reason.
+class ApiClient {
+ public:
+  struct Options {
+    Milliseconds deadline{30'000};
+    int max_attempts = 4;
+    std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
+    Options() {}
+  };
+  ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
+  ~ApiClient();
+  ApiClient(const ApiClient&) = delete;
+  ApiClient& operator=(const ApiClient&) = delete;
+
+  Task<Result<Json>> get(Resource resource, ObjectKey key);
+  // Reads a collection page by page; every item goes to `on_item` as its bytes (one JSON object
+  // each, without `kind` where the server omits it). `query` is appended: "labelSelector=a%3Db".
+  // kGone: the continue token expired, start again. An item above 16 MB arrives cut short, to fail
+  // where it is decoded. After any error the items seen so far are no whole state of the
+  // collection.
+  Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
+                              std::function<void(std::string_view item)> on_item);
+  Task<Result<Json>> create(Resource resource, Json object, std::string field_manager = "trainer");
+  Task<Result<Json>> apply(Resource resource, ObjectKey key, Json object, std::string field_manager,
+                           bool force, std::string subresource = {});
+  Task<Result<Json>> merge_patch(Resource resource, ObjectKey key, Json patch,
+                                 std::string subresource = {});
+  Task<Result<Json>> json_patch(Resource resource, ObjectKey key, Json operations,
+                                std::string subresource = {});
+  Task<Result<Json>> replace(Resource resource, ObjectKey key, Json object,
+                             std::string subresource = {});
+  Task<Result<Json>> remove(Resource resource, ObjectKey key, DeleteOptions options);
+  // POST to a subresource or a review API (TokenReview, SubjectAccessReview), answer returned.
+  Task<Result<Json>> post(std::string path, Json body);
+  Task<Result<std::string>> get_raw(std::string path);
+  // A stream on its own connection: watch, or a followed log.
+  Task<Result<std::unique_ptr<HttpStream>>> stream(std::string path_and_query);
+
+  Transport& transport() { return transport_; }
+  Clock& clock() { return clock_; }
+  Random& random() { return random_; }
+
+ private:
+  // What a request is about, for the record of its attempts.
+  struct Subject {
+    std::string resource;
+    std::string subresource;
+    Subject(std::string resource_, std::string subresource_)
+        : resource(std::move(resource_)), subresource(std::move(subresource_)) {}
+  };
+  Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
+  Task<Result<Json>> send_json(HttpRequest request, Subject subject);
+  Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
+  Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
+                                   std::function<void(std::string_view item)> on_item);
+  Transport& transport_;
+  Clock& clock_;
+  Random& random_;
+  Options options_;
+};
+
+// The error that a `Status` answer stands for.
+Error error_of(const HttpResponse& response);
+
+}  // namespace kube

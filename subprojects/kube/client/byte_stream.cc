@@ -1,0 +1,249 @@
+#include "kube/client/byte_stream.hh"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <tuple>
+#include <utility>
+
+namespace kube {
+
+namespace {
+
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+
+// Both halves a deadline needs, kept alive until the timer's handler has run.
+struct Link {
+  explicit Link(tcp::socket socket_) : socket(std::move(socket_)), timer(socket.get_executor()) {}
+
+  tcp::socket socket;
+  asio::steady_timer timer;
+  Deadline deadline = Deadline::max();
+  Deadline armed_for = Deadline::max();
+  bool is_timed_out = false;
+
+  void close() {
+    error_code ignored;
+    socket.close(ignored);
+    timer.cancel();
+  }
+};
+
+// Deadlines move forward with every read, so the timer is left alone until it fires and then set to
+// what the deadline has become.
+void arm(const std::shared_ptr<Link>& link) {
+  if (link->armed_for <= link->deadline) return;
+  link->armed_for = link->deadline;
+  link->timer.expires_at(link->deadline);
+  link->timer.async_wait([weak = std::weak_ptr(link)](const error_code& error) {
+    const auto strong = weak.lock();
+    if (error || !strong) return;
+    strong->armed_for = Deadline::max();
+    if (std::chrono::steady_clock::now() < strong->deadline) {
+      arm(strong);
+      return;
+    }
+    strong->is_timed_out = true;
+    strong->close();
+  });
+}
+
+void set_deadline(const std::shared_ptr<Link>& link, Deadline when) {
+  link->deadline = when;
+  arm(link);
+}
+
+Error to_error(bool is_timed_out, const error_code& error, std::string_view doing) {
+  const std::string what(doing);
+  if (is_timed_out) return Error(ErrorCode::kTimeout, what + " took too long");
+  if (error == asio::error::operation_aborted) {
+    return Error(ErrorCode::kCancelled, what + " was given up");
+  }
+  return Error(ErrorCode::kNetwork, what + " failed: " + error.message());
+}
+
+// A peer that vanished without a word is noticed after 30 + 3 * 10 seconds.
+void set_options(tcp::socket& socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const int values[][2] = {{TCP_KEEPIDLE, 30}, {TCP_KEEPINTVL, 10}, {TCP_KEEPCNT, 3}};
+  for (const auto& [name, value] : values) {
+    ::setsockopt(socket.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
+  }
+}
+
+class LinkStream : public ByteStream {
+ public:
+  explicit LinkStream(std::shared_ptr<Link> link) : link_(std::move(link)) {}
+  ~LinkStream() override { link_->close(); }
+  void set_deadline(Deadline when) final { kube::set_deadline(link_, when); }
+  bool is_timed_out() const final { return link_->is_timed_out; }
+  bool is_quiet() final {
+    char byte = 0;
+    const auto got = ::recv(link_->socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+  void end_writing() final {
+    error_code ignored;
+    link_->socket.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+  void close() final { link_->close(); }
+
+ protected:
+  std::shared_ptr<Link> link_;
+};
+
+template <class Stream>
+Task<IoResult> read_from(Stream& stream, char* to, std::size_t size) {
+  IoResult result;
+  std::tie(result.error, result.bytes) =
+      co_await stream.async_read_some(asio::buffer(to, size), kToken);
+  if (result.error == asio::error::eof) result = IoResult();
+  co_return result;
+}
+
+template <class Stream>
+Task<IoResult> write_to(Stream& stream, std::string_view text) {
+  IoResult result;
+  std::tie(result.error, result.bytes) =
+      co_await asio::async_write(stream, asio::buffer(text.data(), text.size()), kToken);
+  co_return result;
+}
+
+class PlainStream final : public LinkStream {
+ public:
+  using LinkStream::LinkStream;
+  Task<IoResult> read_some(char* to, std::size_t size) override {
+    return read_from(link_->socket, to, size);
+  }
+  Task<IoResult> write_all(std::string_view text) override { return write_to(link_->socket, text); }
+};
+
+class TlsStream final : public LinkStream {
+ public:
+  TlsStream(std::shared_ptr<Link> link, asio::ssl::context& context, ServerTls owner)
+      : LinkStream(std::move(link)), owner_(std::move(owner)), tls_(link_->socket, context) {}
+
+  Task<error_code> handshake(asio::ssl::stream_base::handshake_type type) {
+    const auto [error] = co_await tls_.async_handshake(type, kToken);
+    co_return error;
+  }
+  Task<IoResult> read_some(char* to, std::size_t size) override {
+    return read_from(tls_, to, size);
+  }
+  Task<IoResult> write_all(std::string_view text) override { return write_to(tls_, text); }
+  SSL* native() { return tls_.native_handle(); }
+
+ private:
+  ServerTls owner_;  // the context of a server may be replaced while its connections live
+  asio::ssl::stream<tcp::socket&> tls_;
+};
+
+struct Lookup {
+  explicit Lookup(const asio::any_io_executor& executor, Deadline deadline)
+      : resolver(executor), done(executor, deadline) {}
+  tcp::resolver resolver;
+  asio::steady_timer done;
+  bool is_done = false;
+  error_code error;
+  tcp::resolver::results_type results;
+};
+
+// The resolver's thread cannot be interrupted; a lookup that is given up ends unheard.
+Task<Result<tcp::resolver::results_type>> look_up(std::string host, std::string port,
+                                                  Deadline deadline) {
+  const auto executor = co_await asio::this_coro::executor;
+  error_code not_an_address;
+  const auto address = asio::ip::make_address(host, not_an_address);
+  if (!not_an_address) {
+    const tcp::endpoint endpoint(address, static_cast<unsigned short>(std::stoul(port)));
+    co_return tcp::resolver::results_type::create(endpoint, host, port);
+  }
+  const auto lookup = std::make_shared<Lookup>(executor, deadline);
+  lookup->resolver.async_resolve(
+      host, port, [lookup](const error_code& error, tcp::resolver::results_type results) {
+        lookup->is_done = true;
+        lookup->error = error;
+        lookup->results = std::move(results);
+        lookup->done.cancel();
+      });
+  const auto [waited] = co_await lookup->done.async_wait(kToken);
+  if (!lookup->is_done) {
+    lookup->resolver.cancel();
+    co_return waited ? fail(ErrorCode::kCancelled, "looking up " + host + " was given up")
+                     : fail(ErrorCode::kTimeout, "the lookup of " + host + " took too long");
+  }
+  if (lookup->error) {
+    co_return fail(ErrorCode::kNetwork,
+                   "host " + host + " was not found: " + lookup->error.message());
+  }
+  co_return std::move(lookup->results);
+}
+
+}  // namespace
+
+Error error_of(const ByteStream& stream, const IoResult& result, std::string_view doing) {
+  return to_error(stream.is_timed_out(), result.error, doing);
+}
+
+Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, ClientTls* tls,
+                                                         Deadline deadline) {
+  auto addresses = co_await look_up(server.host, server.port, deadline);
+  if (!addresses) co_return tl::unexpected(addresses.error());
+
+  tcp::socket unconnected(co_await asio::this_coro::executor);
+  auto link = std::make_shared<Link>(std::move(unconnected));
+  set_deadline(link, deadline);
+  error_code error;
+  std::tie(error, std::ignore) = co_await asio::async_connect(link->socket, *addresses, kToken);
+  if (error) co_return tl::unexpected(to_error(link->is_timed_out, error, "connecting"));
+  set_options(link->socket);
+  if (tls == nullptr) co_return std::make_unique<PlainStream>(std::move(link));
+
+  auto secure = std::make_unique<TlsStream>(link, tls->context(), nullptr);
+  if (!tls->prepare(secure->native())) {
+    co_return fail(ErrorCode::kInternal, "the TLS connection could not be set up");
+  }
+  error = co_await secure->handshake(asio::ssl::stream_base::client);
+  if (error) {
+    Error refused = to_error(link->is_timed_out, error, "the TLS handshake");
+    const std::string reason = verification_error(secure->native());
+    if (refused.code == ErrorCode::kNetwork && !reason.empty()) {
+      refused.message = "the server's certificate was refused: " + reason;
+    }
+    co_return tl::unexpected(std::move(refused));
+  }
+  co_return std::move(secure);
+}
+
+Task<Result<std::unique_ptr<ByteStream>>> accept_stream(tcp::socket socket, ServerTls tls,
+                                                        Deadline deadline) {
+  auto link = std::make_shared<Link>(std::move(socket));
+  set_options(link->socket);
+  if (!tls) {
+    auto plain = std::make_unique<PlainStream>(link);
+    plain->set_deadline(deadline);
+    co_return std::move(plain);
+  }
+  auto secure = std::make_unique<TlsStream>(link, *tls, tls);
+  secure->set_deadline(deadline);
+  const error_code error = co_await secure->handshake(asio::ssl::stream_base::server);
+  if (error) {
+    co_return tl::unexpected(to_error(link->is_timed_out, error, "the TLS handshake"));
+  }
+  co_return std::move(secure);
+}
+
+}  // namespace kube

@@ -1,0 +1,51 @@
+// One TCP connection, plain or TLS, with a deadline: all that HTTP is spoken over.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "kube/client/task.hh"
+#include "kube/client/tls.hh"
+#include "kube/client/url.hh"
+
+namespace kube {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+struct IoResult {
+  boost::system::error_code error;
+  std::size_t bytes = 0;  // 0 without an error: the peer ended the stream in order
+};
+
+// Guarantees: once the deadline has passed the connection is closed, and whatever is pending ends
+// with an error and is_timed_out(). Concurrency: one thread; at most one read and one write at a
+// time. After an error or a cancellation only close() makes sense.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  virtual Task<IoResult> read_some(char* to, std::size_t size) = 0;  // `to` outlives the call
+  virtual Task<IoResult> write_all(std::string_view text) = 0;       // so does the text
+  virtual void set_deadline(Deadline when) = 0;                      // Deadline::max(): none
+  virtual bool is_timed_out() const = 0;
+  // True while nothing unexpected has arrived: no end, no alert, no bytes nobody asked for.
+  virtual bool is_quiet() = 0;
+  // Tells the peer that nothing more will come; reading goes on.
+  virtual void end_writing() = 0;
+  virtual void close() = 0;
+};
+
+// Connects and shakes hands. `tls` is nullptr for a plain connection and outlives the stream.
+// Errors: kNetwork, kTimeout, kCancelled.
+Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, ClientTls* tls,
+                                                         Deadline deadline);
+// Takes over an accepted socket and shakes hands; `tls` is empty for a plain connection.
+Task<Result<std::unique_ptr<ByteStream>>> accept_stream(asio::ip::tcp::socket socket, ServerTls tls,
+                                                        Deadline deadline);
+
+// The Error that an I/O error on `stream` stands for.
+Error error_of(const ByteStream& stream, const IoResult& result, std::string_view doing);
+
+}  // namespace kube

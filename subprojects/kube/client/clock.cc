@@ -1,0 +1,73 @@
+#include "kube/client/clock.hh"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <random>
+#include <utility>
+
+namespace kube {
+
+namespace {
+
+class TimerAlarm final : public Alarm {
+ public:
+  TimerAlarm(const asio::any_io_executor& executor, Clock::Steady when, std::function<void()> wake)
+      : timer_(executor, when), wake_(std::make_shared<std::function<void()>>(std::move(wake))) {
+    // A handler that was queued before the alarm was called off must not run after it.
+    timer_.async_wait([weak = std::weak_ptr(wake_)](const boost::system::error_code& error) {
+      const auto strong = weak.lock();
+      if (!error && strong) (*strong)();
+    });
+  }
+
+ private:
+  asio::steady_timer timer_;
+  std::shared_ptr<std::function<void()>> wake_;
+};
+
+}  // namespace
+
+std::unique_ptr<Alarm> Clock::wake_at(asio::any_io_executor executor, Steady when,
+                                      std::function<void()> wake) {
+  return std::make_unique<TimerAlarm>(executor, when, std::move(wake));
+}
+
+Time SystemClock::now() const {
+  return Time(std::chrono::time_point_cast<std::chrono::microseconds>(Time::Clock::now()));
+}
+
+Clock::Steady SystemClock::steady() const {
+  return std::chrono::steady_clock::now();
+}
+
+Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::steady_timer woken(executor, Clock::Steady::max());
+  bool is_over = false;
+  const auto alarm = clock.wake_at(executor, clock.steady() + duration, [&woken, &is_over] {
+    is_over = true;
+    woken.cancel();
+  });
+  co_await woken.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (!is_over) throw boost::system::system_error(asio::error::operation_aborted);
+}
+
+SystemRandom::SystemRandom() {
+  std::random_device device;
+  state_ = (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+// SplitMix64: one addition and three multiplications a number, and every 64-bit value occurs once
+// in a period of 2^64.
+std::uint64_t SystemRandom::next() {
+  state_ += 0x9e3779b97f4a7c15;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace kube

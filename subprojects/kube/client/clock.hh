@@ -1,0 +1,63 @@
+// Time and chance as parameters, so that tests can hold them still.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "kube/client/task.hh"
+#include "kube/model/time.hh"
+
+namespace kube {
+
+// A wake-up that is still to come; its destruction calls it off.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+};
+
+class Clock {
+ public:
+  using Steady = std::chrono::steady_clock::time_point;
+
+  virtual ~Clock() = default;
+  virtual Time now() const = 0;       // wall clock, for what is written into objects
+  virtual Steady steady() const = 0;  // for durations
+  // Calls `wake` on `executor` once steady() has reached `when`. A clock that does not say
+  // otherwise wakes by the machine's time.
+  virtual std::unique_ptr<Alarm> wake_at(asio::any_io_executor executor, Steady when,
+                                         std::function<void()> wake);
+};
+
+// The machine's clocks.
+class SystemClock final : public Clock {
+ public:
+  Time now() const override;
+  Steady steady() const override;
+};
+
+// Waits by `clock`. Cancelled, it throws operation_aborted like any other await.
+Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration);
+
+// A source of random numbers for jitter and generated names; not for keys.
+class Random {
+ public:
+  virtual ~Random() = default;
+  virtual std::uint64_t next() = 0;
+  // Uniform in [0, 1).
+  double fraction() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+};
+
+// Seeded by the operating system. Concurrency: one thread per instance.
+class SystemRandom final : public Random {
+ public:
+  SystemRandom();
+  std::uint64_t next() override;
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace kube

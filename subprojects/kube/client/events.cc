@@ -1,0 +1,268 @@
+#include "kube/client/events.hh"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <deque>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace kube {
+
+namespace {
+
+constexpr std::size_t kMaxMessage = 1'024;
+constexpr std::size_t kMaxPending = 1'000;
+constexpr std::size_t kMaxRemembered = 2'000;
+constexpr std::size_t kMaxNamePrefix = 230;  // leaves room for "." and 16 digits in 253
+constexpr std::chrono::minutes kCountedFor{10};
+constexpr int kMaxTries = 3;
+constexpr Milliseconds kFirstPause{500};
+constexpr int kMaxDoublings = 6;
+
+Resource event_resource() {
+  Resource resource;
+  resource.version = "v1";
+  resource.plural = "events";
+  resource.kind = "Event";
+  return resource;
+}
+
+// Never cuts a character in two.
+std::string cut(std::string message) {
+  if (message.size() <= kMaxMessage) return message;
+  std::size_t end = kMaxMessage;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0U) == 0x80U) --end;
+  message.resize(end);
+  return message;
+}
+
+// Events with the same identity are one event with a count.
+using Identity = std::tuple<std::string, std::string, ObjectKey, std::string, std::string,
+                            std::string, std::string>;
+Identity identity_of(const Event& event) {
+  const ObjectReference& on = event.regarding;
+  return {on.api_version, on.kind, on.key, on.uid, event.type, event.reason, event.message};
+}
+
+struct Waiting {
+  Event event;
+  Identity identity;
+  Time first;
+  Time last;
+  std::int64_t count = 1;
+  int tries = 0;
+};
+
+struct Sent {
+  ObjectKey key;
+  std::int64_t count = 0;
+  Clock::Steady at;
+};
+
+std::string hex(std::uint64_t number) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (auto at = text.rbegin(); at != text.rend(); ++at, number >>= 4) *at = kDigits[number & 15];
+  return text;
+}
+
+Json object_of(const Waiting& waiting, const ObjectKey& key, const std::string& component) {
+  const ObjectReference& on = waiting.event.regarding;
+  Json regarding = Json::object({{"apiVersion", on.api_version}, {"kind", on.kind}});
+  regarding.set("name", on.key.name);
+  if (!on.key.ns.empty()) regarding.set("namespace", on.key.ns);
+  if (!on.uid.empty()) regarding.set("uid", on.uid);
+  Json object = Json::object({{"apiVersion", "v1"}, {"kind", "Event"}});
+  object.set("metadata", Json::object({{"name", key.name}, {"namespace", key.ns}}));
+  object.set("involvedObject", std::move(regarding));
+  object.set("type", waiting.event.type);
+  object.set("reason", waiting.event.reason);
+  object.set("message", waiting.event.message);
+  object.set("firstTimestamp", waiting.first.to_string());
+  object.set("lastTimestamp", waiting.last.to_string());
+  object.set("count", waiting.count);
+  object.set("source", Json::object({{"component", component}}));
+  object.set("reportingComponent", component);
+  object.set("reportingInstance", "");
+  return object;
+}
+
+// A refusal that asking again cannot change: the namespace is gone or going, or the event is not
+// accepted.
+bool is_final(const Error& error) {
+  return !error.is_transient();
+}
+
+}  // namespace
+
+struct EventRecorder::State {
+  State(ApiClient& client_, std::string component_)
+      : client(client_), component(std::move(component_)), resource(event_resource()) {}
+
+  ApiClient& client;
+  std::string component;
+  Resource resource;
+  std::deque<Waiting> waiting;
+  std::map<Identity, Sent> sent;
+  std::size_t dropped = 0;
+  bool is_sending = false;
+  std::vector<std::shared_ptr<asio::steady_timer>> sleepers;
+
+  bool is_idle() const { return waiting.empty() && !is_sending; }
+
+  void wake() {
+    for (const auto& sleeper : std::exchange(sleepers, {})) sleeper->cancel();
+  }
+
+  // Until something has been recorded, sent or dropped.
+  Task<void> changed() {
+    const auto sleeper = std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor,
+                                                              Clock::Steady::max());
+    sleepers.push_back(sleeper);
+    co_await sleeper->async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+
+  void record(Event event) {
+    event.message = cut(std::move(event.message));
+    const Time now = client.clock().now();
+    Identity identity = identity_of(event);
+    const auto same =
+        std::find_if(waiting.begin(), waiting.end(),
+                     [&identity](const Waiting& each) { return each.identity == identity; });
+    if (same != waiting.end()) {
+      ++same->count;
+      same->last = now;
+      same->event.is_terminal = same->event.is_terminal || event.is_terminal;
+      return;
+    }
+    Waiting one;
+    one.event = std::move(event);
+    one.identity = std::move(identity);
+    one.first = now;
+    one.last = now;
+    waiting.push_back(std::move(one));
+    if (waiting.size() > kMaxPending) drop_oldest();
+    wake();
+  }
+
+  void drop_oldest() {
+    const auto at = std::find_if(waiting.begin(), waiting.end(),
+                                 [](const Waiting& each) { return !each.event.is_terminal; });
+    if (at == waiting.end()) return;
+    waiting.erase(at);
+    ++dropped;
+  }
+
+  Task<Result<void>> send(const Waiting& one) {
+    const auto known = sent.find(one.identity);
+    if (known != sent.end() && client.clock().steady() - known->second.at < kCountedFor) {
+      const auto counted = co_await count_up(one, known->second);
+      if (counted || counted.error().code != ErrorCode::kNotFound) co_return counted;
+    }
+    co_return co_await create(one);
+  }
+
+  Task<Result<void>> count_up(const Waiting& one, Sent& known) {
+    Json patch = Json::object({{"count", known.count + one.count}});
+    patch.set("lastTimestamp", one.last.to_string());
+    const auto written = co_await client.merge_patch(resource, known.key, std::move(patch));
+    if (!written) co_return tl::unexpected(written.error());
+    known.count += one.count;
+    known.at = client.clock().steady();
+    co_return Result<void>();
+  }
+
+  Task<Result<void>> create(const Waiting& one) {
+    Sent made;
+    const ObjectKey& on = one.event.regarding.key;
+    made.key.ns = on.ns.empty() ? "default" : on.ns;
+    made.key.name = on.name.substr(0, kMaxNamePrefix) + "." + hex(client.random().next());
+    const auto written =
+        co_await client.create(resource, object_of(one, made.key, component), component);
+    if (!written) co_return tl::unexpected(written.error());
+    made.count = one.count;
+    made.at = client.clock().steady();
+    remember(one.identity, std::move(made));
+    co_return Result<void>();
+  }
+
+  void remember(Identity identity, Sent made) {
+    if (sent.size() >= kMaxRemembered) {
+      const auto now = client.clock().steady();
+      std::erase_if(sent, [now](const auto& each) { return now - each.second.at >= kCountedFor; });
+    }
+    if (sent.size() >= kMaxRemembered) {
+      sent.erase(std::min_element(sent.begin(), sent.end(), [](const auto& a, const auto& b) {
+        return a.second.at < b.second.at;
+      }));
+    }
+    sent[std::move(identity)] = std::move(made);
+  }
+
+  // True where the event is to be tried again.
+  bool keep_failed(Waiting one, const Error& error) {
+    ++one.tries;
+    if (is_final(error) || (!one.event.is_terminal && one.tries >= kMaxTries)) {
+      ++dropped;
+      return false;
+    }
+    waiting.push_back(std::move(one));
+    return true;
+  }
+};
+
+EventRecorder::EventRecorder(ApiClient& client, std::string component)
+    : state_(std::make_shared<State>(client, std::move(component))) {}
+
+EventRecorder::~EventRecorder() = default;
+
+void EventRecorder::record(Event event) {
+  state_->record(std::move(event));
+}
+
+Task<void> EventRecorder::run() {
+  const auto state = state_;
+  int failures = 0;
+  for (;;) {
+    while (state->waiting.empty()) co_await state->changed();
+    Waiting one = std::move(state->waiting.front());
+    state->waiting.pop_front();
+    state->is_sending = true;
+    const auto done = co_await state->send(one);
+    state->is_sending = false;
+    const bool is_kept = !done && state->keep_failed(std::move(one), done.error());
+    state->wake();
+    if (!is_kept) {
+      failures = 0;
+      continue;
+    }
+    const Milliseconds pause = kFirstPause * (1 << std::min(failures++, kMaxDoublings));
+    co_await sleep(state->client.clock(), pause);
+  }
+}
+
+Task<void> EventRecorder::drain(Milliseconds deadline) {
+  const auto state = state_;
+  Clock& clock = state->client.clock();
+  const auto until = clock.steady() + deadline;
+  const auto executor = co_await asio::this_coro::executor;
+  const auto alarm = clock.wake_at(executor, until, [weak = std::weak_ptr(state)] {
+    if (const auto strong = weak.lock()) strong->wake();
+  });
+  while (!state->is_idle() && clock.steady() < until) co_await state->changed();
+}
+
+std::size_t EventRecorder::pending() const {
+  return state_->waiting.size() + (state_->is_sending ? 1 : 0);
+}
+
+std::size_t EventRecorder::dropped() const {
+  return state_->dropped;
+}
+
+}  // namespace kube

@@ -1,0 +1,102 @@
+// Reads one HTTP message from a stream, piece by piece. Included only by the files that know Beast.
+#pragma once
+
+#include <array>
+#include <boost/beast/http/parser.hpp>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kube/client/byte_stream.hh"
+
+namespace kube {
+
+// Beast's parsers want their input in one piece up to the end of a header or chunk line, hence the
+// one flat buffer: it bounds how long those may be, and is all the memory a waiting reader holds.
+class InputBuffer {
+ public:
+  static constexpr std::size_t kSize = 16U << 10;
+  InputBuffer() : bytes_(std::make_unique<std::array<char, kSize>>()) {}
+  char* space() { return bytes_->data() + size_; }
+  std::size_t space_left() const { return kSize - size_; }
+  void filled(std::size_t count) { size_ += count; }
+  const char* data() const { return bytes_->data(); }
+  std::size_t size() const { return size_; }
+  void consume(std::size_t count) {
+    size_ -= count;
+    std::memmove(bytes_->data(), bytes_->data() + count, size_);
+  }
+
+ private:
+  std::unique_ptr<std::array<char, kSize>> bytes_;
+  std::size_t size_ = 0;
+};
+
+// How a step of reading a message went wrong.
+struct ReadFailure {
+  Error error;
+  boost::system::error_code code;  // what the parser refused, if it was the parser
+  bool is_cut = false;             // the connection ended or was reset
+};
+
+// Feeds what the buffer holds to the parser until it wants more or is done.
+template <class Parser>
+boost::system::error_code feed(Parser& parser, InputBuffer& buffer, bool stop_after_header) {
+  namespace http = boost::beast::http;
+  while (buffer.size() > 0 && !parser.is_done() &&
+         !(stop_after_header && parser.is_header_done())) {
+    boost::system::error_code error;
+    const std::size_t used = parser.put(asio::buffer(buffer.data(), buffer.size()), error);
+    buffer.consume(used);
+    if (error == http::error::need_more) break;
+    if (error) return error;
+    if (used == 0) break;
+  }
+  return {};
+}
+
+// Reads once and feeds the parser. Answers how many bytes came; 0 is the end of the stream where
+// the message allows it.
+template <class Parser>
+Task<tl::expected<std::size_t, ReadFailure>> read_step(ByteStream& stream, Parser& parser,
+                                                       InputBuffer& buffer,
+                                                       bool stop_after_header) {
+  namespace http = boost::beast::http;
+  ReadFailure failure;
+  if (buffer.space_left() == 0) {
+    failure.code = http::error::header_limit;
+    failure.error = Error(ErrorCode::kTooLarge, "a header of the message is too long");
+    co_return tl::unexpected(std::move(failure));
+  }
+  const IoResult got = co_await stream.read_some(buffer.space(), buffer.space_left());
+  if (got.error) {
+    failure.error = error_of(stream, got, "reading");
+    failure.is_cut = failure.error.code == ErrorCode::kNetwork;
+    co_return tl::unexpected(std::move(failure));
+  }
+  boost::system::error_code refused;
+  if (got.bytes == 0) {
+    if (parser.got_some()) parser.put_eof(refused);
+    if (refused || !parser.got_some()) {
+      failure.error =
+          Error(ErrorCode::kNetwork, "the connection was closed before the message ended");
+      failure.is_cut = true;
+      co_return tl::unexpected(std::move(failure));
+    }
+    co_return 0;
+  }
+  buffer.filled(got.bytes);
+  refused = feed(parser, buffer, stop_after_header);
+  if (refused) {
+    const bool is_size = refused == http::error::body_limit || refused == http::error::header_limit;
+    failure.code = refused;
+    failure.error =
+        is_size ? Error(ErrorCode::kTooLarge, "the message is too long")
+                : Error(ErrorCode::kNetwork, "the message is malformed: " + refused.message());
+    co_return tl::unexpected(std::move(failure));
+  }
+  co_return got.bytes;
+}
+
+}  // namespace kube

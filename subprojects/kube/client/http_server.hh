@@ -1,0 +1,67 @@
+// A small HTTPS or HTTP server for webhooks, health, metrics and status reports.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kube/client/transport.hh"
+#include "kube/model/secret.hh"
+
+namespace kube {
+
+struct ServerRequest {
+  std::string method;
+  std::string path;  // without query
+  std::string query;
+  std::string body;
+  std::string content_type;
+  Secret<std::string> authorization;
+};
+
+struct ServerResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+};
+
+struct ServerOptions {
+  std::string address = "0.0.0.0";
+  unsigned short port = 0;  // 0: any free one, see HttpServer::port()
+  bool is_tls = false;
+  std::string certificate_pem;  // with is_tls; changeable later with set_certificate
+  Secret<std::string> private_key_pem;
+  std::string min_tls_version = "1.2";
+  std::size_t max_body_bytes = 8U << 20;  // more is answered 413
+  Milliseconds read_deadline{10'000};
+  Milliseconds idle_deadline{120'000};
+  // When all are taken, the one that has been idle longest makes room; with none idle, newcomers
+  // wait.
+  std::size_t max_connections = 1'000;
+  // Told of a handler that threw, in a sentence; called on the io thread; may be empty.
+  std::function<void(std::string_view)> on_error;
+  ServerOptions() {}
+};
+
+// Runs on the io_context it is given. A handler that throws is answered 500 and logged by its
+// message; others are not affected.
+class HttpServer {
+ public:
+  using Handler = std::function<Task<ServerResponse>(ServerRequest)>;
+  virtual ~HttpServer() = default;
+  virtual unsigned short port() const = 0;
+  // For connections accepted from now on.
+  virtual Result<void> set_certificate(const std::string& certificate_pem,
+                                       const Secret<std::string>& key_pem) = 0;
+  // Stops accepting and closes idle connections; running handlers finish.
+  virtual void stop() = 0;
+  // After stop(): waits for the handlers that still run.
+  virtual Task<void> drained() = 0;
+};
+
+// Errors: kInvalid for an unusable certificate, kNetwork when the address cannot be bound.
+Result<std::unique_ptr<HttpServer>> serve(asio::io_context& io, ServerOptions options,
+                                          HttpServer::Handler handler);
+
+}  // namespace kube

@@ -1,0 +1,65 @@
+// Finding the parts of JSON text without decoding it. Pure.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/error.hh"
+
+namespace kube {
+
+// The text of the member `name` of the object that `object` is the text of: "\"x\"", "{...}", "12".
+// Names are compared as they are spelled, without resolving escapes. nullopt where there is no such
+// member or the text breaks off; deeper faults pass unseen, since whoever decodes the part finds
+// them.
+std::optional<std::string_view> scan_member(std::string_view object, std::string_view name);
+// The member as a string without escapes; nullopt for anything else.
+std::optional<std::string_view> scan_string(std::string_view object, std::string_view name);
+// metadata.resourceVersion of an object's text, "" where there is none.
+std::string_view scan_version(std::string_view object);
+
+// Cuts a list document into its items while it arrives: `{"metadata":{...},"items":[{...},...]}`.
+//
+// Guarantees: holds no more than one item and the document without its items; an item above the
+// limit is handed on as its first bytes only, which no parser accepts, so that it counts as
+// malformed and stops nothing else. Linear in the text.
+class ListSplitter {
+ public:
+  using OnItem = std::function<void(std::string_view item)>;
+  explicit ListSplitter(OnItem on_item, std::size_t max_item_bytes = 16U << 20);
+  void feed(std::string_view piece);
+  // The document with an empty items array, once all pieces were fed. kParse: it ended early;
+  // kTooLarge: it is not what a list looks like.
+  Result<std::string> envelope() const;
+
+ private:
+  // How deep in braces and brackets the text is, strings left out.
+  struct Nesting {
+    int depth = 0;
+    bool is_in_string = false;
+    bool is_escaped = false;
+    void step(char c);
+  };
+  void in_envelope(char c);
+  void between_items(char c);
+  std::size_t in_item(std::string_view piece, std::size_t from);
+  void finish_item(std::string_view rest);
+  void keep(std::string_view part);
+
+  enum class Where { kEnvelope, kBetweenItems, kItem };
+  OnItem on_item_;
+  std::size_t max_item_bytes_;
+  Where where_ = Where::kEnvelope;
+  Nesting outer_;
+  Nesting inner_;
+  std::string envelope_;
+  std::string item_;              // what earlier pieces held of the current item
+  std::size_t string_start_ = 0;  // in the envelope
+  bool is_items_key_ = false;     // the last string was the key "items" of the list itself
+  bool is_item_cut_ = false;
+  bool is_malformed_ = false;
+};
+
+}  // namespace kube

@@ -1,0 +1,32 @@
+// Where the API server is and who we are.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kube/model/error.hh"
+#include "kube/model/secret.hh"
+
+namespace kube {
+
+struct ClientConfig {
+  std::string server;           // "https://host:port", perhaps with a path
+  std::string tls_server_name;  // empty: the host of `server`
+  bool insecure_skip_tls_verify = false;
+  std::string ca_pem;  // empty: the system's CAs
+  std::string client_certificate_pem;
+  Secret<std::string> client_key_pem;
+  Secret<std::string> token;
+  std::string token_file;      // read again when it changes; wins over `token`
+  std::string ns = "default";  // the context's namespace, or the pod's
+  std::string user_agent = "trainer";
+};
+
+// `path` empty: $KUBECONFIG, then in-cluster, then ~/.kube/config; `context` empty:
+// current-context. Relative paths inside are taken from the file's folder. Errors name the file and
+// the missing or wrong entry; exec and auth-provider users are refused with the reason.
+Result<ClientConfig> load_config(const std::string& path, const std::string& context = "");
+// From the service account that Kubernetes mounts into pods. kNotFound outside of one.
+Result<ClientConfig> in_cluster_config();
+
+}  // namespace kube

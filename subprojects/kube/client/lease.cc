@@ -1,0 +1,205 @@
+#include "kube/client/lease.hh"
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
+#include <optional>
+#include <utility>
+
+#include "kube/client/with_deadline.hh"
+
+namespace kube {
+
+namespace {
+
+constexpr Milliseconds kReleaseDeadline{3'000};
+constexpr double kJitter = 1.2;  // k8s.io/client-go/tools/leaderelection: JitterFactor
+
+Resource lease_resource() {
+  Resource resource;
+  resource.group = "coordination.k8s.io";
+  resource.version = "v1";
+  resource.plural = "leases";
+  resource.kind = "Lease";
+  return resource;
+}
+
+// What counts of a Lease, and when this process first saw it so: clocks of other machines are not
+// trusted.
+struct Observed {
+  std::string resource_version;
+  std::string holder;
+  Milliseconds duration{0};
+  std::int64_t transitions = 0;
+  Clock::Steady since;
+};
+
+class Election {
+ public:
+  Election(ApiClient& client, LeaseOptions options)
+      : client_(client), options_(std::move(options)), lease_(lease_resource()) {}
+
+  Task<void> acquire() {
+    while (!co_await is_held_within(options_.renew_deadline)) {
+      const double factor = 1.0 + kJitter * client_.random().fraction();
+      const double pause = static_cast<double>(options_.retry_period.count()) * factor;
+      co_await sleep(client_.clock(), Milliseconds(static_cast<std::int64_t>(pause)));
+    }
+  }
+
+  // Returns when the lease is lost.
+  Task<void> renew() {
+    for (;;) {
+      co_await sleep(client_.clock(), options_.retry_period);
+      const auto deadline = client_.clock().steady() + options_.renew_deadline;
+      while (!co_await is_held_within(remaining(deadline))) {
+        if (is_of_another()) co_return;
+        if (client_.clock().steady() + options_.retry_period >= deadline) co_return;
+        co_await sleep(client_.clock(), options_.retry_period);
+      }
+    }
+  }
+
+  // Lets a successor start at once; a lease of one second is what client-go leaves behind, too.
+  Task<void> release() {
+    Json spec = Json::object({{"holderIdentity", ""}, {"leaseDurationSeconds", 1}});
+    const std::string now = client_.clock().now().to_micro_string();
+    spec.set("renewTime", now);
+    spec.set("acquireTime", now);
+    co_await with_deadline(kReleaseDeadline,
+                           client_.merge_patch(lease_, options_.key, patch_of(std::move(spec))));
+  }
+
+ private:
+  Milliseconds remaining(Clock::Steady deadline) const {
+    const auto left = deadline - client_.clock().steady();
+    return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left));
+  }
+
+  bool is_of_another() const {
+    return seen_ && !seen_->holder.empty() && seen_->holder != options_.identity;
+  }
+
+  Task<bool> is_held_within(Milliseconds limit) {
+    const auto held = co_await with_deadline(limit, try_once());
+    if (!held) tell(held.error());
+    co_return held.value_or(false);
+  }
+
+  // Creates, takes over or renews the lease; false where it is another's or a request failed.
+  Task<bool> try_once() {
+    // The holder knows the lease's version and saves the read.
+    if (seen_ && seen_->holder == options_.identity) {
+      if (co_await write_renewal()) co_return true;
+    }
+    const auto found = co_await client_.get(lease_, options_.key);
+    if (!found) {
+      if (found.error().code == ErrorCode::kNotFound) co_return co_await create();
+      tell(found.error());
+      co_return false;
+    }
+    observe(*found);
+    if (seen_->holder == options_.identity) co_return co_await write_renewal();
+    const bool is_valid = seen_->since + seen_->duration > client_.clock().steady();
+    if (!seen_->holder.empty() && is_valid) co_return false;
+    co_return co_await write_takeover();
+  }
+
+  Task<bool> create() {
+    Json object = Json::object({{"apiVersion", lease_.api_version()}, {"kind", lease_.kind}});
+    object.set("metadata",
+               Json::object({{"name", options_.key.name}, {"namespace", options_.key.ns}}));
+    object.set("spec", spec_of_holder(true, 0));
+    co_return accept(co_await client_.create(lease_, std::move(object)));
+  }
+
+  Task<bool> write_renewal() {
+    Json patch = patch_of(spec_of_holder(false, seen_->transitions));
+    co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
+  }
+
+  Task<bool> write_takeover() {
+    Json patch = patch_of(spec_of_holder(true, seen_->transitions + 1));
+    co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
+  }
+
+  Json spec_of_holder(bool is_new, std::int64_t transitions) const {
+    const std::string now = client_.clock().now().to_micro_string();
+    Json spec = Json::object({{"holderIdentity", options_.identity}, {"renewTime", now}});
+    spec.set("leaseDurationSeconds",
+             std::chrono::duration_cast<std::chrono::seconds>(options_.duration).count());
+    spec.set("leaseTransitions", transitions);
+    if (is_new) spec.set("acquireTime", now);
+    return spec;
+  }
+
+  // Only the version that was seen is changed: whoever writes first wins.
+  Json patch_of(Json spec) const {
+    Json patch = Json::object({{"spec", std::move(spec)}});
+    if (seen_) patch.set("metadata", Json::object({{"resourceVersion", seen_->resource_version}}));
+    return patch;
+  }
+
+  bool accept(const Result<Json>& written) {
+    if (!written) {
+      // Another was faster: that is what the election is for.
+      if (written.error().code != ErrorCode::kConflict &&
+          written.error().code != ErrorCode::kAlreadyExists) {
+        tell(written.error());
+      }
+      return false;
+    }
+    observe(*written);
+    return true;
+  }
+
+  void tell(const Error& error) const {
+    if (options_.on_error) options_.on_error(error.message);
+  }
+
+  void observe(const Json& lease) {
+    Observed now;
+    if (const Json* const metadata = lease.find("metadata")) {
+      now.resource_version = metadata->get_string("resourceVersion");
+    }
+    if (const Json* const spec = lease.find("spec")) {
+      now.holder = spec->get_string("holderIdentity");
+      now.transitions = spec->get_int("leaseTransitions");
+      now.duration = std::chrono::seconds(spec->get_int("leaseDurationSeconds"));
+    }
+    now.since = client_.clock().steady();
+    if (seen_ && seen_->resource_version == now.resource_version) return;
+    const bool is_new_holder = !seen_ || seen_->holder != now.holder;
+    seen_ = std::move(now);
+    if (is_new_holder && options_.on_holder) options_.on_holder(seen_->holder);
+  }
+
+  ApiClient& client_;
+  LeaseOptions options_;
+  Resource lease_;
+  std::optional<Observed> seen_;
+};
+
+}  // namespace
+
+Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
+                               std::function<void()> on_started, std::function<void()> on_stopped) {
+  Election election(client, std::move(options));
+  co_await election.acquire();
+  on_started();
+  bool was_cancelled = false;
+  try {
+    co_await election.renew();
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != asio::error::operation_aborted) throw;
+    was_cancelled = true;
+  }
+  on_stopped();
+  if (!was_cancelled) co_return;
+  // From here on only the deadline of the release ends us.
+  co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+  co_await election.release();
+  throw boost::system::system_error(asio::error::operation_aborted);
+}
+
+}  // namespace kube

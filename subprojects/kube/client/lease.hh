@@ -1,0 +1,31 @@
+// One leader by coordination.k8s.io/v1 Lease.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kube/client/api_client.hh"
+
+namespace kube {
+
+struct LeaseOptions {
+  ObjectKey key;
+  std::string identity;
+  Milliseconds duration{15'000};
+  Milliseconds renew_deadline{10'000};
+  Milliseconds retry_period{2'000};
+  std::function<void(std::string_view holder)>
+      on_holder;  // told of every new holder, also of others
+  // Told why an attempt failed, such as a right that is missing; may be empty.
+  std::function<void(std::string_view)> on_error;
+  LeaseOptions() {}
+};
+
+// As k8s.io/client-go/tools/leaderelection: waits until the lease is free, calls on_started,
+// renews; on_stopped when it was lost (renew_deadline over) or the task was cancelled. When
+// cancelled as holder it gives the lease back (holderIdentity ""), so a successor starts at once.
+Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
+                               std::function<void()> on_started, std::function<void()> on_stopped);
+
+}  // namespace kube

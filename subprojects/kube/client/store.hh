@@ -1,0 +1,197 @@
+// The last known state of a collection, as projections made on ingest.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kube/client/watcher.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// T is what remains of an object: any type with `std::string resource_version` and `ObjectKey key()
+// const`.
+//
+// Guarantees: readers hold `std::shared_ptr<const T>`, which nobody changes; a relist becomes
+// visible whole, before any change of it is told, and keys it no longer has are reported as
+// removed; an older version never replaces a newer one, and never brings back what has been deleted
+// (a write's answer may arrive before its event, or after the event of a later deletion).
+// Concurrency: one thread. There is exactly one writer: the watcher, and offer() and forget() for
+// what our own writes answered.
+template <class T>
+class Store final : public WatchSink {
+ public:
+  using Pointer = std::shared_ptr<const T>;
+  // nullptr for a malformed object. The text is one object's JSON.
+  using Project = std::function<std::shared_ptr<T>(std::string_view object)>;
+  // `before` or `after` is nullptr when the object is new or gone.
+  using OnChange = std::function<void(const Pointer& before, const Pointer& after)>;
+
+  Store(Project project, OnChange on_change)
+      : project_(std::move(project)), on_change_(std::move(on_change)) {}
+
+  Pointer find(const ObjectKey& key) const {
+    const auto at = items_.find(key);
+    return at == items_.end() ? nullptr : at->second;
+  }
+  const std::map<ObjectKey, Pointer>& items() const { return items_; }
+  // True once a first list has arrived.
+  bool is_synced() const { return is_synced_; }
+  std::size_t malformed() const { return malformed_; }
+
+  void begin_list() override {
+    listed_.clear();
+    list_version_.clear();
+    is_listing_ = true;
+  }
+
+  bool put(std::string_view object) override {
+    auto item = project(object);
+    if (!item) return false;
+    if (is_listing_) {
+      ObjectKey key = item->key();
+      Pointer known = known_or(key, std::move(item));
+      listed_.emplace_back(std::move(key), std::move(known));
+    } else {
+      advance(item->resource_version);
+      replace(std::move(item));
+    }
+    return true;
+  }
+
+  void listed_at(std::string_view version) override { list_version_ = version; }
+
+  void end_list() override {
+    is_listing_ = false;
+    is_synced_ = true;
+    auto listed = std::exchange(listed_, {});
+    // The server orders by "namespace/name", which is not the order of our keys.
+    std::sort(listed.begin(), listed.end(),
+              [](const Listed& a, const Listed& b) { return a.first < b.first; });
+    advance(list_version_);
+    Changes changes;
+    drop_unlisted(listed, changes);
+    for (Listed& each : listed) take(std::move(each.first), std::move(each.second), changes);
+    tell(changes);
+  }
+
+  bool remove(std::string_view object) override {
+    const auto item = project(object);
+    if (!item) return false;
+    advance(item->resource_version);
+    const auto at = items_.find(item->key());
+    if (at == items_.end()) return true;
+    // A successor of the same name that we created ourselves is newer than this end.
+    if (is_newer_version(at->second->resource_version, item->resource_version)) return true;
+    erase(at);
+    return true;
+  }
+
+  // Takes a state learnt elsewhere, such as the answer to a write, unless the store has a newer one
+  // or has seen its end.
+  void offer(Pointer item) {
+    const bool is_passed = !seen_.empty() && !is_newer_version(item->resource_version, seen_);
+    // What the watch has passed and the store does not hold was deleted.
+    if (is_passed && items_.count(item->key()) == 0) return;
+    replace(std::move(item));
+  }
+
+  // Drops an object that a write of ours has ended. An event that was still on its way may bring it
+  // back until its end arrives.
+  void forget(const ObjectKey& key) {
+    const auto at = items_.find(key);
+    if (at != items_.end()) erase(at);
+  }
+
+ private:
+  using Changes = std::vector<std::pair<Pointer, Pointer>>;
+  using Listed = std::pair<ObjectKey, Pointer>;
+
+  // A projection that throws met an object it did not expect: that one is left out, the others go
+  // on.
+  std::shared_ptr<T> project(std::string_view object) {
+    std::shared_ptr<T> item;
+    try {
+      item = project_(object);
+    } catch (const std::exception&) {
+      item = nullptr;
+    }
+    if (!item) ++malformed_;
+    return item;
+  }
+
+  // An unchanged object keeps its projection, so that a relist of thousands costs a pointer each.
+  Pointer known_or(const ObjectKey& key, Pointer item) const {
+    const auto at = items_.find(key);
+    const bool is_same =
+        at != items_.end() && at->second->resource_version == item->resource_version;
+    return is_same ? at->second : item;
+  }
+
+  void advance(const std::string& version) {
+    if (seen_.empty() || is_newer_version(version, seen_)) seen_ = version;
+  }
+
+  // What is newer than the list was written while it was on its way, so the list says nothing about
+  // it.
+  void drop_unlisted(const std::vector<Listed>& listed, Changes& changes) {
+    auto next = listed.begin();
+    for (auto at = items_.begin(); at != items_.end();) {
+      while (next != listed.end() && next->first < at->first) ++next;
+      const bool is_listed = next != listed.end() && next->first == at->first;
+      if (is_listed || is_newer_than_list(*at->second)) {
+        ++at;
+        continue;
+      }
+      changes.emplace_back(std::move(at->second), nullptr);
+      at = items_.erase(at);
+    }
+  }
+
+  bool is_newer_than_list(const T& item) const {
+    return !list_version_.empty() && is_newer_version(item.resource_version, list_version_);
+  }
+
+  void take(ObjectKey key, Pointer item, Changes& changes) {
+    Pointer& slot = items_[std::move(key)];
+    if (slot && !is_newer_version(item->resource_version, slot->resource_version)) return;
+    Pointer before = std::exchange(slot, std::move(item));
+    changes.emplace_back(std::move(before), slot);
+  }
+
+  void replace(Pointer item) {
+    Changes changes;
+    ObjectKey key = item->key();
+    take(std::move(key), std::move(item), changes);
+    tell(changes);
+  }
+
+  void erase(typename std::map<ObjectKey, Pointer>::iterator at) {
+    const Pointer before = std::move(at->second);
+    items_.erase(at);
+    on_change_(before, nullptr);
+  }
+
+  void tell(const Changes& changes) const {
+    for (const auto& [before, after] : changes) on_change_(before, after);
+  }
+
+  Project project_;
+  OnChange on_change_;
+  std::map<ObjectKey, Pointer> items_;
+  std::vector<Listed> listed_;
+  std::string list_version_;
+  std::string seen_;  // the newest version the watch has brought
+  bool is_listing_ = false;
+  bool is_synced_ = false;
+  std::size_t malformed_ = 0;
+};
+
+}  // namespace kube

@@ -1,0 +1,115 @@
+#include "kube/client/task_group.hh"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <exception>
+#include <list>
+#include <vector>
+
+namespace kube {
+
+namespace {
+
+struct Child {
+  std::string name;
+  asio::cancellation_signal signal;
+};
+
+bool is_cancellation(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::string what_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+}  // namespace
+
+struct TaskGroup::State {
+  State(asio::any_io_executor executor_, OnError on_error_)
+      : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {
+    ended.expires_at(std::chrono::steady_clock::time_point::max());
+  }
+  asio::any_io_executor executor;
+  OnError on_error;
+  asio::steady_timer ended;  // never expires; cancelled when the last child is gone
+  std::list<std::shared_ptr<Child>> children;
+  bool is_cancelled = false;
+
+  void cancel() {
+    is_cancelled = true;
+    // A copy: a task that ends at once takes itself off the list.
+    const std::vector<std::shared_ptr<Child>> all(children.begin(), children.end());
+    for (const auto& child : all) child->signal.emit(asio::cancellation_type::all);
+  }
+};
+
+TaskGroup::TaskGroup(asio::any_io_executor executor, OnError on_error)
+    : state_(std::make_shared<State>(std::move(executor), std::move(on_error))) {}
+
+TaskGroup::~TaskGroup() = default;
+
+bool TaskGroup::spawn(std::string name, Task<void> task) {
+  if (state_->is_cancelled) return false;
+  auto child = std::make_shared<Child>();
+  child->name = std::move(name);
+  const auto at = state_->children.insert(state_->children.end(), child);
+  auto on_end = [state = state_, at](std::exception_ptr error) {
+    const auto ended = *at;
+    state->children.erase(at);
+    // A cancellation may still be in the executor's queue, with a bare pointer into the signal.
+    if (state->is_cancelled) asio::post(state->executor, [ended] {});
+    if (error && !is_cancellation(error) && state->on_error) {
+      state->on_error(ended->name, what_of(error));
+    }
+    if (state->children.empty()) state->ended.cancel();
+  };
+  asio::co_spawn(state_->executor, std::move(task),
+                 asio::bind_cancellation_slot(child->signal.slot(), std::move(on_end)));
+  return true;
+}
+
+void TaskGroup::cancel() {
+  state_->cancel();
+}
+
+Task<void> TaskGroup::join() {
+  const auto state = state_;
+  bool was_cancelled = false;
+  while (!state->children.empty()) {
+    co_await state->ended.async_wait(asio::as_tuple(asio::use_awaitable));
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    if (asked.cancelled() != asio::cancellation_type::none) {
+      was_cancelled = true;
+      state->cancel();
+      // The children's frames borrow from ours, so the wait itself cannot be given up.
+      co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+    }
+  }
+  if (was_cancelled) throw boost::system::system_error(asio::error::operation_aborted);
+}
+
+std::size_t TaskGroup::size() const {
+  return state_->children.size();
+}
+
+}  // namespace kube

@@ -1,0 +1,48 @@
+// TLS contexts from PEM texts, and what a connection needs on top of them.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+#include <string>
+
+#include "kube/model/error.hh"
+#include "kube/model/secret.hh"
+
+namespace kube {
+
+struct ClientConfig;  // kubeconfig.hh
+
+// What all connections to one server share: certificates, and the latest session, so that a
+// reconnect skips the key exchange.
+class ClientTls {
+ public:
+  // Errors (kInvalid) name the unusable CA, certificate or key.
+  static Result<std::unique_ptr<ClientTls>> make(const ClientConfig& config, std::string host);
+  ~ClientTls();
+  ClientTls(const ClientTls&) = delete;
+  ClientTls& operator=(const ClientTls&) = delete;
+
+  boost::asio::ssl::context& context() { return context_; }
+  // Sets server name, expected host and session before the handshake.
+  bool prepare(SSL* connection);
+  void keep(SSL_SESSION* session);
+
+ private:
+  ClientTls();
+  boost::asio::ssl::context context_;
+  std::string server_name_;
+  bool is_verified_ = true;
+  SSL_SESSION* session_ = nullptr;
+};
+
+using ServerTls = std::shared_ptr<boost::asio::ssl::context>;
+
+// Errors (kInvalid) name the unusable certificate, key or version ("1.2" and "1.3" are known).
+Result<ServerTls> make_server_tls(const std::string& certificate_pem,
+                                  const Secret<std::string>& key_pem,
+                                  const std::string& min_version);
+
+// Why the peer's certificate was refused, or an empty string when that was not the problem.
+std::string verification_error(SSL* connection);
+
+}  // namespace kube

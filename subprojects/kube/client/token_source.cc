@@ -1,0 +1,47 @@
+#include "kube/client/token_source.hh"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace kube {
+
+namespace {
+
+constexpr std::chrono::minutes kCheckEvery{1};
+
+bool is_token(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+}  // namespace
+
+TokenSource::TokenSource(Secret<std::string> token, std::string file) : file_(std::move(file)) {
+  set(token.reveal());
+}
+
+void TokenSource::set(const std::string& token) {
+  // Anything else would end the header line, or go on into the next one.
+  if (is_token(token)) authorization_ = Secret<std::string>("Bearer " + token);
+}
+
+const Secret<std::string>& TokenSource::authorization(Now now) {
+  if (!file_.empty() && (!was_read_ || now - read_at_ >= kCheckEvery)) refresh(now);
+  return authorization_;
+}
+
+bool TokenSource::refresh(Now now) {
+  if (file_.empty()) return false;
+  was_read_ = true;
+  read_at_ = now;
+  std::ifstream in(file_, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  const std::string before = authorization_.reveal();
+  set(text);
+  return authorization_.reveal() != before;
+}
+
+}  // namespace kube

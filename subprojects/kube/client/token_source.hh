@@ -1,0 +1,29 @@
+// The bearer token, as fresh as its file.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "kube/model/secret.hh"
+
+namespace kube {
+
+// A file that cannot be read, or holds something that is no token, leaves the last good one in use.
+class TokenSource {
+ public:
+  using Now = std::chrono::steady_clock::time_point;
+  TokenSource(Secret<std::string> token, std::string file);
+  // "Bearer ...", or "" without a token. Looks into the file once a minute.
+  const Secret<std::string>& authorization(Now now);
+  // Looks into the file at once, after a 401; true when the token has become another one.
+  bool refresh(Now now);
+
+ private:
+  void set(const std::string& token);
+  std::string file_;
+  Secret<std::string> authorization_;
+  Now read_at_{};
+  bool was_read_ = false;
+};
+
+}  // namespace kube

@@ -1,0 +1,339 @@
+#include "kube/client/transport.hh"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/fields.hpp>
+#include <deque>
+#include <optional>
+#include <stdexcept>
+
+#include "kube/client/http_reader.hh"
+#include "kube/client/kubeconfig.hh"
+#include "kube/client/slots.hh"
+#include "kube/client/token_source.hh"
+
+namespace kube {
+
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int kOk = 200;
+constexpr int kUnauthorized = 401;
+
+// A body that is kept, up to a limit, or handed on in pieces.
+struct ResponseBody {
+  struct value_type {
+    std::string text;
+    std::size_t limit = 0;
+    bool is_drained = false;  // the text is taken out after every read, so that it cannot grow
+    const std::function<void(std::string_view)>* on_piece = nullptr;
+  };
+  class reader {
+   public:
+    template <bool IsRequest, class Fields>
+    reader(http::header<IsRequest, Fields>& header, value_type& body)
+        : status_([&header] { return header.result_int(); }), body_(body) {}
+    void init(const boost::optional<std::uint64_t>& length, error_code& error) {
+      error = {};
+      is_ok_ = status_() == kOk;  // the reader is made before the header is read
+      if (is_handed_on() || body_.is_drained || !length) return;
+      if (*length > body_.limit) {
+        error = http::error::body_limit;
+      } else {
+        body_.text.reserve(static_cast<std::size_t>(*length));
+      }
+    }
+    template <class Buffers>
+    std::size_t put(const Buffers& buffers, error_code& error) {
+      error = {};
+      std::size_t total = 0;
+      const auto end = asio::buffer_sequence_end(buffers);
+      for (auto at = asio::buffer_sequence_begin(buffers); at != end && !error; ++at) {
+        const asio::const_buffer piece(*at);
+        take(std::string_view(static_cast<const char*>(piece.data()), piece.size()), error);
+        if (!error) total += piece.size();
+      }
+      return total;
+    }
+    void finish(error_code& error) { error = {}; }
+
+   private:
+    bool is_handed_on() const { return is_ok_ && body_.on_piece != nullptr; }
+    void take(std::string_view piece, error_code& error) {
+      if (is_handed_on()) {
+        (*body_.on_piece)(piece);
+      } else if (!body_.is_drained && body_.text.size() + piece.size() > body_.limit) {
+        error = http::error::body_limit;
+      } else {
+        body_.text.append(piece);
+      }
+    }
+    std::function<unsigned()> status_;
+    bool is_ok_ = false;
+    value_type& body_;
+  };
+};
+
+using Parser = http::parser<false, ResponseBody>;
+
+void configure(Parser& parser, std::size_t limit,
+               const std::function<void(std::string_view)>* on_piece) {
+  parser.header_limit(InputBuffer::kSize);
+  parser.body_limit(boost::none);  // ours applies: it knows which bodies are only passed on
+  parser.eager(true);
+  parser.get().body().limit = limit;
+  parser.get().body().on_piece = on_piece;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const HttpRequest& request,
+                                                    const std::string& text) {
+  if (request.on_write) request.on_write();
+  const IoResult written = co_await stream.write_all(text);
+  if (!written.error) co_return tl::expected<void, ReadFailure>();
+  ReadFailure failure;
+  failure.error = error_of(stream, written, "sending");
+  failure.is_cut = failure.error.code == ErrorCode::kNetwork;
+  co_return tl::unexpected(std::move(failure));
+}
+
+class WatchStream final : public HttpStream {
+ public:
+  explicit WatchStream(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {
+    configure(parser_, 0, nullptr);
+    parser_.get().body().is_drained = true;
+  }
+
+  Task<tl::expected<void, ReadFailure>> read_header() {
+    while (!parser_.is_header_done()) {
+      const auto step = co_await read_step(*stream_, parser_, buffer_, true);
+      if (!step) co_return tl::unexpected(step.error());
+    }
+    co_return tl::expected<void, ReadFailure>();
+  }
+  int status() const override { return static_cast<int>(parser_.get().result_int()); }
+  std::string_view header(std::string_view name) const override {
+    const auto value = parser_.get()[boost::beast::string_view(name.data(), name.size())];
+    return std::string_view(value.data(), value.size());
+  }
+
+  Task<Result<std::string>> read_some(Milliseconds idle) override {
+    stream_->set_deadline(SteadyClock::now() + idle);
+    std::string& text = parser_.get().body().text;
+    // What came together with the header has not been parsed yet.
+    if (const error_code refused = feed(parser_, buffer_, false)) {
+      co_return fail(ErrorCode::kNetwork, "the stream is malformed: " + refused.message());
+    }
+    while (text.empty() && !parser_.is_done()) {
+      const auto step = co_await read_step(*stream_, parser_, buffer_, false);
+      if (!step) co_return tl::unexpected(step.error().error);
+    }
+    co_return std::exchange(text, std::string());
+  }
+
+ private:
+  std::unique_ptr<ByteStream> stream_;
+  Parser parser_;
+  InputBuffer buffer_;
+};
+
+class PooledTransport final : public Transport {
+ public:
+  PooledTransport(asio::io_context& io, const ClientConfig& config, TransportLimits limits)
+      : limits_(limits),
+        user_agent_(config.user_agent),
+        tokens_(config.token, config.token_file),
+        slots_(limits.max_in_flight),
+        sweep_(io) {
+    auto server = parse_server_url(config.server);
+    if (!server) throw std::runtime_error(server.error().message);
+    server_ = std::move(*server);
+    if (!server_.is_tls) return;
+    auto tls = ClientTls::make(config, server_.host);
+    if (!tls) throw std::runtime_error(config.server + ": " + tls.error().message);
+    tls_ = std::move(*tls);
+  }
+
+  Task<Result<HttpResponse>> send(HttpRequest request) override {
+    const Deadline deadline = SteadyClock::now() + request.deadline;
+    const auto permit = co_await slots_.acquire(deadline);
+    if (!permit) co_return tl::unexpected(permit.error().at(name_of(request)));
+    auto done = co_await exchange(request, deadline);
+    if (done && done->status == kUnauthorized && tokens_.refresh(SteadyClock::now())) {
+      done = co_await exchange(request, deadline);
+    }
+    if (!done) co_return tl::unexpected(done.error().at(name_of(request)));
+    co_return std::move(*done);
+  }
+
+  Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) override {
+    const Deadline deadline = SteadyClock::now() + request.deadline;
+    auto stream = co_await open_once(request, deadline);
+    if (stream && (*stream)->status() == kUnauthorized && tokens_.refresh(SteadyClock::now())) {
+      stream = co_await open_once(request, deadline);
+    }
+    if (!stream) co_return tl::unexpected(stream.error().at(name_of(request)));
+    co_return std::move(*stream);
+  }
+
+ private:
+  struct Idle {
+    std::unique_ptr<ByteStream> stream;
+    Deadline until;
+  };
+
+  std::string name_of(const HttpRequest& request) const {
+    return request.method + " " + server_.authority() + server_.base_path +
+           request.target.substr(0, request.target.find('?'));
+  }
+
+  std::string text_of(const HttpRequest& request) {
+    std::string text;
+    text.reserve(512 + request.target.size() + request.body.size());
+    text += request.method + " " + server_.base_path + request.target + " HTTP/1.1\r\n";
+    text += "Host: " + server_.authority() + "\r\n";
+    text += "User-Agent: " + user_agent_ + "\r\n";
+    text += "Accept: " + request.accept + "\r\n";
+    const std::string& authorization = tokens_.authorization(SteadyClock::now()).reveal();
+    if (!authorization.empty()) text += "Authorization: " + authorization + "\r\n";
+    if (!request.content_type.empty()) text += "Content-Type: " + request.content_type + "\r\n";
+    if (!request.body.empty() || request.method == "POST" || request.method == "PUT" ||
+        request.method == "PATCH") {
+      text += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+    }
+    text += "\r\n";
+    text += request.body;
+    return text;
+  }
+
+  // A connection that was used before may have been closed by the server just now, so one reset is
+  // forgiven there.
+  Task<Result<HttpResponse>> exchange(const HttpRequest& request, Deadline deadline) {
+    const std::string text = text_of(request);
+    if (auto reused = take_idle()) {
+      bool has_answer = false;
+      auto done = co_await exchange_on(std::move(reused), request, text, deadline, has_answer);
+      if (done) co_return std::move(*done);
+      const ReadFailure& failure = done.error();
+      if (!request.is_idempotent || !failure.is_cut || has_answer) {
+        co_return tl::unexpected(failure.error);
+      }
+    }
+    auto fresh = co_await connect_stream(server_, tls_.get(), deadline);
+    if (!fresh) co_return tl::unexpected(fresh.error());
+    bool has_answer = false;
+    auto done = co_await exchange_on(std::move(*fresh), request, text, deadline, has_answer);
+    if (!done) co_return tl::unexpected(done.error().error);
+    co_return std::move(*done);
+  }
+
+  // `has_answer` tells whether any byte of an answer came.
+  Task<tl::expected<HttpResponse, ReadFailure>> exchange_on(std::unique_ptr<ByteStream> stream,
+                                                            const HttpRequest& request,
+                                                            const std::string& text,
+                                                            Deadline deadline, bool& has_answer) {
+    stream->set_deadline(deadline);
+    const auto sent = co_await write_request(*stream, request, text);
+    if (!sent) co_return tl::unexpected(sent.error());
+    Parser parser;
+    configure(parser, limits_.max_response_bytes, request.on_body ? &request.on_body : nullptr);
+    InputBuffer buffer;
+    while (!parser.is_done()) {
+      const auto step = co_await read_step(*stream, parser, buffer, false);
+      if (!step) co_return tl::unexpected(step.error());
+      has_answer = true;
+    }
+    auto& message = parser.get();
+    HttpResponse response;
+    response.status = static_cast<int>(message.result_int());
+    for (const auto& field : message) {
+      const auto name = field.name_string();
+      const auto value = field.value();
+      response.headers.emplace_back(lower_case(std::string_view(name.data(), name.size())),
+                                    std::string(value.data(), value.size()));
+    }
+    response.body = std::move(message.body().text);
+    if (message.keep_alive() && !message.need_eof() && buffer.size() == 0) {
+      give_back(std::move(stream));
+    }
+    co_return std::move(response);
+  }
+
+  Task<Result<std::unique_ptr<WatchStream>>> open_once(const HttpRequest& request,
+                                                       Deadline deadline) {
+    auto connected = co_await connect_stream(server_, tls_.get(), deadline);
+    if (!connected) co_return tl::unexpected(connected.error());
+    const std::string text = text_of(request);
+    const auto sent = co_await write_request(**connected, request, text);
+    if (!sent) co_return tl::unexpected(sent.error().error);
+    auto stream = std::make_unique<WatchStream>(std::move(*connected));
+    const auto header = co_await stream->read_header();
+    if (!header) co_return tl::unexpected(header.error().error);
+    co_return std::move(stream);
+  }
+
+  // The one used last: the others may then grow old and go.
+  std::unique_ptr<ByteStream> take_idle() {
+    while (!idle_.empty()) {
+      Idle last = std::move(idle_.back());
+      idle_.pop_back();
+      if (last.until > SteadyClock::now() && last.stream->is_quiet()) return std::move(last.stream);
+    }
+    return nullptr;
+  }
+
+  void give_back(std::unique_ptr<ByteStream> stream) {
+    stream->set_deadline(Deadline::max());
+    idle_.push_back(Idle{std::move(stream), SteadyClock::now() + limits_.idle_connection});
+    if (!is_sweeping_) sweep();
+  }
+
+  // Closes connections as their time comes; sleeps while there are none.
+  void sweep() {
+    const Deadline now = SteadyClock::now();
+    while (!idle_.empty() && idle_.front().until <= now) idle_.pop_front();
+    is_sweeping_ = !idle_.empty();
+    if (!is_sweeping_) return;
+    sweep_.expires_at(idle_.front().until);
+    sweep_.async_wait([this, weak = std::weak_ptr(alive_)](const error_code& error) {
+      if (!error && weak.lock()) sweep();
+    });
+  }
+
+  TransportLimits limits_;
+  std::string user_agent_;
+  ServerUrl server_;
+  std::unique_ptr<ClientTls> tls_;
+  TokenSource tokens_;
+  Slots slots_;
+  std::deque<Idle> idle_;  // oldest first
+  asio::steady_timer sweep_;
+  bool is_sweeping_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+std::string_view HttpResponse::header(std::string_view lower_case_name) const {
+  const auto at = std::find_if(headers.begin(), headers.end(), [lower_case_name](const auto& each) {
+    return each.first == lower_case_name;
+  });
+  return at == headers.end() ? std::string_view() : std::string_view(at->second);
+}
+
+std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
+                                          TransportLimits limits) {
+  return std::make_unique<PooledTransport>(io, config, limits);
+}
+
+}  // namespace kube

@@ -1,0 +1,86 @@
+// HTTP/1.1 over TLS behind three small interfaces. transport.cc and http_server.cc are the only
+// files that know Beast.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kube/client/task.hh"
+
+namespace kube {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target;        // path and query, escaped
+  std::string content_type;  // of the body; empty without one
+  std::string accept = "application/json";
+  std::string body;
+  // May be sent again when the connection was reset before the first byte of an answer.
+  bool is_idempotent = true;
+  Milliseconds deadline{30'000};  // for the whole exchange, connecting included
+  // With it, the body of a 200 goes there in pieces as it arrives, not into HttpResponse::body, and
+  // no size limit holds. Called on the io thread; after the first piece the request is not sent
+  // again.
+  std::function<void(std::string_view piece)> on_body;
+  // Called before the first byte goes out: an exchange that failed without this call had no effect
+  // at all.
+  std::function<void()> on_write;
+
+  HttpRequest() = default;
+  HttpRequest(std::string method_, std::string target_)
+      : method(std::move(method_)), target(std::move(target_)) {}
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
+  std::string body;
+  std::string_view header(std::string_view lower_case_name) const;
+};
+
+// The answer to a watch or a followed log: read in pieces as they arrive.
+class HttpStream {
+ public:
+  virtual ~HttpStream() = default;
+  virtual int status() const = 0;
+  // A header of the answer, "" where there is none.
+  virtual std::string_view header(std::string_view) const { return {}; }
+  // The next bytes; an empty string at the end of the body. kTimeout when nothing arrived within
+  // `idle`. After an error the stream is over.
+  virtual Task<Result<std::string>> read_some(Milliseconds idle) = 0;
+};
+
+// Concurrency: one io_context thread. Destroying a transport while calls are pending is a bug;
+// cancel and await them first.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // One exchange on a pooled connection. An answer of any status is a value; an error is kNetwork,
+  // kTimeout, kTooLarge or kCancelled.
+  virtual Task<Result<HttpResponse>> send(HttpRequest request) = 0;
+  // A connection of its own. For a status other than 200 the body is read with read_some like any
+  // other.
+  virtual Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) = 0;
+};
+
+struct ClientConfig;  // kubeconfig.hh
+
+struct TransportLimits {
+  std::size_t max_in_flight = 16;  // further requests wait their turn, in order
+  std::size_t max_response_bytes = 64U << 20;
+  Milliseconds idle_connection{60'000};  // below the API server's 90 s
+};
+
+// Keep-alive connections to the one server of `config`; TLS verified against its CA unless it says
+// otherwise. Token files are read again when they change (checked at most once a minute, and at
+// once after a 401; a request that met the 401 is then sent once more). Throws std::runtime_error
+// where `config` is unusable: a malformed server, certificate or key. load_config() lets no such
+// through.
+std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
+                                          TransportLimits limits);
+
+}  // namespace kube

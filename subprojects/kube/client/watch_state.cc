@@ -1,0 +1,90 @@
+#include "kube/client/watch_state.hh"
+
+#include <algorithm>
+#include <utility>
+
+namespace kube::watch {
+
+namespace {
+
+template <class... F>
+struct match : F... {
+  using F::operator()...;
+};
+template <class... F>
+match(F...) -> match<F...>;
+
+constexpr int kMaxDoublings = 6;  // 0.5 s * 2^6 is above the 30 s where it ends
+constexpr Milliseconds kFirstPause{500};
+constexpr Milliseconds kLongestPause{30'000};
+
+Milliseconds pause_after(int failures) {
+  if (failures == 0) return Milliseconds(0);
+  return std::min(kLongestPause, kFirstPause * (1 << std::min(failures - 1, kMaxDoublings)));
+}
+
+// A version that is too old although it was listed just now will be so again: that is a failure,
+// not news.
+int failures_when_gone(bool is_fresh, int failures) {
+  return is_fresh ? failures + 1 : 0;
+}
+
+}  // namespace
+
+State step(State state, const Input& input) {
+  return std::visit(
+      match{
+          [](Listing&& s, const Listed& in) -> State {
+            return Resuming{in.version, s.failures, true, true};
+          },
+          [](Listing&& s, const Failed&) -> State { return Listing{s.failures + 1}; },
+          [](Listing&& s, const Gone&) -> State { return Listing{s.failures + 1}; },
+          [](Listing&&, const NotServed&) -> State { return Unserved{}; },
+
+          [](Resuming&& s, const Opened&) -> State {
+            return Streaming{std::move(s.version), s.failures, s.is_fresh};
+          },
+          [](Resuming&& s, const Failed&) -> State {
+            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh};
+          },
+          [](Resuming&& s, const Gone&) -> State {
+            return Listing{failures_when_gone(s.is_fresh, s.failures)};
+          },
+          [](Resuming&&, const NotServed&) -> State { return Unserved{}; },
+
+          [](Streaming&& s, const Seen& in) -> State {
+            return Streaming{in.version.empty() ? std::move(s.version) : in.version, 0, false};
+          },
+          [](Streaming&& s, const Closed& in) -> State {
+            return Resuming{std::move(s.version), in.is_brief ? s.failures + 1 : 0, s.is_fresh};
+          },
+          [](Streaming&& s, const Failed&) -> State {
+            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh};
+          },
+          [](Streaming&& s, const Gone&) -> State {
+            return Listing{failures_when_gone(s.is_fresh, s.failures)};
+          },
+
+          [](Unserved&&, const Listed& in) -> State {
+            return Resuming{in.version, 0, true, true};
+          },
+          [](Unserved&&, const Failed&) -> State { return Listing{1}; },
+          [](Unserved&&, const Gone&) -> State { return Listing{1}; },
+
+          // Anything else does not change what is known.
+          [](auto&& other, const auto&) -> State { return std::move(other); },
+      },
+      std::move(state), input);
+}
+
+Milliseconds pause_before(const State& state) {
+  return std::visit(match{
+                        [](const Listing& s) { return pause_after(s.failures); },
+                        [](const Resuming& s) { return pause_after(s.is_prompt ? 0 : s.failures); },
+                        [](const Streaming&) { return Milliseconds(0); },
+                        [](const Unserved&) { return kLongestPause; },
+                    },
+                    state);
+}
+
+}  // namespace kube::watch

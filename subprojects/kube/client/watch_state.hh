@@ -1,0 +1,61 @@
+// What a watch does next, as a table: states, inputs and one step function. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "kube/client/task.hh"
+
+namespace kube::watch {
+
+// Nothing is known, or what is known is too old: the collection has to be listed.
+struct Listing {
+  int failures = 0;  // in a row; they lengthen the pause before the next try
+  friend bool operator==(const Listing&, const Listing&) = default;
+};
+// The state as of `version` is known and no stream is open.
+struct Resuming {
+  std::string version;
+  int failures = 0;
+  bool is_fresh = false;   // listed, and no event seen since
+  bool is_prompt = false;  // straight from the list, which has waited already
+  friend bool operator==(const Resuming&, const Resuming&) = default;
+};
+// A stream is open and everything up to `version` has been seen.
+struct Streaming {
+  std::string version;
+  int failures = 0;  // before this stream; forgotten at its first event
+  bool is_fresh = false;
+  friend bool operator==(const Streaming&, const Streaming&) = default;
+};
+// The server does not know the kind (yet): it is asked again at leisure.
+struct Unserved {
+  friend bool operator==(const Unserved&, const Unserved&) = default;
+};
+using State = std::variant<Listing, Resuming, Streaming, Unserved>;
+
+struct Listed {  // a whole list arrived
+  std::string version;
+};
+struct Opened {};  // the stream's header arrived
+struct Seen {      // an event or a bookmark
+  std::string version;
+};
+struct Gone {};           // 410, as a status or as an event; also an event too long to be taken
+struct Closed {           // the stream ended in order, or fell silent
+  bool is_brief = false;  // within a second
+};
+struct Failed {
+  std::optional<Milliseconds> retry_after;
+};
+struct NotServed {};  // 404
+using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed>;
+
+State step(State state, const Input& input);
+
+// How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure up to
+// 30 s; 30 s while not served.
+Milliseconds pause_before(const State& state);
+
+}  // namespace kube::watch

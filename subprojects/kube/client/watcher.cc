@@ -1,0 +1,202 @@
+#include "kube/client/watcher.hh"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kube/client/json_scan.hh"
+#include "kube/client/line_splitter.hh"
+#include "kube/client/url.hh"
+#include "kube/client/watch_state.hh"
+#include "kube/model/json_text.hh"
+
+namespace kube {
+
+namespace {
+
+using watch::Input;
+using watch::State;
+
+constexpr Milliseconds kSilenceBeyondTimeout{5'000};
+constexpr std::chrono::seconds kBrief{1};
+constexpr int kGone = 410;
+
+std::string selectors(const WatchOptions& options) {
+  std::string query;
+  if (!options.label_selector.empty()) {
+    query += "&labelSelector=" + percent_encode(options.label_selector);
+  }
+  if (!options.field_selector.empty()) {
+    query += "&fieldSelector=" + percent_encode(options.field_selector);
+  }
+  return query.empty() ? query : query.substr(1);
+}
+
+// What an answer other than a list or a stream means.
+Input input_of(const Error& error) {
+  if (error.code == ErrorCode::kGone) return watch::Gone();
+  if (error.code == ErrorCode::kNotFound) return watch::NotServed();
+  return watch::Failed{error.retry_after};
+}
+
+class Watcher {
+ public:
+  Watcher(ApiClient& client, Resource resource, WatchSink& sink, WatchOptions options)
+      : client_(client),
+        resource_(std::move(resource)),
+        sink_(sink),
+        options_(std::move(options)),
+        lines_(options_.max_event_bytes) {}
+
+  Task<void> run() {
+    State state = watch::Listing{};
+    for (;;) {
+      const Milliseconds pause = watch::pause_before(state);
+      if (pause.count() > 0) co_await sleep(client_.clock(), jittered(pause));
+      std::optional<Input> input;
+      if (const auto* const resuming = std::get_if<watch::Resuming>(&state)) {
+        input = co_await open(resuming->version);
+      } else if (std::holds_alternative<watch::Streaming>(state)) {
+        input = co_await read();
+      } else {
+        input = co_await list();
+      }
+      if (input) state = watch::step(std::move(state), *input);
+    }
+  }
+
+ private:
+  void note(std::string_view what, std::string_view detail) const {
+    if (options_.on_note) options_.on_note(what, detail);
+  }
+
+  Milliseconds jittered(Milliseconds pause) {
+    const double factor = 0.75 + 0.5 * client_.random().fraction();
+    return Milliseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * factor));
+  }
+
+  Task<std::optional<Input>> list() {
+    sink_.begin_list();
+    std::size_t items = 0;
+    std::function<void(std::string_view)> on_item = [this, &items](std::string_view item) {
+      ++items;
+      put(item);
+    };
+    const auto page =
+        co_await client_.list(resource_, options_.ns, selectors(options_), std::move(on_item));
+    if (!page) co_return refused(page.error());
+    sink_.listed_at(page->resource_version);
+    sink_.end_list();
+    note("list", std::to_string(items) + " objects at version " + page->resource_version);
+    co_return watch::Listed{page->resource_version};
+  }
+
+  Task<std::optional<Input>> open(std::string version) {
+    const auto timeout =
+        static_cast<double>(options_.timeout.count()) * (0.9 + 0.2 * client_.random().fraction());
+    const auto seconds = std::max(std::int64_t{1}, static_cast<std::int64_t>(timeout) / 1000);
+    ObjectKey collection;
+    collection.ns = options_.ns;
+    std::string path =
+        api_path(resource_, collection) +
+        "?watch=true&allowWatchBookmarks=true&resourceVersion=" + percent_encode(version) +
+        "&timeoutSeconds=" + std::to_string(seconds);
+    if (const std::string query = selectors(options_); !query.empty()) path += "&" + query;
+    idle_limit_ = std::chrono::seconds(seconds) + kSilenceBeyondTimeout;
+    lines_ = LineSplitter(options_.max_event_bytes);
+    auto stream = co_await client_.stream(std::move(path));
+    if (!stream) co_return refused(stream.error());
+    stream_ = std::move(*stream);
+    opened_at_ = client_.clock().steady();
+    note("watch", "from version " + version);
+    co_return watch::Opened();
+  }
+
+  // One piece of the stream and the events it completes; nothing where it completes none.
+  Task<std::optional<Input>> read() {
+    const auto piece = co_await stream_->read_some(idle_limit_);
+    if (!piece || piece->empty()) {
+      stream_.reset();
+      // Silence is no fault of the server's: a quiet collection without bookmarks looks like that.
+      if (!piece && piece.error().code != ErrorCode::kTimeout) co_return refused(piece.error());
+      if (lines_.is_amid_line()) note("error", "the stream ended within an event");
+      co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};
+    }
+    std::optional<Input> outcome;
+    const bool fits = lines_.feed(*piece, [this, &outcome](std::string_view line) {
+      if (auto input = on_event(line)) outcome = std::move(input);
+      return !outcome || std::holds_alternative<watch::Seen>(*outcome);
+    });
+    if (!fits) {
+      note("malformed", "an event is longer than " + std::to_string(options_.max_event_bytes) +
+                            " bytes; listing again");
+      outcome = watch::Gone();
+    }
+    if (outcome && !std::holds_alternative<watch::Seen>(*outcome)) stream_.reset();
+    co_return outcome;
+  }
+
+  std::optional<Input> on_event(std::string_view line) {
+    const auto type = scan_string(line, "type");
+    const auto object = scan_member(line, "object");
+    if (!type || !object) {
+      note("malformed", "a line of the stream is no event");
+      return std::nullopt;
+    }
+    if (*type == "ERROR") return on_error_event(*object);
+    if (*type == "ADDED" || *type == "MODIFIED") {
+      put(*object);
+    } else if (*type == "DELETED") {
+      if (!sink_.remove(*object)) note("malformed", "a deleted object could not be read");
+    }
+    return watch::Seen{std::string(scan_version(*object))};
+  }
+
+  Input on_error_event(std::string_view object) {
+    HttpResponse answer;
+    answer.body = object;
+    const auto status = parse_json(object);
+    answer.status = status ? static_cast<int>(status->get_int("code", 500)) : 500;
+    if (status && status->get_string("reason") == "Expired") answer.status = kGone;
+    return refused(error_of(answer));
+  }
+
+  void put(std::string_view object) {
+    if (sink_.put(object)) return;
+    const auto metadata = scan_member(object, "metadata").value_or("{}");
+    note("malformed", "object \"" + std::string(scan_string(metadata, "namespace").value_or("")) +
+                          "/" + std::string(scan_string(metadata, "name").value_or("")) +
+                          "\" could not be read and is left out");
+  }
+
+  Input refused(const Error& error) {
+    Input input = input_of(error);
+    if (error.code == ErrorCode::kCancelled) return input;  // the next await ends the watch
+    if (std::holds_alternative<watch::Gone>(input)) {
+      note("gone", error.message);
+    } else if (std::holds_alternative<watch::NotServed>(input)) {
+      note("unserved", error.message);
+    } else {
+      note("error", error.message);
+    }
+    return input;
+  }
+
+  ApiClient& client_;
+  Resource resource_;
+  WatchSink& sink_;
+  WatchOptions options_;
+  LineSplitter lines_;
+  std::unique_ptr<HttpStream> stream_;
+  Clock::Steady opened_at_;
+  Milliseconds idle_limit_{};
+};
+
+}  // namespace
+
+Task<void> run_watch(ApiClient& client, Resource resource, WatchSink& sink, WatchOptions options) {
+  Watcher watcher(client, std::move(resource), sink, std::move(options));
+  co_await watcher.run();
+}
+
+}  // namespace kube

@@ -1,0 +1,47 @@
+// List, then watch, forever: keeps one sink up to date with one collection.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kube/client/api_client.hh"
+
+namespace kube {
+
+// What a collection turns into. Called on the io thread; must not block. `object` is one object's
+// JSON text, valid for the call. During a (re)list: begin_list, put for every item, listed_at,
+// end_list, which makes the listed state visible at once and drops what was not in it; a list that
+// fails midway is begun again. An object that cannot be decoded is the sink's to count; put returns
+// false and the watcher notes it and goes on.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  virtual void begin_list() = 0;
+  virtual bool put(std::string_view object) = 0;
+  // The resourceVersion that the list stands for.
+  virtual void listed_at(std::string_view) {}
+  virtual void end_list() = 0;
+  virtual bool remove(std::string_view object) = 0;  // its last state
+};
+
+struct WatchOptions {
+  std::string ns;              // empty: all namespaces
+  std::string label_selector;  // unescaped
+  std::string field_selector;
+  // Asked of the server, jittered by 10 %; silence for 5 s more ends the stream.
+  Milliseconds timeout{290'000};
+  // A longer line ends the stream, and the collection is listed again.
+  std::size_t max_event_bytes = 16U << 20;
+  // Called with "list", "watch", "gone", "malformed", "unserved", "error" and a sentence; for logs
+  // and metrics.
+  std::function<void(std::string_view what, std::string_view detail)> on_note;
+  WatchOptions() {}
+};
+
+// Runs until cancelled. A collection whose kind is not served (404) is asked for again every 30 s.
+// Recovery: a closed stream resumes at the last seen version or bookmark; 410, in any form, lists
+// again; other errors back off from 0.5 s to 30 s, jittered. The rules are in watch_state.hh.
+Task<void> run_watch(ApiClient& client, Resource resource, WatchSink& sink, WatchOptions options);
+
+}  // namespace kube

@@ -1,0 +1,192 @@
+#include "kube/client/work_queue.hh"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace kube {
+
+namespace {
+
+constexpr Milliseconds kFirstBackoff{5};
+constexpr Milliseconds kLongestBackoff{1'000'000};
+constexpr int kMaxDoublings = 18;  // 5 ms * 2^18 is above the 1000 s where it ends
+
+}  // namespace
+
+struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
+  State(asio::io_context& io, Clock& clock_) : executor(io.get_executor()), clock(clock_) {}
+
+  struct Waiter {
+    explicit Waiter(const asio::any_io_executor& executor)
+        : woken(executor, Clock::Steady::max()) {}
+    asio::steady_timer woken;
+    std::optional<ObjectKey> key;
+    bool is_served = false;
+  };
+
+  asio::any_io_executor executor;
+  Clock& clock;
+  std::deque<std::pair<ObjectKey, Clock::Steady>> ready;  // with the time they became so
+  std::set<ObjectKey> queued;                             // the keys of `ready`
+  std::set<ObjectKey> working;
+  std::set<ObjectKey> dirty;  // added while being worked on
+  std::map<ObjectKey, Clock::Steady> due;
+  std::set<std::pair<Clock::Steady, ObjectKey>> by_time;  // the same, in order
+  std::unique_ptr<Alarm> alarm;
+  Clock::Steady alarm_at = Clock::Steady::max();
+  std::map<ObjectKey, int> failures;
+  std::deque<std::shared_ptr<Waiter>> waiters;
+  // The owner's; nullptr once it is gone.
+  const std::function<void(std::chrono::steady_clock::duration)>* on_wait = nullptr;
+  bool is_closed = false;
+
+  void add(ObjectKey key) {
+    if (is_closed) return;
+    if (working.count(key)) {
+      dirty.insert(std::move(key));
+      return;
+    }
+    if (!queued.insert(key).second) return;
+    ready.emplace_back(std::move(key), clock.steady());
+    serve();
+  }
+
+  // Gives ready keys to whoever waits, in the order both came.
+  void serve() {
+    while (!waiters.empty() && (is_closed || !ready.empty())) {
+      const auto waiter = waiters.front();
+      waiters.pop_front();
+      waiter->is_served = true;
+      if (!is_closed) waiter->key = take();
+      waiter->woken.cancel();
+    }
+  }
+
+  ObjectKey take() {
+    auto [key, since] = std::move(ready.front());
+    ready.pop_front();
+    queued.erase(key);
+    working.insert(key);
+    if (on_wait != nullptr && *on_wait) (*on_wait)(clock.steady() - since);
+    return key;
+  }
+
+  void add_at(ObjectKey key, Clock::Steady when) {
+    if (is_closed) return;
+    const auto at = due.find(key);
+    if (at != due.end()) {
+      if (at->second <= when) return;
+      by_time.erase({at->second, key});
+    }
+    due[key] = when;
+    by_time.emplace(when, std::move(key));
+    set_alarm();
+  }
+
+  // One alarm, for the earliest key. It is moved only forward: one that fires early finds nothing
+  // due and is set again.
+  void set_alarm() {
+    if (by_time.empty() || by_time.begin()->first >= alarm_at) return;
+    alarm_at = by_time.begin()->first;
+    alarm = clock.wake_at(executor, alarm_at, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->on_alarm();
+    });
+  }
+
+  void on_alarm() {
+    alarm_at = Clock::Steady::max();
+    const auto now = clock.steady();
+    while (!by_time.empty() && by_time.begin()->first <= now) {
+      ObjectKey key = by_time.begin()->second;
+      by_time.erase(by_time.begin());
+      due.erase(key);
+      add(std::move(key));
+    }
+    set_alarm();
+  }
+};
+
+WorkQueue::WorkQueue(asio::io_context& io, Clock& clock)
+    : state_(std::make_shared<State>(io, clock)) {
+  state_->on_wait = &on_wait;
+}
+
+WorkQueue::~WorkQueue() {
+  close();
+  state_->on_wait = nullptr;
+}
+
+void WorkQueue::add(ObjectKey key) {
+  state_->add(std::move(key));
+}
+
+void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
+  if (delay.count() <= 0) {
+    state_->add(std::move(key));
+  } else {
+    state_->add_at(std::move(key), state_->clock.steady() + delay);
+  }
+}
+
+void WorkQueue::add_failed(ObjectKey key) {
+  const int failures = state_->failures[key]++;
+  const auto delay = kFirstBackoff * (std::int64_t{1} << std::min(failures, kMaxDoublings));
+  add_after(std::move(key), std::min<Milliseconds>(delay, kLongestBackoff));
+}
+
+void WorkQueue::forget(const ObjectKey& key) {
+  state_->failures.erase(key);
+}
+
+int WorkQueue::failures(const ObjectKey& key) const {
+  const auto at = state_->failures.find(key);
+  return at == state_->failures.end() ? 0 : at->second;
+}
+
+Task<std::optional<ObjectKey>> WorkQueue::next() {
+  const auto state = state_;
+  if (state->is_closed) co_return std::nullopt;
+  if (!state->ready.empty()) co_return state->take();
+  const auto waiter = std::make_shared<State::Waiter>(state->executor);
+  state->waiters.push_back(waiter);
+  co_await waiter->woken.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (!waiter->is_served) {
+    const auto at = std::find(state->waiters.begin(), state->waiters.end(), waiter);
+    if (at != state->waiters.end()) state->waiters.erase(at);
+    co_return std::nullopt;
+  }
+  const auto asked = co_await asio::this_coro::cancellation_state;
+  if (asked.cancelled() != asio::cancellation_type::none && waiter->key) {
+    // The one who asked will not come back for it.
+    state->working.erase(*waiter->key);
+    state->dirty.erase(*waiter->key);
+    state->add(std::move(*waiter->key));
+    co_return std::nullopt;
+  }
+  co_return std::move(waiter->key);
+}
+
+void WorkQueue::done(const ObjectKey& key) {
+  state_->working.erase(key);
+  if (state_->dirty.erase(key) > 0) state_->add(key);
+}
+
+void WorkQueue::close() {
+  state_->is_closed = true;
+  state_->alarm.reset();
+  state_->serve();
+}
+
+std::size_t WorkQueue::depth() const {
+  return state_->ready.size();
+}
+
+bool WorkQueue::is_idle() const {
+  return state_->ready.empty() && state_->working.empty();
+}
+
+}  // namespace kube

@@ -1,0 +1,43 @@
+// Keys waiting for a worker.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "kube/client/clock.hh"
+#include "kube/client/task.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// Guarantees: a key is queued at most once; it is never handed out while it is being worked on, and
+// if it was added meanwhile it is handed out again after done(); of several delays for a key the
+// earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. Concurrency: the io_context
+// thread. Lifecycle: close() makes every waiting and later next() answer nullopt.
+class WorkQueue {
+ public:
+  WorkQueue(asio::io_context& io, Clock& clock);
+  ~WorkQueue();
+  void add(ObjectKey key);
+  void add_after(ObjectKey key, Milliseconds delay);
+  void add_failed(ObjectKey key);     // add_after with this key's backoff, which doubles
+  void forget(const ObjectKey& key);  // success: the backoff starts anew
+  int failures(const ObjectKey& key) const;
+  Task<std::optional<ObjectKey>> next();
+  void done(const ObjectKey& key);
+  void close();
+  std::size_t depth() const;  // keys ready to be handed out
+  bool is_idle() const;  // nothing ready and nothing being worked on (delayed keys do not count)
+  // How long each key waited between ready and handed out, for metrics; may be empty.
+  std::function<void(std::chrono::steady_clock::duration)> on_wait;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kube

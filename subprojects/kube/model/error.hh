@@ -1,0 +1,64 @@
+// Outcomes a caller must choose about are values of these types; bugs are exceptions.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+namespace kube {
+
+// What went wrong, in the terms a caller branches on. The first block mirrors the reasons of a
+// Kubernetes `Status`.
+enum class ErrorCode {
+  kBadRequest,       // 400
+  kUnauthorized,     // 401
+  kForbidden,        // 403
+  kNotFound,         // 404
+  kAlreadyExists,    // 409 of a create
+  kConflict,         // 409 of a write with resourceVersion, uid or field managers
+  kGone,             // 410: the resourceVersion is too old, list again
+  kTooLarge,         // 413
+  kUnsupported,      // 415, 405
+  kInvalid,          // 422
+  kTooManyRequests,  // 429
+  kServerError,      // 5xx
+  kTimeout,          // our own deadline, or 504
+  kNetwork,          // could not connect, connection cut, TLS failure
+  kCancelled,        // the caller gave up
+  kParse,            // a text could not be decoded
+  kInternal,  // an expectation of ours did not hold; the operation was abandoned, nothing else is
+              // affected
+};
+
+std::string_view name_of(ErrorCode code);
+
+// An error says what happened, where, and whether asking again can help.
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;                                   // a whole sentence, without secrets
+  int status = 0;                                        // the HTTP status, 0 when no answer came
+  std::optional<std::chrono::milliseconds> retry_after;  // what the server asked for
+
+  Error() = default;
+  Error(ErrorCode c, std::string m, int http_status = 0)
+      : code(c), message(std::move(m)), status(http_status) {}
+
+  // True when the same request may succeed later without anybody changing anything.
+  bool is_transient() const;
+  // The same error with "`where`: " in front of its message.
+  Error at(std::string_view where) const;
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+// `return fail(ErrorCode::kParse, "...")` from a function that returns a Result.
+inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return tl::unexpected<Error>(Error(code, std::move(message)));
+}
+
+}  // namespace kube

@@ -1,0 +1,59 @@
+// Validation results in the form and wording of k8s.io/apimachinery/pkg/util/validation/field.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
+
+namespace kube {
+
+struct FieldError {
+  enum class Type {
+    kInvalid,
+    kRequired,
+    kForbidden,
+    kNotSupported,
+    kDuplicate,
+    kTooLong,
+    kTooMany,
+    kTypeInvalid,
+    kNotFound,
+    kInternal
+  };
+  Type type = Type::kInvalid;
+  std::string path;  // "spec.trainer.env[2].name"; "" for an error about the whole object
+  Json value;  // the offending value; not printed for kRequired, kForbidden, kTooLong and kInternal
+  std::string detail;  // what is wrong and what to write instead
+
+  // "spec.trainer.numNodes: Invalid value: -1: must be at least 0"; a value longer than 300
+  // characters is cut.
+  std::string to_string() const;
+  friend bool operator==(const FieldError&, const FieldError&) = default;
+};
+
+using FieldErrors = std::vector<FieldError>;
+
+// One error bare, several as "[a, b]", duplicates once, as field.ErrorList.ToAggregate() prints
+// them.
+std::string to_string(const FieldErrors& errors);
+
+FieldError invalid(std::string path, Json value, std::string detail);
+FieldError forbidden(std::string path, std::string detail);
+FieldError required(std::string path, std::string detail);
+// The detail lists the values that would do.
+FieldError not_supported(std::string path, Json value,
+                         const std::vector<std::string_view>& supported);
+FieldError too_long(std::string path, std::size_t limit);  // in bytes
+FieldError too_many(std::string path, std::size_t count, std::size_t limit);
+FieldError duplicate(std::string path, Json value);
+FieldError not_found(std::string path, Json value);
+
+// "spec.a" + "b" -> "spec.a.b"; "" + "b" -> "b"; ("spec.items", 3) -> "spec.items[3]"; ("labels",
+// "x/y") by key -> "labels[x/y]".
+std::string join_field(std::string_view path, std::string_view member);
+std::string join_index(std::string_view path, std::size_t index);
+std::string join_key(std::string_view path, std::string_view key);
+
+}  // namespace kube

@@ -1,0 +1,181 @@
+#include "kube/model/json.hh"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace kube {
+namespace {
+
+bool name_before(const JsonObject::Member& member, std::string_view name) {
+  return member.first < name;
+}
+
+const Json::Array kNoItems;
+const JsonObject kNoMembers;
+
+}  // namespace
+
+const Json* JsonObject::find(std::string_view name) const {
+  const auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
+  return at != members_.end() && at->first == name ? &at->second : nullptr;
+}
+
+Json* JsonObject::find(std::string_view name) {
+  const auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
+  return at != members_.end() && at->first == name ? &at->second : nullptr;
+}
+
+Json& JsonObject::operator[](std::string_view name) {
+  auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
+  if (at == members_.end() || at->first != name)
+    at = members_.emplace(at, std::string(name), Json());
+  return at->second;
+}
+
+bool JsonObject::erase(std::string_view name) {
+  const auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
+  if (at == members_.end() || at->first != name) return false;
+  members_.erase(at);
+  return true;
+}
+
+std::optional<std::string> JsonObject::assign(Members members) {
+  const auto before = [](const Member& a, const Member& b) { return a.first < b.first; };
+  // Most objects have few members, for which a stable sort's buffer would cost more than the sort.
+  if (members.size() <= 24) {
+    for (auto at = members.begin(); at != members.end(); ++at) {
+      const auto place = std::upper_bound(members.begin(), at, *at, before);
+      if (place != at) std::rotate(place, at, at + 1);
+    }
+  } else {
+    std::stable_sort(members.begin(), members.end(), before);
+  }
+  std::optional<std::string> duplicate;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (kept > 0 && members[kept - 1].first == members[i].first) {
+      duplicate = members[i].first;
+      members[kept - 1].second = std::move(members[i].second);
+    } else {
+      if (kept != i) members[kept] = std::move(members[i]);
+      ++kept;
+    }
+  }
+  members.erase(members.begin() + static_cast<std::ptrdiff_t>(kept), members.end());
+  members_ = std::move(members);
+  return duplicate;
+}
+
+bool operator==(const JsonObject& a, const JsonObject& b) {
+  return a.members_ == b.members_;
+}
+
+Json Json::object(std::initializer_list<std::pair<std::string, Json>> members) {
+  JsonObject object;
+  object.assign(JsonObject::Members(members.begin(), members.end()));
+  return object;
+}
+
+Json Json::array(std::initializer_list<Json> items) {
+  return Array(items.begin(), items.end());
+}
+
+std::string_view Json::type_name() const {
+  if (is_null()) return "null";
+  if (is_bool()) return "boolean";
+  if (is_int()) return "integer";
+  if (is_double()) return "number";
+  if (is_string()) return "string";
+  return is_array() ? "array" : "object";
+}
+
+const Json* Json::find(std::string_view name) const {
+  const auto* object = std::get_if<Object>(&value_);
+  return object ? object->find(name) : nullptr;
+}
+
+Json* Json::find(std::string_view name) {
+  auto* object = std::get_if<Object>(&value_);
+  return object ? object->find(name) : nullptr;
+}
+
+const Json* Json::find_path(std::initializer_list<std::string_view> path) const {
+  const Json* at = this;
+  for (const auto name : path) {
+    at = at->find(name);
+    if (!at) return nullptr;
+  }
+  return at;
+}
+
+Json* Json::find_path(std::initializer_list<std::string_view> path) {
+  Json* at = this;
+  for (const auto name : path) {
+    at = at->find(name);
+    if (!at) return nullptr;
+  }
+  return at;
+}
+
+std::string_view Json::get_string(std::string_view name, std::string_view otherwise) const {
+  const Json* member = find(name);
+  return member && member->is_string() ? std::string_view(member->as_string()) : otherwise;
+}
+
+std::int64_t Json::get_int(std::string_view name, std::int64_t otherwise) const {
+  const Json* member = find(name);
+  return member && member->is_int() ? member->as_int() : otherwise;
+}
+
+bool Json::get_bool(std::string_view name, bool otherwise) const {
+  const Json* member = find(name);
+  return member && member->is_bool() ? member->as_bool() : otherwise;
+}
+
+const Json::Array& Json::get_array(std::string_view name) const {
+  const Json* member = find(name);
+  return member && member->is_array() ? member->as_array() : kNoItems;
+}
+
+const Json::Object& Json::get_object(std::string_view name) const {
+  const Json* member = find(name);
+  return member && member->is_object() ? member->as_object() : kNoMembers;
+}
+
+Json& Json::operator[](std::string_view name) {
+  if (is_null()) value_ = Object();
+  return as_object()[name];
+}
+
+Json& Json::set(std::string_view name, Json value) {
+  (*this)[name] = std::move(value);
+  return *this;
+}
+
+bool Json::erase(std::string_view name) {
+  auto* object = std::get_if<Object>(&value_);
+  return object && object->erase(name);
+}
+
+Json& Json::push_back(Json item) {
+  if (is_null()) value_ = Array();
+  return as_array().emplace_back(std::move(item));
+}
+
+bool Json::empty() const {
+  if (is_null()) return true;
+  if (is_string()) return as_string().empty();
+  if (is_array()) return as_array().empty();
+  return is_object() && as_object().empty();
+}
+
+std::size_t Json::size() const {
+  if (is_array()) return as_array().size();
+  return is_object() ? as_object().size() : 0;
+}
+
+bool operator==(const Json& a, const Json& b) {
+  return a.value_ == b.value_;
+}
+
+}  // namespace kube

@@ -1,0 +1,154 @@
+// A JSON value as a regular type: copyable, comparable, movable. Everything this program only
+// carries is a Json.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kube {
+
+class Json;
+
+// The members of a JSON object, sorted by name. Lookups are O(log n); adding a member out of order
+// is O(n).
+class JsonObject {
+ public:
+  using Member = std::pair<std::string, Json>;
+  using Members = std::vector<Member>;
+  using iterator = Members::iterator;
+  using const_iterator = Members::const_iterator;
+
+  iterator begin();
+  iterator end();
+  const_iterator begin() const;
+  const_iterator end() const;
+  std::size_t size() const;
+  bool empty() const;
+  const Json* find(std::string_view name) const;
+  Json* find(std::string_view name);
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  Json& operator[](std::string_view name);  // made (as null) where it is missing
+  bool erase(std::string_view name);        // false when there was none
+  iterator erase(const_iterator at);
+  // Takes members in any order: O(n log n), so a document cannot make the parser quadratic. Of
+  // equal names the last one stays; returns a name that occurred twice, if any did.
+  std::optional<std::string> assign(Members members);
+
+  friend bool operator==(const JsonObject& a, const JsonObject& b);
+  friend bool operator!=(const JsonObject& a, const JsonObject& b) { return !(a == b); }
+
+ private:
+  Members members_;
+};
+
+// Guarantees: value semantics; objects keep their members sorted by name, so equality and printing
+// do not depend on the order in which members were added; numbers are int64 or double, as in the
+// Kubernetes API machinery, and an integer never equals a double. Concurrency: as a std::string.
+// Errors: the as_*() accessors throw std::bad_variant_access (a bug); use the get_*() lookups on
+// input that is not trusted.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = JsonObject;
+
+  Json() noexcept = default;  // null
+  Json(std::nullptr_t) noexcept {}
+  Json(bool value) : value_(value) {}
+  Json(int value) : value_(static_cast<std::int64_t>(value)) {}
+  Json(std::int64_t value) : value_(value) {}
+  Json(double value) : value_(value) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(std::string_view value) : value_(std::string(value)) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(Array value) : value_(std::move(value)) {}
+  Json(Object value) : value_(std::move(value)) {}
+
+  // `Json::object({{"name", "node"}, {"replicas", 1}})`; of equal names the last one stays.
+  static Json object(std::initializer_list<std::pair<std::string, Json>> members = {});
+  static Json array(std::initializer_list<Json> items = {});
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_bool() const { return std::holds_alternative<bool>(value_); }
+  bool is_int() const { return std::holds_alternative<std::int64_t>(value_); }
+  bool is_double() const { return std::holds_alternative<double>(value_); }
+  bool is_number() const { return is_int() || is_double(); }
+  bool is_string() const { return std::holds_alternative<std::string>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
+  bool is_object() const { return std::holds_alternative<Object>(value_); }
+  // "null", "boolean", "integer", "number", "string", "array" or "object".
+  std::string_view type_name() const;
+
+  bool as_bool() const { return std::get<bool>(value_); }
+  std::int64_t as_int() const { return std::get<std::int64_t>(value_); }
+  double as_double() const {
+    return is_int() ? static_cast<double>(as_int()) : std::get<double>(value_);
+  }
+  const std::string& as_string() const { return std::get<std::string>(value_); }
+  std::string& as_string() { return std::get<std::string>(value_); }
+  const Array& as_array() const { return std::get<Array>(value_); }
+  Array& as_array() { return std::get<Array>(value_); }
+  const Object& as_object() const { return std::get<Object>(value_); }
+  Object& as_object() { return std::get<Object>(value_); }
+
+  // The member, or nullptr where this is no object or has no such member. Never throws.
+  const Json* find(std::string_view name) const;
+  Json* find(std::string_view name);
+  // The value below a path of members, or nullptr: `pod.find_path({"spec", "nodeName"})`.
+  const Json* find_path(std::initializer_list<std::string_view> path) const;
+  Json* find_path(std::initializer_list<std::string_view> path);
+  // The member's string, integer or boolean, or `otherwise` where it is absent or of another type.
+  std::string_view get_string(std::string_view name, std::string_view otherwise = {}) const;
+  std::int64_t get_int(std::string_view name, std::int64_t otherwise = 0) const;
+  bool get_bool(std::string_view name, bool otherwise = false) const;
+  // The member's items or members; an empty container where it is absent or of another type.
+  const Array& get_array(std::string_view name) const;
+  const Object& get_object(std::string_view name) const;
+
+  // The member, made (as null) where it is missing. A null value becomes an object first; any other
+  // type throws.
+  Json& operator[](std::string_view name);
+  // Sets a member and returns this, to build objects in one expression.
+  Json& set(std::string_view name, Json value);
+  // Removes a member; false when there was none.
+  bool erase(std::string_view name);
+  // Appends to an array; null becomes an array first.
+  Json& push_back(Json item);
+  bool empty() const;        // null, "", [] or {}
+  std::size_t size() const;  // items or members; 0 for scalars
+
+  friend bool operator==(const Json& a, const Json& b);
+  friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
+
+ private:
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
+};
+
+inline JsonObject::iterator JsonObject::begin() {
+  return members_.begin();
+}
+inline JsonObject::iterator JsonObject::end() {
+  return members_.end();
+}
+inline JsonObject::const_iterator JsonObject::begin() const {
+  return members_.begin();
+}
+inline JsonObject::const_iterator JsonObject::end() const {
+  return members_.end();
+}
+inline std::size_t JsonObject::size() const {
+  return members_.size();
+}
+inline bool JsonObject::empty() const {
+  return members_.empty();
+}
+inline JsonObject::iterator JsonObject::erase(const_iterator at) {
+  return members_.erase(at);
+}
+
+}  // namespace kube

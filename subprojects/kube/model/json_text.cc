@@ -1,0 +1,220 @@
+#include "kube/model/json_text.hh"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include "kube/model/numbers.hh"
+#include "kube/model/utf8.hh"
+
+// RapidJSON's stack adds to a null pointer on its first push, which the undefined behaviour
+// sanitizer reports.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((no_sanitize("pointer-overflow"))), apply_to = function)
+#endif
+#include <rapidjson/reader.h>
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+
+namespace kube {
+namespace {
+
+// A bounded view of the text. RapidJSON takes NUL for the end, so a NUL inside the text shows as an
+// end before the end.
+class ByteStream {
+ public:
+  using Ch = char;
+  explicit ByteStream(std::string_view text)
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+  Ch Peek() const { return at_ == end_ ? '\0' : *at_; }
+  Ch Take() { return at_ == end_ ? '\0' : *at_++; }
+  std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
+  bool at_end() const { return at_ == end_; }
+
+  // The rest of RapidJSON's stream concept serves writing and in-situ parsing.
+  Ch* PutBegin() { std::abort(); }
+  void Put(Ch) { std::abort(); }
+  void Flush() { std::abort(); }
+  std::size_t PutEnd(Ch*) { std::abort(); }
+
+ private:
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+};
+
+// Builds the value bottom up: finished values wait on one stack until their container closes, which
+// then takes the exact number it needs. Each callback answers false to stop the parser, with the
+// reason in `problem()`.
+class Builder {
+ public:
+  Builder(int max_depth, bool has_unicode_escapes)
+      : max_depth_(max_depth), has_unicode_escapes_(has_unicode_escapes) {}
+
+  bool Null() { return push(Json()); }
+  bool Bool(bool value) { return push(Json(value)); }
+  bool String(const char* text, rapidjson::SizeType length, bool) {
+    return check_text({text, length}) && push(Json(std::string(text, length)));
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {
+    if (!check_text({text, length})) return false;
+    names_.emplace_back(text, length);
+    return true;
+  }
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
+    return number({text, length});
+  }
+  bool StartObject() { return enter(); }
+  bool StartArray() { return enter(); }
+  bool EndArray(rapidjson::SizeType count) {
+    --depth_;
+    const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
+    Json::Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
+    values_.erase(first, values_.end());
+    return push(Json(std::move(items)));
+  }
+  bool EndObject(rapidjson::SizeType count) {
+    --depth_;
+    const auto value = values_.end() - static_cast<std::ptrdiff_t>(count);
+    const auto name = names_.end() - static_cast<std::ptrdiff_t>(count);
+    JsonObject::Members members;
+    members.reserve(count);
+    for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
+      members.emplace_back(std::move(name[i]), std::move(value[i]));
+    values_.erase(value, values_.end());
+    names_.erase(name, names_.end());
+    Json::Object object;
+    if (const auto twice = object.assign(std::move(members)))
+      return stop(
+          fmt::format("the object ending here has the member {} twice", print_json(*twice)));
+    return push(Json(std::move(object)));
+  }
+  // Not called: numbers arrive raw, see parse_json().
+  bool Int(int) { std::abort(); }
+  bool Uint(unsigned) { std::abort(); }
+  bool Int64(std::int64_t) { std::abort(); }
+  bool Uint64(std::uint64_t) { std::abort(); }
+  bool Double(double) { std::abort(); }
+
+  const std::string& problem() const { return problem_; }
+  Json take() { return std::move(values_.back()); }
+
+ private:
+  bool push(Json value) {
+    values_.push_back(std::move(value));
+    return true;
+  }
+
+  bool stop(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+
+  bool enter() {
+    if (++depth_ > max_depth_)
+      return stop(fmt::format("containers are nested deeper than {}", max_depth_));
+    return true;
+  }
+
+  // The text as a whole is checked before parsing; only an escape like "\udc00" can still produce
+  // bad UTF-8.
+  bool check_text(std::string_view text) {
+    return !has_unicode_escapes_ || is_utf8(text) ||
+           stop("a \\u escape names half of a surrogate pair");
+  }
+
+  bool number(std::string_view text) {
+    const char* const end = text.data() + text.size();
+    if (text.find_first_of(".eE") == text.npos) {
+      std::int64_t integer = 0;
+      if (std::from_chars(text.data(), end, integer).ec == std::errc()) return push(Json(integer));
+    }
+    const auto real = parse_double(text);
+    return real ? push(Json(*real)) : stop("the number is out of range");
+  }
+
+  const int max_depth_;
+  const bool has_unicode_escapes_;
+  int depth_ = 0;
+  std::vector<Json> values_;
+  std::vector<std::string> names_;
+  std::string problem_;
+};
+
+std::string_view describe(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorNone:
+    case rapidjson::kParseErrorTermination:
+    case rapidjson::kParseErrorUnspecificSyntaxError:
+      break;
+    case rapidjson::kParseErrorDocumentEmpty:
+      return "there is no value";
+    case rapidjson::kParseErrorDocumentRootNotSingular:
+      return "there is text after the value";
+    case rapidjson::kParseErrorValueInvalid:
+      return "expected a value";
+    case rapidjson::kParseErrorObjectMissName:
+      return "expected a member name in quotes";
+    case rapidjson::kParseErrorObjectMissColon:
+      return "expected ':' after the member name";
+    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket:
+      return "expected ',' or '}'";
+    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket:
+      return "expected ',' or ']'";
+    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex:
+      return "expected four hexadecimal digits after \\u";
+    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid:
+      return "a \\u escape names half of a surrogate pair";
+    case rapidjson::kParseErrorStringEscapeInvalid:
+      return "a bad escape or an unescaped control character in a string";
+    case rapidjson::kParseErrorStringMissQuotationMark:
+      return "the string is not closed";
+    case rapidjson::kParseErrorStringInvalidEncoding:
+      return "the string is not UTF-8";
+    case rapidjson::kParseErrorNumberTooBig:
+      return "the number is out of range";
+    case rapidjson::kParseErrorNumberMissFraction:
+      return "expected a digit after the decimal point";
+    case rapidjson::kParseErrorNumberMissExponent:
+      return "expected a digit in the exponent";
+  }
+  return "the text is no JSON";
+}
+
+tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
+  return fail(ErrorCode::kParse, fmt::format("bad JSON at byte {}: {}", offset, what));
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return fail(ErrorCode::kParse, fmt::format("bad JSON: {} bytes, more than the limit of {}",
+                                               text.size(), limits.max_bytes));
+  }
+  if (const std::size_t bad = find_bad_utf8(text); bad != std::string_view::npos)
+    return refuse(bad, "the text is not UTF-8");
+
+  // Of RapidJSON 1.1's flags only these two are safe on input that is not trusted: the recursive
+  // parser overflows the stack, kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
+  // bounds, and so does the conversion of a number like 0.00000000001e-2147483639 in its default
+  // form. Raw numbers skip that conversion; ours is also exact.
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag;
+  ByteStream stream(text);
+  Builder builder(limits.max_depth, text.find("\\u") != text.npos);
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
+  if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());
+  if (!stream.at_end() && stream.Peek() == '\0')
+    return refuse(stream.Tell(), "the text holds a NUL byte");
+  if (result.IsError()) return refuse(result.Offset(), describe(result.Code()));
+  return builder.take();
+}
+
+}  // namespace kube

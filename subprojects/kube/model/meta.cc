@@ -1,0 +1,244 @@
+#include "kube/model/meta.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kube/model/names.hh"
+
+namespace kube {
+namespace {
+
+std::optional<Time> read_time(const Json& object, std::string_view name) {
+  return Time::parse(object.get_string(name));
+}
+
+OwnerReference read_owner(const Json& value) {
+  OwnerReference owner;
+  owner.api_version = value.get_string("apiVersion");
+  owner.kind = value.get_string("kind");
+  owner.name = value.get_string("name");
+  owner.uid = value.get_string("uid");
+  owner.controller = value.get_bool("controller");
+  owner.block_owner_deletion = value.get_bool("blockOwnerDeletion");
+  return owner;
+}
+
+Condition* find_mutable(std::vector<Condition>& conditions, std::string_view type) {
+  const auto at = std::find_if(conditions.begin(), conditions.end(),
+                               [&](const Condition& condition) { return condition.type == type; });
+  return at == conditions.end() ? nullptr : &*at;
+}
+
+template <class T>
+bool assign_if_different(T& target, const T& value) {
+  if (target == value) return false;
+  target = value;
+  return true;
+}
+
+bool is_decimal(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string_view without_leading_zeros(std::string_view digits) {
+  return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
+}
+
+}  // namespace
+
+Json OwnerReference::to_json() const {
+  Json value =
+      Json::object({{"apiVersion", api_version}, {"kind", kind}, {"name", name}, {"uid", uid}});
+  if (controller) value.set("controller", true);
+  if (block_owner_deletion) value.set("blockOwnerDeletion", true);
+  return value;
+}
+
+ObjectMeta ObjectMeta::of(const Json& object) {
+  ObjectMeta meta;
+  const Json* metadata = object.find("metadata");
+  if (!metadata) return meta;
+  meta.name = metadata->get_string("name");
+  meta.generate_name = metadata->get_string("generateName");
+  meta.ns = metadata->get_string("namespace");
+  meta.uid = metadata->get_string("uid");
+  meta.resource_version = metadata->get_string("resourceVersion");
+  meta.generation = metadata->get_int("generation");
+  meta.creation_timestamp = read_time(*metadata, "creationTimestamp");
+  meta.deletion_timestamp = read_time(*metadata, "deletionTimestamp");
+  meta.labels = read_string_map(metadata->find("labels"));
+  meta.annotations = read_string_map(metadata->find("annotations"));
+  for (const Json& finalizer : metadata->get_array("finalizers")) {
+    if (finalizer.is_string()) meta.finalizers.push_back(finalizer.as_string());
+  }
+  for (const Json& owner : metadata->get_array("ownerReferences"))
+    meta.owner_references.push_back(read_owner(owner));
+  return meta;
+}
+
+const OwnerReference* ObjectMeta::controller() const {
+  const auto at = std::find_if(owner_references.begin(), owner_references.end(),
+                               [](const OwnerReference& owner) { return owner.controller; });
+  return at == owner_references.end() ? nullptr : &*at;
+}
+
+StringMap read_string_map(const Json* value) {
+  StringMap map;
+  if (!value || !value->is_object()) return map;
+  for (const auto& [name, member] : value->as_object()) {
+    if (member.is_string()) map.emplace_hint(map.end(), name, member.as_string());
+  }
+  return map;
+}
+
+Json to_json(const StringMap& map) {
+  JsonObject object;
+  object.assign(JsonObject::Members(map.begin(), map.end()));
+  return object;
+}
+
+Condition Condition::read(const Json& value) {
+  Condition condition;
+  condition.type = value.get_string("type");
+  condition.status = value.get_string("status");
+  condition.reason = value.get_string("reason");
+  condition.message = value.get_string("message");
+  condition.last_transition_time = read_time(value, "lastTransitionTime");
+  if (const Json* generation = value.find("observedGeneration"); generation && generation->is_int())
+    condition.observed_generation = generation->as_int();
+  return condition;
+}
+
+Json Condition::to_json() const {
+  Json value =
+      Json::object({{"type", type}, {"status", status}, {"reason", reason}, {"message", message}});
+  if (last_transition_time) value.set("lastTransitionTime", last_transition_time->to_string());
+  if (observed_generation) value.set("observedGeneration", *observed_generation);
+  return value;
+}
+
+const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
+  const auto at = std::find_if(conditions.begin(), conditions.end(),
+                               [&](const Condition& condition) { return condition.type == type; });
+  return at == conditions.end() ? nullptr : &*at;
+}
+
+bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type) {
+  const Condition* condition = find_condition(conditions, type);
+  return condition && condition->is_true();
+}
+
+bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now) {
+  if (!condition.last_transition_time) condition.last_transition_time = now;
+  Condition* existing = find_mutable(conditions, condition.type);
+  if (!existing) {
+    conditions.push_back(std::move(condition));
+    return true;
+  }
+  bool changed = false;
+  if (assign_if_different(existing->status, condition.status)) {
+    existing->last_transition_time = condition.last_transition_time;
+    changed = true;
+  }
+  changed |= assign_if_different(existing->reason, condition.reason);
+  changed |= assign_if_different(existing->message, condition.message);
+  changed |= assign_if_different(existing->observed_generation, condition.observed_generation);
+  return changed;
+}
+
+bool is_newer_version(std::string_view a, std::string_view b) {
+  if (!is_decimal(a) || !is_decimal(b)) return false;
+  a = without_leading_zeros(a);
+  b = without_leading_zeros(b);
+  return a.size() != b.size() ? a.size() > b.size() : a > b;
+}
+
+Result<LabelSelector> LabelSelector::read(const Json& value) {
+  LabelSelector selector;
+  if (value.is_null()) return selector;
+  selector.matches_nothing_ = false;
+  if (!value.is_object())
+    return fail(ErrorCode::kInvalid,
+                fmt::format("a label selector must be an object, not {}", value.type_name()));
+
+  for (const auto& [key, label] : value.get_object("matchLabels")) {
+    std::string problem = check_qualified_name(key);
+    if (problem.empty())
+      problem = label.is_string() ? check_label_value(label.as_string()) : "must be a string";
+    if (!problem.empty())
+      return fail(ErrorCode::kInvalid, fmt::format("matchLabels[{}]: {}", key, problem));
+    selector.requirements_.push_back({key, Requirement::Op::kIn, {label.as_string()}});
+  }
+  std::size_t index = 0;
+  for (const Json& expression : value.get_array("matchExpressions")) {
+    auto requirement = read_expression(expression);
+    if (!requirement)
+      return tl::unexpected(requirement.error().at(fmt::format("matchExpressions[{}]", index)));
+    selector.requirements_.push_back(std::move(*requirement));
+    ++index;
+  }
+  return selector;
+}
+
+Result<LabelSelector::Requirement> LabelSelector::read_expression(const Json& value) {
+  Requirement requirement;
+  requirement.key = value.get_string("key");
+  if (std::string problem = check_qualified_name(requirement.key); !problem.empty())
+    return fail(ErrorCode::kInvalid, fmt::format("key \"{}\": {}", requirement.key, problem));
+
+  const std::string_view op = value.get_string("operator");
+  if (op == "In") {
+    requirement.op = Requirement::Op::kIn;
+  } else if (op == "NotIn") {
+    requirement.op = Requirement::Op::kNotIn;
+  } else if (op == "Exists") {
+    requirement.op = Requirement::Op::kExists;
+  } else if (op == "DoesNotExist") {
+    requirement.op = Requirement::Op::kDoesNotExist;
+  } else {
+    return fail(ErrorCode::kInvalid,
+                fmt::format("operator \"{}\": must be In, NotIn, Exists or DoesNotExist", op));
+  }
+
+  for (const Json& item : value.get_array("values")) {
+    const std::string problem =
+        item.is_string() ? check_label_value(item.as_string()) : "must be a string";
+    if (!problem.empty())
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("values[{}]: {}", requirement.values.size(), problem));
+    requirement.values.push_back(item.as_string());
+  }
+  const bool needs_values = op == "In" || op == "NotIn";
+  if (needs_values == requirement.values.empty()) {
+    return fail(ErrorCode::kInvalid, fmt::format("values: must {} for operator {}",
+                                                 needs_values ? "not be empty" : "be empty", op));
+  }
+  return requirement;
+}
+
+bool LabelSelector::matches(const StringMap& labels) const {
+  if (matches_nothing_) return false;
+  return std::all_of(
+      requirements_.begin(), requirements_.end(), [&](const Requirement& requirement) {
+        const auto label = labels.find(requirement.key);
+        const bool present = label != labels.end();
+        const auto& values = requirement.values;
+        const bool listed =
+            present && std::find(values.begin(), values.end(), label->second) != values.end();
+        switch (requirement.op) {
+          case Requirement::Op::kIn:
+            return listed;
+          case Requirement::Op::kNotIn:
+            return !listed;
+          case Requirement::Op::kExists:
+            return present;
+          case Requirement::Op::kDoesNotExist:
+            return !present;
+        }
+        return false;
+      });
+}
+
+}  // namespace kube

@@ -1,0 +1,117 @@
+// The metadata every Kubernetes object has, typed where controllers decide by it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+
+namespace kube {
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+// Names one object of a known kind. `ns` is empty for cluster-scoped objects.
+struct ObjectKey {
+  std::string ns;
+  std::string name;
+  friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
+  std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
+};
+
+// A resource of the API as requests address it.
+struct Resource {
+  std::string group;    // "" for core
+  std::string version;  // "v1"
+  std::string plural;   // "jobs"
+  std::string kind;     // "Job"
+  bool namespaced = true;
+  std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+  bool block_owner_deletion = false;
+  Json to_json() const;
+};
+
+// Reads leniently: a member of a wrong type counts as absent, since the API server has checked what
+// it stored.
+struct ObjectMeta {
+  std::string name;
+  std::string generate_name;
+  std::string ns;
+  std::string uid;
+  std::string resource_version;
+  std::int64_t generation = 0;
+  std::optional<Time> creation_timestamp;
+  std::optional<Time> deletion_timestamp;
+  StringMap labels;
+  StringMap annotations;
+  std::vector<std::string> finalizers;
+  std::vector<OwnerReference> owner_references;
+
+  // From a whole object (its "metadata" member).
+  static ObjectMeta of(const Json& object);
+  ObjectKey key() const { return {ns, name}; }
+  // The owner with `controller: true`, or nullptr.
+  const OwnerReference* controller() const;
+};
+
+// Reads a map of strings; members that are no strings are left out.
+StringMap read_string_map(const Json* value);
+Json to_json(const StringMap& map);
+
+// metav1.Condition.
+struct Condition {
+  std::string type;
+  std::string status;  // "True", "False" or "Unknown"
+  std::string reason;
+  std::string message;
+  std::optional<Time> last_transition_time;
+  std::optional<std::int64_t> observed_generation;
+
+  static Condition read(const Json& value);
+  Json to_json() const;
+  bool is_true() const { return status == "True"; }
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
+bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
+// meta.SetStatusCondition: the transition time moves only when the status flips (to
+// condition.last_transition_time, else `now`). Returns whether anything changed.
+bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now);
+
+// Orders resourceVersions of one collection: true when `a` is newer than `b`. Versions are decimal
+// strings of any length; anything else compares as not newer.
+bool is_newer_version(std::string_view a, std::string_view b);
+
+// metav1.LabelSelector. An empty selector ({}) matches everything, an absent one (null) nothing.
+class LabelSelector {
+ public:
+  // Errors (kInvalid) name the path of the bad requirement.
+  static Result<LabelSelector> read(const Json& value);
+  bool matches(const StringMap& labels) const;
+
+ private:
+  struct Requirement {
+    std::string key;
+    enum class Op { kIn, kNotIn, kExists, kDoesNotExist } op = Op::kIn;
+    std::vector<std::string> values;
+  };
+  static Result<Requirement> read_expression(const Json& value);
+  bool matches_nothing_ = true;
+  std::vector<Requirement> requirements_;
+};
+
+}  // namespace kube

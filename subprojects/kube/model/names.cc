@@ -1,0 +1,207 @@
+#include "kube/model/names.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace kube {
+namespace {
+
+// The messages quote upstream's regular expressions, since users search for them; the checks below
+// are written out, which is faster than <regex> and cannot overflow the stack on a long name.
+constexpr std::string_view kLabel1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+constexpr std::string_view kSubdomain1123 =
+    "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+constexpr std::string_view kLabel1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
+constexpr std::string_view kQualifiedName = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+constexpr std::string_view kLabelValue = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+constexpr std::string_view kHttpPath = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+constexpr std::size_t kLabelLimit = 63;
+constexpr std::size_t kSubdomainLimit = 253;
+
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_lower_alnum(char c) {
+  return is_lower(c) || is_digit(c);
+}
+bool is_alnum(char c) {
+  return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
+
+bool matches_label(std::string_view name) {
+  return !name.empty() && is_lower_alnum(name.front()) && is_lower_alnum(name.back()) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_lower_alnum(c) || c == '-'; });
+}
+
+bool matches_subdomain(std::string_view name) {
+  for (;;) {
+    const std::size_t dot = name.find('.');
+    if (!matches_label(name.substr(0, dot))) return false;
+    if (dot == name.npos) return true;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+bool matches_qualified(std::string_view name) {
+  return !name.empty() && is_alnum(name.front()) && is_alnum(name.back()) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+std::string too_long(std::size_t limit) {
+  return fmt::format("must be no more than {} characters", limit);
+}
+
+std::string mismatch(std::string_view rule, std::string_view regex,
+                     std::initializer_list<std::string_view> examples) {
+  std::string text(rule);
+  text += " (";
+  for (const auto example : examples)
+    text += fmt::format("{}'{}', ", example == *examples.begin() ? "e.g. " : "or ", example);
+  return text + fmt::format("regex used for validation is '{}')", regex);
+}
+
+std::string bad_qualified_name() {
+  return mismatch(
+      "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+      "alphanumeric character",
+      kQualifiedName, {"MyName", "my.name", "123-abc"});
+}
+
+std::string join(const std::vector<std::string>& messages) {
+  return fmt::format("{}", fmt::join(messages, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> dns1123_label_problems(std::string_view name) {
+  std::vector<std::string> problems;
+  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
+  if (!matches_label(name)) {
+    problems.push_back(
+        matches_subdomain(name)
+            ? "must not contain dots"
+            : mismatch(
+                  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
+                  "or '-', and must start and end with an alphanumeric character",
+                  kLabel1123, {"my-name", "123-abc"}));
+  }
+  return problems;
+}
+
+std::vector<std::string> dns1123_subdomain_problems(std::string_view name) {
+  std::vector<std::string> problems;
+  if (name.size() > kSubdomainLimit) problems.push_back(too_long(kSubdomainLimit));
+  if (!matches_subdomain(name)) {
+    problems.push_back(
+        mismatch("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                 "characters, '-' or '.', "
+                 "and must start and end with an alphanumeric character",
+                 kSubdomain1123, {"example.com"}));
+  }
+  return problems;
+}
+
+std::vector<std::string> dns1035_label_problems(std::string_view name) {
+  std::vector<std::string> problems;
+  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
+  if (!matches_label(name) || !is_lower(name.front())) {
+    problems.push_back(
+        mismatch("a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+                 "start with an alphabetic "
+                 "character, and end with an alphanumeric character",
+                 kLabel1035, {"my-name", "abc-123"}));
+  }
+  return problems;
+}
+
+std::vector<std::string> qualified_name_problems(std::string_view name) {
+  std::vector<std::string> problems;
+  const std::size_t slash = name.find('/');
+  if (slash != name.npos) {
+    const std::string_view prefix = name.substr(0, slash);
+    name.remove_prefix(slash + 1);
+    if (name.find('/') != name.npos) {
+      return {"a qualified name " + bad_qualified_name() +
+              " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"};
+    }
+    if (prefix.empty()) {
+      problems.emplace_back("prefix part must be non-empty");
+    } else {
+      for (const auto& problem : dns1123_subdomain_problems(prefix))
+        problems.push_back("prefix part " + problem);
+    }
+  }
+  if (name.empty()) {
+    problems.emplace_back("name part must be non-empty");
+  } else if (name.size() > kLabelLimit) {
+    problems.push_back("name part " + too_long(kLabelLimit));
+  }
+  if (!matches_qualified(name)) problems.push_back("name part " + bad_qualified_name());
+  return problems;
+}
+
+std::vector<std::string> label_value_problems(std::string_view value) {
+  std::vector<std::string> problems;
+  if (value.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
+  if (!value.empty() && !matches_qualified(value)) {
+    problems.push_back(
+        mismatch("a valid label must be an empty string or consist of alphanumeric characters, "
+                 "'-', '_' or '.', "
+                 "and must start and end with an alphanumeric character",
+                 kLabelValue, {"MyValue", "my_value", "12345"}));
+  }
+  return problems;
+}
+
+FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view value) {
+  if (value.empty()) return {required(std::string(path), "")};
+  const std::size_t slash = value.find('/');
+  if (slash == value.npos || slash == 0 || slash + 1 == value.size()) {
+    return {invalid(std::string(path), value,
+                    "must be a domain-prefixed path (such as \"acme.io/foo\")")};
+  }
+  FieldErrors errors;
+  const std::string_view host = value.substr(0, slash);
+  for (std::string& problem : dns1123_subdomain_problems(host))
+    errors.push_back(invalid(std::string(path), host, std::move(problem)));
+  const std::string_view rest = value.substr(slash + 1);
+  constexpr std::string_view kMarks = "/-._~%!$&'()*+,;=:";
+  const auto is_allowed = [&](char c) { return is_alnum(c) || kMarks.find(c) != kMarks.npos; };
+  if (!std::all_of(rest.begin(), rest.end(), is_allowed))
+    errors.push_back(invalid(std::string(path), rest, mismatch("Invalid path", kHttpPath, {})));
+  return errors;
+}
+
+std::string check_dns1123_label(std::string_view name) {
+  return join(dns1123_label_problems(name));
+}
+std::string check_dns1123_subdomain(std::string_view name) {
+  return join(dns1123_subdomain_problems(name));
+}
+std::string check_dns1035_label(std::string_view name) {
+  return join(dns1035_label_problems(name));
+}
+std::string check_qualified_name(std::string_view name) {
+  return join(qualified_name_problems(name));
+}
+std::string check_label_value(std::string_view value) {
+  return join(label_value_problems(value));
+}
+
+std::string check_domain_prefixed_path(std::string_view value) {
+  std::vector<std::string> problems;
+  for (FieldError& error : domain_prefixed_path_errors("", value))
+    problems.push_back(error.detail.empty() ? "must be set" : std::move(error.detail));
+  return join(problems);
+}
+
+}  // namespace kube

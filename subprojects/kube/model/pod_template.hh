@@ -1,0 +1,47 @@
+// Edits of a pod template that stays Json: nothing it holds is ever lost, known or unknown.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/quantity.hh"
+
+namespace kube {
+
+using ResourceList = std::map<std::string, Quantity, std::less<>>;
+
+// All functions take a container, or a pod template (`{metadata, spec}`), as stored; absent lists
+// are made on demand. The find functions and readers pass over members of wrong types; the others
+// throw, since what they edit was validated.
+Json* find_container(Json& pod_template, std::string_view name);  // spec.containers only
+Json* find_any_container(Json& pod_template,
+                         std::string_view name);  // containers first, then initContainers
+const Json* find_container(const Json& pod_template, std::string_view name);
+const Json* find_any_container(const Json& pod_template, std::string_view name);
+
+// Replaces the entry of the same name in place, else appends.
+void upsert_env(Json& container, Json env_var);
+void upsert_env(Json& container, std::string_view name, std::string_view value);
+// By containerPort, or by name where two unnamed ports count as the same (upstream's rule).
+void upsert_port(Json& container, Json port);
+void upsert_volume(Json& pod_template, Json volume);    // by name, the whole entry
+void upsert_volume_mount(Json& container, Json mount);  // by mountPath, the whole entry
+void add_labels(Json& pod_template, const StringMap& labels);
+void add_annotations(Json& pod_template, const StringMap& annotations);
+
+// A container's requests or limits; entries that are no quantities are left out.
+ResourceList read_resources(const Json& container, std::string_view requests_or_limits);
+
+// k8s.io/component-helpers/resource.PodRequests: sum of the containers and sidecars, or the largest
+// init container with the sidecars before it, whichever is more; then cpu, memory and hugepages of
+// spec.resources instead, where it has them; plus spec.overhead. From `requests` only, except that
+// a container's limit without a request counts where `limits_default_requests` is set, as the API
+// server defaults it for pods.
+ResourceList pod_requests(const Json& pod_template, bool limits_default_requests = false);
+
+}  // namespace kube

@@ -1,0 +1,50 @@
+// resource.Quantity: exact decimal amounts with SI or binary suffixes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace kube {
+
+// Exact: an integer number of nanos. Amounts finer than 1n are rounded away from zero; binary
+// amounts (Ki, Mi, ...) above 2^63-1 are capped there, as upstream does, and all others at 10^28.
+// Value type; equality and order compare amounts, not spellings. A sum keeps the format of its
+// first term that is not zero.
+class Quantity {
+ public:
+  enum class Format { kDecimalSI, kBinarySI, kDecimalExponent };
+
+  Quantity() = default;
+  static Quantity of(std::int64_t amount, Format format = Format::kDecimalSI);
+  // Errors (kInvalid) quote the text.
+  static Result<Quantity> parse(std::string_view text);
+  // From a JSON string, where white space around it is dropped, or number.
+  static Result<Quantity> read(const Json& value);
+
+  // The canonical form: no fraction, the largest suffix possible ("1500m", "1Gi", "0").
+  std::string to_string() const;
+  // Whole units, rounded away from zero ("2500m" is 3), as Quantity.Value(), or thousandths; at
+  // most 2^63-1.
+  std::int64_t value() const;
+  std::int64_t milli_value() const;
+  bool is_zero() const { return nanos_ == 0; }
+  bool is_negative() const { return nanos_ < 0; }
+
+  Quantity& operator+=(const Quantity& other);
+  Quantity& operator-=(const Quantity& other);
+  Quantity& operator*=(std::int64_t factor);
+  friend bool operator==(const Quantity& a, const Quantity& b) { return a.nanos_ == b.nanos_; }
+  friend bool operator<(const Quantity& a, const Quantity& b) { return a.nanos_ < b.nanos_; }
+
+ private:
+  __extension__ using Int128 = __int128;
+  Int128 nanos_ = 0;
+  Format format_ = Format::kDecimalSI;
+};
+
+}  // namespace kube

@@ -1,0 +1,42 @@
+// Instants as the Kubernetes API writes them (RFC 3339).
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kube {
+
+// An instant with microseconds, in UTC. Value type.
+class Time {
+ public:
+  using Clock = std::chrono::system_clock;
+  using Point = std::chrono::time_point<Clock, std::chrono::microseconds>;
+
+  Time() = default;  // 1970-01-01T00:00:00Z
+  explicit Time(Point point) : point_(point) {}
+  static Time from_seconds(std::int64_t seconds);
+
+  // RFC 3339 with any fraction and offset: "2026-08-20T10:00:00Z",
+  // "2026-08-20T12:00:00.123456+02:00".
+  static std::optional<Time> parse(std::string_view text);
+  // metav1.Time: whole seconds, "2026-08-20T10:00:00Z".
+  std::string to_string() const;
+  // metav1.MicroTime: "2026-08-20T10:00:00.123456Z".
+  std::string to_micro_string() const;
+
+  Point point() const { return point_; }
+  std::int64_t seconds() const;
+  // The same instant without its fraction: what remains after a round trip through the API.
+  Time whole_seconds() const;
+
+  friend auto operator<=>(const Time&, const Time&) = default;
+  friend Time operator+(Time t, std::chrono::microseconds d) { return Time(t.point_ + d); }
+  friend std::chrono::microseconds operator-(Time a, Time b) { return a.point_ - b.point_; }
+
+ private:
+  Point point_{};
+};
+
+}  // namespace kube

@@ -1,0 +1,361 @@
+#include "kube/model/yaml.hh"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml_scalar.hh"
+
+namespace kube {
+namespace {
+
+constexpr std::size_t kMaxBytes = 16U << 20;
+constexpr int kMaxDepth = 200;  // as parse_json()
+constexpr std::size_t kMaxAliasWeight = 1'000'000;
+
+Error error_at(const YAML::Mark& mark, std::string_view what) {
+  return Error(ErrorCode::kParse, fmt::format("bad YAML at line {}, column {}: {}", mark.line + 1,
+                                              mark.column + 1, what));
+}
+
+// Leaves the parser from within its callbacks, which know no other way. Never passes
+// parse_yaml_documents().
+struct Refusal {
+  Error error;
+};
+
+[[noreturn]] void refuse(const YAML::Mark& mark, std::string_view what) {
+  throw Refusal{error_at(mark, what)};
+}
+
+// A finished value, with what it costs to copy it and how deep it is.
+struct Node {
+  Json value;
+  std::size_t weight = 1;  // nodes, and one more for every 16 bytes of text
+  int height = 0;
+};
+
+// The lines of the text, to look at what stands between two documents.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      lines_.push_back(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+  }
+
+  // Whether a document may begin at the mark: with its "---", or after the "..." of the one before.
+  // The parser also takes whatever it cannot continue a document with for the next one.
+  bool begins_document(const YAML::Mark& mark) const {
+    const auto line = static_cast<std::size_t>(mark.line);
+    if (line >= lines_.size()) return true;
+    if (mark.column == 0 && lines_[line].substr(0, 3) == "---") return true;
+    for (std::size_t i = line; i > 0; --i) {
+      const std::string_view before = lines_[i - 1];
+      const std::size_t first = before.find_first_not_of(" \t\r");
+      if (first == before.npos || before[first] == '#') continue;
+      return before.substr(0, 3) == "...";
+    }
+    return false;
+  }
+
+ private:
+  std::vector<std::string_view> lines_;
+};
+
+// The parser gives the escapes \N and \_ (U+0085 and U+00A0) as these single bytes. All else in the
+// text is UTF-8.
+std::string repair_escapes(std::string_view text) {
+  std::string repaired;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    while (length < 4 && length < text.size() && !is_utf8(text.substr(0, length))) ++length;
+    if (is_utf8(text.substr(0, length))) {
+      repaired += text.substr(0, length);
+    } else {
+      length = 1;
+      repaired += '\xc2';
+      repaired += text.front();
+    }
+    text.remove_prefix(length);
+  }
+  return repaired;
+}
+
+// Whether the quoted scalar that begins at `text` has its closing quote; true for scalars of any
+// other style.
+bool is_closed(std::string_view text) {
+  while (!text.empty() && (text.front() == '!' || text.front() == '&')) {
+    text.remove_prefix(std::min(text.find_first_of(" \t\r\n"), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  }
+  if (text.empty() || (text.front() != '"' && text.front() != '\'')) return true;
+  const char quote = text.front();
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    const bool is_doubled = quote == '\'' && text.substr(i, 2) == "''";
+    const bool is_escape = quote == '"' && text[i] == '\\';
+    if (is_doubled || is_escape) {
+      ++i;
+    } else if (text[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Builds Json from the parser's events.
+class Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(const Lines& lines) : lines_(lines) {}
+
+  // The documents of the text. The parser closes a quoted scalar at the end of the text by itself;
+  // such a text is refused, since a forgotten quote would swallow all that follows.
+  std::vector<Json> take(std::string_view text) {
+    const auto at = static_cast<std::size_t>(last_scalar_.pos);
+    if (!is_closed(text.substr(std::min(at, text.size()))))
+      refuse(last_scalar_, "the quoted text is not closed");
+    return std::move(documents_);
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (started_ && !lines_.begins_document(mark))
+      refuse(mark,
+             "expected the end of the document; is the indentation right, or a \"---\" missing?");
+    // The parser stays where it is when it meets a token that begins nothing, such as ",".
+    if (started_ && mark.pos == document_start_) refuse(mark, "expected a value");
+    document_start_ = mark.pos;
+    started_ = true;
+    anchors_.clear();
+    open_.clear();
+    alias_weight_ = 0;
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // In the last line the parser takes a word without ":" for a member without value.
+    if (!open_.empty() && open_.back().name && open_.back().name_start == mark.pos)
+      refuse(mark, "expected ':' after the member name");
+    finish(mark, anchor, Node());
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto at = anchors_.find(anchor);
+    if (at == anchors_.end()) refuse(mark, "the alias stands within the value it names");
+    alias_weight_ += at->second.weight;
+    if (alias_weight_ > kMaxAliasWeight)
+      refuse(mark, "aliases multiply the document beyond 1,000,000 nodes");
+    finish(mark, 0, at->second);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& scalar) override {
+    last_scalar_ = mark;
+    const std::string text = is_utf8(scalar) ? scalar : repair_escapes(scalar);
+    if (is_merge_key(tag, text)) {
+      open_.back().merging = true;
+      return;
+    }
+    Node node;
+    node.weight += text.size() / 16;
+    if (tag == "?") {
+      node.value = resolve_plain_scalar(text);
+    } else if (tag == "!") {
+      node.value = text;
+    } else {
+      auto value = resolve_tagged_scalar(tag, text);
+      if (!value) refuse(mark, value.error().message);
+      node.value = std::move(*value);
+    }
+    if (!expects_name()) {
+      // An explicit !!float keeps a whole number a double.
+      const bool keep =
+          tag != "?" && node.value.is_double() && std::isfinite(node.value.as_double());
+      auto number = keep ? Result<Json>(node.value) : as_json_number(node.value);
+      if (!number) refuse(mark, number.error().message);
+      node.value = std::move(*number);
+    }
+    finish(mark, anchor, std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    enter(mark, anchor, false);
+  }
+  void OnSequenceEnd() override { leave(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    enter(mark, anchor, true);
+  }
+  void OnMapEnd() override { leave(); }
+
+ private:
+  // A sequence or mapping whose end has not been seen.
+  struct Open {
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    bool is_map = false;
+    Json::Array items;
+    JsonObject::Members
+        members;  // in order; of equal names the last one counts, since "<<" may come second
+    std::set<std::string> written;    // the names the mapping itself holds
+    std::optional<std::string> name;  // of the value that comes next
+    int name_start = 0;
+    bool merging = false;  // the value that comes next belongs to "<<"
+    std::size_t weight = 1;
+    int height = 0;
+  };
+
+  bool expects_name() const {
+    return !open_.empty() && open_.back().is_map && !open_.back().name && !open_.back().merging;
+  }
+
+  bool is_merge_key(std::string_view tag, std::string_view text) const {
+    return expects_name() && text == "<<" && (tag == "?" || tag == "tag:yaml.org,2002:merge");
+  }
+
+  void enter(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_map) {
+    if (expects_name()) refuse(mark, "a member name must be a scalar");
+    if (open_.size() >= static_cast<std::size_t>(kMaxDepth))
+      refuse(mark, fmt::format("collections are nested deeper than {}", kMaxDepth));
+    Open open;
+    open.mark = mark;
+    open.anchor = anchor;
+    open.is_map = is_map;
+    open_.push_back(std::move(open));
+  }
+
+  void leave() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    Node node;
+    node.weight = done.weight;
+    node.height = done.height + 1;
+    if (done.is_map) {
+      Json::Object object;
+      object.assign(std::move(done.members));
+      node.value = std::move(object);
+    } else {
+      node.value = std::move(done.items);
+    }
+    finish(done.mark, done.anchor, std::move(node));
+  }
+
+  // Puts a value where it belongs: a document, a sequence, a member's name or a member's value.
+  void finish(const YAML::Mark& mark, YAML::anchor_t anchor, Node node) {
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      if (!node.value.is_null()) documents_.push_back(std::move(node.value));
+      return;
+    }
+    Open& parent = open_.back();
+    parent.weight += node.weight;
+    parent.height = std::max(parent.height, node.height);
+    if (open_.size() + static_cast<std::size_t>(node.height) > static_cast<std::size_t>(kMaxDepth))
+      refuse(mark, fmt::format("collections are nested deeper than {}", kMaxDepth));
+    if (!parent.is_map) {
+      parent.items.push_back(std::move(node.value));
+    } else if (parent.merging) {
+      parent.merging = false;
+      merge(mark, parent, node.value);
+    } else if (parent.name) {
+      parent.members.emplace_back(std::move(*parent.name), std::move(node.value));
+      parent.name.reset();
+    } else {
+      parent.name = read_name(mark, parent, node.value);
+      parent.name_start = mark.pos;
+    }
+  }
+
+  static std::string read_name(const YAML::Mark& mark, Open& parent, const Json& value) {
+    auto name = member_name(value);
+    if (!name)
+      refuse(mark,
+             fmt::format("a member name must be a string, not {}; quote it", value.type_name()));
+    if (!parent.written.insert(*name).second)
+      refuse(mark, fmt::format("the mapping has the member {} twice", print_json(*name)));
+    return std::move(*name);
+  }
+
+  // As go-yaml v2: the members count as if written here; of several mappings the first wins.
+  static void merge(const YAML::Mark& mark, Open& parent, const Json& value) {
+    const auto add = [&](const Json& mapping) {
+      if (!mapping.is_object()) refuse(mark, "\"<<\" takes a mapping or a list of mappings");
+      for (const auto& member : mapping.as_object()) parent.members.push_back(member);
+    };
+    if (!value.is_array()) return add(value);
+    const Json::Array& mappings = value.as_array();
+    std::for_each(mappings.rbegin(), mappings.rend(), add);
+  }
+
+  const Lines& lines_;
+  bool started_ = false;
+  int document_start_ = 0;
+  YAML::Mark last_scalar_;
+  std::vector<Json> documents_;
+  std::vector<Open> open_;
+  std::unordered_map<YAML::anchor_t, Node> anchors_;
+  std::size_t alias_weight_ = 0;
+};
+
+bool looks_like_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '{';
+}
+
+}  // namespace
+
+Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
+  if (text.size() > kMaxBytes) {
+    return fail(ErrorCode::kParse, fmt::format("bad YAML: {} bytes, more than the limit of {}",
+                                               text.size(), kMaxBytes));
+  }
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
+    text.remove_prefix(kByteOrderMark.size());
+  // The parser would take a NUL for a sign of UTF-16, and let bad UTF-8 pass.
+  if (!is_utf8(text)) return fail(ErrorCode::kParse, "bad YAML: the text is not UTF-8");
+  if (text.find('\0') != text.npos)
+    return fail(ErrorCode::kParse, "bad YAML: the text holds a NUL byte");
+  // JSON is YAML but for its escaped surrogate pairs.
+  if (looks_like_json(text)) {
+    if (auto value = parse_json(text)) return std::vector<Json>{std::move(*value)};
+  }
+  const Lines lines(text);
+  Builder builder(lines);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+    return builder.take(text);
+  } catch (const Refusal& refusal) {
+    return tl::unexpected(refusal.error);
+  } catch (const YAML::Exception& exception) {
+    return tl::unexpected(error_at(exception.mark, exception.msg));
+  }
+}
+
+Result<Json> parse_yaml(std::string_view text) {
+  auto documents = parse_yaml_documents(text);
+  if (!documents) return tl::unexpected(documents.error());
+  if (documents->size() != 1) {
+    return fail(ErrorCode::kParse,
+                fmt::format("bad YAML: expected one document, found {}", documents->size()));
+  }
+  return std::move(documents->front());
+}
+
+}  // namespace kube

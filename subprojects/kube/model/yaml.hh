@@ -1,0 +1,26 @@
+// YAML to Json with the typing of sigs.k8s.io/yaml (YAML 1.1 booleans, plain scalars typed, quoted
+// ones strings). The only place that knows yaml-cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace kube {
+
+// All documents of a stream, empty ones left out. Takes what kubectl takes: anchors, aliases and
+// merge keys ("<<", where the order of members counts), and a text that is JSON is read as JSON.
+// Errors (kParse) name line and column: syntax, a member written twice, a quote or colon missing at
+// the end, numbers JSON does not have, nesting beyond 200, texts above 16 MiB and aliases that
+// would multiply the document beyond 1,000,000 nodes.
+Result<std::vector<Json>> parse_yaml_documents(std::string_view text);
+// Exactly one document.
+Result<Json> parse_yaml(std::string_view text);
+// Block style, members sorted, strings quoted where a YAML 1.1 reader would take them for something
+// else.
+std::string print_yaml(const Json& value);
+
+}  // namespace kube

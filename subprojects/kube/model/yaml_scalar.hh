@@ -1,0 +1,35 @@
+// What a YAML scalar means, by the rules of go-yaml v2, which kubectl reads YAML with. Shared by
+// the reader and the printer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace kube {
+
+// The value of an unquoted scalar without a tag: null, a boolean (YAML 1.1 has "yes", "off", "y"
+// and their like), an integer (0x, 0o, 0b and a leading 0 choose the base, "_" separates digits), a
+// double, which may be infinite or no number, or else the text itself. Dates stay text.
+Json resolve_plain_scalar(std::string_view text);
+
+// The value of a scalar with an explicit tag such as "tag:yaml.org,2002:int". Unknown tags leave
+// text. Errors (kParse) without a place: the text does not fit the tag.
+Result<Json> resolve_tagged_scalar(std::string_view tag, std::string_view text);
+
+// A number as it arrives in JSON: 1.0 and 1e3 are integers there. Errors (kParse): infinity and
+// NaN.
+Result<Json> as_json_number(Json value);
+
+// How a value is written when it is the name of a member: 0x10 is "16", yes is "true". nullopt for
+// null and containers.
+std::optional<std::string> member_name(const Json& value);
+
+// True where the text may stand unquoted and still be read as the same text, by readers of YAML 1.1
+// and of 1.2.
+bool is_plain_safe(std::string_view text);
+
+}  // namespace kube

@@ -1,0 +1,288 @@
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <stdexcept>
+
+#include "kube/client/http_server.hh"
+#include "kube/client/kubeconfig.hh"
+#include "kube/client/task_group.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/certificates.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/run_task.hh"
+
+using namespace kube;
+
+namespace {
+
+using asio::ip::tcp;
+
+struct Fixture {
+  asio::io_context io;
+  FakeClock clock;
+  std::vector<std::string> errors;
+  ServerOptions options;
+  std::unique_ptr<HttpServer> server;
+  std::unique_ptr<Transport> transport;
+
+  Fixture() {
+    options.address = "127.0.0.1";
+    options.on_error = [this](std::string_view what) { errors.emplace_back(what); };
+  }
+
+  static ServerResponse text(int status, std::string body) {
+    ServerResponse response;
+    response.status = status;
+    response.body = std::move(body);
+    return response;
+  }
+  static Task<ServerResponse> handle(FakeClock& clock, ServerRequest request) {
+    if (request.path == "/throw") throw std::runtime_error("a bug");
+    if (request.path == "/slow") co_await sleep(clock, std::chrono::seconds(1));
+    co_return text(200, request.method + " " + request.path + " " + request.query + " " +
+                            request.content_type + " " + request.authorization.reveal() + " " +
+                            request.body);
+  }
+
+  void start() {
+    auto started = serve(
+        io, options, [this](ServerRequest request) { return handle(clock, std::move(request)); });
+    REQUIRE(started);
+    server = std::move(*started);
+    ClientConfig config;
+    config.server = std::string(options.is_tls ? "https" : "http") +
+                    "://127.0.0.1:" + std::to_string(server->port());
+    config.ca_pem = options.certificate_pem;
+    connect_as(config);
+  }
+  void connect_as(const ClientConfig& config) {
+    transport = make_transport(io, config, TransportLimits());
+  }
+  ClientConfig tls_config(const Certificate& trusted) const {
+    ClientConfig config;
+    config.server = "https://127.0.0.1:" + std::to_string(server->port());
+    config.ca_pem = trusted.certificate;
+    return config;
+  }
+  Result<HttpResponse> send(HttpRequest request) {
+    return run_task(io, transport->send(std::move(request)));
+  }
+  Result<HttpResponse> get(const std::string& path) { return send(HttpRequest("GET", path)); }
+
+  // Says `text` on a connection of its own and reads what comes until the server closes.
+  std::string raw(std::string text) { return run_task(io, talk(server->port(), std::move(text))); }
+  static Task<std::string> talk(unsigned short port, std::string text) {
+    constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+    tcp::socket socket(co_await asio::this_coro::executor);
+    const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
+    co_await socket.async_connect(endpoint, kToken);
+    co_await asio::async_write(socket, asio::buffer(text), kToken);
+    std::string answer;
+    co_await asio::async_read(socket, asio::dynamic_buffer(answer), kToken);
+    co_return answer;
+  }
+};
+
+HttpRequest post(std::string path, std::string body) {
+  HttpRequest request("POST", std::move(path));
+  request.content_type = "application/json";
+  request.body = std::move(body);
+  return request;
+}
+
+Task<void> note_status(Transport& transport, std::string path, std::vector<int>& statuses) {
+  const auto done = co_await transport.send(HttpRequest("GET", std::move(path)));
+  statuses.push_back(done ? done->status : 0);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a request reaches the handler and its answer the client") {
+  start();
+  const auto done = send(post("/a/b?x=1&y", "{}"));
+  REQUIRE(done);
+  CHECK(done->status == 200);
+  CHECK(done->body == "POST /a/b x=1&y application/json  {}");
+  CHECK(done->header("content-type") == "application/json");
+  CHECK_THAT(raw("HEAD /a HTTP/1.1\r\nAuthorization: Bearer t\r\nConnection: close\r\n\r\n"),
+             Catch::Contains("Content-Length: 19") && Catch::EndsWith("\r\n\r\n"));
+}
+
+TEST_CASE_METHOD(Fixture, "requests in a row, also in one write") {
+  start();
+  const std::string answer =
+      raw("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nConnection: close\r\n\r\n");
+  CHECK_THAT(answer, Catch::Contains("GET /1") && Catch::Contains("GET /2"));
+}
+
+TEST_CASE_METHOD(Fixture, "a handler that throws is a 500, and the next request is served") {
+  start();
+  CHECK(get("/throw")->status == 500);
+  CHECK_THAT(get("/throw")->body, !Catch::Contains("a bug"));
+  CHECK(get("/a")->status == 200);
+  CHECK(errors == std::vector<std::string>{"a bug", "a bug"});
+}
+
+TEST_CASE_METHOD(Fixture, "what is too long or malformed is refused") {
+  options.max_body_bytes = 1'000;
+  start();
+  CHECK(send(post("/a", std::string(1'000, 'x')))->status == 200);
+  CHECK(send(post("/a", std::string(1'001, 'x')))->status == 413);
+  CHECK(send(post("/a", std::string(500'000, 'x')))->status == 413);
+  CHECK_THAT(raw("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+                 std::string(2'000, 'x') + "\r\n0\r\n\r\n"),
+             Catch::StartsWith("HTTP/1.1 413"));
+  CHECK_THAT(raw("nonsense\r\n\r\n"), Catch::StartsWith("HTTP/1.1 400"));
+  CHECK_THAT(raw("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),
+             Catch::StartsWith("HTTP/1.1 431"));
+  CHECK(get("/a")->status == 200);
+}
+
+TEST_CASE_METHOD(Fixture, "a client that waits to be asked for its body is asked") {
+  start();
+  const std::string answer = raw(
+      "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");
+  CHECK_THAT(answer, Catch::StartsWith("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a request that does not come to its end, and an idle connection, are closed") {
+  options.read_deadline = Milliseconds(30);
+  options.idle_deadline = Milliseconds(30);
+  start();
+  CHECK(raw("GET /a HTT").empty());
+  CHECK(raw("").empty());
+}
+
+TEST_CASE_METHOD(Fixture, "with all connections taken the longest idle one makes room") {
+  options.max_connections = 2;
+  start();
+  std::vector<tcp::socket> sockets;
+  for (int i = 0; i < 5; ++i) {
+    sockets.emplace_back(io);
+    sockets.back().connect(tcp::endpoint(asio::ip::address_v4::loopback(), server->port()));
+  }
+  CHECK(get("/a")->status == 200);
+  char byte = 0;
+  boost::system::error_code error;
+  sockets.front().read_some(asio::buffer(&byte, 1), error);
+  CHECK(error == asio::error::eof);
+}
+
+TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is accepted") {
+  start();
+  std::vector<int> statuses;
+  TaskGroup group(io.get_executor(), nullptr);
+  REQUIRE(get("/warm"));
+  group.spawn("slow", note_status(*transport, "/slow", statuses));
+  REQUIRE(run_until(io, [this] { return clock.alarms() == 1; }));
+  server->stop();
+  settle(io);
+  CHECK(statuses.empty());
+  clock.advance(std::chrono::seconds(1));
+  run_task(io, server->drained());
+  run_task(io, group.join());
+  CHECK(statuses == std::vector<int>{200});
+  CHECK_FALSE(get("/a"));
+}
+
+TEST_CASE("an address that cannot be had, and a certificate that cannot be used") {
+  asio::io_context io;
+  const HttpServer::Handler none;
+  ServerOptions options;
+  options.address = "nowhere";
+  CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+  options.address = "127.0.0.1";
+  const auto first = serve(io, options, none);
+  REQUIRE(first);
+  options.port = (*first)->port();
+  CHECK(serve(io, options, none).error().code == ErrorCode::kNetwork);
+  options.port = 0;
+  options.is_tls = true;
+  CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+  const Certificate one = make_certificate("one");
+  options.certificate_pem = one.certificate;
+  options.private_key_pem = Secret<std::string>(make_certificate("two").key);
+  CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+  options.private_key_pem = Secret<std::string>(one.key);
+  options.min_tls_version = "1.0";
+  CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+}
+
+namespace {
+
+struct TlsFixture : Fixture {
+  const Certificate& made = test_certificate();
+  TlsFixture() {
+    options.is_tls = true;
+    options.certificate_pem = made.certificate;
+    options.private_key_pem = Secret<std::string>(made.key);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(TlsFixture, "TLS is verified: authority, host name, server name") {
+  start();
+  CHECK(get("/a")->status == 200);
+
+  connect_as(tls_config(make_certificate("test.local", "127.0.0.1")));
+  const auto stranger = get("/a");
+  REQUIRE_FALSE(stranger);
+  CHECK_THAT(stranger.error().message, Catch::Contains("certificate was refused"));
+
+  ClientConfig config = tls_config(made);
+  config.tls_server_name = "other.local";
+  connect_as(config);
+  CHECK_THAT(get("/a").error().message, Catch::Contains("certificate was refused"));
+  config.tls_server_name = "test.local";
+  connect_as(config);
+  CHECK(get("/a")->status == 200);
+  config.tls_server_name = "other.local";
+  config.insecure_skip_tls_verify = true;
+  connect_as(config);
+  CHECK(get("/a")->status == 200);
+}
+
+TEST_CASE_METHOD(TlsFixture, "large bodies pass through TLS both ways") {
+  start();
+  const std::string body(3'000'000, 'x');
+  const auto done = send(post("/a", body));
+  REQUIRE(done);
+  CHECK(done->body.size() > body.size());
+}
+
+TEST_CASE_METHOD(TlsFixture, "a new certificate holds for connections from then on") {
+  start();
+  REQUIRE(get("/a"));
+  const Certificate next = make_certificate("test.local", "127.0.0.1");
+  REQUIRE(server->set_certificate(next.certificate, Secret<std::string>(next.key)));
+  CHECK(get("/a"));  // the connection of before
+  connect_as(tls_config(made));
+  CHECK_FALSE(get("/a"));
+  connect_as(tls_config(next));
+  CHECK(get("/a"));
+  CHECK_FALSE(server->set_certificate("nonsense", Secret<std::string>(next.key)));
+  connect_as(tls_config(next));
+  CHECK(get("/a"));
+}
+
+TEST_CASE_METHOD(TlsFixture, "plain talk to a TLS server ends without harm") {
+  start();
+  raw("GET / HTTP/1.1\r\n\r\n");
+  CHECK(get("/a")->status == 200);
+}
+
+TEST_CASE("a transport cannot be made from an unusable configuration") {
+  asio::io_context io;
+  ClientConfig config;
+  config.server = "host:6443";
+  CHECK_THROWS_WITH(make_transport(io, config, TransportLimits()), Catch::Contains("host:6443"));
+  config.server = "https://host:6443";
+  config.ca_pem = "nonsense";
+  CHECK_THROWS_WITH(make_transport(io, config, TransportLimits()),
+                    Catch::Contains("CA certificate"));
+}

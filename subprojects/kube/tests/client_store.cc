@@ -1,0 +1,166 @@
+#include <stdexcept>
+
+#include "kube/client/json_scan.hh"
+#include "kube/client/store.hh"
+#include "kube/tests/catch.hh"
+
+using namespace kube;
+
+namespace {
+
+struct Thing {
+  std::string name;
+  std::string resource_version;
+  ObjectKey key() const { return {"ns", name}; }
+};
+
+std::string text_of(const std::string& name, int version) {
+  return R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + std::to_string(version) +
+         "\"}}";
+}
+
+std::shared_ptr<Thing> project(std::string_view object) {
+  const auto metadata = scan_member(object, "metadata");
+  if (!metadata) return nullptr;
+  const auto name = scan_string(*metadata, "name");
+  if (!name) throw std::runtime_error("no name");
+  return std::make_shared<Thing>(Thing{std::string(*name), std::string(scan_version(object))});
+}
+
+struct Fixture {
+  std::vector<std::string> changes;
+  Store<Thing> store{project, [this](const auto& before, const auto& after) {
+                       std::string change = before ? before->name + before->resource_version : "-";
+                       change += ">";
+                       change += after ? after->name + after->resource_version : "-";
+                       changes.push_back(change);
+                     }};
+
+  void list(int version, std::vector<std::string> items) {
+    store.begin_list();
+    for (const auto& item : items) store.put(item);
+    finish_list(version);
+  }
+  void finish_list(int version) {
+    store.listed_at(std::to_string(version));
+    store.end_list();
+  }
+  void offer(const std::string& name, int version) {
+    store.offer(std::make_shared<Thing>(Thing{name, std::to_string(version)}));
+  }
+  std::vector<std::string> take_changes() { return std::exchange(changes, {}); }
+  std::string version_of(const std::string& name) {
+    const auto found = store.find(ObjectKey{"ns", name});
+    return found ? found->resource_version : "-";
+  }
+};
+
+using Changes = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it changed") {
+  store.begin_list();
+  store.put(text_of("b", 2));
+  store.put(text_of("a", 1));
+  CHECK(store.items().empty());
+  CHECK_FALSE(store.is_synced());
+  finish_list(5);
+  CHECK(store.is_synced());
+  CHECK(take_changes() == Changes{"->a1", "->b2"});
+
+  list(9, {text_of("b", 7), text_of("c", 8)});
+  CHECK(take_changes() == Changes{"a1>-", "b2>b7", "->c8"});
+}
+
+TEST_CASE_METHOD(Fixture, "a list that failed midway leaves nothing behind") {
+  list(5, {text_of("a", 1)});
+  store.begin_list();
+  store.put(text_of("ghost", 6));
+  list(7, {text_of("a", 1)});
+  CHECK(version_of("ghost") == "-");
+  CHECK(take_changes() == Changes{"->a1"});
+}
+
+TEST_CASE_METHOD(Fixture, "an unchanged object keeps its projection through a relist") {
+  list(5, {text_of("a", 1)});
+  const auto before = store.find(ObjectKey{"ns", "a"});
+  list(9, {text_of("a", 1)});
+  CHECK(store.find(ObjectKey{"ns", "a"}) == before);
+}
+
+TEST_CASE_METHOD(Fixture, "events: newer wins, older is ignored, the end removes") {
+  list(5, {text_of("a", 1)});
+  store.put(text_of("a", 7));
+  store.put(text_of("a", 6));
+  store.put(text_of("b", 8));
+  store.remove(text_of("a", 9));
+  store.remove(text_of("a", 9));
+  CHECK(take_changes() == Changes{"->a1", "a1>a7", "->b8", "a7>-"});
+}
+
+TEST_CASE_METHOD(Fixture, "an answer to a write that overtakes its event") {
+  list(5, {text_of("a", 1)});
+  offer("a", 8);
+  store.put(text_of("a", 6));
+  store.put(text_of("a", 8));
+  CHECK(take_changes() == Changes{"->a1", "a1>a8"});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "an answer that arrives after the event of the deletion revives nothing") {
+  list(5, {});
+  store.put(text_of("a", 6));
+  store.remove(text_of("a", 8));
+  offer("a", 7);
+  CHECK(version_of("a") == "-");
+  offer("a", 9);  // created anew since
+  CHECK(version_of("a") == "9");
+}
+
+TEST_CASE_METHOD(Fixture, "what was created during a relist survives a list that is older") {
+  list(5, {text_of("a", 1)});
+  store.begin_list();
+  store.put(text_of("a", 1));
+  offer("b", 12);  // after the list's version
+  offer("c", 9);   // before it, and gone again: the list would have it otherwise
+  finish_list(10);
+  CHECK(version_of("b") == "12");
+  CHECK(version_of("c") == "-");
+}
+
+TEST_CASE_METHOD(Fixture, "a newer state offered during a relist is not undone by it") {
+  list(5, {text_of("a", 1)});
+  store.begin_list();
+  store.put(text_of("a", 1));
+  offer("a", 12);
+  finish_list(10);
+  CHECK(version_of("a") == "12");
+}
+
+TEST_CASE_METHOD(Fixture, "the end of a predecessor does not remove its successor") {
+  list(5, {text_of("a", 1)});
+  offer("a", 12);  // deleted and created again by ourselves
+  store.remove(text_of("a", 11));
+  CHECK(version_of("a") == "12");
+}
+
+TEST_CASE_METHOD(Fixture, "a deletion of our own shows at once") {
+  list(5, {text_of("a", 1)});
+  store.forget(ObjectKey{"ns", "a"});
+  store.forget(ObjectKey{"ns", "none"});
+  store.remove(text_of("a", 6));
+  CHECK(take_changes() == Changes{"->a1", "a1>-"});
+}
+
+TEST_CASE_METHOD(Fixture, "malformed objects are counted and stop nothing") {
+  store.begin_list();
+  CHECK_FALSE(store.put("{}"));
+  CHECK_FALSE(store.put(R"({"metadata":{}})"));  // the projection throws
+  CHECK(store.put(text_of("a", 1)));
+  finish_list(5);
+  CHECK_FALSE(store.put("nonsense"));
+  CHECK_FALSE(store.remove("nonsense"));
+  CHECK(store.malformed() == 4);
+  CHECK(store.items().size() == 1);
+}

@@ -1,0 +1,65 @@
+#include "kube/client/watch_state.hh"
+#include "kube/tests/catch.hh"
+
+using namespace kube::watch;
+using kube::Milliseconds;
+
+TEST_CASE("a watch goes from state to state as the table says") {
+  struct Row {
+    const char* what;
+    State state;
+    Input input;
+    State expected;
+  };
+  const Row rows[] = {
+      {"a list gives a version to watch from", Listing{2}, Listed{"7"},
+       Resuming{"7", 2, true, true}},
+      {"a failed list counts", Listing{2}, Failed{}, Listing{3}},
+      {"a list whose token expired counts too", Listing{0}, Gone{}, Listing{1}},
+      {"an unknown kind", Listing{3}, NotServed{}, Unserved{}},
+      {"a list knows no stream", Listing{1}, Closed{}, Listing{1}},
+
+      {"the stream opens", Resuming{"7", 1, true}, Opened{}, Streaming{"7", 1, true}},
+      {"it does not open after a list", Resuming{"7", 2, true, true}, Failed{},
+       Resuming{"7", 3, true}},
+      {"it does not open", Resuming{"7", 1, false}, Failed{}, Resuming{"7", 2, false}},
+      {"the version aged", Resuming{"7", 4, false}, Gone{}, Listing{0}},
+      {"the version was new and still too old", Resuming{"7", 1, true}, Gone{}, Listing{2}},
+      {"the kind went away", Resuming{"7", 0, false}, NotServed{}, Unserved{}},
+
+      {"an event", Streaming{"7", 3, true}, Seen{"9"}, Streaming{"9", 0, false}},
+      {"an event without a version", Streaming{"7", 0, true}, Seen{""}, Streaming{"7", 0, false}},
+      {"the stream ends after its time", Streaming{"9", 0, false}, Closed{},
+       Resuming{"9", 0, false}},
+      {"a quiet stream ends after its time", Streaming{"7", 2, true}, Closed{},
+       Resuming{"7", 0, true}},
+      {"it ends at once", Streaming{"7", 2, true}, Closed{true}, Resuming{"7", 3, true}},
+      {"it is cut", Streaming{"9", 0, false}, Failed{}, Resuming{"9", 1, false}},
+      {"410 as an event", Streaming{"9", 0, false}, Gone{}, Listing{0}},
+      {"410 as the first event after a list", Streaming{"7", 0, true}, Gone{}, Listing{1}},
+
+      {"the kind is served now", Unserved{}, Listed{"3"}, Resuming{"3", 0, true, true}},
+      {"the kind is still not served", Unserved{}, NotServed{}, Unserved{}},
+      {"the server is in trouble meanwhile", Unserved{}, Failed{}, Listing{1}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    CHECK(step(row.state, row.input) == row.expected);
+  }
+}
+
+TEST_CASE("the pause before the next try doubles up to 30 seconds") {
+  const std::pair<State, int> rows[] = {
+      {Listing{0}, 0},
+      {Listing{1}, 500},
+      {Listing{2}, 1'000},
+      {Resuming{"1", 6}, 16'000},
+      {Resuming{"1", 7}, 30'000},
+      {Listing{1'000}, 30'000},
+      {Streaming{"1", 5}, 0},
+      {Unserved{}, 30'000},
+      {Resuming{"1", 0}, 0},
+      {Resuming{"1", 3, true, true}, 0},
+  };
+  for (const auto& [state, expected] : rows) CHECK(pause_before(state) == Milliseconds(expected));
+}

@@ -1,0 +1,287 @@
+#include "kube/client/json_scan.hh"
+#include "kube/client/task_group.hh"
+#include "kube/client/watcher.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
+
+using namespace kube;
+
+namespace {
+
+const Resource kThings{"example.com", "v1", "things", "Thing", true};
+const char* const kPath = "/apis/example.com/v1/things";
+
+std::string object(const std::string& name, int version, const std::string& more = "") {
+  return R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + std::to_string(version) +
+         "\"}" + more + "}";
+}
+
+std::string event(const std::string& type, const std::string& of) {
+  return R"({"type":")" + type + R"(","object":)" + of + "}\n";
+}
+
+std::string list_of(int version, const std::vector<std::string>& items) {
+  std::string text =
+      R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[)";
+  for (const auto& item : items) text += (text.back() == '[' ? "" : ",") + item;
+  return text + "]}";
+}
+
+// Writes down what it is told: "[" and "]" around lists.
+class LogSink final : public WatchSink {
+ public:
+  std::vector<std::string> log;
+  void begin_list() override { log.push_back("["); }
+  bool put(std::string_view text) override { return note("+", text); }
+  void listed_at(std::string_view version) override { log.push_back("@" + std::string(version)); }
+  void end_list() override { log.push_back("]"); }
+  bool remove(std::string_view text) override { return note("-", text); }
+
+ private:
+  bool note(const char* what, std::string_view text) {
+    const auto parsed = parse_json(text);
+    if (!parsed || parsed->find("broken") != nullptr) return false;
+    const auto metadata = scan_member(text, "metadata").value_or("");
+    log.push_back(what + std::string(scan_string(metadata, "name").value_or("?")) +
+                  std::string(scan_version(text)));
+    return true;
+  }
+};
+
+struct Fixture {
+  asio::io_context io;
+  FakeClock clock;
+  FakeRandom random;  // jitter factor 1
+  ScriptedServer server{io};
+  std::unique_ptr<Transport> transport = make_transport(io, server.config(), TransportLimits());
+  ApiClient client{*transport, clock, random};
+  LogSink sink;
+  WatchOptions options;
+  std::vector<std::string> notes;
+  TaskGroup group{io.get_executor(), nullptr};
+
+  // Lists come as requests without "watch"; both kinds are scripted apart by asking this order.
+  ScriptedServer::Script& next() { return server.on("GET", kPath); }
+  void start() {
+    options.on_note = [this](std::string_view what, std::string_view) { notes.emplace_back(what); };
+    group.spawn("watch", run_watch(client, kThings, sink, options));
+  }
+  bool until_requests(std::size_t count) {
+    return run_until(io, [this, count] { return server.log().size() >= count; });
+  }
+  bool until_log(const std::string& last) {
+    return run_until(io, [this, &last] { return !sink.log.empty() && sink.log.back() == last; });
+  }
+  bool until_pause() {
+    return run_until(io, [this] { return clock.alarms() > 0; });
+  }
+  Milliseconds skip_pause() {
+    const auto pause = std::chrono::duration_cast<Milliseconds>(clock.until_next());
+    clock.advance(pause);
+    return pause;
+  }
+  std::size_t noted(const std::string& what) const {
+    return static_cast<std::size_t>(std::count(notes.begin(), notes.end(), what));
+  }
+  std::string query(std::size_t request) const { return server.log().at(request).query; }
+  void finish() {
+    group.cancel();
+    run_task(io, group.join());
+  }
+};
+
+using Log = std::vector<std::string>;
+
+bool asks_from(const std::string& query, const std::string& version) {
+  return query.find("resourceVersion=" + version + "&") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "list, then events, then on from the last version seen") {
+  options.label_selector = "a=b";
+  next().answer(200, list_of(5, {object("a", 1), object("b", 2)}));
+  next().stream({event("ADDED", object("c", 6)), event("MODIFIED", object("a", 7)),
+                 event("DELETED", object("b", 8)), event("BOOKMARK", object("", 20))});
+  next().stream({event("MODIFIED", object("c", 21))}).stay_open();
+  start();
+  // The first stream was brief, but it brought something.
+  REQUIRE((until_requests(3) || until_pause()));
+  if (clock.alarms() > 0) skip_pause();
+  REQUIRE(until_log("+c21"));
+  CHECK(sink.log == Log{"[", "+a1", "+b2", "@5", "]", "+c6", "+a7", "-b8", "+c21"});
+  CHECK(query(0) == "labelSelector=a%3Db&limit=500");
+  CHECK(asks_from(query(1), "5"));
+  CHECK(asks_from(query(2), "20"));
+  CHECK_THAT(query(1), Catch::Contains("watch=true&allowWatchBookmarks=true") &&
+                           Catch::Contains("timeoutSeconds=290") &&
+                           Catch::Contains("labelSelector=a%3Db"));
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "410 as an answer lists again") {
+  next().answer(200, list_of(5, {}));
+  next().answer(410, R"({"kind":"Status","code":410,"reason":"Expired","message":"old"})");
+  next().answer(200, list_of(9, {object("a", 8)}));
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(500));  // the list was fresh, so this is a failure
+  REQUIRE(until_requests(4));
+  CHECK(sink.log == Log{"[", "@5", "]", "[", "+a8", "@9", "]"});
+  CHECK(asks_from(query(3), "9"));
+  CHECK(noted("gone") == 1);
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "410 as an event lists again, at once where the watch had been going") {
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6)),
+                 event("ERROR", R"({"kind":"Status","code":410,"reason":"Expired"})"),
+                 event("ADDED", object("never", 7))});
+  next().answer(200, list_of(9, {object("a", 8)}));
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_requests(4));
+  CHECK(sink.log == Log{"[", "@5", "]", "+a6", "[", "+a8", "@9", "]"});
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "another error as an event resumes after a pause") {
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6)),
+                 event("ERROR", R"({"kind":"Status","code":500,"message":"etcd is slow"})")});
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(500));
+  REQUIRE(until_requests(3));
+  CHECK(asks_from(query(2), "6"));
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "half a line and a cut in mid-chunk lose nothing") {
+  next().answer(200, list_of(5, {}));
+  const std::string second = event("ADDED", object("b", 7));
+  next()
+      .stream({event("ADDED", object("a", 6)) + second.substr(0, 20), second.substr(20)})
+      .cut_in_last_chunk();
+  next().stream({second}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  skip_pause();
+  REQUIRE(until_log("+b7"));
+  CHECK(sink.log == Log{"[", "@5", "]", "+a6", "+b7"});
+  CHECK(asks_from(query(2), "6"));
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "an event in many small pieces, and one of 1.4 MB") {
+  const std::string large = object("large", 7, R"(,"x":")" + std::string(1'400'000, 'y') + "\"");
+  std::vector<std::string> pieces;
+  for (const char c : event("ADDED", object("small", 6))) pieces.emplace_back(1, c);
+  pieces.push_back(event("ADDED", large));
+  next().answer(200, list_of(5, {large}));
+  next().stream(pieces).stay_open();
+  start();
+  REQUIRE(until_log("+large7"));
+  CHECK(sink.log == Log{"[", "+large7", "@5", "]", "+small6", "+large7"});
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "malformed objects and lines are noted and left out") {
+  next().answer(200, list_of(5, {object("a", 1), object("bad", 2, R"(,"broken":1)")}));
+  next()
+      .stream({"nonsense\n",
+               R"({"type":"ADDED"})"
+               "\n",
+               event("ADDED", object("bad", 6, R"(,"broken":1)")), event("ADDED", object("b", 7))})
+      .stay_open();
+  start();
+  REQUIRE(until_log("+b7"));
+  CHECK(sink.log == Log{"[", "+a1", "@5", "]", "+b7"});
+  CHECK(noted("malformed") == 4);
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "a line that is too long lists again") {
+  options.max_event_bytes = 1'000;
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6)),
+                 event("ADDED", object("b", 7, R"(,"x":")" + std::string(2'000, 'y') + "\""))});
+  next().answer(200, list_of(9, {object("a", 6)}));
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_requests(4));
+  CHECK(sink.log == Log{"[", "@5", "]", "+a6", "[", "+a6", "@9", "]"});
+  CHECK(noted("malformed") == 1);
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "a kind that is not served is asked for every 30 seconds") {
+  next().answer(404, "404 page not found").times(2);
+  next().answer(200, list_of(5, {}));
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(30'000));
+  REQUIRE(until_requests(2));
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(30'000));
+  REQUIRE(until_requests(4));
+  CHECK(noted("unserved") == 2);
+  CHECK(sink.log.back() == "]");
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "a stream that ends at once, again and again, slows down") {
+  next().answer(200, list_of(5, {}));
+  next().stream({}).times(3);
+  next().stream({}).stay_open();
+  start();
+  std::vector<Milliseconds> pauses;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(until_pause());
+    pauses.push_back(skip_pause());
+    settle(io);
+  }
+  REQUIRE(until_requests(5));
+  CHECK(pauses ==
+        std::vector<Milliseconds>{Milliseconds(500), Milliseconds(1'000), Milliseconds(2'000)});
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "a list that fails midway is begun again") {
+  const std::string page = list_of(5, {object("a", 1), object("b", 2)});
+  next().answer(200, page).cut_after(page.size() + 30).times(4);
+  next().answer(200, page);
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  skip_pause();
+  REQUIRE(run_until(io, [this] {
+    if (clock.alarms() > 0) skip_pause();
+    return !sink.log.empty() && sink.log.back() == "]";
+  }));
+  const Log whole{"[", "+a1", "+b2", "@5", "]"};
+  REQUIRE(sink.log.size() >= whole.size());
+  CHECK(Log(sink.log.end() - 5, sink.log.end()) == whole);
+  finish();
+}
+
+TEST_CASE_METHOD(Fixture, "silence beyond the timeout ends a stream, and the next one resumes") {
+  options.timeout = Milliseconds(1'000);
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6))}).stay_open();
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_log("+a6"));
+  clock.advance(std::chrono::minutes(1));  // so that the stream was not a brief one
+  REQUIRE(until_requests(3));
+  CHECK(asks_from(query(2), "6"));
+  CHECK(noted("error") == 0);
+  finish();
+}

@@ -1,0 +1,159 @@
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
+#include "kube/client/task_group.hh"
+#include "kube/client/work_queue.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/run_task.hh"
+
+using namespace kube;
+
+namespace {
+
+ObjectKey key(const std::string& name) {
+  return {"ns", name};
+}
+
+struct Fixture {
+  asio::io_context io;
+  FakeClock clock;
+  WorkQueue queue{io, clock};
+
+  // What next() gives at once; "-" while it has to wait.
+  std::string ready() {
+    if (queue.depth() == 0) return "-";
+    return run_task(io, queue.next())->name;
+  }
+  void advance(Milliseconds by) {
+    clock.advance(by);
+    settle(io);
+  }
+};
+
+Task<void> take_one(WorkQueue& queue, std::vector<std::string>& taken) {
+  const auto got = co_await queue.next();
+  taken.push_back(got ? got->name : "closed");
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a key is queued once and handed out in order") {
+  queue.add(key("a"));
+  queue.add(key("b"));
+  queue.add(key("a"));
+  CHECK(queue.depth() == 2);
+  CHECK(ready() == "a");
+  CHECK(ready() == "b");
+  CHECK(ready() == "-");
+}
+
+TEST_CASE_METHOD(Fixture, "a key is never worked on twice at a time") {
+  queue.add(key("a"));
+  CHECK(ready() == "a");
+  queue.add(key("a"));
+  queue.add(key("a"));
+  CHECK(ready() == "-");
+  CHECK_FALSE(queue.is_idle());
+  queue.done(key("a"));
+  CHECK(ready() == "a");
+  queue.done(key("a"));
+  CHECK(ready() == "-");
+  CHECK(queue.is_idle());
+}
+
+TEST_CASE_METHOD(Fixture, "of several delays the earliest wins") {
+  queue.add_after(key("a"), Milliseconds(300));
+  queue.add_after(key("a"), Milliseconds(100));
+  queue.add_after(key("a"), Milliseconds(200));
+  queue.add_after(key("b"), Milliseconds(50));
+  queue.add_after(key("c"), Milliseconds(0));
+  CHECK(ready() == "c");
+  advance(Milliseconds(49));
+  CHECK(ready() == "-");
+  advance(Milliseconds(1));
+  CHECK(ready() == "b");
+  advance(Milliseconds(50));
+  CHECK(ready() == "a");
+  queue.done(key("a"));
+  advance(Milliseconds(1'000));
+  CHECK(ready() == "-");
+  CHECK(clock.alarms() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a failing key backs off from 5 ms to 1000 s until it is forgotten") {
+  std::int64_t expected = 5;
+  for (int i = 0; i < 20; ++i) {
+    queue.add_failed(key("a"));
+    advance(Milliseconds(expected - 1));
+    REQUIRE(ready() == "-");
+    advance(Milliseconds(1));
+    REQUIRE(ready() == "a");
+    queue.done(key("a"));
+    expected = std::min<std::int64_t>(expected * 2, 1'000'000);
+  }
+  CHECK(queue.failures(key("a")) == 20);
+  queue.forget(key("a"));
+  CHECK(queue.failures(key("a")) == 0);
+  queue.add_failed(key("a"));
+  advance(Milliseconds(5));
+  CHECK(ready() == "a");
+}
+
+TEST_CASE_METHOD(Fixture, "waiting workers are served in the order they came") {
+  std::vector<std::string> first;
+  std::vector<std::string> second;
+  TaskGroup group(io.get_executor(), nullptr);
+  group.spawn("first", take_one(queue, first));
+  group.spawn("second", take_one(queue, second));
+  settle(io);
+  queue.add(key("a"));
+  settle(io);
+  CHECK(first == std::vector<std::string>{"a"});
+  queue.close();
+  settle(io);
+  CHECK(second == std::vector<std::string>{"closed"});
+  CHECK_FALSE(run_task(io, queue.next()).has_value());
+}
+
+TEST_CASE_METHOD(Fixture, "a worker that was cancelled takes no key along") {
+  std::vector<std::string> first;
+  std::vector<std::string> second;
+  TaskGroup leaving(io.get_executor(), nullptr);
+  leaving.spawn("first", take_one(queue, first));
+  settle(io);
+  leaving.cancel();
+  settle(io);
+  queue.add(key("a"));
+  settle(io);
+  CHECK(queue.depth() == 1);
+  TaskGroup staying(io.get_executor(), nullptr);
+  staying.spawn("second", take_one(queue, second));
+  settle(io);
+  CHECK(second == std::vector<std::string>{"a"});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a worker that is cancelled with a key on its way gives it back or has it") {
+  std::vector<std::string> taken;
+  TaskGroup leaving(io.get_executor(), nullptr);
+  leaving.spawn("first", take_one(queue, taken));
+  settle(io);
+  leaving.cancel();
+  queue.add(key("a"));
+  settle(io);
+  CHECK(leaving.size() == 0);
+  const bool was_taken = taken == std::vector<std::string>{"a"};
+  CHECK(queue.depth() == (was_taken ? 0U : 1U));
+}
+
+TEST_CASE_METHOD(Fixture, "the wait of a key is told when it is handed out") {
+  std::vector<Milliseconds> waits;
+  queue.on_wait = [&waits](std::chrono::steady_clock::duration wait) {
+    waits.push_back(std::chrono::duration_cast<Milliseconds>(wait));
+  };
+  queue.add(key("a"));
+  advance(Milliseconds(40));
+  CHECK(ready() == "a");
+  CHECK(waits == std::vector<Milliseconds>{Milliseconds(40)});
+}

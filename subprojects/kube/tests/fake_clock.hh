@@ -1,0 +1,94 @@
+// A clock that stands still until a test moves it.
+#pragma once
+
+#include <boost/asio/post.hpp>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "kube/client/clock.hh"
+
+namespace kube {
+
+// Starts at 2026-01-01T00:00:00Z. Alarms are posted to their executor when advance() passes their
+// time, in the order of their times; the io_context has to run for them to be heard. Outlives its
+// alarms.
+class FakeClock final : public Clock {
+ public:
+  Time now() const override { return now_; }
+  Steady steady() const override { return steady_; }
+
+  std::unique_ptr<Alarm> wake_at(asio::any_io_executor executor, Steady when,
+                                 std::function<void()> wake) override {
+    auto pending = std::make_shared<Pending>();
+    pending->executor = std::move(executor);
+    pending->wake = std::move(wake);
+    alarms_.emplace(when, pending);
+    ring();
+    return std::make_unique<Handle>(std::move(pending));
+  }
+
+  void advance(std::chrono::microseconds by) {
+    now_ = now_ + by;
+    steady_ += by;
+    ring();
+  }
+
+  // How long until the earliest alarm; nothing pending: max().
+  std::chrono::steady_clock::duration until_next() {
+    drop_cancelled();
+    return alarms_.empty() ? std::chrono::steady_clock::duration::max()
+                           : alarms_.begin()->first - steady_;
+  }
+  std::size_t alarms() {
+    drop_cancelled();
+    return alarms_.size();
+  }
+
+ private:
+  struct Pending {
+    asio::any_io_executor executor;
+    std::function<void()> wake;
+    bool is_cancelled = false;
+  };
+  class Handle final : public Alarm {
+   public:
+    explicit Handle(std::shared_ptr<Pending> pending) : pending_(std::move(pending)) {}
+    ~Handle() override { pending_->is_cancelled = true; }
+
+   private:
+    std::shared_ptr<Pending> pending_;
+  };
+
+  void drop_cancelled() {
+    for (auto at = alarms_.begin(); at != alarms_.end();) {
+      at = at->second->is_cancelled ? alarms_.erase(at) : std::next(at);
+    }
+  }
+
+  void ring() {
+    while (!alarms_.empty() && alarms_.begin()->first <= steady_) {
+      const auto pending = alarms_.begin()->second;
+      alarms_.erase(alarms_.begin());
+      asio::post(pending->executor, [pending] {
+        if (!pending->is_cancelled) pending->wake();
+      });
+    }
+  }
+
+  Time now_ = Time::from_seconds(1'767'225'600);
+  Steady steady_{std::chrono::hours(1)};
+  std::multimap<Steady, std::shared_ptr<Pending>> alarms_;
+};
+
+// Numbers that are the same in every run.
+class FakeRandom final : public Random {
+ public:
+  explicit FakeRandom(std::uint64_t value = std::uint64_t{1} << 63) : value_(value) {}
+  std::uint64_t next() override { return value_; }
+
+ private:
+  std::uint64_t value_;
+};
+
+}  // namespace kube

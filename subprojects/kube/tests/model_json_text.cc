@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kube/model/json_text.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/random_json.hh"
+
+using kube::Json;
+using kube::parse_json;
+using kube::print_json;
+
+namespace {
+
+std::string error_of(std::string_view text, const kube::JsonLimits& limits = {}) {
+  const auto result = parse_json(text, limits);
+  return result ? "no error" : result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("parse_json reads every kind of value") {
+  const auto object = parse_json(R"( {"b": [1, -2.5, "x", true, null, {}], "a": false} )");
+  REQUIRE(object);
+  CHECK(*object ==
+        Json::object(
+            {{"a", false}, {"b", Json::array({1, -2.5, "x", true, nullptr, Json::object()})}}));
+  CHECK(*parse_json("null") == Json());
+  CHECK(*parse_json("\"\"") == Json(""));
+  CHECK(*parse_json("[]") == Json::array());
+}
+
+TEST_CASE("parse_json decodes escapes to UTF-8") {
+  CHECK(parse_json(R"("\"\\\/\b\f\n\r\t\u00e9\u20ac\ud83d\ude00")")->as_string() ==
+        "\"\\/\b\f\n\r\té€😀");
+  CHECK(parse_json(R"("a\u0000b")")->as_string() == std::string("a\0b", 3));
+  CHECK(parse_json("{\"k\\u0031\": 1}")->get_int("k1") == 1);
+}
+
+TEST_CASE("parse_json keeps integers exact and rounds other numbers correctly") {
+  struct Case {
+    std::string_view text;
+    Json value;
+  };
+  const Case cases[] = {
+      {"0", 0},
+      {"-0", 0},
+      {"9223372036854775807", std::numeric_limits<std::int64_t>::max()},
+      {"-9223372036854775808", std::numeric_limits<std::int64_t>::min()},
+      {"9223372036854775808", 9223372036854775808.0},
+      {"-9223372036854775809", -9223372036854775808.0},
+      {"18446744073709551616", 18446744073709551616.0},
+      {"1.0", 1.0},
+      {"1e3", 1000.0},
+      {"1E-2", 0.01},
+      {"0.1", 0.1},
+      {"1.7976931348623157e308", std::numeric_limits<double>::max()},
+      {"2.2250738585072011e-308", 2.2250738585072011e-308},
+      {"5e-324", 5e-324},
+      {"1e-400", 0.0},
+      // Reads out of bounds in RapidJSON's own conversion.
+      {"0.00000000001e-2147483639", 0.0},
+      {"9007199254740993.0", 9007199254740992.0},
+      {"123456789012345678901234567890", 123456789012345678901234567890.0},
+  };
+  for (const auto& c : cases) {
+    INFO(c.text);
+    const auto value = parse_json(c.text);
+    REQUIRE(value);
+    CHECK(*value == c.value);
+  }
+  CHECK(std::signbit(parse_json("-0.0")->as_double()));
+}
+
+TEST_CASE("parse_json names the place of an error") {
+  using namespace std::literals;
+  struct Case {
+    std::string_view text;
+    std::string_view error;
+  };
+  const Case cases[] = {
+      {"", "bad JSON at byte 0: there is no value"},
+      {"  ", "bad JSON at byte 2: there is no value"},
+      {"{} x", "bad JSON at byte 3: there is text after the value"},
+      {"{}{}", "bad JSON at byte 2: there is text after the value"},
+      {"[1,]", "bad JSON at byte 3: expected a value"},
+      {"{\"a\":1,}", "bad JSON at byte 7: expected a member name in quotes"},
+      {"{a:1}", "bad JSON at byte 1: expected a member name in quotes"},
+      {"{\"a\" 1}", "bad JSON at byte 5: expected ':' after the member name"},
+      {"{\"a\":1", "bad JSON at byte 6: expected ',' or '}'"},
+      {"[1 2]", "bad JSON at byte 3: expected ',' or ']'"},
+      {"\"abc", "bad JSON at byte 4: the string is not closed"},
+      {"\"\\u12g4\"", "bad JSON at byte 1: expected four hexadecimal digits after \\u"},
+      {"\"\\ud800x\"", "bad JSON at byte 1: a \\u escape names half of a surrogate pair"},
+      {"\"\\x\"", "bad JSON at byte 1: a bad escape or an unescaped control character in a string"},
+      {"\"a\nb\"",
+       "bad JSON at byte 2: a bad escape or an unescaped control character in a string"},
+      {"1.", "bad JSON at byte 2: expected a digit after the decimal point"},
+      {"1e", "bad JSON at byte 2: expected a digit in the exponent"},
+      {"01", "bad JSON at byte 1: there is text after the value"},
+      {"+1", "bad JSON at byte 0: expected a value"},
+      {"NaN", "bad JSON at byte 0: expected a value"},
+      {"tru", "bad JSON at byte 3: expected a value"},
+      {"1e400", "bad JSON at byte 0: the number is out of range"},
+      {"[2e308]", "bad JSON at byte 1: the number is out of range"},
+      {"// c\n1", "bad JSON at byte 0: expected a value"},
+      {"\xef\xbb\xbf{}", "bad JSON at byte 0: expected a value"},
+      {"\"\xf0\"", "bad JSON at byte 1: the text is not UTF-8"},
+      {"{\"a\":1,\"b\":{\"c\":1,\"c\":2}}",
+       "bad JSON at byte 23: the object ending here has the member \"c\" twice"},
+      {"{}\0"sv, "bad JSON at byte 2: the text holds a NUL byte"},
+      {"\0{}"sv, "bad JSON at byte 0: the text holds a NUL byte"},
+      {"\"a\0b\""sv, "bad JSON at byte 2: the text holds a NUL byte"},
+      {"[1,\0]"sv, "bad JSON at byte 3: the text holds a NUL byte"},
+      {"1\0002"sv, "bad JSON at byte 1: the text holds a NUL byte"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.text);
+    CHECK(error_of(c.text) == c.error);
+  }
+  // RapidJSON alone would let the second half of a pair pass, as bytes that are not UTF-8.
+  CHECK(error_of("[\"\\udc00\"]").find("half of a surrogate pair") != std::string::npos);
+  CHECK(error_of("{\"\\udc00\":1}").find("half of a surrogate pair") != std::string::npos);
+}
+
+TEST_CASE("parse_json holds to its limits") {
+  const std::string deep = std::string(200, '[') + std::string(200, ']');
+  CHECK(parse_json(deep));
+  CHECK(error_of("[" + deep + "]") ==
+        "bad JSON at byte 200: containers are nested deeper than 200");
+  CHECK(error_of(std::string(3'000'000, '[')) ==
+        "bad JSON at byte 200: containers are nested deeper than 200");
+  CHECK(error_of("[1,2]", {.max_bytes = 4}) == "bad JSON: 5 bytes, more than the limit of 4");
+  CHECK(error_of("[[1]]", {.max_depth = 1}) ==
+        "bad JSON at byte 1: containers are nested deeper than 1");
+}
+
+TEST_CASE("print_json escapes what must be escaped and nothing else") {
+  CHECK(print_json(Json("a\"\\/\b\f\n\r\t\x01\x1f\x7f é€😀 <&>")) ==
+        "\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f é€😀 <&>\"");
+  CHECK(print_json(Json(std::string("\0", 1))) == "\"\\u0000\"");
+  CHECK(print_json(Json("a\xff\xf0z")) == "\"a\xef\xbf\xbd\xef\xbf\xbdz\"");
+}
+
+TEST_CASE("print_json writes the shortest exact numbers") {
+  CHECK(print_json(Json::array({1, -7, 1.0, 0.1, 1e300, 5e-324, -0.0, 100000.0, 1e21})) ==
+        "[1,-7,1.0,0.1,1e+300,5e-324,-0.0,100000.0,1e+21]");
+  CHECK(print_json(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
+  CHECK(print_json(std::numeric_limits<double>::quiet_NaN()) == "null");
+  CHECK(print_json(std::numeric_limits<double>::infinity()) == "null");
+}
+
+TEST_CASE("print_json_pretty indents") {
+  const Json value = Json::object({{"b", Json::array({1, Json::object()})}, {"a", Json::array()}});
+  CHECK(kube::print_json_pretty(value) == "{\n  \"a\": [],\n  \"b\": [\n    1,\n    {}\n  ]\n}");
+}
+
+TEST_CASE("printing and parsing are inverse") {
+  kube::test::RandomJson random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const Json value = random.value();
+    const std::string text = print_json(value);
+    INFO(text);
+    const auto again = parse_json(text);
+    REQUIRE(again);
+    REQUIRE(*again == value);
+    REQUIRE(print_json(*again) == text);
+    REQUIRE(*parse_json(kube::print_json_pretty(value)) == value);
+  }
+}
+
+TEST_CASE("every double survives") {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t bits = random();
+    double value = 0;
+    static_assert(sizeof(value) == sizeof(bits));
+    std::memcpy(&value, &bits, sizeof(value));
+    if (!std::isfinite(value)) continue;
+    INFO(value);
+    const auto again = parse_json(print_json(value));
+    REQUIRE(again);
+    REQUIRE(again->is_double());
+    REQUIRE(again->as_double() == value);
+  }
+}
+
+TEST_CASE("truncated and mutated documents are refused or parsed, never worse") {
+  kube::test::RandomJson random(3);
+  std::mt19937 bytes(4);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = print_json(random.value());
+    text[bytes() % text.size()] = static_cast<char>(bytes());
+    text.resize(text.size() - bytes() % (text.size() / 4 + 1));
+    const auto value = parse_json(text);
+    if (value) REQUIRE(*parse_json(print_json(*value)) == *value);
+  }
+}
+
+TEST_CASE("is_utf8 follows the Unicode table of well-formed sequences") {
+  for (const auto good : {"", "abcdefgh", "é", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+                          "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "12345678é1234567é"}) {
+    INFO(good);
+    CHECK(kube::is_utf8(good));
+  }
+  for (const auto bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x20", "\xe0\x9f\xbf",
+                         "\xed\xa0\x80", "\xe1\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+                         "\xf5\x80\x80\x80", "\xff", "12345678\xff", "1234567\xe9"}) {
+    INFO(bad);
+    CHECK_FALSE(kube::is_utf8(bad));
+  }
+  CHECK(kube::is_utf8(std::string_view("\0", 1)));
+}

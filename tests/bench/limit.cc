@@ -1,0 +1,164 @@
+#include <string>
+
+#include "api/jobset.hh"
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/json_text.hh"
+#include "tests/bench/scenarios.hh"
+
+namespace trainer::bench {
+namespace {
+
+using kube::Json;
+using kube::Task;
+
+constexpr const char* kNamespace = "bench-limit";
+constexpr int kWidth = 32;
+constexpr int kNodes = 2;
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// A stored object as it could be sent: without what the server adds. The names of its job are
+// marked, to be replaced for each copy.
+std::string as_template(Json object) {
+  object.erase("status");
+  if (auto* meta = object.find("metadata")) {
+    for (const char* added : {"uid", "resourceVersion", "creationTimestamp", "generation",
+                              "managedFields", "ownerReferences", "namespace"}) {
+      meta->erase(added);
+    }
+  }
+  const bool is_job = object.get_string("kind") == "Job";
+  if (is_job) {
+    object["spec"].erase("selector");
+    if (auto* labels = object.find_path({"spec", "template", "metadata", "labels"})) {
+      for (const char* added : {"batch.kubernetes.io/controller-uid", "controller-uid",
+                                "batch.kubernetes.io/job-name", "job-name"}) {
+        labels->erase(added);
+      }
+    }
+  }
+  if (object.get_string("kind") == "Service") {
+    for (const char* added : {"clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy",
+                              "sessionAffinity"}) {
+      object["spec"].erase(added);
+    }
+  }
+  std::string text = kube::print_json(object);
+  for (const char* name : {"\"j0\"", "\"j0-", "\"j0."}) {
+    std::string marked(name);
+    marked.replace(1, 2, "@JOB@");
+    replace_all(text, name, marked);
+  }
+  return text;
+}
+
+Json instance(const std::string& text, int number) {
+  std::string named = text;
+  replace_all(named, "@JOB@", "j" + std::to_string(number));
+  Json object = *kube::parse_json(named);
+  object["metadata"].set("namespace", kNamespace);
+  return object;
+}
+
+struct Templates {
+  std::string trainjob, snapshot, jobset, service, job;
+  Json trainjob_status, jobset_status;
+};
+
+Task<void> write_status(Cluster& cluster, kube::Resource resource, kube::ObjectKey key, Json status,
+                        int times) {
+  for (int i = 0; i < times; ++i) {
+    // Each write differs, as ours do; an equal one would be no write for the server.
+    Json patch;
+    patch.set("status", status);
+    Json marker = Json::object({{"type", "Bench"},
+                                {"status", "True"},
+                                {"reason", "R" + std::to_string(i)},
+                                {"message", ""},
+                                {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
+    patch["status"].set("conditions", Json::array({marker}));
+    co_await cluster.must(cluster.client().merge_patch(resource, key, std::move(patch), "status"));
+  }
+}
+
+Task<void> write_event(Cluster& cluster, std::string name) {
+  Json event = Json::object({{"apiVersion", "v1"},
+                             {"kind", "Event"},
+                             {"type", "Normal"},
+                             {"reason", "Bench"},
+                             {"message", "-"}});
+  event["metadata"].set("name", name + ".1").set("namespace", kNamespace);
+  event["involvedObject"].set("kind", "TrainJob").set("name", name).set("namespace", kNamespace);
+  co_await cluster.must(cluster.client().create(kEvents, std::move(event)));
+}
+
+// Everything that the controller sends for one job, in its order.
+Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& ours, int number) {
+  auto& client = cluster.client();
+  const kube::ObjectKey key{kNamespace, "j" + std::to_string(number)};
+  const kube::ObjectKey runtime{"", "bench"};
+  co_await cluster.must(client.create(kTrainJobs, instance(made.trainjob, number)));
+  co_await cluster.must(client.get(kClusterTrainingRuntimes, runtime));
+  co_await cluster.must(client.create(kConfigMaps, instance(made.snapshot, number)));
+  co_await cluster.must(
+      client.apply(kJobSets, key, instance(made.jobset, number), "trainer", true));
+  co_await cluster.must(client.create(kServices, instance(made.service, number)));
+  co_await cluster.must(client.create(kJobs, instance(made.job, number)));
+  co_await write_status(cluster, kTrainJobs, key, made.trainjob_status,
+                        ours.trainjob_status_writes);
+  co_await write_status(cluster, kJobSets, key, made.jobset_status, ours.jobset_status_writes);
+  for (int i = 0; i < ours.events; ++i) co_await write_event(cluster, key.name);
+}
+
+Task<void> run_limit(Context& context, const BurstResult& ours, double& pods_rate,
+                     double& settled_rate) {
+  auto& cluster = context.cluster;
+  Templates made;
+  made.trainjob = as_template(ours.trainjob);
+  made.snapshot = as_template(ours.snapshot);
+  made.jobset = as_template(ours.jobset);
+  made.service = as_template(ours.service);
+  made.job = as_template(ours.job);
+  if (const auto* status = ours.trainjob.find("status")) made.trainjob_status = *status;
+  if (const auto* status = ours.jobset.find("status")) made.jobset_status = *status;
+  co_await cluster.make_namespace(kNamespace);
+  Tally pods([](const Json&) { return true; });
+  auto watching = cluster.watch(kPods, kNamespace, pods);
+  co_await cluster.wait_until([&] { return pods.is_synced(); }, std::chrono::seconds(10),
+                              "the first list");
+  const auto begin = Steady::now();
+  std::function<Task<void>(int)> one = [&cluster, &made, &ours](int i) {
+    return drive(cluster, made, ours, i);
+  };
+  co_await cluster.for_each(context.jobs, kWidth, one);
+  const double written = seconds_since(begin);
+  const auto wanted = static_cast<std::size_t>(context.jobs * kNodes);
+  co_await cluster.wait_until([&] { return pods.count() == wanted; }, std::chrono::seconds(600),
+                              "all pods");
+  const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
+  pods_rate = context.jobs / with_pods;
+  settled_rate = context.jobs / std::max(written, with_pods);
+  watching->cancel();
+  co_await watching->join();
+}
+
+}  // namespace
+
+std::vector<Figure> limit(Context& context, const BurstResult& ours) {
+  double pods_rate = 0;
+  double settled_rate = 0;
+  context.cluster.run(run_limit(context, ours, pods_rate, settled_rate));
+  context.cluster.run(context.cluster.remove_namespace(kNamespace));
+  return {
+      {"limit: the same requests by a plain driver, until all pods exist", pods_rate, "jobs/s"},
+      {"limit: the same, until everything is written", settled_rate, "jobs/s"},
+      {"share of the limit, pods", 100 * ours.pods_per_second / pods_rate, "%", 80, true},
+      {"share of the limit, settled", 100 * ours.settled_per_second / settled_rate, "%", 80, true}};
+}
+
+}  // namespace trainer::bench

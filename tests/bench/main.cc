@@ -1,0 +1,99 @@
+// Measures a controller against a control plane, and prints each figure with its goal and the limit
+// seen in the same run.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <filesystem>
+
+#include "tests/bench/scenarios.hh"
+
+namespace {
+
+using trainer::bench::Figure;
+
+int print(const std::vector<Figure>& figures) {
+  int missed = 0;
+  for (const auto& figure : figures) {
+    std::string goal;
+    if (figure.goal != 0) {
+      goal = fmt::format("goal {} {:g} {}", figure.is_more_better ? ">=" : "<=", figure.goal,
+                         figure.is_met() ? "met" : "MISSED");
+    }
+    fmt::print("{:<68} {:>9.1f} {:<7} {}\n", figure.what, figure.value, figure.unit, goal);
+    missed += figure.is_met() ? 0 : 1;
+  }
+  std::fflush(stdout);
+  return missed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{
+      "Measures the controller; figures are for the machine it runs on, the limit is of the same "
+      "run."};
+  std::string kubeconfig;
+  std::string controller_path;
+  std::string webhook_url;
+  std::string log = "/dev/null";
+  std::vector<std::string> only;
+  int jobs = 1000;
+  int suspended = 2000;
+  int large = 200;
+  app.add_option("--kubeconfig", kubeconfig, "Cluster without nodes; default: $KUBECONFIG");
+  app.add_option("--controller", controller_path, "Path of trainer")->required();
+  app.add_option("--webhook-url", webhook_url,
+                 "Serve admission there, so that its cost is in the figures");
+  app.add_option("--log", log, "Where the controller's output goes");
+  app.add_option("--jobs", jobs, "TrainJobs of the burst");
+  app.add_option("--suspended", suspended, "Suspended TrainJobs");
+  app.add_option("--large", large, "Jobs of the large JobSet, 50 pods each");
+  app.add_option("--only", only, "idle, burst, latency, large, suspended");
+  CLI11_PARSE(app, argc, argv);
+  const auto wants = [&only](const std::string& name) {
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  try {
+    const auto config = kube::load_config(kubeconfig);
+    if (!config) throw std::runtime_error(config.error().message);
+    trainer::bench::Cluster cluster(*config);
+    trainer::bench::Context context{cluster, {}};
+    context.jobs = jobs;
+    context.suspended = suspended;
+    context.large_jobs = large;
+    context.start_controller = [&] {
+      std::vector<std::string> command{controller_path,     "controller",
+                                       "--metrics-address", trainer::bench::kMetricsAddress,
+                                       "--health-address",  trainer::bench::kHealthAddress};
+      if (!kubeconfig.empty()) command.insert(command.end(), {"--kubeconfig", kubeconfig});
+      if (webhook_url.empty()) {
+        command.emplace_back("--no-webhooks");
+      } else {
+        command.insert(command.end(), {"--webhook-url", webhook_url});
+      }
+      return std::make_unique<trainer::bench::ControllerProcess>(std::move(command), log);
+    };
+    cluster.run(trainer::bench::make_runtime(cluster));
+    auto controller = context.start_controller();
+    int missed = print(trainer::bench::idle(context, *controller));
+    if (wants("latency")) missed += print(trainer::bench::latency(context));
+    if (wants("burst")) {
+      trainer::bench::BurstResult result;
+      missed += print(trainer::bench::burst(context, *controller, result));
+      controller->stop();
+      missed += print(trainer::bench::limit(context, result));
+      controller = context.start_controller();
+    }
+    if (wants("large")) missed += print(trainer::bench::large_jobset(context, *controller));
+    if (wants("suspended")) missed += print(trainer::bench::suspended(context, controller));
+    const double binary = static_cast<double>(std::filesystem::file_size(controller_path)) / 1e6;
+    fmt::print("{:<68} {:>9.1f} {}\n", "the program's file, as built", binary, "MB");
+    return missed == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,150 @@
+"""A proxy before the API server that can end a controller at a chosen write: before the server hears of it, or after the
+server has done it and before the controller hears of that. So a test can try every point at which a process can die.
+"""
+import base64
+import http.client
+import http.server
+import pathlib
+import socket
+import ssl
+import tempfile
+import threading
+import urllib.parse
+
+import yaml
+
+# What a controller writes about itself or in passing; losing it is never an error, so it is no point to die at.
+ASIDE = ("/leases", "/events", "/selfsubjectreviews", "webhookconfigurations")
+
+
+class Proxy:
+    """Serves plain HTTP on 127.0.0.1 until closed. `requests` grows by (method, path, status or None when cut off)."""
+
+    def __init__(self, kubeconfig):
+        config = yaml.safe_load(pathlib.Path(kubeconfig).read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.upstream = cluster["server"].split("://")[1]
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
+            certificate.write(base64.b64decode(user["client-certificate-data"]))
+            key.write(base64.b64decode(user["client-key-data"]))
+            certificate.flush()
+            key.flush()
+            self.tls.load_cert_chain(certificate.name, key.name)
+        self.lock = threading.Lock()
+        self.requests = []
+        self.writes = 0
+        self.crash_at = None     # (number of the write, is_before)
+        self.on_crash = lambda: None
+
+        proxy = self
+
+        class Handler(_Handler):
+            def __init__(self, *arguments):
+                self.proxy = proxy
+                super().__init__(*arguments)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def kubeconfig(self, directory):
+        path = pathlib.Path(directory) / "proxy.kubeconfig"
+        path.write_text(f"""apiVersion: v1
+kind: Config
+current-context: proxy
+clusters: [{{name: proxy, cluster: {{server: "http://127.0.0.1:{self.server.server_address[1]}"}}}}]
+users: [{{name: proxy, user: {{}}}}]
+contexts: [{{name: proxy, context: {{cluster: proxy, user: proxy}}}}]
+""")
+        return path
+
+    def arm(self, number, is_before, on_crash):
+        """Calls on_crash once, at the write of this number from now (1 is the next); None arms nothing but counts."""
+        with self.lock:
+            self.requests, self.writes = [], 0
+            self.crash_at = (number, is_before) if number else None
+            self.on_crash = on_crash
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def count(self, method, path):
+        """None, or "before" or "after" if the controller is to die at this request."""
+        if method == "GET" or any(word in path for word in ASIDE):
+            return None
+        with self.lock:
+            self.writes += 1
+            if self.crash_at and self.crash_at[0] == self.writes:
+                is_before = self.crash_at[1]
+                self.crash_at = None
+                return "before" if is_before else "after"
+        return None
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16
+
+    def log_message(self, *_):
+        pass
+
+    def handle_one_request(self):
+        try:
+            super().handle_one_request()
+        except (ConnectionError, ssl.SSLError, http.client.HTTPException):
+            self.close_connection = True
+
+    def finish(self):
+        try:
+            super().finish()
+        except ConnectionError:
+            pass   # the controller is gone, as it was meant to be
+
+    def forward(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        crash = self.proxy.count(self.command, self.path)
+        if crash == "before":
+            return self.cut_off()
+        # One connection to the API server for each of the controller's.
+        if not hasattr(self, "connection_up"):
+            self.connection_up = http.client.HTTPSConnection(self.proxy.upstream, context=self.proxy.tls)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "content-length")}
+        self.connection_up.request(self.command, self.path, body or None, headers)
+        answer = self.connection_up.getresponse()
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+        if query.get("watch", ["false"])[0] in ("true", "1"):
+            return self.stream(answer)
+        data = answer.read()
+        if crash == "after":
+            return self.cut_off(answer.status)
+        self.proxy.requests.append((self.command, self.path, answer.status))
+        self.send_response(answer.status)
+        for name in ("Content-Type", "Retry-After", "Warning"):
+            if answer.headers.get(name):
+                self.send_header(name, answer.headers[name])
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def stream(self, answer):
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        while chunk := answer.read1(1 << 16):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+    def cut_off(self, status=None):
+        self.proxy.requests.append((self.command, self.path, status))
+        self.proxy.on_crash()
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward

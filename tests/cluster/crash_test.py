@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""A controller that dies, at every write it makes: before the API server hears of it, and after, before the answer is
+read. The next one must end the job all the same: once, with no child doubled, lost or left without an owner.
+
+Needs a control plane without node; the test plays the kubelet and ends the pods.
+"""
+import collections
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+import harness
+from api_proxy import ASIDE, Proxy
+from harness import wait_until
+
+sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
+from conform import Api  # noqa: E402
+
+TRAINER_API = "trainer.kubeflow.org/v1alpha1"
+
+
+def pod_template(name):
+    return {"spec": {"restartPolicy": "Never", "containers": [{"name": name, "image": "localhost/none:1"}]}}
+
+
+def runtime(name, max_restarts=None):
+    def job(job_name, **more):
+        return {"name": job_name, **more, "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}} if job_name == "node" else {},
+            "spec": {"backoffLimit": 0, "template": pod_template(job_name)}}}
+
+    spec = {"replicatedJobs": [job("prepare"), job("node", dependsOn=[{"name": "prepare", "status": "Complete"}])]}
+    if max_restarts is not None:
+        spec["failurePolicy"] = {"maxRestarts": max_restarts}
+    return {"apiVersion": TRAINER_API, "kind": "TrainingRuntime", "metadata": {"name": name},
+            "spec": {"mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": spec}}}
+
+
+def trainjob(name, runtime_name):
+    return {"apiVersion": TRAINER_API, "kind": "TrainJob", "metadata": {"name": name},
+            "spec": {"runtimeRef": {"name": runtime_name, "kind": "TrainingRuntime"}}}
+
+
+class Life:
+    """One job from its creation to its end, with a controller that may be killed once."""
+
+    def __init__(self, cluster, proxy, directory):
+        self.cluster, self.proxy = cluster, proxy
+        self.api = Api(os.environ["KUBECONFIG"])
+        self.controller = harness.Controller(directory, "--no-webhooks", kubeconfig=proxy.kubeconfig(directory))
+
+    def objects(self, kind, job):
+        status, found = self.api.call("GET", self.api.path(kind, self.cluster.namespace))
+        assert status == 200, found
+        return [o for o in found["items"] if o["metadata"]["name"] == job or o["metadata"]["name"].startswith(job + "-")]
+
+    def play_kubelet(self, job, fails):
+        """Ends every pod that waits for a node: Failed while `fails` says so of its restart attempt, else Succeeded."""
+        for pod in self.objects("Pod", job):
+            if pod["status"]["phase"] != "Pending" or "deletionTimestamp" in pod["metadata"]:
+                continue
+            attempt = int(pod["metadata"]["labels"].get("jobset.sigs.k8s.io/restart-attempt", "0"))
+            phase = "Failed" if fails(pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"], attempt) else "Succeeded"
+            self.api.call("PATCH", self.api.path("Pod", self.cluster.namespace, pod["metadata"]["name"]) + "/status",
+                          {"status": {"phase": phase}}, "application/merge-patch+json")
+
+    def live(self, job, runtime_name, crash_at, is_before, fails=lambda *_: False):
+        """Runs the job; answers how many writes it took."""
+        self.proxy.arm(crash_at, is_before, self.controller.kill)
+        self.controller.start()
+        status, answer = self.api.call("POST", self.api.path("TrainJob", self.cluster.namespace), trainjob(job, runtime_name))
+        assert status == 201, answer
+
+        def ended():
+            if self.controller.process.poll() is not None:
+                self.controller.start()
+            self.play_kubelet(job, fails)
+            return self.cluster_condition(job)
+
+        wait_until(f"{job} ends", ended, seconds=180)
+        # What follows the end (counters, clean-up) belongs to the writes, too: nothing may be left to do for a second.
+        quiet = {"writes": -1, "polls": 0}
+
+        def is_quiet():
+            if self.controller.process.poll() is not None:
+                self.controller.start()
+            quiet["polls"] = quiet["polls"] + 1 if quiet["writes"] == self.proxy.writes else 0
+            quiet["writes"] = self.proxy.writes
+            return quiet["polls"] >= 4
+
+        wait_until(f"{job} is left alone", is_quiet, seconds=20, every=0.15)
+        self.controller.stop()
+        return self.proxy.writes
+
+    def cluster_condition(self, job):
+        found = self.objects("TrainJob", job)[0].get("status", {})
+        return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in found.get("conditions", []))
+
+    def check(self, job, restarts=0):
+        trainjob_, = self.objects("TrainJob", job)
+        conditions = {c["type"]: c["status"] for c in trainjob_["status"]["conditions"]}
+        assert conditions == {"Complete": "True"}, conditions
+        jobset, = self.objects("JobSet", job)
+        assert jobset["status"].get("restarts", 0) == restarts, jobset["status"]
+        assert sorted(o["metadata"]["name"] for o in self.objects("Job", job)) == [f"{job}-node-0", f"{job}-prepare-0"]
+        assert [o["metadata"]["name"] for o in self.objects("Service", job)] == [job]
+        assert [o["metadata"]["name"] for o in self.objects("ConfigMap", job)] == [f"{job}-runtime-snapshot"]
+        pods = [p["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] for p in self.objects("Pod", job)]
+        assert sorted(pods) == ["node", "node", "prepare"], pods
+
+        uids = {o["metadata"]["uid"] for kind in ("TrainJob", "JobSet", "Job") for o in self.objects(kind, job)}
+        for kind in ("JobSet", "Job", "Service", "ConfigMap", "Pod"):
+            for o in self.objects(kind, job):
+                owners = [r["uid"] for r in o["metadata"].get("ownerReferences", [])]
+                assert len(owners) == 1 and owners[0] in uids, f"{kind} {o['metadata']['name']} is owned by {owners}"
+
+        created = collections.Counter()
+        for method, path, status in self.proxy.requests:
+            if method == "POST" and status == 201 and not any(word in path for word in ASIDE):
+                created[re.sub(r"\?.*", "", path).rsplit("/", 1)[1]] += 1
+        # A crash may hide an answer, so there may be one less; never one more.
+        allowed = {"configmaps": 1, "jobs": 2 * (1 + restarts), "services": 1, "jobsets": 1}
+        for plural, count in created.items():
+            assert count <= allowed.get(plural, 0), f"{count} {plural} were created"
+
+
+def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=("before", "after"), stride=1):
+    cluster.apply(runtime_object)
+    name = runtime_object["metadata"]["name"]
+    with tempfile.TemporaryDirectory() as directory:
+        proxy = Proxy(os.environ["KUBECONFIG"])
+        life = Life(cluster, proxy, directory)
+        try:
+            writes = life.live("calm", name, None, False, fails)
+            check(life, "calm")
+            for number in range(1, writes + 1, stride):
+                for moment in moments:
+                    job = f"{moment}-{number}"
+                    try:
+                        life.live(job, name, number, moment == "before", fails)
+                        check(life, job)
+                    except AssertionError as error:
+                        request = next((r for r in proxy.requests if r[2] is None), "?")
+                        raise AssertionError(f"killed {moment} write {number} of {writes} {request}: {error}")
+            print(f"     died {moments} every {stride}. of {writes} writes")
+        finally:
+            life.controller.kill()
+            proxy.close()
+
+
+def test_a_job_completes_once(cluster):
+    everywhere(cluster, runtime("calm"), lambda life, job: life.check(job))
+
+
+def test_a_restart_counts_once(cluster):
+    # A write that was never heard of is no different from one not yet tried; the lost answers are what could count twice.
+    # CRASH_STRIDE=1 tries them all, in some five minutes.
+    everywhere(cluster, runtime("again", max_restarts=1), lambda life, job: life.check(job, restarts=1),
+               fails=lambda replicated_job, attempt: replicated_job == "node" and attempt == 0, moments=("after",),
+               stride=int(os.environ.get("CRASH_STRIDE", "3")))
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

@@ -1,0 +1,156 @@
+"""What the tests on a genuine cluster share: kubectl, waiting, a controller on the host, and a count at the end.
+
+A test file defines functions test_*, each taking a Cluster, and ends with `harness.main(__file__)`. Each test runs in a
+namespace of its own, named after it. The cluster is that of $KUBECONFIG; `testbed env` sets it.
+"""
+import inspect
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import traceback
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAINER = os.environ.get("TRAINER", str(ROOT / "build/trainer"))
+TESTBED = str(ROOT / "tests/cluster/testbed")
+
+
+class Failed(AssertionError):
+    pass
+
+
+def run(*command, text=None, check=True, **options):
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    if check and done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def wait_until(what, probe, seconds=30, every=0.1):
+    """Calls probe() until it answers something true, which is returned."""
+    end = time.monotonic() + seconds
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(every)
+
+
+class Cluster:
+    def __init__(self, namespace):
+        self.namespace = namespace
+
+    def kubectl(self, *arguments, **options):
+        return run("kubectl", "-n", self.namespace, *arguments, **options).stdout
+
+    def apply(self, *objects):
+        """Creates or changes objects (dicts) by kubectl apply."""
+        return self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def refusal(self, *objects):
+        """What kubectl says on standard error when an apply is refused."""
+        done = run("kubectl", "-n", self.namespace, "apply", "-f", "-", check=False,
+                   text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        if done.returncode == 0:
+            raise Failed("accepted: " + done.stdout)
+        return done.stderr
+
+    def get(self, kind, name):
+        """The object, or None."""
+        done = run("kubectl", "-n", self.namespace, "get", kind, name, "-o", "json", check=False)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        if "NotFound" in done.stderr:
+            return None
+        raise Failed(done.stderr)
+
+    def list(self, kind, *arguments):
+        return json.loads(self.kubectl("get", kind, "-o", "json", *arguments))["items"]
+
+    def condition(self, kind, name, wanted):
+        """The condition of this type if it is True."""
+        o = self.get(kind, name)
+        conditions = (o or {}).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == wanted and c["status"] == "True"), None)
+
+
+class Controller:
+    """A controller on the host. Its ports are on the test bed's address."""
+
+    def __init__(self, directory, *options, kubeconfig=None, env=None):
+        directory = pathlib.Path(directory)
+        self.log = directory / "controller.log"
+        config = directory / "controller.yaml"
+        config.write_text(run(TESTBED, "config").stdout)
+        self.command = [TRAINER, "controller", "--config", str(config), *options]
+        self.env = {**os.environ, **(env or {})}
+        if kubeconfig:
+            self.env["KUBECONFIG"] = str(kubeconfig)
+        self.process = None
+
+    def start(self, wait=True):
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
+        if wait:
+            wait_until("the controller is ready; see " + str(self.log), self.is_ready)
+        return self
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8081/readyz", timeout=1) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def kill(self):
+        """As a power cut: no chance to clean up."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self):
+        """As a rolling update; the exit status must be 0."""
+        self.process.terminate()
+        try:
+            status = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed("the controller did not end within 30 s of SIGTERM")
+        if status != 0:
+            raise Failed(f"the controller ended with {status} on SIGTERM:\n{self.log.read_text()[-2000:]}")
+
+
+def main(path):
+    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written."""
+    module = sys.modules["__main__"]
+    tests = [(n, f) for n, f in vars(module).items() if n.startswith("test_") and inspect.isfunction(f)]
+    wanted = sys.argv[1:]
+    passed = failed = 0
+    for name, test in tests:
+        if wanted and name not in wanted:
+            continue
+        namespace = re.sub("[^a-z0-9]+", "-", f"{pathlib.Path(path).stem}-{name[5:]}")[:63].strip("-")
+        cluster = Cluster(namespace)
+        began = time.monotonic()
+        try:
+            run("kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+            run("kubectl", "create", "namespace", namespace)
+            test(cluster)
+            passed += 1
+            print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            run("kubectl", "delete", "namespace", namespace, "--wait=false")
+        except Exception as error:   # the other tests still have something to say
+            failed += 1
+            print(f"FAIL {name} ({time.monotonic() - began:.1f} s): {error}", flush=True)
+            if not isinstance(error, AssertionError):
+                traceback.print_exc(file=sys.stdout)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""An unchanged job costs nothing: no request while it stands, and after a restart no write and at most two reads.
+
+Needs a control plane without node and with an audit log (AUDIT=yes).
+"""
+import collections
+import json
+import os
+import pathlib
+import tempfile
+import time
+
+import harness
+from harness import wait_until
+
+JOBS = 100
+QUIET_SECONDS = int(os.environ.get("QUIET_SECONDS", "20"))
+AGENT = "trainer"
+
+
+def requests_since(mark):
+    """(verb, resource) of each request by our controller after this size of the log, watches and Leases left out."""
+    found = collections.Counter()
+    with open(audit_log()) as log:
+        log.seek(mark)
+        for line in log:
+            entry = json.loads(line)
+            what = entry.get("objectRef", {})
+            if not entry.get("userAgent", "").startswith(AGENT) or entry["verb"] == "watch" or what.get("resource") == "leases":
+                continue
+            found[(entry["verb"], what.get("resource", entry["requestURI"]), what.get("subresource", ""))] += 1
+    return found
+
+
+def audit_log():
+    return pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
+
+
+def mark():
+    return audit_log().stat().st_size
+
+
+def test_unchanged_jobs_cost_no_request(cluster):
+    cluster.apply({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "localhost/none:1"}]}}}}}]}}}})
+    cluster.apply(*({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": f"job-{i}"},
+                     "spec": {"runtimeRef": {"name": "plain", "kind": "TrainingRuntime"}}} for i in range(JOBS)))
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--no-webhooks").start()
+        try:
+            wait_until("all pods exist", lambda: len(cluster.list("pods")) == 2 * JOBS, seconds=90, every=1)
+            settled = {"mark": -1}
+
+            def is_settled():
+                before, settled["mark"] = settled["mark"], mark()
+                return before >= 0 and not requests_since(before)
+
+            wait_until("everything has settled", is_settled, seconds=60, every=3)
+
+            began = mark()
+            time.sleep(QUIET_SECONDS)   # the claim is about time that passes
+            assert not requests_since(began), f"asked while nothing changed: {requests_since(began)}"
+
+            began = mark()
+            cluster.kubectl("annotate", "trainjobs", "--all", "example.com/looked-at=yes")
+            time.sleep(5)   # likewise
+            assert not requests_since(began), f"asked after an annotation: {requests_since(began)}"
+
+            controller.stop()
+            began = mark()
+            controller.start()
+            time.sleep(10)   # likewise
+            asked = requests_since(began)
+            writes = {k: n for k, n in asked.items() if k[0] not in ("get", "list")}
+            assert not writes, f"wrote after a restart: {writes}"
+            reads = sum(n for k, n in asked.items() if k[0] == "get")
+            assert reads <= 2 * JOBS + 20, f"{reads} reads after a restart: {asked}"
+            controller.stop()
+        finally:
+            controller.kill()
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

@@ -1,0 +1,304 @@
+// Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
+// scripted API server.
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "controller/admission/serving.hh"
+#include "controller/admission/webhooks.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
+#include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const char* const kRuntimes = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/";
+
+// A runtime that admission accepts.
+std::string runtime_text(const std::string& name) {
+  const auto yaml = kube::parse_yaml(R"(
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: )" + name + R"(, resourceVersion: "5", uid: u1}
+spec:
+  mlPolicy: {numNodes: 1, torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        replicas: 1
+        groupName: default
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: "example/image:1"}]}}}
+)");
+  REQUIRE(yaml);
+  return kube::print_json(*yaml);
+}
+
+Json trainjob(const std::string& runtime) {
+  const auto yaml = kube::parse_yaml(R"(
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j, namespace: team-a, uid: job-uid}
+spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime, name: )" +
+                                     runtime + "}}");
+  REQUIRE(yaml);
+  return *yaml;
+}
+
+std::string review_of(const Json& object, const Json& old_object = Json()) {
+  const bool is_update = !old_object.is_null();
+  Json request = Json::object({
+      {"uid", "review-1"},
+      {"operation", is_update ? "UPDATE" : "CREATE"},
+      {"kind",
+       Json::object({{"group", "g"}, {"version", "v1"}, {"kind", object.get_string("kind")}})},
+      {"resource", Json::object({{"group", "g"}, {"version", "v1"}, {"resource", "r"}})},
+      {"namespace", "team-a"},
+      {"name", "j"},
+      {"object", object},
+      {"oldObject", old_object},
+      {"userInfo", Json::object({{"username", "someone"}})},
+  });
+  return kube::print_json(Json::object({{"apiVersion", "admission.k8s.io/v1"},
+                                        {"kind", "AdmissionReview"},
+                                        {"request", std::move(request)}}));
+}
+
+CertificateBundle certificates() {
+  auto made = make_certificates({"127.0.0.1"}, kube::SystemClock().now());
+  REQUIRE(made);
+  return *made;
+}
+
+struct Fixture {
+  kube::asio::io_context io;
+  kube::ScriptedServer api{io};
+  Log log{LogLevel::kError, Log::Format::kText};
+  AdmissionState state;
+  std::mutex mutex;
+  std::map<std::string, int> outcomes;
+  std::unique_ptr<Serving> serving;
+  CertificateBundle bundle = certificates();
+  std::unique_ptr<kube::Transport> transport;
+
+  Fixture() {
+    ServingOptions options;
+    options.client = api.config();
+    options.webhook_address = "127.0.0.1";
+    options.webhook_port = 0;
+    options.on_review = [this](std::string_view, std::string_view outcome, auto) {
+      const std::lock_guard lock(mutex);
+      ++outcomes[std::string(outcome)];
+    };
+    serving = std::make_unique<Serving>(std::move(options), state, log);
+    CHECK_FALSE(serving->is_listening());
+    REQUIRE(serving->use(bundle));
+    REQUIRE(serving->is_listening());
+    connect(bundle);
+  }
+
+  void connect(const CertificateBundle& trusted) {
+    kube::ClientConfig config;
+    config.server = "https://127.0.0.1:" + std::to_string(serving->webhook_port());
+    config.ca_pem = trusted.ca_certificate;
+    transport = kube::make_transport(io, config, kube::TransportLimits());
+  }
+
+  kube::Result<kube::HttpResponse> send(const std::string& method, std::string_view path,
+                                        std::string body) {
+    kube::HttpRequest request(method, std::string(path));
+    request.content_type = "application/json";
+    request.body = std::move(body);
+    return kube::run_task(io, transport->send(std::move(request)));
+  }
+
+  // The answer's `response`, of the review that was asked.
+  Json ask(std::string_view path, const std::string& body) {
+    const auto answer = send("POST", std::string(path) + "?timeout=10s", body);
+    REQUIRE(answer);
+    REQUIRE(answer->status == 200);
+    const auto review = kube::parse_json(answer->body);
+    REQUIRE(review);
+    CHECK(review->get_string("kind") == "AdmissionReview");
+    const Json* response = review->find("response");
+    REQUIRE(response != nullptr);
+    CHECK(response->get_string("uid") == "review-1");
+    return *response;
+  }
+
+  void publish_runtime(const std::string& name) {
+    auto view = std::make_shared<AdmissionView>();
+    const std::string text = runtime_text(name);
+    auto stored = project_stored(std::string_view(text), kClusterTrainingRuntimes);
+    REQUIRE(stored);
+    const kube::ObjectKey key = stored->key();
+    view->cluster_runtimes[key] = std::move(stored);
+    state.publish(std::move(view));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a runtime that the view has costs no request") {
+  publish_runtime("torch");
+  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(api.log().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a runtime that the view lacks is read live, for the view may lag") {
+  api.on("GET", std::string(kRuntimes) + "torch").answer(200, runtime_text("torch")).always();
+  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CHECK(api.log().size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a runtime that does not exist is a refusal that names it") {
+  const Json response = ask(kValidateTrainJob, review_of(trainjob("nowhere")));
+  CHECK_FALSE(response.get_bool("allowed"));
+  CHECK(response.find("status")->get_int("code") == 403);
+  CHECK(response.find("status")->get_string("message").find("nowhere") != std::string_view::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that may be tried again") {
+  api.on("GET", std::string(kRuntimes) + "torch")
+      .answer(
+          403,
+          R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})")
+      .always();
+  const Json response = ask(kValidateTrainJob, review_of(trainjob("torch")));
+  CHECK_FALSE(response.get_bool("allowed"));
+  CHECK(response.find("status")->get_int("code") == 500);
+  CHECK(response.find("status")->get_string("message").find("not for you") !=
+        std::string_view::npos);
+  const std::lock_guard lock(mutex);
+  CHECK(outcomes == std::map<std::string, int>{{"error", 1}});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "an update is judged by the job's own snapshot, if nobody has changed it") {
+  publish_runtime("torch");
+  const std::string snapshot_path = "/api/v1/namespaces/team-a/configmaps/j-runtime-snapshot";
+  const auto snapshot = [](const std::string& owner) {
+    return R"({"metadata":{"name":"j-runtime-snapshot","ownerReferences":[{"apiVersion":"v1","kind":"TrainJob",
+        "name":"j","uid":")" +
+           owner + R"(","controller":true}]},"data":{"runtime":")" + "{}" + "\"}}";
+  };
+  api.on("GET", snapshot_path).answer(200, snapshot("job-uid")).always();
+  ask(kValidateTrainJob, review_of(trainjob("torch"), trainjob("torch")));
+  REQUIRE(api.lines() == std::vector<std::string>{"GET " + snapshot_path});
+}
+
+TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run") {
+  publish_runtime("torch");
+  Json changed = trainjob("torch");
+  changed["spec"]["suspend"] = true;
+  changed["spec"]["runtimePatches"].push_back(Json::object({{"manager", "acme.io/x"}}));
+  const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j";
+  api.on("GET", jobset_path)
+      .answer(
+          200,
+          R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","metadata":{"name":"j","ownerReferences":
+          [{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","name":"j","uid":"job-uid","controller":true}]},
+          "status":{"replicatedJobsStatus":[{"name":"node","ready":0,"succeeded":0,"failed":0,"active":2,"suspended":0}]}})")
+      .always();
+  const Json response = ask(kValidateTrainJob, review_of(changed, trainjob("torch")));
+  CHECK_FALSE(response.get_bool("allowed"));
+  CHECK(response.find("status")->get_string("message").find("still active") !=
+        std::string_view::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing for others") {
+  publish_runtime("torch");
+  const std::string deep(100'000, '[');
+  for (const std::string& body :
+       {std::string(), std::string("{"), std::string("null"), std::string("[]"), std::string("{}"),
+        deep, std::string("{\"request\":7}"), std::string("\xff\xfe"),
+        std::string(R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"})"),
+        std::string(R"({"a":1,"a":2})")}) {
+    CAPTURE(body.substr(0, 60));
+    for (const std::string_view path : {kMutateTrainJob, kValidateTrainJob, kValidateJobSet}) {
+      const auto answer = send("POST", path, body);
+      REQUIRE(answer);
+      CHECK(answer->status == 400);
+    }
+  }
+  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+}
+
+TEST_CASE_METHOD(Fixture, "objects of any shape are judged, never a crash") {
+  publish_runtime("torch");
+  for (const char* text :
+       {"7", "[]", "{}", R"({"kind":"TrainJob","metadata":7,"spec":[]})",
+        R"({"kind":"TrainJob","metadata":{"name":"j"},"spec":{"runtimeRef":"x","trainer":3,
+                              "runtimePatches":[1,{"manager":2}]}})",
+        R"({"kind":"JobSet","spec":{"replicatedJobs":{"a":1}}})"}) {
+    CAPTURE(text);
+    const Json object = *kube::parse_json(text);
+    for (const std::string_view path :
+         {kMutateTrainJob, kValidateTrainJob, kMutateRuntime, kValidateRuntime,
+          kMutateClusterRuntime, kValidateClusterRuntime, kMutateJobSet, kValidateJobSet}) {
+      CAPTURE(path);
+      const auto created = send("POST", path, review_of(object));
+      REQUIRE(created);
+      CHECK(created->status < 500);
+      const auto updated = send("POST", path, review_of(object, object));
+      REQUIRE(updated);
+      CHECK(updated->status < 500);
+    }
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "only known paths and POST are served") {
+  CHECK(send("POST", "/", "{}")->status == 404);
+  CHECK(send("POST", "/validate", "{}")->status == 404);
+  CHECK(send("GET", kValidateTrainJob, "")->status == 405);
+}
+
+TEST_CASE_METHOD(Fixture, "a mutation is answered as a JSON Patch") {
+  Json job = trainjob("torch");
+  job["spec"]["runtimePatches"].push_back(Json::object({{"manager", "acme.io/x"}}));
+  const Json response = ask(kMutateTrainJob, review_of(job));
+  CHECK(response.get_bool("allowed"));
+  CHECK(response.get_string("patchType") == "JSONPatch");
+  CHECK_FALSE(response.get_string("patch").empty());
+}
+
+TEST_CASE_METHOD(Fixture, "JobSets are left to the upstream controller while that is in charge") {
+  const Json bad = *kube::parse_json(R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
+      "metadata":{"name":"js","namespace":"team-a"},"spec":{"replicatedJobs":[{"name":"a","replicas":1,
+      "template":{"spec":{"template":{"spec":{"containers":[]}}}},"dependsOn":[{"name":"b","status":"Ready"}]}]}})");
+  CHECK_FALSE(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  state.set_judges_jobsets(false);
+  CHECK(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  CHECK(ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
+  publish_runtime("torch");
+  const CertificateBundle next = certificates();
+  REQUIRE(serving->use(next));
+  // Whoever trusts the old CA alone is not served any more on new connections.
+  connect(bundle);
+  CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
+  connect(next);
+  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+  CertificateBundle broken = next;
+  broken.certificate = "rubbish";
+  CHECK_FALSE(serving->use(broken));
+  connect(next);
+  CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+}
+
+TEST_CASE_METHOD(Fixture, "after the end nobody is served") {
+  serving->stop();
+  CHECK_FALSE(serving->is_listening());
+  CHECK_FALSE(send("POST", kValidateTrainJob, "{}"));
+  CHECK_FALSE(serving->use(bundle));
+  serving->stop();
+}

@@ -1,0 +1,260 @@
+// The Secret, the caBundle and the webhook configurations, against a scripted API server.
+#include "controller/admission/certificate_keeper.hh"
+#include "controller/admission/registration.hh"
+#include "kube/client/task_group.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kSecret = "/api/v1/namespaces/kubeflow-system/secrets/cert";
+const std::string kSecrets_ = "/api/v1/namespaces/kubeflow-system/secrets";
+const std::vector<std::string> kHosts = {"manager.kubeflow-system.svc"};
+
+struct Fixture {
+  kube::asio::io_context io;
+  kube::FakeClock clock;
+  kube::FakeRandom random;
+  kube::ScriptedServer api{io};
+  std::unique_ptr<kube::Transport> transport =
+      kube::make_transport(io, api.config(), kube::TransportLimits());
+  kube::ApiClient client{*transport, clock, random};
+  Log log{LogLevel::kError, Log::Format::kText};
+  kube::TaskGroup tasks{io.get_executor(),
+                        [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
+  std::vector<CertificateBundle> used;
+  std::unique_ptr<CertificateKeeper> keeper;
+
+  ~Fixture() {
+    tasks.cancel();
+    kube::run_task(io, tasks.join());
+  }
+
+  CertificateBundle make() {
+    auto made = make_certificates(kHosts, clock.now());
+    REQUIRE(made);
+    return *made;
+  }
+  std::string secret_of(const CertificateBundle& bundle, const std::string& version = "7") {
+    return kube::print_json(
+        Json::object({{"metadata", Json::object({{"name", "cert"}, {"resourceVersion", version}})},
+                      {"data", certificate_secret_data(bundle)}}));
+  }
+  void keep(CertificateOptions options = with_secret()) {
+    keeper = std::make_unique<CertificateKeeper>(
+        io, client, log, std::move(options),
+        [this](const CertificateBundle& bundle) -> kube::Result<void> {
+          used.push_back(bundle);
+          return {};
+        });
+    tasks.spawn("keeper", keeper->run());
+  }
+  static CertificateOptions with_secret() {
+    CertificateOptions options;
+    options.hosts = kHosts;
+    options.secret = {"kubeflow-system", "cert"};
+    return options;
+  }
+  // Everything that can be done now is done, and the next thing waits for the clock.
+  void settle(std::size_t requests) {
+    REQUIRE(
+        kube::run_until(io, [&] { return api.log().size() >= requests && clock.alarms() > 0; }));
+    CHECK(api.log().size() == requests);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a follower serves what the Secret holds and notices changes") {
+  const CertificateBundle first = make();
+  const CertificateBundle second = make();
+  api.on("GET", kSecret).answer(200, secret_of(first)).times(2);
+  api.on("GET", kSecret).answer(200, secret_of(second));
+  keep();
+  settle(1);
+  REQUIRE(used.size() == 1);
+  CHECK(used[0].certificate == first.certificate);
+  clock.advance(std::chrono::minutes(10));
+  settle(2);
+  CHECK(used.size() == 1);
+  clock.advance(std::chrono::minutes(10));
+  settle(3);
+  REQUIRE(used.size() == 2);
+  CHECK(used[1].certificate == second.certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when it becomes one") {
+  api.on("POST", kSecrets_).reply([](const kube::ReceivedRequest& request) {
+    return kube::ScriptedReply(201, request.body);
+  });
+  keep();
+  settle(1);
+  CHECK(used.empty());
+  clock.advance(std::chrono::seconds(2));
+  settle(2);
+  CHECK(used.empty());
+  keeper->lead();
+  settle(4);
+  REQUIRE(used.size() == 1);
+  CHECK(reason_to_renew(used[0], kHosts, clock.now()).empty());
+  CHECK(api.lines() == std::vector<std::string>{"GET " + kSecret, "GET " + kSecret,
+                                                "GET " + kSecret, api.lines().back()});
+  const auto created = kube::parse_json(api.log().back().body);
+  REQUIRE(created);
+  CHECK(read_certificate_secret(*created)->certificate == used[0].certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was read") {
+  api.on("GET", kSecret)
+      .answer(200, R"({"metadata":{"name":"cert","resourceVersion":"12"}})")
+      .always();
+  api.on("PATCH", kSecret)
+      .answer(
+          409,
+          R"({"kind":"Status","status":"Failure","message":"changed","reason":"Conflict","code":409})");
+  api.on("PATCH", kSecret).answer(200, "{}");
+  keep();
+  keeper->lead();
+  settle(2);
+  // Somebody was faster: looked at again after two seconds.
+  CHECK(used.empty());
+  clock.advance(std::chrono::seconds(2));
+  settle(4);
+  REQUIRE(used.size() == 1);
+  const auto patch = kube::parse_json(api.log().back().body);
+  CHECK(patch->find_path({"metadata", "resourceVersion"})->as_string() == "12");
+  CHECK(read_certificate_secret(*patch));
+}
+
+TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA") {
+  const CertificateBundle first = make();
+  api.on("GET", kSecret).answer(200, secret_of(first)).always();
+  api.on("PATCH", kSecret).answer(200, "{}").always();
+  keep();
+  keeper->lead();
+  settle(1);
+  clock.advance(std::chrono::hours(24 * 280));
+  settle(3);
+  REQUIRE(used.size() == 2);
+  CHECK(used[1].ca_certificate == first.ca_certificate);
+  CHECK(used[1].certificate != first.certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills is never written") {
+  CertificateBundle external = make();
+  Json secret = *kube::parse_json(secret_of(external));
+  secret["data"].erase("ca.key");
+  api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
+  CertificateOptions options = with_secret();
+  options.is_made_here = false;
+  keep(std::move(options));
+  keeper->lead();
+  settle(1);
+  CHECK(used.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "without a Secret the certificates are this process's own") {
+  CertificateOptions options;
+  options.hosts = {"10.0.0.1"};
+  keep(std::move(options));
+  settle(0);
+  REQUIRE(used.size() == 1);
+  CHECK(reason_to_renew(used[0], {"10.0.0.1"}, clock.now()).empty());
+  clock.advance(std::chrono::hours(24 * 300));
+  settle(0);
+  CHECK(used.size() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they lack it") {
+  const std::string mutating =
+      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+  const std::string validating =
+      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const auto configuration = [](const std::string& name, const std::string& ca) {
+    return R"({"metadata":{"name":")" + name +
+           R"(","uid":"u","resourceVersion":"3"},"webhooks":[{"name":"w","clientConfig":{)" +
+           (ca.empty() ? "" : R"("caBundle":")" + kube::base64_encode(ca) + "\"") + "}}]}";
+  };
+  const auto list = [](const std::string& items) {
+    return R"({"metadata":{"resourceVersion":"3"},"items":[)" + items + "]}";
+  };
+  api.on("GET", mutating)
+      .answer(200, list(configuration("defaulter.trainer.kubeflow.org", "") + "," +
+                        configuration("jobset-mutating-webhook-configuration", "")));
+  api.on("GET", mutating)
+      .stream({R"({"type":"MODIFIED","object":)" +
+               configuration("defaulter.trainer.kubeflow.org", "theirs") + "}\n"})
+      .stay_open();
+  api.on("GET", validating)
+      .answer(200, list(configuration("validator.trainer.kubeflow.org", "CA")));
+  api.on("GET", validating).stream({}).stay_open();
+  api.on("PATCH", mutating + "/defaulter.trainer.kubeflow.org")
+      .answer(200, configuration("defaulter.trainer.kubeflow.org", "CA"))
+      .always();
+  CaInjector injector(io, client, log);
+  injector.set_ca("CA");
+  tasks.spawn("injector", injector.run());
+  const auto patches = [&] {
+    std::vector<std::string> paths;
+    for (const auto& request : api.log()) {
+      if (request.method == "PATCH") paths.push_back(request.path);
+    }
+    return paths;
+  };
+  REQUIRE(kube::run_until(io, [&] { return injector.is_done() && !patches().empty(); }));
+  for (const std::string& path : patches())
+    CHECK(path == mutating + "/defaulter.trainer.kubeflow.org");
+  CHECK(api.log().back().headers.count("content-type") <= 1);
+  // Another CA: both are told.
+  api.on("PATCH", validating + "/validator.trainer.kubeflow.org")
+      .answer(200, configuration("validator.trainer.kubeflow.org", "CA2"))
+      .always();
+  injector.set_ca("CA2");
+  CHECK(kube::run_until(io, [&] {
+    const auto paths = patches();
+    return std::find(paths.begin(), paths.end(), validating + "/validator.trainer.kubeflow.org") !=
+           paths.end();
+  }));
+  tasks.cancel();
+  kube::run_task(io, tasks.join());
+}
+
+TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go with the process") {
+  api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")
+      .answer(201, R"({"status":{"userInfo":{"username":"kubernetes-admin"}}})");
+  const std::string base = "/apis/admissionregistration.k8s.io/v1/";
+  const std::vector<std::string> objects = {
+      base + "mutatingwebhookconfigurations/defaulter.trainer.kubeflow.org",
+      base + "validatingwebhookconfigurations/validator.trainer.kubeflow.org",
+      base + "mutatingwebhookconfigurations/jobset.trainer.kubeflow.org",
+      base + "validatingwebhookconfigurations/jobset.trainer.kubeflow.org"};
+  for (const std::string& path : objects) {
+    api.on("PATCH", path).answer(200, "{}");
+    api.on("DELETE", path).answer(200, "{}");
+  }
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443");
+  kube::run_task(io, registrar.withdraw());
+  CHECK(api.log().empty());
+  REQUIRE(kube::run_task(io, registrar.publish("CA")));
+  REQUIRE(api.log().size() == 5);
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const auto& request = api.log()[i + 1];
+    CHECK(request.method == "PATCH");
+    CHECK(request.path == objects[i]);
+    CHECK(request.body.find("https://10.88.0.1:9443/") != std::string::npos);
+  }
+  CHECK(api.log()[3].body.find("kubernetes-admin") != std::string::npos);
+  kube::run_task(io, registrar.withdraw());
+  REQUIRE(api.log().size() == 9);
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    CHECK(api.log()[i + 5].method == "DELETE");
+    CHECK(api.log()[i + 5].path == objects[i]);
+  }
+}

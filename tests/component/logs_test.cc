@@ -1,0 +1,193 @@
+// `trainer logs` against a scripted API server: broken streams, restarts, pods that vanish.
+#include <algorithm>
+
+#include "controller/cli/log_follow.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kJobs = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
+const std::string kPodList = "/api/v1/namespaces/ns/pods";
+
+std::string job(const std::string& phase, bool is_finished) {
+  return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":{"name":"j","namespace":"ns","uid":"j1",
+      "resourceVersion":"9"},"spec":{"runtimeRef":{"name":"r"}},"status":{"phase":")" +
+         phase + R"(")" +
+         (is_finished ? R"(,"conditions":[{"type":")" + phase +
+                            R"(","status":"True","reason":"r","message":"m"}])"
+                      : "") +
+         "}}";
+}
+
+std::string pod(int index, const std::string& phase, const std::string& states, int restarts = 0) {
+  const std::string n = std::to_string(index);
+  return R"({"metadata":{"name":"j-node-0-)" + n + R"(","namespace":"ns","uid":"p)" + n +
+         R"(","resourceVersion":"9","labels":{"jobset.sigs.k8s.io/jobset-name":"j",
+      "jobset.sigs.k8s.io/replicatedjob-name":"node","batch.kubernetes.io/job-completion-index":")" +
+         n + R"("}},"status":{"phase":")" + phase +
+         R"(","containerStatuses":[{"name":"node","restartCount":)" + std::to_string(restarts) +
+         R"(,"state":)" + states + "}]}}";
+}
+
+const std::string kEnded = R"({"terminated":{"exitCode":0,"reason":"Completed"}})";
+const std::string kFailed = R"({"terminated":{"exitCode":3,"reason":"Error"}})";
+const std::string kRunning = R"({"running":{}})";
+
+std::string list(const std::string& items) {
+  return R"({"metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
+}
+// One line, as every event of a watch.
+std::string event(const std::string& type, const std::string& object) {
+  const auto parsed = kube::parse_json(R"({"type":")" + type + R"(","object":)" + object + "}");
+  REQUIRE(parsed);
+  return kube::print_json(*parsed) + "\n";
+}
+std::string line(int second, const std::string& text) {
+  return "2026-08-20T10:00:0" + std::to_string(second) + ".000000000Z " + text + "\n";
+}
+
+struct Fixture {
+  kube::asio::io_context io;
+  kube::ScriptedServer api{io};
+  kube::SystemClock clock;
+  kube::SystemRandom random;
+  std::unique_ptr<kube::Transport> transport =
+      kube::make_transport(io, api.config(), kube::TransportLimits());
+  kube::ApiClient client{*transport, clock, random};
+  std::vector<std::string> lines;
+  std::vector<std::string> told;
+
+  LogFollower::Options options() {
+    LogFollower::Options made;
+    made.job = {"ns", "j"};
+    made.print = [this](const LogPod& from, std::string_view container, const LogLine& text) {
+      lines.push_back(from.prefix(container) + " " + text.text);
+    };
+    made.tell = [this](std::string_view what) { told.emplace_back(what); };
+    return made;
+  }
+  kube::Result<std::optional<TrainJob>> follow(LogFollower::Options made) {
+    LogFollower follower(io, client, std::move(made));
+    return kube::run_task(io, follower.run());
+  }
+  void serve_job(const std::string& phase) {
+    api.on("GET", kJobs + "/j").answer(200, job(phase, true)).always();
+    api.on("GET", kJobs).answer(200, list(job(phase, true)));
+    api.on("GET", kJobs).stream({}).stay_open();
+  }
+  void serve_pods(const std::string& items, std::vector<std::string> events = {}) {
+    api.on("GET", kPodList).answer(200, list(items));
+    api.on("GET", kPodList).stream(std::move(events)).stay_open();
+  }
+  kube::ScriptedServer::Script& log_of(int index) {
+    return api.on("GET", kPodList + "/j-node-0-" + std::to_string(index) + "/log");
+  }
+};
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and no line is lost or doubled") {
+  serve_job("Complete");
+  serve_pods(pod(0, "Succeeded", kEnded));
+  log_of(0).stream({line(1, "a"), line(2, "b"), line(2, "b")}).cut_in_last_chunk();
+  log_of(0).stream({line(1, "a"), line(2, "b"), line(2, "b"), line(3, "c")});
+  const auto last = follow(options());
+  REQUIRE(last);
+  CHECK((*last)->is_finished());
+  CHECK(lines == Lines{"[node-0] a", "[node-0] b", "[node-0] b", "[node-0] c"});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a running container is followed until it has ended, then read once more") {
+  serve_job("Failed");
+  serve_pods(pod(1, "Running", kRunning), {event("MODIFIED", pod(1, "Failed", kFailed))});
+  log_of(1).stream({line(1, "a")});
+  log_of(1).stream({line(1, "a"), line(2, "the last words")}).always();
+  REQUIRE(follow(options()));
+  CHECK(lines == Lines{"[node-1] a", "[node-1] the last words"});
+  CHECK(std::find(told.begin(), told.end(), "[node-1] ended with exit code 3 (Error)") !=
+        told.end());
+}
+
+TEST_CASE_METHOD(Fixture, "a container that was started again is read from both of its lives") {
+  serve_job("Complete");
+  serve_pods(pod(0, "Running", kFailed, 0), {event("MODIFIED", pod(0, "Succeeded", kEnded, 1))});
+  log_of(0)
+      .reply([](const kube::ReceivedRequest& request) {
+        // The first life, whichever way it is asked for; the second is there once the first has
+        // been read.
+        return kube::ScriptedReply(200,
+                                   request.query.find("sinceTime") == std::string::npos ||
+                                           request.query.find("previous=true") != std::string::npos
+                                       ? line(1, "first")
+                                       : line(5, "second"));
+      })
+      .always();
+  REQUIRE(follow(options()));
+  CHECK(lines == Lines{"[node-0] first", "[node-0] second"});
+}
+
+TEST_CASE_METHOD(Fixture, "only the chosen node is asked") {
+  serve_job("Complete");
+  serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
+  log_of(1).stream({line(1, "one")}).always();
+  auto chosen = options();
+  chosen.node = 1;
+  chosen.first.tail = 5;
+  REQUIRE(follow(std::move(chosen)));
+  CHECK(lines == Lines{"[node-1] one"});
+  bool has_tail = false;
+  for (const auto& request : api.log())
+    has_tail |= request.query.find("tailLines=5") != std::string::npos;
+  CHECK(has_tail);
+}
+
+TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not hold up the end") {
+  serve_job("Complete");
+  serve_pods(pod(0, "Succeeded", kEnded));
+  log_of(0).answer(404, "{}").always();
+  // Five tries, a second apart.
+  REQUIRE(follow(options()));
+  CHECK(lines.empty());
+  CHECK(std::find(told.begin(), told.end(), "[node-0]: its log cannot be read any more") !=
+        told.end());
+}
+
+TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted meanwhile") {
+  const auto missing = follow(options());
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == kube::ErrorCode::kNotFound);
+
+  api.on("GET", kJobs + "/j").answer(200, job("Running", false));
+  api.on("GET", kJobs).answer(200, list(job("Running", false)));
+  api.on("GET", kJobs).stream({event("DELETED", job("Running", false))}).stay_open();
+  serve_pods("");
+  const auto deleted = follow(options());
+  REQUIRE(deleted);
+  CHECK_FALSE(*deleted);
+}
+
+TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
+  log_of(0).stream({line(1, "a"), line(3, "c"), "no time\n"});
+  log_of(1).stream({line(2, "b"), line(4, "d")});
+  log_of(2).answer(500, "{}").always();
+  std::vector<LogPod> pods;
+  for (const int index : {2, 1, 0}) {
+    pods.push_back(*LogPod::read(*kube::parse_json(pod(index, "Succeeded", kEnded))));
+  }
+  std::vector<std::string> errors;
+  REQUIRE(
+      kube::run_task(io, merge_logs(client, std::move(pods), LogQuery(), options().print,
+                                    [&](std::string_view what) { errors.emplace_back(what); })));
+  CHECK(lines == Lines{"[node-0] a", "[node-1] b", "[node-0] c", "[node-0] no time", "[node-1] d"});
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].starts_with("j-node-0-2: no log: "));
+}

@@ -1,0 +1,335 @@
+// Progress reports: who is believed, what is written, and how often.
+#include "controller/status/status_handler.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kPath =
+    "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
+const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
+const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
+
+std::string review(const std::string& audience =
+                       "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
+                   const std::string& username = "system:serviceaccount:team-a:default",
+                   const std::string& pod = "j-node-0-0-x", bool is_authenticated = true) {
+  Json extra = Json::object();
+  if (!pod.empty()) {
+    extra.set("authentication.kubernetes.io/pod-name", Json::array({pod}));
+    extra.set("authentication.kubernetes.io/pod-uid", Json::array({"pod-uid"}));
+  }
+  Json user = Json::object({{"username", username}, {"extra", std::move(extra)}});
+  Json status = Json::object({{"authenticated", is_authenticated},
+                              {"audiences", Json::array({audience})},
+                              {"user", std::move(user)}});
+  return kube::print_json(Json::object({{"status", std::move(status)}}));
+}
+
+std::string pod(const std::string& jobset = "j", const std::string& uid = "pod-uid",
+                const std::string& owner = "Job") {
+  return R"({"metadata":{"name":"j-node-0-0-x","namespace":"team-a","uid":")" + uid +
+         R"(","labels":{"jobset.sigs.k8s.io/jobset-name":")" + jobset +
+         R"("},"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + owner +
+         R"(","name":"j-node-0","uid":"x","controller":true}]}})";
+}
+
+std::string report(int progress) {
+  return R"({"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00.5+00:00","progressPercentage":)" +
+         std::to_string(progress) + "}}";
+}
+
+struct Fixture {
+  kube::asio::io_context io;
+  kube::FakeClock clock;
+  kube::FakeRandom random;
+  kube::ScriptedServer api{io};
+  std::unique_ptr<kube::Transport> transport =
+      kube::make_transport(io, api.config(), kube::TransportLimits());
+  kube::ApiClient client{*transport, clock, random};
+  Log log{LogLevel::kError, Log::Format::kText};
+  std::unique_ptr<StatusHandler> handler;
+
+  Fixture() { limit(StatusLimits()); }
+
+  void limit(StatusLimits limits) {
+    handler = std::make_unique<StatusHandler>(io, client, limits, log);
+  }
+  void trust() {
+    api.on("POST", kReviews).answer(201, review()).always();
+    api.on("GET", kPod).answer(200, pod()).always();
+  }
+  void accept_writes() {
+    api.on("PATCH", kPath).answer(200, R"({"metadata":{"name":"j"}})").always();
+  }
+
+  kube::ServerRequest request(std::string body) {
+    kube::ServerRequest request;
+    request.method = "POST";
+    request.path = kPath;
+    request.body = std::move(body);
+    request.authorization = kube::Secret<std::string>("Bearer token");
+    return request;
+  }
+  kube::ServerResponse ask(kube::ServerRequest request) {
+    return kube::run_task(io, handler->handle(std::move(request)));
+  }
+  kube::ServerResponse ask(std::string body) { return ask(request(std::move(body))); }
+
+  // The progress that each write carried.
+  std::vector<std::int64_t> written() const {
+    std::vector<std::int64_t> values;
+    for (const auto& item : api.log()) {
+      if (item.method != "PATCH") continue;
+      const auto body = kube::parse_json(item.body);
+      REQUIRE(body);
+      values.push_back(body->find_path({"status", "trainerStatus"})->get_int("progressPercentage"));
+    }
+    return values;
+  }
+  int count(const std::string& method, const std::string& path) const {
+    int found = 0;
+    for (const auto& item : api.log()) found += item.method == method && item.path == path;
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a report of the job's own pod is applied to its status and echoed") {
+  trust();
+  accept_writes();
+  const auto response = ask(report(42));
+  CHECK(response.status == 200);
+  CHECK(
+      *kube::parse_json(response.body) ==
+      *kube::parse_json(
+          R"({"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}})"));
+  REQUIRE(api.log().size() == 3);
+  const auto& asked = api.log()[0];
+  CHECK(kube::parse_json(asked.body)
+            ->find_path({"spec", "audiences"})
+            ->as_array()
+            .front()
+            .as_string() == "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status");
+  const auto& write = api.log()[2];
+  CHECK(write.headers.at("content-type").find("application/apply-patch+yaml") != std::string::npos);
+  CHECK(write.query.find("fieldManager=trainer-status") != std::string::npos);
+  CHECK(write.query.find("force=true") != std::string::npos);
+  CHECK(*kube::parse_json(write.body) ==
+        *kube::parse_json(R"({"apiVersion":"trainer.kubeflow.org/v1alpha1",
+      "kind":"TrainJob","metadata":{"name":"j","namespace":"team-a"},
+      "status":{"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}}})"));
+}
+
+TEST_CASE_METHOD(Fixture, "only a pod of the job is believed") {
+  struct Case {
+    const char* what;
+    std::string review;
+    std::string pod;
+  };
+  const Case cases[] = {
+      {"not authenticated",
+       review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
+              "system:serviceaccount:team-a:default", "j-node-0-0-x", false),
+       pod()},
+      {"another audience", review("https://kubernetes.default.svc"), pod()},
+      {"another namespace",
+       review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
+              "system:serviceaccount:team-ab:x"),
+       pod()},
+      {"a person",
+       review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status", "alice"),
+       pod()},
+      {"not bound to a pod",
+       review("trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
+              "system:serviceaccount:team-a:default", ""),
+       pod()},
+      {"a pod of another job", review(), pod("k")},
+      {"a later pod of the same name", review(), pod("j", "other-uid")},
+      {"a pod that nobody manages", review(), pod("j", "pod-uid", "ReplicaSet")},
+      {"no review at all", "[]", pod()},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.what);
+    Fixture fixture;
+    fixture.api.on("POST", kReviews).answer(201, c.review);
+    fixture.api.on("GET", kPod).answer(200, c.pod);
+    fixture.accept_writes();
+    const auto response = fixture.ask(report(1));
+    CHECK(response.status == 403);
+    CHECK(
+        *kube::parse_json(response.body) ==
+        *kube::parse_json(
+            R"({"metadata":{},"status":"Failure","message":"Forbidden","reason":"Forbidden","code":403})"));
+    CHECK(fixture.written().empty());
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "without a token nobody is asked") {
+  auto bare = request(report(1));
+  bare.authorization = kube::Secret<std::string>("");
+  CHECK(ask(std::move(bare)).status == 403);
+  CHECK(api.log().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a token that could not be checked is our failure, not a refusal") {
+  api.on("POST", kReviews)
+      .answer(
+          403,
+          R"({"kind":"Status","status":"Failure","message":"tokenreviews is forbidden","reason":"Forbidden","code":403})")
+      .always();
+  CHECK(ask(report(1)).status == 500);
+}
+
+TEST_CASE_METHOD(Fixture, "a verdict counts for a minute, for this token and this job") {
+  trust();
+  accept_writes();
+  CHECK(ask(report(1)).status == 200);
+  clock.advance(std::chrono::seconds(59));
+  CHECK(ask(report(2)).status == 200);
+  CHECK(count("POST", kReviews) == 1);
+  auto other = request(report(3));
+  other.authorization = kube::Secret<std::string>("Bearer another");
+  CHECK(ask(std::move(other)).status == 200);
+  CHECK(count("POST", kReviews) == 2);
+  clock.advance(std::chrono::seconds(61));
+  CHECK(ask(report(4)).status == 200);
+  CHECK(count("POST", kReviews) == 3);
+}
+
+TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, and the last one stands") {
+  trust();
+  accept_writes();
+  CHECK(ask(report(1)).status == 200);
+  for (const int progress : {2, 3, 4}) CHECK(ask(report(progress)).status == 200);
+  CHECK(written() == std::vector<std::int64_t>{1});
+  clock.advance(std::chrono::milliseconds(999));
+  kube::settle(io);
+  CHECK(written() == std::vector<std::int64_t>{1});
+  clock.advance(std::chrono::milliseconds(1));
+  CHECK(kube::run_until(io, [&] { return written().size() == 2; }));
+  CHECK(written() == std::vector<std::int64_t>{1, 4});
+  // After a pause the reporter waits for the write itself, however late the one before it was
+  // answered.
+  int status = 0;
+  kube::asio::co_spawn(
+      io, handler->handle(request(report(5))),
+      [&](std::exception_ptr, kube::ServerResponse response) { status = response.status; });
+  CHECK(kube::run_until(io, [&] {
+    if (written().size() < 3) clock.advance(std::chrono::seconds(1));
+    return status != 0;
+  }));
+  CHECK(status == 200);
+  CHECK(written() == std::vector<std::int64_t>{1, 4, 5});
+}
+
+TEST_CASE_METHOD(Fixture, "what waits is written before the end") {
+  trust();
+  accept_writes();
+  ask(report(1));
+  ask(report(2));
+  kube::run_task(io, handler->flush());
+  CHECK(written() == std::vector<std::int64_t>{1, 2});
+}
+
+TEST_CASE_METHOD(Fixture, "a rate that is configured holds for all jobs together") {
+  StatusLimits limits;
+  limits.min_interval = kube::Milliseconds(0);
+  limits.qps = 1;
+  limits.burst = 2;
+  limit(limits);
+  trust();
+  accept_writes();
+  ask(report(1));
+  ask(report(2));
+  CHECK(written().size() == 2);
+  bool is_answered = false;
+  kube::asio::co_spawn(io, handler->handle(request(report(3))),
+                       [&](std::exception_ptr, kube::ServerResponse) { is_answered = true; });
+  CHECK(kube::run_until(io, [&] { return clock.alarms() > 0; }));
+  CHECK_FALSE(is_answered);
+  CHECK(written().size() == 2);
+  clock.advance(std::chrono::seconds(1));
+  CHECK(kube::run_until(io, [&] { return is_answered; }));
+  CHECK(written().size() == 3);
+}
+
+TEST_CASE_METHOD(Fixture, "what the API refuses is passed on") {
+  trust();
+  SECTION("a job that does not exist") {
+    api.on("PATCH", kPath)
+        .answer(
+            404,
+            R"({"kind":"Status","status":"Failure","message":"x","reason":"NotFound","code":404})");
+    const auto response = ask(report(1));
+    CHECK(response.status == 404);
+    CHECK(kube::parse_json(response.body)->get_string("message") == "Train job not found");
+    CHECK(kube::parse_json(response.body)->get_string("reason") == "NotFound");
+  }
+  SECTION("a value") {
+    api.on("PATCH", kPath)
+        .answer(
+            422,
+            R"({"kind":"Status","status":"Failure","message":"j is bad","reason":"Invalid","code":422})");
+    const auto response = ask(report(1));
+    CHECK(response.status == 422);
+    CHECK(kube::parse_json(response.body)->get_string("message") == "j is bad");
+  }
+  SECTION("after a refusal the next report is written, not believed") {
+    api.on("PATCH", kPath)
+        .answer(
+            404,
+            R"({"kind":"Status","status":"Failure","message":"x","reason":"NotFound","code":404})")
+        .always();
+    CHECK(ask(report(1)).status == 404);
+    CHECK(ask(report(2)).status == 404);
+    CHECK(written().size() == 2);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "bad requests are answered as upstream's server does") {
+  trust();
+  accept_writes();
+  const auto reason_of = [](const kube::ServerResponse& response) {
+    return std::string(kube::parse_json(response.body)->get_string("reason"));
+  };
+  auto wrong_method = request("{}");
+  wrong_method.method = "GET";
+  CHECK(ask(std::move(wrong_method)).status == 404);
+  auto wrong_path = request("{}");
+  wrong_path.path = "/";
+  const auto not_found = ask(std::move(wrong_path));
+  CHECK(not_found.status == 404);
+  CHECK(kube::parse_json(not_found.body)->get_string("message") == "Not found");
+
+  const auto large = ask(std::string(65'537, ' '));
+  CHECK(large.status == 413);
+  CHECK(reason_of(large) == "RequestEntityTooLarge");
+  const auto garbled = ask(std::string("{"));
+  CHECK(garbled.status == 422);
+  CHECK(kube::parse_json(garbled.body)->get_string("message") == "Invalid payload");
+  const auto too_far = ask(report(150));
+  CHECK(too_far.status == 422);
+  CHECK(too_far.body.find("\\\"j\\\"") != std::string::npos);
+  const auto nothing = ask(std::string("{}"));
+  CHECK(nothing.status == 200);
+  CHECK(nothing.body == "{}");
+  CHECK(written().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "one bad metric does not cost the others") {
+  trust();
+  accept_writes();
+  const auto response = ask(std::string(
+      R"({"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","metrics":[{"name":"","value":"1"},{"name":"loss","value":"0.5"}]}})"));
+  CHECK(response.status == 200);
+  const auto body = kube::parse_json(api.log().back().body);
+  CHECK(body->find_path({"status", "trainerStatus"})->get_array("metrics").size() == 1);
+}

@@ -1,0 +1,403 @@
+#!/usr/bin/python3
+"""Replay conformance cases against the cluster of $KUBECONFIG and compare what the controllers make of them.
+
+usage: conform.py [--record] [--only GLOB] [--verbose] [--messages] [--departures FILE] [--expected FILE] CASEDIR...
+
+A case is CASEDIR/NAME.yaml:
+    about: one line
+    steps:                      # run in order, each answered by the API server
+    - apply: {object}           # create, or update (PUT over the stored object) when it exists
+    - patch: {kind, name, body, type: merge|json|strategic, subresource: status}
+    - delete: {kind, name}
+    - wait: {kind, name, path: a.b.0.c, equals: value, seconds: 30}
+    - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds
+The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
+shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it; without it
+the run compares and prints 'N passed, N failed'. The words of a refusal count only with --messages.
+
+A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
+kept-back cases alike. An expected file names, one in a line, the cases that are held (# begins a comment); all others
+are not run but listed as open. Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a
+case are removed before it starts and after it ends.
+"""
+import argparse
+import base64
+import fnmatch
+import glob
+import http.client
+import json
+import os
+import re
+import ssl
+import sys
+import tempfile
+import time
+
+import yaml
+
+
+class Api:
+    """A connection to the API server of a kubeconfig, kept open."""
+
+    def __init__(self, path):
+        with open(path) as f:
+            config = yaml.safe_load(f)
+
+        def named(section, name):
+            return next(entry[section[:-1]] for entry in config[section] if entry["name"] == name)
+
+        context = named("contexts", config["current-context"])
+        cluster, user = named("clusters", context["cluster"]), named("users", context["user"])
+        scheme, rest = cluster["server"].split("://")
+        self.host = rest.rstrip("/")
+        self.ssl = self._tls(cluster, user) if scheme == "https" else None
+        self.headers = {"Authorization": "Bearer " + user["token"]} if user.get("token") else {}
+        self.connection = None
+        self.kinds = {}
+
+    @staticmethod
+    def _tls(cluster, user):
+        def data(section, key):
+            if key + "-data" in section:
+                return base64.b64decode(section[key + "-data"])
+            if key in section:
+                with open(section[key], "rb") as f:
+                    return f.read()
+            return None
+
+        authority = data(cluster, "certificate-authority")
+        tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
+        if cluster.get("insecure-skip-tls-verify"):
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        if certificate := data(user, "client-certificate"):
+            with tempfile.NamedTemporaryFile() as c, tempfile.NamedTemporaryFile() as k:
+                c.write(certificate)
+                c.flush()
+                k.write(data(user, "client-key"))
+                k.flush()
+                tls.load_cert_chain(c.name, k.name)
+        return tls
+
+    def call(self, method, path, body=None, content_type="application/json"):
+        """(status, decoded answer); a connection that the server has closed is opened once more."""
+        for attempt in (0, 1):
+            try:
+                if not self.connection:
+                    self.connection = (http.client.HTTPSConnection(self.host, context=self.ssl, timeout=60) if self.ssl
+                                       else http.client.HTTPConnection(self.host, timeout=60))
+                self.connection.request(method, path, None if body is None else json.dumps(body),
+                                        {**self.headers, "Content-Type": content_type, "Accept": "application/json"})
+                response = self.connection.getresponse()
+                raw = response.read()
+                return response.status, json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode(errors="replace")
+            except (http.client.HTTPException, OSError):
+                self.connection = None
+                if attempt:
+                    raise
+
+    def discover(self):
+        self.kinds = {}
+        groups = self.call("GET", "/apis")[1]["groups"]
+        for base in ["/api/v1"] + [f"/apis/{g['preferredVersion']['groupVersion']}" for g in groups]:
+            group = base.split("/")[2] if base.startswith("/apis") else ""
+            for resource in self.call("GET", base)[1].get("resources", []):
+                if "/" not in resource["name"]:
+                    entry = (base, resource["name"], resource["namespaced"])
+                    self.kinds.setdefault(resource["kind"] + "." + group, entry)
+                    self.kinds.setdefault(resource["kind"], entry)
+
+    def is_namespaced(self, kind):
+        return self.kinds.get(kind, ("", "", True))[2]
+
+    def path(self, kind, namespace, name=None):
+        if kind not in self.kinds:
+            self.discover()
+        base, plural, namespaced = self.kinds[kind]
+        return base + (f"/namespaces/{namespace}" if namespaced else "") + "/" + plural + (f"/{name}" if name else "")
+
+
+# ---- what is compared
+
+NOISE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp",
+         "deletionGracePeriodSeconds")
+UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "jobset.sigs.k8s.io/jobset-uid")
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+
+
+def clean(value, key=""):
+    if isinstance(value, dict):
+        out = {}
+        for k, v in sorted(value.items()):
+            if (k in NOISE and key == "metadata") or k == "kubectl.kubernetes.io/last-applied-configuration":
+                continue
+            out[k] = "<uid>" if k in UID_LABELS or k == "uid" else clean(v, k)
+        return out
+    if isinstance(value, list):
+        return [clean(v, key) for v in value]
+    if isinstance(value, str) and TIME.match(value):
+        return "<time>"
+    return value
+
+
+def without_empty(value):
+    """Go clients write empty maps (resources, metadata) that say nothing; they are no part of the contract."""
+    if isinstance(value, dict):
+        return {k: w for k, v in value.items() if (w := without_empty(v)) != {} or k == "emptyDir"}
+    return [without_empty(v) for v in value] if isinstance(value, list) else value
+
+
+def shown(obj):
+    o = clean(obj)
+    o.pop("kind", None)
+    o.pop("apiVersion", None)
+    if obj.get("kind") in ("JobSet", "Job") and "spec" in o:
+        o["spec"] = without_empty(o["spec"])
+    if obj.get("kind") == "Secret" or ("data" in obj and "type" in obj):
+        o["data"] = {k: "<data>" for k in sorted(o.get("data", {}))}
+    if obj.get("kind") == "Job":
+        o.pop("status", None)   # the Job controller's, not ours
+    if isinstance(o.get("data", {}).get("runtime"), str):
+        try:
+            o["data"]["runtime"] = clean(yaml.load(o["data"]["runtime"], Loader=yaml.BaseLoader))
+        except yaml.YAMLError:
+            pass   # compared as text, then
+    if "clusterIP" in (obj.get("spec") or {}):
+        for k in ("clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy", "sessionAffinity"):
+            o["spec"].pop(k, None)
+    return o
+
+
+def refusal(message):
+    """A refusal without its times and without the value it quotes: the field path and the reason are what counts."""
+    message = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", message)
+    return re.sub(r"Invalid value: (\{.*\}|\[.*\]): ", "Invalid value: <value>: ", message)
+
+
+def dig(value, path):
+    for part in path.split("."):
+        if isinstance(value, list):
+            value = value[int(part)] if -len(value) <= int(part) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
+# ---- running a case
+
+PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json",
+           "strategic": "application/strategic-merge-patch+json"}
+
+
+class Runner:
+    def __init__(self, api, is_patient=False):
+        self.api = api
+        self.is_patient = is_patient   # lets the caches of what is recorded catch up with a runtime
+
+    def settle(self, namespace, kinds, least=0.8, most=15):
+        """Waits until no object of these kinds has changed for `least` seconds."""
+        last, since, start = None, time.time(), time.time()
+        while time.time() - start < most:
+            now = []
+            for kind in kinds:
+                status, found = self.api.call("GET", self.api.path(kind, namespace))
+                now.append([(i["metadata"]["name"], i["metadata"]["resourceVersion"]) for i in found.get("items", [])]
+                           if status == 200 else status)
+            if now != last:
+                last, since = now, time.time()
+            elif time.time() - since >= least:
+                return
+            time.sleep(0.1)
+
+    def drop_cluster_objects(self, case):
+        for step in case["steps"]:
+            o = step.get("apply")
+            if o and not self.api.is_namespaced(o["kind"]) and o["kind"] not in ("CustomResourceDefinition", "Namespace"):
+                self.api.call("DELETE", self.api.path(o["kind"], "", o["metadata"]["name"]))
+
+    def new_namespace(self, namespace):
+        for _ in range(300):
+            status, found = self.api.call("GET", f"/api/v1/namespaces/{namespace}")
+            if status == 404:
+                break
+            if found.get("metadata", {}).get("deletionTimestamp") is None:
+                self.api.call("DELETE", f"/api/v1/namespaces/{namespace}")
+            time.sleep(0.2)
+        self.api.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
+    def run(self, name, case):
+        namespace = ("c-" + name)[:63].rstrip("-")
+        self.api.discover()
+        self.drop_cluster_objects(case)
+        self.new_namespace(namespace)
+        answers = []
+        for step in case["steps"]:
+            (verb, argument), = step.items()
+            answer = {"step": verb}
+            do = getattr(self, "do_" + verb, None)
+            if do is None:
+                raise SystemExit(f"{name}: unknown step {verb}")
+            status, body = do(namespace, argument, answer)
+            answer["code"] = status
+            if status >= 400:
+                answer["message"] = refusal(body.get("message", "") if isinstance(body, dict) else str(body))
+            answers.append(answer)
+        self.api.call("DELETE", f"/api/v1/namespaces/{namespace}")
+        self.drop_cluster_objects(case)
+        return answers
+
+    def do_apply(self, namespace, argument, answer):
+        o = json.loads(json.dumps(argument).replace("{ns}", namespace))
+        kind, name = o["kind"], o["metadata"]["name"]
+        answer["object"] = f"{kind}/{name}"
+        if self.api.is_namespaced(kind):
+            o["metadata"]["namespace"] = namespace
+        status, body = self.api.call("POST", self.api.path(kind, namespace), o)
+        if status == 409:
+            stored = self.api.call("GET", self.api.path(kind, namespace, name))[1]
+            o["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
+            status, body = self.api.call("PUT", self.api.path(kind, namespace, name), o)
+        if self.is_patient and kind.endswith("Runtime") and status < 300:
+            time.sleep(0.7)
+        return status, body
+
+    def do_patch(self, namespace, argument, answer):
+        answer["object"] = f"{argument['kind']}/{argument['name']}"
+        path = self.api.path(argument["kind"], namespace, argument["name"])
+        if "subresource" in argument:
+            path += "/" + argument["subresource"]
+        return self.api.call("PATCH", path, argument["body"], PATCHES[argument.get("type", "merge")])
+
+    def do_delete(self, namespace, argument, answer):
+        answer["object"] = f"{argument['kind']}/{argument['name']}"
+        return self.api.call("DELETE", self.api.path(argument["kind"], namespace, argument["name"]))
+
+    def do_wait(self, namespace, argument, answer):
+        answer["object"] = f"{argument['kind']}/{argument['name']} {argument.get('path', '')}={argument['equals']}"
+        end = time.time() + argument.get("seconds", 30)
+        while time.time() < end:
+            status, found = self.api.call("GET", self.api.path(argument["kind"], namespace, argument["name"]))
+            if (dig(found, argument["path"]) if argument.get("path") else status) == argument["equals"]:
+                return 200, {}
+            time.sleep(0.1)
+        return 408, {"message": "timed out"}
+
+    def do_show(self, namespace, argument, answer):
+        self.settle(namespace, argument)
+        answer["shown"] = {}
+        for kind in argument:
+            status, found = self.api.call("GET", self.api.path(kind, namespace))
+            items = [i for i in (found.get("items", []) if status == 200 else [])
+                     if i["metadata"]["name"] not in ("kube-root-ca.crt", "default")]
+            for i in items:
+                i.setdefault("kind", kind)
+            answer["shown"][kind] = {i["metadata"]["name"]: shown(i) for i in items}
+        return 200, {}
+
+
+# ---- comparing
+
+# Left to the implementation in every case: status beyond conditions and jobsStatus, the snapshot's form.
+FREE = [r"shown/TrainJob/[^/]+/status/(?!conditions|jobsStatus)", r"shown/ConfigMap/[^/]+-runtime-snapshot"]
+
+
+def brief(value):
+    return json.dumps(value)[:300]
+
+
+def diff(want, got, path=""):
+    if type(want) is not type(got):
+        return [f"{path or '/'}: want {brief(want)} got {brief(got)}"]
+    if isinstance(want, dict):
+        if re.search(r"shown/TrainJob/[^/]+$", path):
+            want, got = {"status": {}, **want}, {"status": {}, **got}
+        out = []
+        for k in sorted(set(want) | set(got)):
+            if k not in got:
+                out.append(f"{path}/{k}: missing, want {brief(want[k])}")
+            elif k not in want:
+                out.append(f"{path}/{k}: unexpected {brief(got[k])}")
+            else:
+                out += diff(want[k], got[k], f"{path}/{k}")
+        return out
+    if isinstance(want, list):
+        if len(want) != len(got):
+            return [f"{path}: want {len(want)} items {brief(want)} got {len(got)} {brief(got)}"]
+        return [d for i, (w, g) in enumerate(zip(want, got)) for d in diff(w, g, f"{path}/{i}")]
+    return [] if want == got else [f"{path}: want {brief(want)} got {brief(got)}"]
+
+
+def is_allowed(difference, name, case, departures):
+    """A case may list, under 'free', regexes of difference paths that are left to the implementation."""
+    meant = [d["path"] for d in departures if fnmatch.fnmatch(name, d["case"])]
+    return any(re.search(pattern, difference.split(": ")[0]) for pattern in case.get("free", []) + meant + FREE)
+
+
+def differences(name, case, answers, expectation, departures, with_messages):
+    with open(expectation) as f:
+        want = json.load(f)
+    return [d for d in diff(want, answers) if not is_allowed(d, name, case, departures)
+            and (with_messages or not re.match(r"/\d+/message: ", d))]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dirs", nargs="+")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--departures")
+    parser.add_argument("--expected")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--messages", action="store_true", help="refusals must also read the same")
+    args = parser.parse_args()
+
+    departures, expected, still_open = [], None, []
+    if args.departures:
+        with open(args.departures) as f:
+            departures = yaml.safe_load(f) or []
+    if args.expected:
+        with open(args.expected) as f:
+            expected = {line.split("#")[0].strip() for line in f} - {""}
+
+    runner = Runner(Api(os.environ["KUBECONFIG"]), args.record)
+    passed = failed = 0
+    for path in sorted(p for d in args.dirs for p in glob.glob(os.path.join(d, "*.yaml"))):
+        name = os.path.basename(path)[:-5]
+        if not fnmatch.fnmatch(name, args.only):
+            continue
+        if expected is not None and name not in expected:
+            still_open.append(name)
+            continue
+        with open(path) as f:
+            case = yaml.safe_load(f)
+        expectation = path[:-5] + ".expect.json"
+        try:
+            answers = runner.run(name, case)
+        except Exception as error:   # one broken case must not hide the others
+            answers = [{"step": "error", "message": repr(error)}]
+        if args.record:
+            with open(expectation, "w") as f:
+                json.dump(answers, f, indent=1, sort_keys=True)
+                f.write("\n")
+            print("recorded", name, [a.get("code") for a in answers])
+            continue
+        wrong = differences(name, case, answers, expectation, departures, args.messages)
+        if wrong:
+            failed += 1
+            print(f"FAIL {name}: {case.get('about', '')}")
+            for line in wrong if args.verbose else wrong[:6]:
+                print("   ", line)
+        else:
+            passed += 1
+            print(f"ok   {name}")
+    if args.record:
+        return
+    if still_open:
+        print("\nopen:\n" + "\n".join(still_open) + "\n")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+"""The controller as a Deployment with admission through its Service, and jobs in real pods (see run)."""
+import json
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+import harness  # noqa: E402
+from harness import ROOT, TRAINER, Failed, run, wait_until  # noqa: E402
+
+SYSTEM = harness.Cluster("kubeflow-system")
+MANAGER = "kubeflow-trainer-controller-manager"
+
+
+def trainjob(name, **trainer):
+    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name},
+            "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer}}
+
+
+def test_installs_and_becomes_ready(_):
+    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/e2e/manager"))
+    SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=60s")
+    pod, = SYSTEM.list("pods", "-l", "app.kubernetes.io/component=manager")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/cluster/runtimes"))
+    assert run("kubectl", "get", "clustertrainingruntime", "torch-distributed").returncode == 0
+
+
+def test_webhooks_are_those_that_are_shipped(_):
+    """What stands in manifests/base/webhooks.yaml is what the program itself installs outside a cluster."""
+    def configurations():
+        items = []
+        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            items += json.loads(run("kubectl", "get", kind, "-o", "json").stdout)["items"]
+        for item in items:
+            for webhook in item["webhooks"]:
+                assert webhook["clientConfig"]["caBundle"], f"{webhook['name']} has no CA"
+                # Who calls and where to differ; what is sent and when must not.
+                webhook["clientConfig"] = None
+                for condition in webhook.get("matchConditions", []):
+                    condition["expression"] = condition["expression"].replace("system:serviceaccount:kubeflow-system:" + MANAGER, "ME")
+                    condition["expression"] = " ".join(condition["expression"].replace("'admin'", "'ME'").split())
+        return {(i["kind"], i["metadata"]["name"]): i["webhooks"] for i in items}
+
+    shipped = wait_until("every webhook has a CA", lambda: _quiet(configurations))
+    SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=0")
+    run("kubectl", "delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all")
+    wait_until("the Deployment's pod is gone", lambda: not SYSTEM.list("pods", "-l", "app.kubernetes.io/component=manager"))
+    controller = harness.Controller(os.path.dirname(os.environ["KUBECONFIG"]), "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443")
+    try:
+        controller.start()
+        own = wait_until("the program's own webhooks", configurations)
+        controller.stop()
+        assert not configurations(), "webhooks were left behind on SIGTERM"
+    finally:
+        controller.kill()
+        run("kubectl", "apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "tests/e2e/manager"))
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=60s")
+    assert own == shipped, f"the program installs\n{json.dumps(own, indent=1)}\nthe manifests say\n{json.dumps(shipped, indent=1)}"
+
+
+def _quiet(probe):
+    try:
+        return probe()
+    except AssertionError:
+        return None
+
+
+def test_admission_through_the_service(cluster):
+    orphan = trainjob("orphan")
+    orphan["spec"]["runtimeRef"]["name"] = "nowhere"
+    refused = cluster.refusal(orphan)
+    assert "nowhere" in refused and "validator.trainjob.trainer.kubeflow.org" in refused, refused
+    refused = cluster.refusal(trainjob("reserved", env=[{"name": "PET_NNODES", "value": "7"}]))
+    assert "PET_NNODES" in refused, refused
+
+
+def test_main_job(cluster):
+    """docs/examples/torch-ddp.yaml: two pods, two ranks each, an all-reduce that all of them check."""
+    cluster.kubectl("apply", "-f", str(ROOT / "docs/examples/torch-ddp.yaml"))
+    seen = []
+
+    def phase():
+        now = (cluster.get("trainjob", "torch-ddp").get("status") or {}).get("phase")
+        if now and (not seen or seen[-1] != now):
+            seen.append(now)
+        return now in ("Complete", "Failed")
+
+    wait_until("the job ends", phase, seconds=120)
+    assert seen[-1] == "Complete" and "Running" in seen, seen
+    logs = run(TRAINER, "logs", "-n", cluster.namespace, "torch-ddp").stdout
+    for rank in range(4):
+        assert f"rank {rank} learnt y = 3.0" in logs, logs
+    status = cluster.get("trainjob", "torch-ddp")["status"]
+    assert [c["type"] for c in status["conditions"]] == ["Complete"], status
+    assert status["nodes"] == {"ready": 0, "total": 2} or status["nodes"]["total"] == 2, status
+    row = cluster.kubectl("get", "trainjob", "torch-ddp", "--no-headers").split()
+    assert row[1] == "Complete", row
+
+
+def test_failure_leaves_evidence(cluster):
+    """Exit 3 on one of two nodes: Failed within 15 s, and the status says why, also when the pods are gone."""
+    run("kubectl", "apply", "-n", cluster.namespace, "-f", str(ROOT / "docs/examples/failing.yaml"))
+    wait_until("a pod of the job runs", lambda: any(
+        c.get("state", {}).get("running") or c.get("state", {}).get("terminated")
+        for p in cluster.list("pods") for c in p["status"].get("containerStatuses", [])), seconds=60)
+    began = time.monotonic()
+    wait_until("the job is Failed", lambda: cluster.condition("trainjob", "failing", "Failed"), seconds=15)
+    print(f"     Failed {time.monotonic() - began:.1f} s after the first container ran")
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    wait_until("the pods are gone", lambda: not cluster.list("pods"))
+    time.sleep(2)   # were anything going to be overwritten, it would be by the pods' end
+    first = cluster.get("trainjob", "failing")["status"]["firstFailure"]
+    assert first["exitCode"] == 3 and first["container"] == "node", first
+    assert first["pod"].startswith("failing-node-0-1-"), first
+    assert "FileNotFoundError: /data/train.parquet" in json.dumps(first), first
+    why = run(TRAINER, "why", "-n", cluster.namespace, "failing", check=False).stdout
+    assert "FileNotFoundError: /data/train.parquet" in why and "3" in why, why
+
+
+def test_suspended_costs_nothing_and_resumes(cluster):
+    job = trainjob("waits", numNodes=1, command=["python3", "-c", "print('done')"])
+    job["spec"]["suspend"] = True
+    cluster.apply(job)
+    wait_until("it is Suspended", lambda: cluster.condition("trainjob", "waits", "Suspended"))
+    assert not cluster.list("pods") and not cluster.list("jobs"), "a suspended job has children"
+    cluster.kubectl("patch", "trainjob", "waits", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    wait_until("it completes", lambda: cluster.condition("trainjob", "waits", "Complete"), seconds=60)
+
+
+def test_nothing_was_forbidden(_):
+    """RBAC allows what the controller does: the API server's log has no refusal of it."""
+    account = f"system:serviceaccount:kubeflow-system:{MANAGER}"
+    refused, used = [], set()
+    with open(os.path.join(os.path.dirname(os.environ["KUBECONFIG"]), "audit.log")) as log:
+        for line in log:
+            entry = json.loads(line)
+            if entry["user"]["username"] != account:
+                continue
+            what = entry.get("objectRef", {})
+            request = f"{entry['verb']} {what.get('apiGroup', '')}/{what.get('resource', entry['requestURI'])}"
+            request += f"/{what['subresource']}" if "subresource" in what else ""
+            used.add(request)
+            if entry.get("responseStatus", {}).get("code") == 403:
+                refused.append(request)
+    assert used, "the audit log knows nothing of the controller"
+    print("     " + ", ".join(sorted(used)))
+    assert not refused, f"forbidden: {sorted(set(refused))}"
+
+
+def test_uninstalls(_):
+    run("kubectl", "delete", "--ignore-not-found", "-k", str(ROOT / "tests/cluster/runtimes"))
+    run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-k", str(ROOT / "tests/e2e/manager"))
+    left = run("kubectl", "get", "crds,clusterroles,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name").stdout
+    assert "trainer" not in left and "jobset" not in left, left
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

@@ -1,0 +1,59 @@
+// The input is one quantity, or two on a line each.
+#include "kube/model/quantity.hh"
+
+#include <limits>
+
+#include "tests/fuzz/fuzz.hh"
+
+namespace {
+
+// Sums and products of binary amounts may exceed what a binary text may say.
+bool is_beyond_text(const kube::Quantity& quantity) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  return quantity.value() == Limits::max() || quantity.value() <= -Limits::max();
+}
+
+void check_alone(const kube::Quantity& quantity, std::string_view text) {
+  const std::string canonical = quantity.to_string();
+  const auto again = kube::Quantity::parse(canonical);
+  hold(again.has_value() && *again == quantity, "the canonical form has the same amount", text,
+       canonical);
+  hold(again->to_string() == canonical, "the canonical form is its own canonical form", text,
+       canonical);
+  hold(canonical.find('.') == canonical.npos, "the canonical form has no fraction", text,
+       canonical);
+  hold(quantity.is_zero() == (canonical == "0"), "zero is \"0\"", text, canonical);
+  hold(quantity.is_negative() == (canonical.front() == '-'), "the sign is kept", text, canonical);
+  const std::int64_t value = quantity.value();
+  const std::int64_t milli = quantity.milli_value();
+  hold(value <= 0 ? milli <= 0 : milli > 0, "both values have the quantity's sign", text,
+       canonical);
+}
+
+void check_pair(const kube::Quantity& a, const kube::Quantity& b, std::string_view text) {
+  hold((a < b) + (b < a) + (a == b) == 1, "quantities are ordered", text);
+  kube::Quantity sum = a;
+  sum += b;
+  kube::Quantity other = b;
+  other += a;
+  hold(sum == other, "a + b = b + a", text);
+  hold(b.is_negative() ? !(a < sum) : !(sum < a), "sums do not wrap", text);
+  if (!is_beyond_text(sum)) check_alone(sum, text);
+  kube::Quantity product = a;
+  product *= b.value();
+  if (!is_beyond_text(product)) check_alone(product, text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = as_text(data, size);
+  const std::size_t line = text.find('\n');
+  const auto a = kube::Quantity::parse(text.substr(0, line));
+  if (!a) return 0;
+  check_alone(*a, text);
+  if (line == text.npos) return 0;
+  const auto b = kube::Quantity::parse(text.substr(line + 1));
+  if (b) check_pair(*a, *b, text);
+  return 0;
+}

@@ -1,0 +1,67 @@
+// What stands behind the API server: the Job controller, the kubelet, the garbage collector and
+// the controller that removes finished Jobs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tests/simulation/api_store.hh"
+#include "tests/simulation/chance.hh"
+
+namespace trainer::simulation {
+
+// What becomes of one pod.
+struct Fate {
+  milliseconds until_running{500};
+  milliseconds until_ready{200};
+  std::optional<milliseconds> until_end;  // from running on; nullopt: it runs until it is killed
+  int exit_code = 0;
+};
+
+// Follows every change of the store and answers, after a while, with changes of its own. These
+// parts never fail: what can go wrong is the controller's business.
+class Cluster {
+ public:
+  // Decides about a pod that was just created; `failures` is how many of its Job have failed.
+  using Decide = std::function<Fate(const kube::Json& pod, int failures)>;
+  Cluster(Timeline& timeline, ApiStore& store, Chance chance, Decide decide);
+
+ private:
+  void on_change(const Change& change);
+  // Each key is worked on once, however often it was asked for.
+  void ask_for_sync(const kube::ObjectKey& job);
+  void ask_for_collection();
+
+  void sync_job(const kube::ObjectKey& key);
+  void manage_pods(const kube::Json& job, const std::vector<Object>& pods);
+  void create_pod(const kube::Json& job, int index);
+  void stop_pods(const std::vector<Object>& pods);
+  void expire_job(const kube::Json& job);
+
+  void start_pod(const kube::ObjectKey& key, const std::string& uid, Fate fate);
+  void end_pod(const kube::ObjectKey& key, const std::string& uid, int exit_code);
+  void kill_pod(const kube::ObjectKey& key, const std::string& uid);
+  Object live_pod(const kube::ObjectKey& key, const std::string& uid) const;
+
+  void collect_garbage();
+  void release(std::string_view plural, const kube::ObjectKey& key, const kube::Json& object);
+
+  std::vector<Object> pods_of(const std::string& job_uid) const;
+
+  Timeline& timeline_;
+  ApiStore& store_;
+  Chance chance_;
+  Decide decide_;
+  std::set<kube::ObjectKey> asked_;
+  bool is_collection_asked_ = false;
+  int named_ = 0;
+  struct Tally {  // of one Job, as the tracking finalizers of its pods would keep it
+    std::set<std::string> failed;
+    std::set<int> succeeded;
+  };
+  std::map<std::string, Tally> tallies_;  // by Job uid
+};
+
+}  // namespace trainer::simulation

@@ -1,0 +1,37 @@
+// How a run must end.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tests/simulation/api_store.hh"
+#include "tests/simulation/script.hh"
+
+namespace trainer::simulation {
+
+// Remembers the last state of every job, so that those which are removed after their end can be
+// judged too.
+class Expectation {
+ public:
+  Expectation(ApiStore& store, const Script& script);
+  // What a job still lacks, as a sentence; nullopt when everything stands as the script says.
+  std::optional<std::string> missing() const;
+
+ private:
+  using Missing = std::optional<std::string>;
+  Missing missing_of(const Lineage& lineage) const;
+  Missing missing_end(const Lineage& lineage, const kube::Json& object) const;
+  Missing missing_running(const Lineage& lineage, const kube::Json& object) const;
+  Missing missing_suspended(const Lineage& lineage, const kube::Json& object) const;
+  Missing wrong_restarts(const Lineage& lineage, const kube::Json& object) const;
+  Missing stale_mirror(const Lineage& lineage, const kube::Json& trainjob) const;
+  Missing orphan() const;
+  int live_pods(const Lineage& lineage) const;
+
+  ApiStore& store_;
+  const Script& script_;
+  std::map<kube::ObjectKey, Object> last_;
+};
+
+}  // namespace trainer::simulation

@@ -1,0 +1,64 @@
+// What a run is about: jobs, what becomes of their pods, and what their users do meanwhile. All of
+// it follows from the seed, and so does how each job must end.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "tests/simulation/chance.hh"
+#include "tests/simulation/cluster.hh"
+
+namespace trainer::simulation {
+
+// How a job stands when nothing happens any more.
+enum class Ending { kComplete, kFailed, kRunning, kSuspended, kGone };
+std::string_view name_of(Ending ending);
+
+// A replicated job.
+struct Part {
+  std::string name;
+  int jobs = 1;
+  int pods = 1;
+  int backoff_limit = 0;
+  int flakes = 0;           // failures of its first pod that its Job survives
+  bool is_awaited = false;  // another one waits for its completion
+  bool is_endless = false;  // it runs until somebody stops it, and nobody waits for it
+};
+
+// Which pod fails an attempt.
+struct Failure {
+  std::size_t part = 0;
+  int job = 0;
+  int pod = 0;
+};
+
+// One TrainJob, or one JobSet that somebody wrote by hand.
+struct Lineage {
+  kube::ObjectKey key;
+  bool is_trainjob = true;
+  kube::Json object;   // as its user sends it
+  kube::Json runtime;  // of a TrainJob
+  std::vector<Part> parts;
+  std::vector<Failure> failures;  // of the first attempts; the one after them goes well
+  bool is_hanging = false;        // that one never ends by itself
+  bool is_deleted = false;        // by its user, along the way
+  bool is_expiring = false;       // removed after its end
+  Ending ending = Ending::kComplete;
+  std::string reason;  // of a failure; "" where any will do
+  int restarts = 0;
+};
+
+struct Script {
+  std::vector<Lineage> lineages;
+
+  static Script of(Chance& chance);
+  // nullptr: the pod belongs to none.
+  const Lineage* find(std::string_view name) const;
+  Fate decide(Chance& chance, const kube::Json& pod, int failures) const;
+};
+
+}  // namespace trainer::simulation

@@ -1,0 +1,50 @@
+// Those who work on the same cluster: users, a queue in the manner of Kueue, and whoever deletes
+// what they should not.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/simulation/api_store.hh"
+#include "tests/simulation/chance.hh"
+#include "tests/simulation/oracle.hh"
+#include "tests/simulation/script.hh"
+
+namespace trainer::simulation {
+
+// Makes all appointments of a script at construction. After `busy` every job stands as its user
+// wants it in the end, and nobody touches anything any more.
+class Users {
+ public:
+  using Tell = std::function<void(const std::string& what)>;
+  Users(Timeline& timeline, ApiStore& store, Oracle& oracle, Chance& chance, const Script& script,
+        seconds busy, Tell tell);
+
+ private:
+  void plan(const Lineage& lineage);
+  void plan_obstacle(const Lineage& lineage);
+  void plan_runtime(const Lineage& lineage);
+  void plan_queue(const Lineage& lineage);
+  void plan_mischief(const Lineage& lineage);
+  void at(milliseconds when, std::function<void()> act);
+  milliseconds any_time();
+
+  void create(const kube::Resource& resource, kube::Json object);
+  void set_suspended(const Lineage& lineage, bool is_suspended);
+  void take_back_admission(const Lineage& lineage);
+  void label(const Lineage& lineage);
+  void remove(std::string_view plural, const kube::ObjectKey& key);
+  void remove_any_child(const Lineage& lineage, std::string_view plural);
+  const kube::Resource& resource_of(const Lineage& lineage) const;
+  kube::Json admission(const Lineage& lineage);
+
+  Timeline& timeline_;
+  ApiStore& store_;
+  Oracle& oracle_;
+  Chance& chance_;
+  seconds busy_;
+  Tell tell_;
+  int counter_ = 0;
+};
+
+}  // namespace trainer::simulation

@@ -1,0 +1,297 @@
+#include "tests/simulation/wire.hh"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <deque>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+
+namespace trainer::simulation {
+namespace {
+
+using kube::ErrorCode;
+using kube::HttpRequest;
+using kube::HttpResponse;
+using kube::Json;
+using kube::Result;
+using kube::Task;
+
+constexpr auto kBookmarkInterval = seconds(60);
+
+std::string error_line(int code, std::string_view reason) {
+  const Answer answer = refusal(code, reason, "too old resource version");
+  return kube::print_json(Json::object({{"type", "ERROR"}, {"object", answer.body}})) + "\n";
+}
+
+}  // namespace
+
+// One open watch.
+class Wire::Stream final : public kube::HttpStream {
+ public:
+  Stream(Wire& wire, Target target)
+      : wire_(wire),
+        target_(std::move(target)),
+        self_(std::make_shared<Stream*>(this)),
+        woken_(wire.io_, kube::Clock::Steady::max()) {
+    wire_.streams_.push_back(self_);
+    push_end(seconds(target_.timeout_seconds));
+    push_bookmark();
+  }
+  ~Stream() override { *self_ = nullptr; }
+
+  int status() const override { return 200; }
+
+  Task<Result<std::string>> read_some(kube::Milliseconds idle) override {
+    const auto give_up = wire_.timeline_.steady() + idle;
+    for (;;) {
+      const auto now = wire_.timeline_.steady();
+      if (!pieces_.empty() && pieces_.front().first <= now) co_return take();
+      if (pieces_.empty() && is_ended_ && now >= end_) co_return std::string();
+      if (now >= give_up) co_return kube::fail(ErrorCode::kTimeout, "nothing arrived");
+      auto next = std::min(give_up, pieces_.empty() ? end_ : pieces_.front().first);
+      std::function<void()> wake = [this] { woken_.cancel(); };
+      const auto alarm = wire_.timeline_.wake_at(wire_.io_.get_executor(), next, std::move(wake));
+      has_news_ = false;
+      co_await woken_.async_wait(kube::asio::as_tuple(kube::asio::use_awaitable));
+      if (wire_.timeline_.steady() < next && !has_news_) {
+        throw boost::system::system_error(kube::asio::error::operation_aborted);
+      }
+    }
+  }
+
+  // Everything since the version that the client knows.
+  void catch_up() {
+    for (const auto& event : wire_.store_.history(target_.resource->plural)) {
+      if (event.version > target_.version) push_event(event);
+    }
+  }
+  void fail(std::string line) {
+    push(std::move(line), milliseconds(0));
+    push_end(milliseconds(0));
+  }
+  void push_latest(std::string_view plural) {
+    if (is_over_ || plural != target_.resource->plural) return;
+    push_event(wire_.store_.history(plural).back());
+  }
+  void end_soon() { push_end(milliseconds(0)); }
+
+ private:
+  std::string take() {
+    std::string piece = std::move(pieces_.front().second);
+    pieces_.pop_front();
+    return piece;
+  }
+
+  void push_event(const WatchEvent& event) {
+    if (is_over_ || !is_selected(target_, *event.object)) return;
+    Chance& chance = wire_.chance_;
+    const bool is_held_up = chance.percent(wire_.weather_.slow_watches);
+    const auto delay = is_held_up ? chance.wait(1'000, 15'000) : chance.wait(1, 40);
+    push(*event.line, delay);
+    if (chance.percent(wire_.weather_.repeats)) push(*event.line, chance.wait(0, 20));
+    if (!chance.percent(wire_.weather_.broken_watches)) return;
+    if (chance.percent(50)) {  // the next event arrives in half, as far as anybody can tell
+      push(event.line->substr(0, event.line->size() / 2), milliseconds(1));
+    }
+    push_end(chance.wait(0, 50));
+  }
+
+  // Large events arrive in two pieces now and then.
+  void push(std::string text, milliseconds delay) {
+    latest_ = std::max(latest_, wire_.timeline_.steady() + delay);
+    if (text.size() > 2 && wire_.chance_.percent(10)) {
+      const auto middle = text.size() / 2;
+      pieces_.emplace_back(latest_, text.substr(0, middle));
+      latest_ += milliseconds(1);
+      pieces_.emplace_back(latest_, text.substr(middle));
+    } else {
+      pieces_.emplace_back(latest_, std::move(text));
+    }
+    tell();
+  }
+
+  // In order behind everything else; what happens later is for the next watch.
+  void push_end(std::chrono::steady_clock::duration delay) {
+    const auto when = std::max(latest_, wire_.timeline_.steady() + delay);
+    if (is_ended_ && when >= end_) return;
+    end_ = when;
+    is_ended_ = true;
+    is_over_ = is_over_ || delay < seconds(1);
+    tell();
+  }
+
+  void push_bookmark() {
+    std::weak_ptr<Stream*> weak = self_;
+    wire_.timeline_.after(kBookmarkInterval, [weak] {
+      const auto self = weak.lock();
+      if (!self || !*self || (*self)->is_over_) return;
+      (*self)->write_bookmark();
+      (*self)->push_bookmark();
+    });
+  }
+
+  void write_bookmark() {
+    Json metadata = Json::object({{"resourceVersion", std::to_string(wire_.store_.version())}});
+    Json object = Json::object({{"kind", target_.resource->kind}});
+    object.set("metadata", std::move(metadata));
+    push(kube::print_json(Json::object({{"type", "BOOKMARK"}, {"object", std::move(object)}})) +
+             "\n",
+         wire_.chance_.wait(1, 40));
+  }
+
+  void tell() {
+    has_news_ = true;
+    woken_.cancel();
+  }
+
+  Wire& wire_;
+  Target target_;
+  std::shared_ptr<Stream*> self_;
+  kube::asio::steady_timer woken_;
+  std::deque<std::pair<kube::Clock::Steady, std::string>> pieces_;
+  kube::Clock::Steady latest_{};
+  kube::Clock::Steady end_ = kube::Clock::Steady::max();
+  bool is_ended_ = false;  // `end_` is known
+  bool is_over_ = false;   // nothing more goes into it
+  bool has_news_ = false;
+};
+
+Wire::Wire(kube::asio::io_context& io, Timeline& timeline, ApiStore& store, Chance chance,
+           const Weather& weather, OnRequest on_request)
+    : io_(io),
+      timeline_(timeline),
+      store_(store),
+      chance_(std::move(chance)),
+      weather_(weather),
+      on_request_(std::move(on_request)) {}
+
+Wire::~Wire() = default;
+
+Wire::Fault Wire::choose_fault() {
+  if (!chance_.percent(weather_.faults)) return Fault::kNone;
+  static const std::vector<Fault> kFaults = {
+      Fault::kRefused,    Fault::kUnsent,     Fault::kLostRequest, Fault::kLostAnswer,
+      Fault::kLostAnswer, Fault::kErrorAfter, Fault::kSilence};
+  return chance_.pick(kFaults);
+}
+
+void Wire::arrive(Flight& flight) {
+  flight.has_arrived = true;
+  on_request_(flight.request);
+  flight.answer = handle(store_, flight.request);
+}
+
+HttpResponse Wire::response_of(const Answer& answer, const HttpRequest& request) const {
+  HttpResponse response;
+  response.status = answer.status;
+  if (answer.status == 429) response.headers.emplace_back("retry-after", "1");
+  std::string body = kube::print_json(answer.body);
+  if (request.on_body && answer.status == 200) {
+    const std::size_t middle = body.size() / 2;
+    request.on_body(std::string_view(body).substr(0, middle));
+    request.on_body(std::string_view(body).substr(middle));
+  } else {
+    response.body = std::move(body);
+  }
+  return response;
+}
+
+Task<Result<HttpResponse>> Wire::send(HttpRequest request) {
+  auto flight = std::make_shared<Flight>();
+  flight->request = std::move(request);
+  const Fault fault = choose_fault();
+  if (is_cut_ || fault == Fault::kUnsent) {
+    co_await kube::sleep(timeline_, milliseconds(1));
+    co_return kube::fail(ErrorCode::kNetwork, "connection refused");
+  }
+  if (flight->request.on_write) flight->request.on_write();
+  const auto at = flights_.insert(flights_.end(), flight);
+  struct Landing {
+    std::list<std::shared_ptr<Flight>>& flights;
+    std::list<std::shared_ptr<Flight>>::iterator at;
+    ~Landing() { flights.erase(at); }
+  };
+  const Landing landing{flights_, at};
+  co_return co_await fly(flight, fault);
+}
+
+Task<Result<HttpResponse>> Wire::fly(std::shared_ptr<Flight> flight, Fault fault) {
+  co_await kube::sleep(timeline_, chance_.wait(1, 8));
+  const bool is_lost = fault == Fault::kRefused || fault == Fault::kLostRequest ||
+                       (fault == Fault::kSilence && chance_.percent(50));
+  if (!is_lost && !is_cut_) arrive(*flight);
+  co_await kube::sleep(timeline_, chance_.wait(1, 8));
+  switch (fault) {
+    case Fault::kRefused:
+      if (chance_.percent(50)) {
+        co_return response_of(refusal(429, "TooManyRequests", "too many requests"),
+                              flight->request);
+      }
+      co_return response_of(refusal(503, "ServiceUnavailable", "etcd leader changed"),
+                            flight->request);
+    case Fault::kErrorAfter:
+      co_return response_of(refusal(500, "InternalError", "etcdserver: request timed out"),
+                            flight->request);
+    case Fault::kLostRequest:
+    case Fault::kLostAnswer:
+      co_return kube::fail(ErrorCode::kNetwork, "connection reset by peer");
+    case Fault::kSilence:
+      co_await kube::sleep(timeline_, flight->request.deadline);
+      co_return kube::fail(ErrorCode::kTimeout, "no answer in time");
+    case Fault::kNone:
+    case Fault::kUnsent:
+      break;
+  }
+  if (is_cut_) co_return kube::fail(ErrorCode::kNetwork, "connection reset by peer");
+  co_return response_of(flight->answer, flight->request);
+}
+
+Task<Result<std::unique_ptr<kube::HttpStream>>> Wire::open(HttpRequest request) {
+  co_await kube::sleep(timeline_, chance_.wait(1, 8));
+  if (is_cut_ || chance_.percent(weather_.faults)) {
+    co_return kube::fail(ErrorCode::kNetwork, "connection refused");
+  }
+  const Target target = parse_target(store_, request.target);
+  auto stream = std::make_unique<Stream>(*this, target);
+  const bool is_expired = target.version < store_.floor(target.resource->plural);
+  if (is_expired || chance_.percent(weather_.expired_watches)) {
+    stream->fail(error_line(410, "Expired"));
+  } else {
+    stream->catch_up();
+  }
+  std::unique_ptr<kube::HttpStream> opened = std::move(stream);
+  co_return opened;
+}
+
+void Wire::deliver(const Change& change) {
+  if (is_cut_ || change.resource.kind == "Event") return;
+  for (auto at = streams_.begin(); at != streams_.end();) {
+    const auto stream = at->lock();
+    if (!stream || !*stream) {
+      at = streams_.erase(at);
+      continue;
+    }
+    (*stream)->push_latest(change.resource.plural);
+    ++at;
+  }
+}
+
+void Wire::expire_watches() {
+  for (const auto& weak : streams_) {
+    const auto stream = weak.lock();
+    if (stream && *stream) (*stream)->fail(error_line(410, "Expired"));
+  }
+}
+
+void Wire::cut() {
+  for (const auto& flight : flights_) {
+    if (!flight->has_arrived && chance_.percent(50)) arrive(*flight);
+  }
+  is_cut_ = true;
+}
+
+}  // namespace trainer::simulation

@@ -1,0 +1,42 @@
+// Requests and lookups for tests of admission.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "runtimes/admission/admission.hh"
+
+namespace trainer::test {
+
+kube::Json yaml(std::string_view text);
+
+// A torch runtime with job and container `node`, ClusterTrainingRuntime "rt".
+kube::Json torch_runtime();
+// TrainJob "j" in namespace "ns" by that runtime, as it is stored.
+kube::Json train_job();
+// A list with one patch that sets this node selector on job `node`.
+kube::Json patches(std::string_view manager, std::string_view pool);
+
+AdmissionRequest create(kube::Json object);
+AdmissionRequest update(kube::Json before, kube::Json after);
+
+// What the cluster holds.
+struct Cluster {
+  std::map<std::string, kube::Json> runtimes;  // "KIND/NAME"
+  std::optional<kube::Json> jobset;
+  std::optional<std::string> snapshot;
+  std::set<std::string> priority_classes;
+  std::map<std::string, kube::Json> claims;
+
+  Cluster();
+  AdmissionLookups lookups() const;
+};
+
+// The object as it is after the answer's JSON Patch.
+kube::Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer);
+
+}  // namespace trainer::test

@@ -1,0 +1,283 @@
+// The mutating webhooks: times of patches, extension fields, the YAML of v2.0 and v2.1.
+#include "runtimes/admission/legacy.hh"
+#include "tests/support/catch.hh"
+#include "tests/unit/admission/fixture.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+
+const kube::Time kNow = *kube::Time::parse("2027-01-15T08:00:00Z");
+constexpr const char* kNowText = "2027-01-15T08:00:00Z";
+constexpr const char* kThen = "2027-01-01T00:00:00Z";
+
+Json job_with(Json list) {
+  Json job = train_job();
+  job["spec"].set("runtimePatches", std::move(list));
+  return job;
+}
+
+std::string time_of(const Json& job, std::size_t i) {
+  return std::string(job.find("spec")->get_array("runtimePatches").at(i).get_string("time"));
+}
+
+Json timed(Json list, std::string_view time) {
+  list.as_array()[0].set("time", time);
+  return list;
+}
+
+TEST_CASE("a job without patches is not changed") {
+  const auto answer = mutate_trainjob(create(train_job()), kNow);
+  CHECK(answer.is_allowed);
+  CHECK(answer.json_patch.is_null());
+  CHECK(answer.warnings.empty());
+}
+
+TEST_CASE("new patches are stamped, times of users are kept") {
+  Json list = patches("acme.io/a", "x");
+  list.push_back(timed(patches("acme.io/b", "y"), kThen).as_array()[0]);
+  const auto request = create(job_with(list));
+  const Json job = apply(request, mutate_trainjob(request, kNow));
+  CHECK(time_of(job, 0) == kNowText);
+  CHECK(time_of(job, 1) == kThen);
+  CHECK(job.find("spec")->get_array("runtimePatches")[0].get_string("manager") == "acme.io/a");
+}
+
+TEST_CASE("an update stamps what changed and nothing else") {
+  struct Row {
+    const char* about;
+    Json before;
+    Json after;
+    std::string expected;  // time of the first patch
+    bool has_patch;
+  };
+  const Json stored = timed(patches("acme.io/a", "x"), kThen);
+  Json with_empties = stored;
+  with_empties.as_array()[0]["trainingRuntimeSpec"]["template"].set(
+      "metadata", yaml("{creationTimestamp: null}"));
+  const Row row = GENERATE_COPY(
+      Row{"unchanged", stored, stored, kThen, false},
+      Row{"time edited", stored, timed(stored, "2020-01-01T00:00:00Z"), kThen, true},
+      Row{"time dropped by a client", stored, patches("acme.io/a", "x"), kThen, true},
+      Row{"content changed", stored, timed(patches("acme.io/a", "y"), kThen), kNowText, true},
+      Row{"content and time changed", stored,
+          timed(patches("acme.io/a", "y"), "2020-01-01T00:00:00Z"), kNowText, true},
+      Row{"empty members added by a client", stored, with_empties, kThen, false},
+      Row{"never had a time, unchanged", patches("acme.io/a", "x"), patches("acme.io/a", "x"), "",
+          false},
+      Row{"never had a time, changed", patches("acme.io/a", "x"), patches("acme.io/a", "y"),
+          kNowText, true},
+      Row{"new manager", yaml("[]"), patches("acme.io/a", "x"), kNowText, true},
+      Row{"new manager with a time", yaml("[]"), timed(patches("acme.io/a", "x"), kThen), kThen,
+          false});
+  INFO(row.about);
+  const auto request = update(job_with(row.before), job_with(row.after));
+  const auto answer = mutate_trainjob(request, kNow);
+  CHECK(answer.json_patch.is_null() != row.has_patch);
+  CHECK(time_of(apply(request, answer), 0) == row.expected);
+}
+
+TEST_CASE("an empty patch survives") {
+  const auto request = create(job_with(
+      yaml("[{manager: kueue.x-k8s.io/manager, trainingRuntimeSpec: {template: {spec: {}}}}]")));
+  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json& patch = job.find("spec")->get_array("runtimePatches")[0];
+  REQUIRE(patch.find_path({"trainingRuntimeSpec", "template", "spec"}));
+  CHECK(patch.find_path({"trainingRuntimeSpec", "template", "spec"})->is_object());
+}
+
+TEST_CASE("a PUT that lacks an extension field gets it back, a patch removes it") {
+  Json before = train_job();
+  before["spec"].set("ttlSecondsAfterFinished", 60);
+  Json after = train_job();
+  after["spec"].set("suspend", true);
+  AdmissionRequest request = update(before, after);
+  CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
+  request.is_replace = true;
+  CHECK(apply(request, mutate_trainjob(request, kNow))
+            .find_path({"spec", "ttlSecondsAfterFinished"})
+            ->as_int() == 60);
+  request.object["spec"].set("ttlSecondsAfterFinished", 5);
+  CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
+}
+
+TEST_CASE("overrides of v2.1 become a patch") {
+  Json job = train_job();
+  job["spec"].set("podTemplateOverrides", yaml(R"(
+- targetJobs: [{name: node}]
+  metadata: {labels: {a: b}}
+  spec: {nodeSelector: {pool: x}, tolerations: [{key: k}], containers: [{name: side, env: [{name: A, value: '1'}]}]}
+- targetJobs: [{name: node}, {name: launcher}]
+  spec: {nodeSelector: {zone: z}, serviceAccountName: sa}
+)"));
+  job["spec"].set("labels", yaml("{team: x}"));
+  job["spec"].set("annotations", yaml("{note: y}"));
+  const auto request = create(job);
+  const auto answer = mutate_trainjob(request, kNow);
+  REQUIRE(answer.is_allowed);
+  const Json changed = apply(request, answer);
+  for (const char* gone : {"podTemplateOverrides", "labels", "annotations"})
+    CHECK_FALSE(changed.find("spec")->find(gone));
+  Json expected = yaml(R"(
+- manager: trainer.kubeflow.org/legacy
+  time: x
+  trainingRuntimeSpec:
+    template:
+      metadata: {labels: {team: x}, annotations: {note: y}}
+      spec:
+        replicatedJobs:
+        - name: node
+          template:
+            spec:
+              template:
+                metadata: {labels: {a: b}}
+                spec:
+                  nodeSelector: {pool: x, zone: z}
+                  serviceAccountName: sa
+                  tolerations: [{key: k}]
+                  containers: [{name: side, env: [{name: A, value: '1'}]}]
+        - name: launcher
+          template: {spec: {template: {spec: {nodeSelector: {zone: z}, serviceAccountName: sa}}}}
+)");
+  expected.as_array()[0].set("time", kNowText);
+  // The order of the jobs within a patch is the merge's; what each of them says is not.
+  Json got = *changed.find_path({"spec", "runtimePatches"});
+  auto& jobs =
+      got.as_array()[0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"].as_array();
+  REQUIRE(jobs.size() == 2);
+  if (jobs[0].get_string("name") == "launcher") std::swap(jobs[0], jobs[1]);
+  CHECK(got == expected);
+  REQUIRE(answer.warnings.size() == 3);
+  CHECK(answer.warnings[0].find("spec.podTemplateOverrides is a field of Trainer v2.0 or v2.1") ==
+        0);
+  CHECK(answer.warnings[0].find("spec.runtimePatches[]") != std::string::npos);
+
+  SECTION("applying the old file again changes nothing") {
+    Json again = changed;
+    for (const char* field : {"podTemplateOverrides", "labels", "annotations"})
+      again["spec"].set(field, *job.find_path({"spec", field}));
+    const auto second = update(changed, again);
+    CHECK(apply(second, mutate_trainjob(second, kNow + std::chrono::hours(1))) == changed);
+  }
+}
+
+TEST_CASE("overrides of v2.0 have the pod spec beside their targets") {
+  Json job = train_job();
+  job["spec"].set(
+      "podSpecOverrides",
+      yaml("[{targetJobs: [{name: node}], nodeSelector: {pool: x}, serviceAccountName: sa}]"));
+  const auto request = create(job);
+  const Json changed = apply(request, mutate_trainjob(request, kNow));
+  const Json& patch = changed.find("spec")->get_array("runtimePatches").at(0);
+  const Json& node = patch.find_path({"trainingRuntimeSpec", "template", "spec"})
+                         ->get_array("replicatedJobs")
+                         .at(0);
+  CHECK(*node.find_path({"template", "spec", "template"}) ==
+        yaml("{spec: {nodeSelector: {pool: x}, serviceAccountName: sa}}"));
+}
+
+TEST_CASE("an override without targets is refused by its path") {
+  Json job = train_job();
+  job["spec"].set("podTemplateOverrides", yaml("[{spec: {nodeSelector: {a: b}}}]"));
+  const auto answer = mutate_trainjob(create(job), kNow);
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.code == 403);
+  CHECK(answer.message.find("spec.podTemplateOverrides[0].targetJobs: Required value") == 0);
+}
+
+TEST_CASE("processes were a word once") {
+  struct Row {
+    const char* value;
+    const char* resources;
+    std::optional<std::int64_t> expected;
+    bool is_allowed;
+  };
+  const Row row = GENERATE(
+      Row{"'4'", "{}", 4, true}, Row{"auto", "{}", std::nullopt, true},
+      Row{"gpu", "{}", std::nullopt, true}, Row{"cpu", "{requests: {cpu: 2500m}}", 3, true},
+      Row{"cpu", "{limits: {cpu: 8}}", 8, true}, Row{"cpu", "{}", std::nullopt, false},
+      Row{"many", "{}", std::nullopt, false}, Row{"''", "{}", std::nullopt, false});
+  CAPTURE(row.value, row.resources);
+  Json job = train_job();
+  job["spec"].set("trainer", Json::object({{"numProcPerNode", yaml(row.value)},
+                                           {"resourcesPerNode", yaml(row.resources)}}));
+  const auto request = create(job);
+  const auto answer = mutate_trainjob(request, kNow);
+  REQUIRE(answer.is_allowed == row.is_allowed);
+  if (!row.is_allowed) {
+    CHECK(answer.message.find("spec.trainer.numProcPerNode: Invalid value: ") == 0);
+    return;
+  }
+  CHECK(answer.warnings.size() == 1);
+  const Json changed = apply(request, answer);
+  const Json* stored = changed.find_path({"spec", "trainer", "numProcPerNode"});
+  CHECK((stored ? std::optional(stored->as_int()) : std::nullopt) == row.expected);
+}
+
+TEST_CASE("an integer stays what it is") {
+  Json job = train_job();
+  job["spec"].set("trainer", yaml("{numProcPerNode: 4}"));
+  CHECK(mutate_trainjob(create(job), kNow).json_patch.is_null());
+}
+
+TEST_CASE("runtimes of v2.0 and v2.1") {
+  struct Row {
+    const char* policy;
+    const char* expected;  // the policy; nullptr: refused
+    const char* refusal;
+  };
+  const Row row = GENERATE(
+      Row{"{torch: {numProcPerNode: auto}}", "{torch: {}}", ""},
+      Row{"{torch: {numProcPerNode: gpu}}", "{torch: {}}", ""},
+      Row{"{torch: {numProcPerNode: 4}}", nullptr,
+          "spec.mlPolicy.torch.numProcPerNode: Invalid value: 4: was removed in Trainer v2.2"},
+      Row{"{numNodes: 1, torch: {elasticPolicy: {minNodes: 2, maxNodes: 2, maxRestarts: 3}}}",
+          "{numNodes: 2, torch: {}}", ""},
+      Row{"{torch: {elasticPolicy: {maxRestarts: 3}}}", "{torch: {}}", ""},
+      Row{"{torch: {elasticPolicy: {minNodes: 1, maxNodes: 4}}}", nullptr,
+          "spec.mlPolicy.torch.elasticPolicy: Invalid value: "},
+      Row{"{mpi: {mpiImplementation: IntelMPI}}", "{mpi: {mpiImplementation: Intel}}", ""},
+      Row{"{mpi: {mpiImplementation: openmpi}}", "{mpi: {mpiImplementation: OpenMPI}}", ""});
+  CAPTURE(row.policy);
+  Json runtime = torch_runtime();
+  runtime["spec"].set("mlPolicy", yaml(row.policy));
+  const auto request = create(runtime);
+  const auto answer = mutate_runtime(request);
+  if (!row.expected) {
+    CHECK_FALSE(answer.is_allowed);
+    CHECK(answer.message.find(row.refusal) == 0);
+    CHECK_FALSE(validate_runtime(request).is_allowed);
+    return;
+  }
+  REQUIRE(answer.is_allowed);
+  CHECK(answer.warnings.size() == 1);
+  const Json changed = apply(request, answer);
+  CHECK(*changed.find_path({"spec", "mlPolicy"}) == yaml(row.expected));
+  if (std::string_view(row.policy).find("maxRestarts") != std::string_view::npos) {
+    CHECK(
+        changed.find_path({"spec", "template", "spec", "failurePolicy", "maxRestarts"})->as_int() ==
+        3);
+  }
+}
+
+TEST_CASE("a runtime of today is not changed") {
+  CHECK(mutate_runtime(create(torch_runtime())).json_patch.is_null());
+}
+
+TEST_CASE("hostile objects are left to the schema") {
+  const auto text = GENERATE(
+      "{}", "[]", "{spec: 5}", "{spec: {runtimePatches: 7, podTemplateOverrides: text, labels: 3}}",
+      "{spec: {runtimePatches: [1, {manager: []}], trainer: x}}",
+      "{spec: {mlPolicy: {torch: {elasticPolicy: 3}}, template: 7}}",
+      "{spec: {mlPolicy: {torch: {elasticPolicy: {maxRestarts: 3}}}, template: {spec: text}}}",
+      "{spec: {podSpecOverrides: [{targetJobs: [{name: a}, {}], containers: [{env: 5}]}]}}");
+  const Json object = yaml(text);
+  CHECK_NOTHROW(mutate_trainjob(create(object), kNow));
+  CHECK_NOTHROW(mutate_trainjob(update(object, object), kNow));
+  CHECK_NOTHROW(mutate_runtime(create(object)));
+  CHECK_NOTHROW(needs_of(create(object)));
+}
+
+}  // namespace
+}  // namespace trainer::test

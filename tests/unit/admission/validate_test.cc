@@ -1,0 +1,434 @@
+// The validating webhooks: which rules a request meets, and in which words it is refused.
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/plan.hh"
+#include "tests/support/catch.hh"
+#include "tests/unit/admission/fixture.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+
+AdmissionAnswer validate(const AdmissionRequest& request, const Cluster& cluster = {}) {
+  return validate_trainjob(request, cluster.lookups());
+}
+
+Json job_with(std::string_view member, std::string_view value) {
+  Json job = train_job();
+  job["spec"].set(member, yaml(value));
+  return job;
+}
+
+TEST_CASE("creation: upstream's rules in upstream's words") {
+  struct Row {
+    const char* about;
+    Json job;
+    std::string message;
+  };
+  const Row row = GENERATE(
+      Row{"rule 1", job_with("runtimeRef", "{name: x, kind: Deployment}"),
+          "unsupported runtime: Deployment.trainer.kubeflow.org"},
+      Row{"rule 1, group", job_with("runtimeRef", "{name: rt, apiGroup: apps}"),
+          "unsupported runtime: ClusterTrainingRuntime.apps"},
+      Row{"rule 2",
+          job_with("runtimeRef",
+                   "{name: none, kind: TrainingRuntime, apiGroup: trainer.kubeflow.org}"),
+          "spec.runtimeRef: Invalid value: "
+          "{\"apiGroup\":\"trainer.kubeflow.org\",\"kind\":\"TrainingRuntime\",\"name\":\"none\"}: "
+          "TrainingRuntime.trainer.kubeflow.org \"none\" not found: specified trainingRuntime must "
+          "be created before the TrainJob is created"},
+      Row{"rule 3", job_with("runtimeRef", "{name: none}"),
+          "spec.RuntimeRef: Invalid value: {\"name\":\"none\"}: "
+          "ClusterTrainingRuntime.trainer.kubeflow.org \"none\" not found: specified "
+          "clusterTrainingRuntime must be created before the TrainJob is created"});
+  INFO(row.about);
+  const auto answer = validate(create(row.job));
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.code == 403);
+  CHECK(answer.reason == "Forbidden");
+  CHECK(answer.message == row.message);
+}
+
+TEST_CASE("a good job passes") {
+  const auto answer = validate(create(train_job()));
+  CHECK(answer.message.empty());
+  CHECK(answer.is_allowed);
+  CHECK(answer.json_patch.is_null());
+}
+
+TEST_CASE("rules of job and runtime are asked") {
+  for (const char* list : {"[{manager: nodomain, trainingRuntimeSpec: {template: {spec: {}}}}]",
+                           "[{manager: acme.io/, trainingRuntimeSpec: {template: {spec: {}}}}]",
+                           "[{manager: acme.io/a, trainingRuntimeSpec: {template: {spec: "
+                           "{replicatedJobs: [{name: ghost}]}}}}]"}) {
+    INFO(list);
+    CHECK_FALSE(validate(create(job_with("runtimePatches", list))).is_allowed);
+  }
+  CHECK_FALSE(
+      validate(create(job_with("trainer", "{env: [{name: PET_NNODES, value: '1'}]}"))).is_allowed);
+  CHECK(
+      validate(
+          create(job_with(
+              "runtimePatches",
+              "[{manager: kueue.x-k8s.io/manager, trainingRuntimeSpec: {template: {spec: {}}}}]")))
+          .is_allowed);
+}
+
+TEST_CASE("rules 10 and 11: when patches may change") {
+  struct Row {
+    bool was_suspended;
+    bool is_suspended;
+    const char* jobset_status;  // nullptr: no JobSet
+    const char* message;        // "" when allowed
+  };
+  constexpr const char* kGate =
+      "spec.runtimePatches: Forbidden: RuntimePatches can only be modified when the TrainJob is "
+      "suspended before or after the update";
+  constexpr const char* kActive =
+      "spec.runtimePatches: Forbidden: RuntimePatches cannot be modified when the JobSet's "
+      "ReplicatedJob node is still active";
+  constexpr const char* kTwoActive =
+      "[spec.runtimePatches: Forbidden: RuntimePatches cannot be modified when the JobSet's "
+      "ReplicatedJob a is still active, "
+      "spec.runtimePatches: Forbidden: RuntimePatches cannot be modified when the JobSet's "
+      "ReplicatedJob b is still active]";
+  const Row row = GENERATE_REF(
+      Row{false, false, nullptr, kGate}, Row{false, false, "[{name: node, active: 1}]", kGate},
+      Row{true, false, nullptr, ""}, Row{true, false, "[{name: node, active: 0}]", ""},
+      Row{true, false, "[{name: node, active: 1}]", kActive},
+      Row{false, true, "[{name: node, active: 1}]", kActive}, Row{true, true, "[]", ""},
+      Row{true, true, "[{name: a, active: 2}, {name: b, active: 1}, {name: c, active: 0}]",
+          kTwoActive});
+  Json before = train_job();
+  before["spec"].set("suspend", row.was_suspended);
+  Json after = before;
+  after["spec"].set("suspend", row.is_suspended);
+  after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
+  Cluster cluster;
+  if (row.jobset_status) {
+    cluster.jobset = yaml(
+        "{metadata: {name: j, namespace: ns, ownerReferences: [{apiVersion: "
+        "trainer.kubeflow.org/v1alpha1, kind: TrainJob, name: j, uid: "
+        "job-uid, controller: true}]}, spec: {replicatedJobs: []}}");
+    Json statuses = yaml(row.jobset_status);
+    for (Json& status : statuses.as_array()) {
+      for (const char* counter : {"ready", "succeeded", "failed", "suspended"})
+        status.set(counter, 0);
+    }
+    cluster.jobset->set("status", Json::object({{"replicatedJobsStatus", std::move(statuses)}}));
+  }
+  CHECK(validate(update(before, after), cluster).message == row.message);
+}
+
+TEST_CASE("a foreign JobSet's activity is none of the job's") {
+  Json before = train_job();
+  before["spec"].set("suspend", true);
+  Json after = before;
+  after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
+  Cluster cluster;
+  cluster.jobset = yaml(
+      "{metadata: {name: j, namespace: ns}, spec: {replicatedJobs: []}, status: "
+      "{replicatedJobsStatus: [{name: node, ready: 0, succeeded: 0, "
+      "failed: 0, active: 1, suspended: 0}]}}");
+  CHECK(validate(update(before, after), cluster).is_allowed);
+}
+
+TEST_CASE("a scheduler that evicts a running job changes suspend only") {
+  Json before = train_job();
+  before["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
+  Json after = before;
+  after["spec"].set("suspend", true);
+  // Its client re-serialises patches of others.
+  after["spec"]["runtimePatches"].as_array()[0]["trainingRuntimeSpec"]["template"].set(
+      "metadata", yaml("{creationTimestamp: null}"));
+  CHECK(validate(update(before, after)).is_allowed);
+}
+
+TEST_CASE("what never depends on a runtime is never blocked by its absence") {
+  Cluster nothing;
+  nothing.runtimes.clear();
+  const Json before = train_job();
+  SECTION("labels and finalizers") {
+    Json after = before;
+    after["metadata"].set("labels", yaml("{a: b}"));
+    after["metadata"].set("finalizers", yaml("[x]"));
+    CHECK(validate(update(before, after), nothing).is_allowed);
+  }
+  SECTION("suspension") {
+    Json after = before;
+    after["spec"].set("suspend", true);
+    CHECK(validate(update(before, after), nothing).is_allowed);
+    CHECK(validate(update(after, before), nothing).is_allowed);
+  }
+  SECTION("deletion, also of a job that breaks every rule") {
+    Json after = before;
+    after["metadata"].set("deletionTimestamp", "2027-01-15T08:00:00Z");
+    after["spec"].set("runtimePatches", patches("nodomain", "x"));
+    CHECK(validate(update(before, after), nothing).is_allowed);
+    AdmissionRequest request = update(before, Json());
+    request.operation = "DELETE";
+    CHECK(validate(request, nothing).is_allowed);
+  }
+}
+
+TEST_CASE("patches are judged by the snapshot once there is one") {
+  Json before = train_job();
+  before["spec"].set("suspend", true);
+  Json after = before;
+  after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
+  Cluster cluster;
+  cluster.snapshot = snapshot_text(torch_runtime());
+  SECTION("the live runtime is gone") {
+    cluster.runtimes.clear();
+  }
+  SECTION("the live runtime has another job") {
+    cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
+        .as_array()[0]
+        .set("name", "other");
+  }
+  SECTION("its hash is in the status") {
+    before.set("status",
+               Json::object({{"runtimeSnapshotHash", kube::sha256_hex(*cluster.snapshot)}}));
+    cluster.runtimes.clear();
+  }
+  CHECK(validate(update(before, after), cluster).message.empty());
+}
+
+TEST_CASE("an edited snapshot is no judge") {
+  Json before = train_job();
+  before["spec"].set("suspend", true);
+  before.set("status", Json::object({{"runtimeSnapshotHash", "0000"}}));
+  Json after = before;
+  after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
+  Cluster cluster;
+  cluster.snapshot = snapshot_text(torch_runtime());
+  cluster.runtimes.clear();
+  CHECK(validate(update(before, after), cluster).message.find("spec.RuntimeRef: Invalid value: ") ==
+        0);
+  // A new job of the name of one that is still being swept away is not judged by its snapshot.
+  CHECK_FALSE(validate(create(train_job()), cluster).is_allowed);
+}
+
+Json volcano_runtime(std::string_view first, std::string_view second) {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("podGroupPolicy", yaml("{volcano: {}}"));
+  Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];
+  Json other = jobs.as_array()[0];
+  other.set("name", "other");
+  other["template"].erase("metadata");
+  if (!first.empty())
+    jobs.as_array()[0]["template"]["spec"]["template"]["spec"].set("priorityClassName", first);
+  if (!second.empty())
+    other["template"]["spec"]["template"]["spec"].set("priorityClassName", second);
+  jobs.push_back(other);
+  return runtime;
+}
+
+TEST_CASE("rule 29: Volcano's priority classes exist") {
+  struct Row {
+    const char* first;
+    const char* second;
+    const char* message;
+  };
+  constexpr const char* kMissing =
+      "spec.templateSpec.priorityClassName: Invalid value: \"none\": PriorityClass \"none\" "
+      "doesn't exist: "
+      "priorityclasses.scheduling.k8s.io \"none\" not found";
+  const Row row =
+      GENERATE_REF(Row{"", "", ""}, Row{"high", "", ""}, Row{"none", "high", kMissing},
+                   Row{"high", "none", kMissing}, Row{"system-node-critical", "none", ""},
+                   Row{"none", "system-cluster-critical", kMissing});
+  Cluster cluster;
+  cluster.priority_classes = {"high"};
+  const Json runtime = volcano_runtime(row.first, row.second);
+  cluster.runtimes["ClusterTrainingRuntime/rt"] = runtime;
+  CHECK(validate(create(train_job()), cluster).message == row.message);
+  for (const std::string& name : needs_of(create(train_job()), &runtime).priority_classes) {
+    CHECK((name == "high" || name == "none"));
+  }
+}
+
+TEST_CASE("old fields that nothing converted are refused with what to write") {
+  const auto answer = validate(
+      create(job_with("podTemplateOverrides", "[{targetJobs: [{name: node}], spec: {}}]")));
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.message.find("spec.podTemplateOverrides") == 0);
+  CHECK(answer.message.find("runtimePatches") != std::string::npos);
+}
+
+TEST_CASE("warnings about what is allowed and will not work") {
+  Cluster cluster;
+  SECTION("a claim of one machine") {
+    Json& pod =
+        cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
+            .as_array()[0]["template"]["spec"]["template"]["spec"];
+    pod.set("volumes", yaml("[{name: data, persistentVolumeClaim: {claimName: data}}]"));
+    cluster.claims["data"] = yaml("{spec: {accessModes: [ReadWriteOnce]}}");
+    const Json runtime = cluster.runtimes["ClusterTrainingRuntime/rt"];
+    const Json job = job_with("trainer", "{numNodes: 2}");
+    REQUIRE(needs_of(create(job), &runtime).claims.size() == 1);
+    CHECK(needs_of(create(job), &runtime).claims[0].to_string() == "ns/data");
+    const auto answer = validate(create(job), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE_FALSE(answer.warnings.empty());
+    CHECK(answer.warnings.back() ==
+          "PersistentVolumeClaim \"data\" can be mounted on one machine only, and this job has 2 "
+          "nodes: use a claim with access mode "
+          "ReadWriteMany or ReadOnlyMany");
+    cluster.claims["data"] = yaml("{spec: {accessModes: [ReadWriteOnce, ReadWriteMany]}}");
+    for (const std::string& warning : validate(create(job), cluster).warnings)
+      CHECK(warning.find("one machine") == std::string::npos);
+  }
+  SECTION("a runtime of the namespace with the same name") {
+    cluster.runtimes["TrainingRuntime/rt"] = torch_runtime();
+    const auto answer = validate(create(train_job()), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE_FALSE(answer.warnings.empty());
+    CHECK(answer.warnings.back().find("TrainingRuntime \"rt\" in this namespace has the name of "
+                                      "the ClusterTrainingRuntime") == 0);
+  }
+  SECTION("a name that is too long for the pods") {
+    Json job = train_job();
+    job["metadata"].set("name", std::string(63, 'j'));
+    const auto answer = validate(create(job), cluster);
+    CHECK(answer.is_allowed);
+    CHECK_FALSE(answer.warnings.empty());
+  }
+}
+
+TEST_CASE("runtimes: rules on creation and on every change of the spec") {
+  Json bad = torch_runtime();
+  bad["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0].set("replicas", 2);
+  constexpr const char* kMessage =
+      "spec.template.spec.replicatedJobs[0].replicas: Invalid value: 2: always must be 1";
+  CHECK(validate_runtime(create(bad)).message == kMessage);
+  CHECK(validate_runtime(create(bad)).code == 403);
+  CHECK(validate_runtime(update(torch_runtime(), bad)).message == kMessage);
+  Json relabelled = bad;
+  relabelled["metadata"].set("labels", yaml("{a: b}"));
+  CHECK(validate_runtime(update(bad, relabelled)).is_allowed);
+  CHECK(validate_runtime(create(torch_runtime())).is_allowed);
+  Json leaving = bad;
+  leaving["metadata"].set("deletionTimestamp", "2027-01-15T08:00:00Z");
+  CHECK(validate_runtime(update(torch_runtime(), leaving)).is_allowed);
+}
+
+Json jobset() {
+  return yaml(R"(
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: s, namespace: ns}
+spec:
+  successPolicy: {operator: All, targetReplicatedJobs: [none]}
+  replicatedJobs:
+  - {name: w, replicas: 1, groupName: default, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}
+)");
+}
+
+TEST_CASE("JobSets are refused as invalid") {
+  const auto answer = validate_jobset(create(jobset()), Cluster().lookups(), {});
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.code == 422);
+  CHECK(answer.reason == "Invalid");
+  CHECK(answer.message ==
+        "JobSet.jobset.x-k8s.io \"s\" is invalid: <nil>: Internal error: invalid replicatedJob "
+        "name 'none' does not appear in .spec.ReplicatedJobs");
+}
+
+TEST_CASE("JobSets: defaults on creation only, immutability on updates, nothing on deletion") {
+  Json good = jobset();
+  good["spec"].erase("successPolicy");
+  const auto request = create(good);
+  const auto answer = mutate_jobset(request);
+  REQUIRE_FALSE(answer.json_patch.is_null());
+  const Json defaulted = apply(request, answer);
+  CHECK(defaulted.find_path({"spec", "successPolicy", "operator"})->as_string() == "All");
+  CHECK(mutate_jobset(create(defaulted)).json_patch.is_null());
+  CHECK(mutate_jobset(update(good, good)).json_patch.is_null());
+
+  Json changed = defaulted;
+  changed["spec"].set("managedBy", "acme.io/other");
+  CHECK(validate_jobset(update(defaulted, changed), Cluster().lookups(), {}).code == 422);
+  changed["metadata"].set("deletionTimestamp", "2027-01-15T08:00:00Z");
+  CHECK(validate_jobset(update(defaulted, changed), Cluster().lookups(), {}).is_allowed);
+}
+
+TEST_CASE("what a request needs read") {
+  const auto needs = needs_of(create(train_job()));
+  REQUIRE(needs.runtime);
+  CHECK(needs.runtime->first == "ClusterTrainingRuntime");
+  CHECK(needs.runtime->second.to_string() == "rt");
+  const auto namespaced =
+      needs_of(create(job_with("runtimeRef", "{name: r, kind: TrainingRuntime}")));
+  CHECK(namespaced.runtime->second.to_string() == "ns/r");
+  Json with_claims = jobset();
+  with_claims["spec"].set("volumeClaimPolicies", yaml("[{templates: [{metadata: {name: data}}]}]"));
+  REQUIRE(needs_of(create(with_claims)).claims.size() == 1);
+  CHECK(needs_of(create(with_claims)).claims[0].to_string() == "ns/data-s");
+}
+
+TEST_CASE("the envelope") {
+  const Json review = yaml(R"(
+apiVersion: admission.k8s.io/v1
+kind: AdmissionReview
+request:
+  uid: u
+  operation: UPDATE
+  namespace: ns
+  name: j
+  dryRun: true
+  kind: {group: trainer.kubeflow.org, version: v1alpha1, kind: TrainJob}
+  options: {kind: UpdateOptions}
+  object: {kind: TrainJob}
+  oldObject: {kind: TrainJob, metadata: {name: j}}
+)");
+  const auto request = read_admission_review(review);
+  REQUIRE(request);
+  CHECK(request->operation == "UPDATE");
+  CHECK(request->is_dry_run);
+  CHECK(request->is_replace);
+  CHECK(request->kind == "TrainJob");
+  CHECK(request->old_object.find_path({"metadata", "name"}));
+
+  AdmissionAnswer denied;
+  denied.is_allowed = false;
+  denied.code = 403;
+  denied.reason = "Forbidden";
+  denied.message = "no";
+  CHECK(admission_review_response(review, denied) ==
+        yaml("{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, response: {uid: u, allowed: "
+             "false, status: {status: Failure, code: 403, "
+             "reason: Forbidden, message: 'no'}}}"));
+  AdmissionAnswer changed;
+  changed.warnings = {"w"};
+  changed.json_patch = yaml("[{op: remove, path: /spec/labels}]");
+  const Json response = *admission_review_response(review, changed).find("response");
+  CHECK(response.get_string("patchType") == "JSONPatch");
+  CHECK(*kube::base64_decode(response.get_string("patch")) == kube::print_json(changed.json_patch));
+  CHECK(response.get_array("warnings").size() == 1);
+
+  CHECK_FALSE(read_admission_review(yaml("{}")));
+  CHECK_FALSE(read_admission_review(yaml("{request: 5}")));
+  CHECK_FALSE(read_admission_review(yaml("{request: {operation: CREATE}}")));
+}
+
+TEST_CASE("hostile objects are answered, not crashed by") {
+  const auto text = GENERATE("{}", "[]", "text", "{spec: 5, metadata: 7}",
+                             "{kind: TrainJob, spec: {runtimeRef: 3, runtimePatches: [1]}}",
+                             "{kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: text, "
+                             "volumeClaimPolicies: [{templates: [7]}]}}");
+  const Json object = yaml(text);
+  const Cluster cluster;
+  for (const AdmissionRequest& request :
+       {create(object), update(object, train_job()), update(train_job(), object)}) {
+    CHECK_NOTHROW(validate_trainjob(request, cluster.lookups()));
+    CHECK_NOTHROW(validate_runtime(request));
+    CHECK_NOTHROW(mutate_jobset(request));
+    CHECK_NOTHROW(validate_jobset(request, cluster.lookups(), {}));
+    CHECK_NOTHROW(needs_of(request));
+  }
+}
+
+}  // namespace
+}  // namespace trainer::test

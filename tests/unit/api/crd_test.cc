@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "api/api.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
+#include "tests/support/catch.hh"
+
+namespace trainer {
+namespace {
+
+std::string file_of(const kube::Json& definition) {
+  return std::string(SOURCE_ROOT) + "/manifests/crds/" +
+         std::string(definition.find("spec")->get_string("group")) + "_" +
+         definition.find_path({"spec", "names", "plural"})->as_string() + ".yaml";
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The first line that differs, or "" where the texts are equal: a whole definition is too long to
+// be printed.
+std::string first_difference(const std::string& have, const std::string& want) {
+  std::istringstream left(have);
+  std::istringstream right(want);
+  std::string a;
+  std::string b;
+  for (int line = 1;; ++line) {
+    const bool has_left = static_cast<bool>(std::getline(left, a));
+    const bool has_right = static_cast<bool>(std::getline(right, b));
+    if (!has_left && !has_right) return "";
+    if (has_left != has_right || a != b)
+      return "line " + std::to_string(line) + ": \"" + a + "\" instead of \"" + b + "\"";
+  }
+}
+
+const kube::Json& schema_of(const kube::Json& definition) {
+  return *definition.find("spec")->get_array("versions")[0].find_path(
+      {"schema", "openAPIV3Schema"});
+}
+
+const kube::Json* property(const kube::Json& schema, std::initializer_list<std::string_view> path) {
+  const kube::Json* at = &schema;
+  for (const std::string_view name : path) {
+    if (at != nullptr && at->get_string("type") == "array") at = at->find("items");
+    at = at == nullptr ? nullptr : at->find_path({"properties", name});
+  }
+  return at;
+}
+
+TEST_CASE("the definitions that are checked in are the ones the program prints") {
+  // ACCEPT=1 writes the files; the run then counts for nothing, so that a difference is always
+  // looked at.
+  const bool is_accepting = std::getenv("ACCEPT") != nullptr;
+  for (const kube::Json& definition : custom_resource_definitions()) {
+    const std::string path = file_of(definition);
+    const std::string text = kube::print_yaml(definition);
+    INFO(path << ": run this test with ACCEPT=1 and look at the difference");
+    if (is_accepting) {
+      std::ofstream(path) << text;
+      WARN("written: " << path);
+    } else {
+      CHECK(first_difference(read_file(path), text) == "");
+    }
+  }
+}
+
+TEST_CASE("each definition is small enough for a plain kubectl apply") {
+  for (const kube::Json& definition : custom_resource_definitions()) {
+    INFO(definition.find("metadata")->get_string("name"));
+    CHECK(kube::print_json(definition).size() <= 120 * 1024);
+  }
+}
+
+// What the API server demands of a structural schema, as far as a mistake of ours could break it.
+void check_structure(const kube::Json& schema, const std::string& path) {
+  INFO(path);
+  CHECK(schema.find("$ref") == nullptr);
+  CHECK(schema.find("allOf") == nullptr);
+  const bool is_int_or_string = schema.get_bool("x-kubernetes-int-or-string");
+  CHECK((is_int_or_string || !schema.get_string("type").empty()));
+  if (schema.get_string("x-kubernetes-list-type") == "map") {
+    const kube::Json* item = schema.find("items");
+    for (const kube::Json& key : schema.get_array("x-kubernetes-list-map-keys")) {
+      const auto& required = item->get_array("required");
+      const kube::Json* member = property(*item, {key.as_string()});
+      REQUIRE(member != nullptr);
+      CHECK((std::find(required.begin(), required.end(), key) != required.end() ||
+             member->find("default") != nullptr));
+    }
+  }
+  for (const auto& [name, member] : schema.get_object("properties"))
+    check_structure(member, path + "." + name);
+  for (const char* inner : {"items", "additionalProperties"})
+    if (const kube::Json* found = schema.find(inner)) check_structure(*found, path + "[]");
+}
+
+TEST_CASE("every schema is structural") {
+  for (const kube::Json& definition : custom_resource_definitions())
+    check_structure(schema_of(definition),
+                    definition.find_path({"spec", "names", "kind"})->as_string());
+}
+
+TEST_CASE("lists of pods keep the keys by which server-side apply merges them") {
+  const auto definitions = custom_resource_definitions();
+  const kube::Json& jobset = schema_of(definitions.back());
+  const kube::Json* pod =
+      property(jobset, {"spec", "replicatedJobs", "template", "spec", "template", "spec"});
+  REQUIRE(pod != nullptr);
+  const kube::Json* ports = property(*pod, {"containers", "ports"});
+  CHECK(ports->get_array("x-kubernetes-list-map-keys") ==
+        kube::Json::Array{"containerPort", "protocol"});
+  CHECK(property(*ports, {"protocol"})->get_string("default") == "TCP");
+  CHECK(property(*pod, {"tolerations"})->get_string("x-kubernetes-list-type") == "atomic");
+  CHECK(property(*pod, {"imagePullSecrets", "name"})->find("default")->as_string().empty());
+  CHECK(property(*pod, {"containers", "resources", "limits"})
+            ->find("additionalProperties")
+            ->get_bool("x-kubernetes-int-or-string"));
+}
+
+TEST_CASE("metadata of templates lets through what a template may hold") {
+  const auto definitions = custom_resource_definitions();
+  const kube::Json* metadata =
+      property(schema_of(definitions.back()),
+               {"spec", "replicatedJobs", "template", "spec", "template", "metadata"});
+  REQUIRE(metadata != nullptr);
+  std::vector<std::string> names;
+  for (const auto& [name, member] : metadata->get_object("properties")) names.push_back(name);
+  CHECK(names ==
+        std::vector<std::string>{"annotations", "finalizers", "labels", "name", "namespace"});
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,36 @@
+// Random documents of our kinds, made from their schemas.
+#pragma once
+
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "kube/model/json.hh"
+
+namespace trainer::test {
+
+class RandomDocuments {
+ public:
+  explicit RandomDocuments(unsigned seed) : random_(seed) {}
+
+  // An object of the kind that its schema accepts, in the form in which we write it: no empty lists
+  // or strings, times in whole seconds. Objects that we type hold unknown members where the dice
+  // say so.
+  kube::Json object(std::string_view kind);
+  // Any value at all.
+  kube::Json anything(int depth = 3);
+  // Puts something else in the place of a value somewhere in the document.
+  void spoil(kube::Json& document);
+
+ private:
+  kube::Json value(const kube::Json& schema, std::string_view name);
+  kube::Json object_value(const kube::Json& schema, std::string_view name);
+  kube::Json scalar(const kube::Json& schema);
+  std::string word();
+  int up_to(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }
+  bool toss() { return up_to(1) == 1; }
+
+  std::mt19937 random_;
+};
+
+}  // namespace trainer::test

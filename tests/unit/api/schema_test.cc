@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "api/api.hh"
+#include "api/schema/rules.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
+#include "tests/support/catch.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+Json yaml(const std::string& text) {
+  auto value = kube::parse_yaml(text);
+  if (!value) throw std::logic_error(value.error().message);
+  return *std::move(value);
+}
+
+Json trainjob(const std::string& spec) {
+  return yaml(
+      "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: j}, spec: {" +
+      spec + "}}");
+}
+
+Json runtime(const std::string& spec) {
+  return yaml(
+      "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainingRuntime, metadata: {name: r}, "
+      "spec: {" +
+      spec + "}}");
+}
+
+Json jobset(const std::string& spec) {
+  return yaml("{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s}, spec: {" +
+              spec + "}}");
+}
+
+std::string defaulted(Json object) {
+  apply_schema_defaults(object);
+  return kube::print_json(*object.find("spec"));
+}
+
+std::string refusal(const Json& object) {
+  return kube::to_string(check_schema(object));
+}
+
+TEST_CASE("a TrainJob gets its defaults") {
+  CHECK(
+      defaulted(trainjob("runtimeRef: {name: r}")) ==
+      R"({"managedBy":"trainer.kubeflow.org/trainjob-controller","runtimeRef":{"apiGroup":"trainer.kubeflow.org",)"
+      R"("kind":"ClusterTrainingRuntime","name":"r"},"suspend":false})");
+  CHECK(
+      defaulted(trainjob(
+          "runtimeRef: {name: r, kind: TrainingRuntime}, suspend: true, "
+          "managedBy: kueue.x-k8s.io/multikueue, initializer: {dataset: {secretRef: {}}}")) ==
+      R"({"initializer":{"dataset":{"secretRef":{"name":""}}},"managedBy":"kueue.x-k8s.io/multikueue",)"
+      R"("runtimeRef":{"apiGroup":"trainer.kubeflow.org","kind":"TrainingRuntime","name":"r"},"suspend":true})");
+}
+
+TEST_CASE("a runtime gets the defaults of its policies and of the JobSet in it") {
+  CHECK(
+      defaulted(runtime("mlPolicy: {mpi: {}}")) ==
+      R"({"mlPolicy":{"mpi":{"mpiImplementation":"OpenMPI","numProcPerNode":1,"runLauncherAsNode":false,)"
+      R"("sshAuthMountPath":"/root/.ssh"}}})");
+  CHECK(
+      defaulted(runtime("mlPolicy: {flux: {}, numNodes: 2}, podGroupPolicy: {coscheduling: {}}")) ==
+      R"({"mlPolicy":{"flux":{"numProcPerNode":1},"numNodes":2},)"
+      R"("podGroupPolicy":{"coscheduling":{"scheduleTimeoutSeconds":60}}})");
+  CHECK(
+      defaulted(runtime("podGroupPolicy: {volcano: {networkTopology: {}}}")) ==
+      R"({"podGroupPolicy":{"volcano":{"networkTopology":{"highestTierAllowed":1,"mode":"hard"}}}})");
+  CHECK(defaulted(runtime("mlPolicy: {torch: {}}")) == R"({"mlPolicy":{"torch":{}}})");
+  CHECK(
+      defaulted(runtime(
+          "template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: "
+          "{containers: [{name: node, ports: [{containerPort: 1}]}]}}}}}]}}")) ==
+      R"({"template":{"spec":{"replicatedJobs":[{"groupName":"default","name":"node","replicas":1,"template":)"
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"node","ports":[{"containerPort":1,)"
+      R"("protocol":"TCP"}]}]}}}}}]}}})");
+}
+
+TEST_CASE("a JobSet gets its defaults") {
+  CHECK(defaulted(jobset(
+            "failurePolicy: {}, volumeClaimPolicies: [{retentionPolicy: {}, templates: []}]")) ==
+        R"({"failurePolicy":{"restartStrategy":"Recreate"},)"
+        R"("volumeClaimPolicies":[{"retentionPolicy":{"whenDeleted":"Delete"},"templates":[]}]})");
+  CHECK(defaulted(jobset("replicatedJobs: [{name: a, replicas: 0}]")) ==
+        R"({"replicatedJobs":[{"groupName":"default","name":"a","replicas":0}]})");
+}
+
+TEST_CASE("null takes the default, or goes where there is none") {
+  CHECK(
+      defaulted(trainjob("runtimeRef: {name: r, kind: null}, suspend: null, trainer: null, "
+                         "activeDeadlineSeconds: null, own: null")) ==
+      R"({"managedBy":"trainer.kubeflow.org/trainjob-controller","own":null,"runtimeRef":)"
+      R"({"apiGroup":"trainer.kubeflow.org","kind":"ClusterTrainingRuntime","name":"r"},"suspend":false})");
+}
+
+TEST_CASE("objects of other kinds are left alone by defaults and refused by the check") {
+  Json pod = yaml("{kind: Pod, spec: {a: null}}");
+  const Json before = pod;
+  apply_schema_defaults(pod);
+  CHECK(pod == before);
+  CHECK(refusal(pod) ==
+        R"(kind: Unsupported value: "Pod": supported values: "TrainJob", "TrainingRuntime", )"
+        R"("ClusterTrainingRuntime", "OptimizationJob", "JobSet")");
+}
+
+TEST_CASE("the schema check refuses what the API server refuses") {
+  const auto [object, message] = GENERATE(table<Json, std::string>({
+      {trainjob("runtimeRef: {name: r}, trainer: {numNodes: 0, numProcPerNode: 1}"), ""},
+      {trainjob("trainer: {numNodes: 1}"), "spec.runtimeRef: Required value"},
+      {trainjob("runtimeRef: {}"), "spec.runtimeRef.name: Required value"},
+      {trainjob("runtimeRef: {name: ''}"),
+       R"(spec.runtimeRef.name: Invalid value: "": should be at least 1 chars long)"},
+      {trainjob("runtimeRef: {name: r}, trainer: {numNodes: -1}"),
+       "spec.trainer.numNodes: Invalid value: -1: should be greater than or equal to 0"},
+      {trainjob("runtimeRef: {name: r}, trainer: {numNodes: 3000000000}"),
+       "spec.trainer.numNodes: Invalid value: 3000000000: must be between -2147483648 and "
+       "2147483647"},
+      {trainjob("runtimeRef: {name: r}, trainer: {numProcPerNode: 0}"),
+       "spec.trainer.numProcPerNode: Invalid value: 0: numProcPerNode must be greater than or "
+       "equal to 1"},
+      {trainjob("runtimeRef: {name: r}, trainer: {numProcPerNode: auto}"),
+       R"(spec.trainer.numProcPerNode: Invalid value: "auto": must be of type integer, found string)"},
+      {trainjob("runtimeRef: {name: r}, activeDeadlineSeconds: 0"),
+       "spec.activeDeadlineSeconds: Invalid value: 0: should be greater than or equal to 1"},
+      {trainjob("runtimeRef: {name: r}, managedBy: me"),
+       R"(spec.managedBy: Invalid value: "me": ManagedBy must be trainer.kubeflow.org/trainjob-controller or )"
+       "kueue.x-k8s.io/multikueue if set"},
+      {trainjob("runtimeRef: {name: r}, initializer: {dataset: {storageUri: nope}}"),
+       R"(spec.initializer.dataset.storageUri: Invalid value: "nope": storageUri may be empty, or it must be a )"
+       "valid URI (scheme://...)"},
+      {trainjob("runtimeRef: {name: r}, initializer: {dataset: {storageUri: ''}, model: "
+                "{storageUri: 's3://b/p'}}"),
+       ""},
+      {trainjob("runtimeRef: {name: r}, initializer: {model: {storageUri: 's3://'}}"),
+       R"(spec.initializer.model.storageUri: Invalid value: "s3://": storageUri may be empty, or it must be a valid )"
+       "URI (scheme://...)"},
+      {trainjob("runtimeRef: {name: r}, trainer: {env: [{name: A}, {name: B}, {name: A}]}"),
+       R"(spec.trainer.env[2]: Duplicate value: {"name":"A"})"},
+      {trainjob("runtimeRef: {name: r}, trainer: {env: [{value: b}]}"),
+       "spec.trainer.env[0].name: Required value"},
+      {trainjob("runtimeRef: {name: r}, trainer: {resourcesPerNode: {limits: {cpu: 1.5}}}"),
+       "spec.trainer.resourcesPerNode.limits.cpu: Invalid value: 1.5: must be of type integer or "
+       "string, found number"},
+      {trainjob("runtimeRef: {name: r}, trainer: {resourcesPerNode: {limits: {cpu: 500m, memory: "
+                "1Gi, a/b: 2}}}"),
+       ""},
+      {trainjob("runtimeRef: {name: r}, runtimePatches: [{manager: a/b, trainingRuntimeSpec: "
+                "{template: {spec: "
+                "{replicatedJobs: [{name: node, template: {spec: {template: {spec: {tolerations: "
+                "{}}}}}}]}}}}]"),
+       "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec."
+       "template.spec."
+       "tolerations: Invalid value: {}: must be of type array, found object"},
+      {trainjob("runtimeRef: {name: r}, podTemplateOverrides: [{targetJobs: [{name: node}]}]"),
+       "spec.podTemplateOverrides: Forbidden: was removed in v2.2: write the same into "
+       "runtimePatches[]."
+       "trainingRuntimeSpec.template.spec.replicatedJobs[].template.spec.template"},
+      {runtime("mlPolicy: {torch: {}, mpi: {}}"),
+       R"(spec.mlPolicy: Invalid value: {"mpi":{},"torch":{}}: Only one of the policy can be configured)"},
+      {runtime("mlPolicy: {mpi: {mpiImplementation: Open}}"),
+       R"(spec.mlPolicy.mpi.mpiImplementation: Unsupported value: "Open": supported values: "OpenMPI", "", "Intel", "MPICH")"},
+      {runtime("mlPolicy: {torch: {numProcPerNode: auto}}"),
+       "spec.mlPolicy.torch.numProcPerNode: Forbidden: was removed in v2.2: write numProcPerNode "
+       "into the TrainJob's "
+       "spec.trainer, or leave it out and the processes follow the container's resources"},
+      {runtime(
+           "mlPolicy: {torch: {envInjection: {targets: [{jobName: a, containerNames: [node]}]}}}"),
+       R"(spec.mlPolicy.torch.envInjection.targets[0].containerNames: Invalid value: ["node"]: containerNames must not )"
+       "include the main node container because PET_* envs are always injected into it"},
+      {runtime(
+           "mlPolicy: {torch: {envInjection: {targets: [{jobName: a, containerNames: [b, b]}]}}}"),
+       R"(spec.mlPolicy.torch.envInjection.targets[0].containerNames[1]: Duplicate value: "b")"},
+      {runtime(""), "spec: Invalid value: 0: should have at least 1 properties"},
+      {jobset("startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: a, template: "
+              "{}}, "
+              "{name: b, template: {}, dependsOn: [{name: a, status: Ready}]}]"),
+       R"(spec: Invalid value: {"replicatedJobs":[{"name":"a","template":{}},{"dependsOn":[{"name":"a","status":"Ready"}],)"
+       R"("name":"b","template":{}}],"startupPolicy":{"startupPolicyOrder":"InOrder"}}: StartupPolicy and DependsOn APIs )"
+       "are mutually exclusive"},
+      {jobset("replicatedJobs: [{name: a, template: {}, replicas: -1}]"),
+       "spec.replicatedJobs[0].replicas: Invalid value: -1: should be greater than or equal to 0"},
+      {jobset("replicatedJobs: [{name: a, template: {}, dependsOn: [{name: b, status: Failed}]}]"),
+       R"(spec.replicatedJobs[0].dependsOn[0].status: Unsupported value: "Failed": supported values: "Ready", "Complete")"},
+      {jobset("volumeClaimPolicies: [{templates: [{metadata: {name: a, namespace: b}}]}]"),
+       R"(spec.volumeClaimPolicies[0]: Invalid value: {"templates":[{"metadata":{"name":"a","namespace":"b"}}]}: )"
+       "namespace cannot be set for VolumeClaimPolicies templates"},
+      {jobset("replicatedJobs: [{name: a, template: {spec: {template: {spec: {containers: [{name: "
+              "c, ports: "
+              "[{containerPort: 1}, {containerPort: 1, protocol: TCP}]}]}}}}}]"),
+       "spec.replicatedJobs[0].template.spec.template.spec.containers[0].ports[1]: Duplicate "
+       "value: "
+       R"({"containerPort":1,"protocol":"TCP"})"},
+  }));
+  CHECK(refusal(object) == message);
+}
+
+TEST_CASE("names of TrainJobs are DNS labels that start with a letter") {
+  const auto [name, is_good] = GENERATE(table<std::string, bool>({
+      {"valid-job-name", true},
+      {std::string(63, 'a'), true},
+      {std::string(64, 'a'), false},
+      {"Upper", false},
+      {"9lives", false},
+      {"trailing-", false},
+      {"dots.in.it", false},
+      {"", true},  // the API server has yet to generate it
+  }));
+  Json object = trainjob("runtimeRef: {name: r}");
+  object["metadata"].set("name", name);
+  CHECK(check_schema(object).empty() == is_good);
+}
+
+TEST_CASE("lists and strings have their bounds") {
+  Json object = trainjob("runtimeRef: {name: r}, trainer: {}");
+  Json& trainer = object["spec"]["trainer"];
+  trainer.set("command", Json::array({std::string(1048576, 'x')}));
+  CHECK(refusal(object).empty());
+  trainer.set("command", Json::array({std::string(1048577, 'x')}));
+  CHECK(refusal(object) == "spec.trainer.command[0]: Too long: may not be more than 1048576 bytes");
+  trainer.set("command", Json(Json::Array(129, Json("x"))));
+  CHECK(refusal(object) == "spec.trainer.command: Too many: 129: must have at most 128 items");
+}
+
+TEST_CASE("patterns accept and refuse as the API server's regular expressions do") {
+  const char* const kQuantity =
+      R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
+  for (const char* good : {"1", "+1.", ".5", "1.5Gi", "100m", "1e3", "1E-3", "1E", "2k"})
+    CHECK(matches_pattern(kQuantity, good) == true);
+  for (const char* bad : {"", ".", "1gi", "1 Gi", "Gi", "1e", "1Kii", "--1", "1k5"})
+    CHECK(matches_pattern(kQuantity, bad) == false);
+
+  const char* const kReason = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+  for (const char* good : {"A", "A_", "Ab:c", "FailurePolicy_x"})
+    CHECK(matches_pattern(kReason, good) == true);
+  for (const char* bad : {"", "_A", "A:", "A b", "1A"})
+    CHECK(matches_pattern(kReason, bad) == false);
+
+  const char* const kNumber = R"(^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$)";
+  for (const char* good : {"0", "-0.5", "10", "1e-5", "1.25E+3"})
+    CHECK(matches_pattern(kNumber, good) == true);
+  for (const char* bad : {"", "01", "1.", ".5", "+1", "1e", "-"})
+    CHECK(matches_pattern(kNumber, bad) == false);
+
+  const char* const kType =
+      R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)";
+  for (const char* good : {"Complete", "a.io/B", "a-b.c/D_e.f"})
+    CHECK(matches_pattern(kType, good) == true);
+  for (const char* bad : {"", "-a", "a-", "A.io/b", "a..b/c", "a/b/c", "/b"})
+    CHECK(matches_pattern(kType, bad) == false);
+}
+
+void collect(const Json& schema, std::string_view keyword, std::set<std::string>& found) {
+  if (keyword == "pattern" && !schema.get_string(keyword).empty())
+    found.insert(std::string(schema.get_string(keyword)));
+  for (const Json& rule : schema.get_array(keyword))
+    found.insert(std::string(rule.get_string("rule")));
+  for (const auto& [name, member] : schema.get_object("properties"))
+    collect(member, keyword, found);
+  for (const char* inner : {"items", "additionalProperties"})
+    if (const Json* below = schema.find(inner)) collect(*below, keyword, found);
+}
+
+TEST_CASE(
+    "every rule that needs no stored object and every pattern is also checked without an API "
+    "server") {
+  for (const Json& definition : custom_resource_definitions()) {
+    const std::string kind = definition.find_path({"spec", "names", "kind"})->as_string();
+    const Json& schema =
+        *definition.find("spec")->get_array("versions")[0].find_path({"schema", "openAPIV3Schema"});
+    std::set<std::string> patterns;
+    collect(schema, "pattern", patterns);
+    for (const std::string& pattern : patterns) {
+      INFO(kind << " " << pattern);
+      CHECK(matches_pattern(pattern, "a"));
+    }
+    if (kind == "OptimizationJob") continue;
+    std::set<std::string> rules;
+    collect(schema, "x-kubernetes-validations", rules);
+    CHECK_FALSE(rules.empty());
+    for (const std::string& rule : rules) {
+      INFO(kind << " " << rule);
+      // A value of the type that the rule speaks of.
+      const bool is_text = rule.find("self in") == 0 || rule.find("self == ''") == 0;
+      const bool is_list = rule.find("!self.exists") == 0;
+      const Json self = is_text               ? Json("")
+                        : is_list             ? Json::array()
+                        : rule == "self >= 1" ? Json(1)
+                                              : Json::object();
+      CHECK(keeps_rule(rule, self).has_value() == (rule.find("oldSelf") == std::string::npos));
+    }
+  }
+}
+
+TEST_CASE("members that no schema declares are listed with their paths") {
+  CHECK(
+      unknown_fields(
+          trainjob("runtimeRef: {name: r, version: 1}, trainer: {env: [{name: A, from: b}], "
+                   "resourcesPerNode: {limits: {cpu: 1}}}, labels: {a: b}, "
+                   "podTemplateOverrides: [{own: 1}], gpus: 8")) ==
+      std::vector<std::string>{"spec.gpus", "spec.runtimeRef.version", "spec.trainer.env[0].from"});
+  CHECK(unknown_fields(yaml("{kind: JobSet, metadata: {any: 1}, specs: {}}")) ==
+        std::vector<std::string>{"specs"});
+}
+
+}  // namespace
+}  // namespace trainer

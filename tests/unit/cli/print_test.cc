@@ -1,0 +1,69 @@
+#include <sstream>
+
+#include "controller/cli/commands.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/yaml.hh"
+#include "runtimes/blueprints/blueprints.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+
+namespace {
+
+struct Streams {
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{in, out, err};
+};
+
+}  // namespace
+
+TEST_CASE("the definitions are printed as documents that read back") {
+  Streams streams;
+  CHECK(run_crds(streams.console) == kExitDone);
+  const auto documents = kube::parse_yaml_documents(streams.out.str());
+  REQUIRE(documents);
+  CHECK(documents->size() == 5);
+  for (const auto& document : *documents)
+    CHECK(document.get_string("kind") == "CustomResourceDefinition");
+}
+
+TEST_CASE("blueprints are printed whole, by name or as a list") {
+  Streams all;
+  CHECK(run_blueprints({}, all.console) == kExitDone);
+  CHECK(*kube::parse_yaml_documents(all.out.str()) == blueprints());
+
+  Streams one;
+  BlueprintOptions chosen;
+  chosen.names = {"torch-distributed"};
+  CHECK(run_blueprints(chosen, one.console) == kExitDone);
+  const auto document = kube::parse_yaml(one.out.str());
+  REQUIRE(document);
+  CHECK(kube::ObjectMeta::of(*document).name == "torch-distributed");
+
+  Streams list;
+  BlueprintOptions listed;
+  listed.is_list = true;
+  CHECK(run_blueprints(listed, list.console) == kExitDone);
+  CHECK(list.out.str().find("torch-distributed                torch\n") != std::string::npos);
+
+  Streams unknown;
+  chosen.names = {"torch"};
+  CHECK(run_blueprints(chosen, unknown.console) == kExitRefused);
+  CHECK(unknown.out.str().empty());
+  CHECK(unknown.err.str().starts_with(
+      "blueprint torch: there is none of this name: choose from torch-distributed, "));
+}
+
+TEST_CASE("the version is a line for people and an object for programs") {
+  Streams text;
+  CHECK(run_version(OutputFormat::kText, text.console) == kExitDone);
+  CHECK(text.out.str().starts_with("trainer "));
+  Streams json;
+  CHECK(run_version(OutputFormat::kJson, json.console) == kExitDone);
+  const auto object = kube::parse_json(json.out.str());
+  REQUIRE(object);
+  CHECK_FALSE(object->get_string("version").empty());
+}

@@ -1,0 +1,191 @@
+#include <sstream>
+
+#include "controller/cli/commands.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome render(const std::string& yaml, RenderOptions options = {}) {
+  std::istringstream in(yaml);
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{in, out, err};
+  options.files = {"-"};
+  Outcome outcome;
+  outcome.code = run_render(options, console);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+std::vector<Json> documents_of(const Outcome& outcome) {
+  auto documents = kube::parse_yaml_documents(outcome.out);
+  REQUIRE(documents);
+  return std::move(*documents);
+}
+
+const std::string kJob = R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j, namespace: team-a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {numNodes: 3, image: "example/image:1"}
+)";
+
+}  // namespace
+
+TEST_CASE("a blueprint is known without a file") {
+  const Outcome outcome = render(kJob);
+  CHECK(outcome.code == kExitDone);
+  CHECK(outcome.err.empty());
+  const auto documents = documents_of(outcome);
+  REQUIRE(documents.size() == 1);
+  CHECK(documents[0].get_string("kind") == "JobSet");
+  const Json* job = documents[0].find_path({"spec", "replicatedJobs"});
+  REQUIRE(job != nullptr);
+  CHECK(job->as_array()[0].find_path({"template", "spec", "parallelism"})->as_int() == 3);
+}
+
+TEST_CASE("a runtime of the files wins over the blueprint of its name") {
+  const std::string runtime = R"(
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed}
+spec:
+  mlPolicy: {numNodes: 1}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: "of/file:1", command: [mine]}]}}}
+)";
+  const Outcome outcome = render(kJob + runtime);
+  CHECK(outcome.code == kExitDone);
+  CHECK(outcome.err.starts_with("warning: ClusterTrainingRuntime torch-distributed: "));
+  CHECK(outcome.out.find("- mine") != std::string::npos);
+}
+
+TEST_CASE("with jobs the JobSet is expanded as well, and nobody owns what without a uid") {
+  RenderOptions options;
+  options.has_jobs = true;
+  const auto documents = documents_of(render(kJob, options));
+  REQUIRE(documents.size() == 3);
+  CHECK(documents[1].get_string("kind") == "Service");
+  CHECK(documents[2].get_string("kind") == "Job");
+  for (const Json& document : documents)
+    CHECK(document.find_path({"metadata", "ownerReferences"}) == nullptr);
+}
+
+TEST_CASE("an explanation names each path once") {
+  RenderOptions options;
+  options.is_explained = true;
+  const Outcome text = render(kJob, options);
+  CHECK(text.out.find("# Where the values above come from:") != std::string::npos);
+  CHECK(documents_of(text).size() == 1);
+
+  options.format = OutputFormat::kJson;
+  const auto list = kube::parse_json(render(kJob, options).out);
+  REQUIRE(list);
+  CHECK(list->get_array("items").size() == 1);
+  const auto& lines = list->get_array("explanations");
+  REQUIRE_FALSE(lines.empty());
+  std::map<std::string, int> counts;
+  for (const Json& line : lines) ++counts[std::string(line.get_string("path"))];
+  for (const auto& [path, count] : counts) {
+    CAPTURE(path);
+    CHECK(count == 1);
+  }
+}
+
+TEST_CASE(
+    "refusals name the object, the path and the value, and what is good is printed all the same") {
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bad}
+spec: {runtimeRef: {name: nowhere}}
+---
+)" + kJob);
+  CHECK(outcome.code == kExitRefused);
+  CHECK(outcome.err.starts_with("TrainJob default/bad: spec."));
+  CHECK(outcome.err.find("nowhere") != std::string::npos);
+  CHECK(documents_of(outcome).size() == 1);
+}
+
+TEST_CASE("the schema is checked before anything else") {
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bad}
+spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: many}}
+)");
+  CHECK(outcome.code == kExitRefused);
+  CHECK(outcome.err.find("TrainJob default/bad: spec.trainer.numNodes: Invalid value: ") !=
+        std::string::npos);
+}
+
+TEST_CASE("JobSets that stand alone are rendered with their defaults") {
+  const Outcome outcome = render(R"(apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: js}
+spec:
+  replicatedJobs:
+  - name: a
+    replicas: 2
+    template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: x, image: "i:1"}]}}}}
+)",
+                                 [] {
+                                   RenderOptions options;
+                                   options.has_jobs = true;
+                                   return options;
+                                 }());
+  CHECK(outcome.err.empty());
+  const auto documents = documents_of(outcome);
+  REQUIRE(documents.size() == 4);
+  CHECK(documents[0].find_path({"spec", "successPolicy", "operator"}) != nullptr);
+  CHECK(documents[3].find_path({"metadata", "name"})->as_string() == "js-a-1");
+}
+
+TEST_CASE("what cannot be rendered is said") {
+  CHECK(render("").err == "nothing to render: name a file with a TrainJob or a JobSet\n");
+  CHECK(render("").code == kExitRefused);
+  const Outcome other =
+      render("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n" + kJob);
+  CHECK(other.err == "warning: ConfigMap c: this kind is not rendered: it is left out\n");
+  CHECK(other.code == kExitDone);
+  CHECK(render("just text").err ==
+        "standard input: document 1 is no Kubernetes object: apiVersion or kind is missing\n");
+  CHECK(render("a: [").code == kExitRefused);
+  CHECK(render("apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: 7\n").code ==
+        kExitRefused);
+  RenderOptions gates;
+  gates.feature_gates = "Nope=true";
+  CHECK(render(kJob, gates).code == kExitUsage);
+}
+
+TEST_CASE("a kubectl List is taken apart") {
+  const auto job = kube::parse_yaml(kJob);
+  REQUIRE(job);
+  const Json list =
+      Json::object({{"apiVersion", "v1"}, {"kind", "List"}, {"items", Json::array({*job})}});
+  CHECK(documents_of(render(kube::print_json(list))).size() == 1);
+}
+
+TEST_CASE("rendering twice gives the same bytes") {
+  RenderOptions options;
+  options.has_jobs = true;
+  options.is_explained = true;
+  CHECK(render(kJob, options).out == render(kJob, options).out);
+}

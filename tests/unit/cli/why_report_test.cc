@@ -1,0 +1,124 @@
+#include "controller/cli/why_report.hh"
+
+#include <algorithm>
+
+#include "kube/model/json_text.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+using kube::Time;
+
+namespace {
+
+const Time kNow = *Time::parse("2026-08-20T10:00:00Z");
+
+Json json(std::string_view text) {
+  return *kube::parse_json(text);
+}
+
+TrainJob job(std::string phase, std::string reason, std::string message) {
+  TrainJob made;
+  made.metadata.name = "llama";
+  made.metadata.ns = "team-a";
+  made.status.phase = std::move(phase);
+  made.status.reason = std::move(reason);
+  made.status.message = std::move(message);
+  return made;
+}
+
+bool has_line(const WhyReport& report, const std::string& line) {
+  return std::find(report.evidence.begin(), report.evidence.end(), line) != report.evidence.end();
+}
+
+}  // namespace
+
+TEST_CASE("a job that waits is told with its pods' reasons and what to do") {
+  const Json pod =
+      json(R"({"metadata":{"name":"llama-node-0-0-x"},"status":{"phase":"Pending","conditions":[
+      {"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes are available"}]}})");
+  const Json event =
+      json(R"({"type":"Warning","reason":"FailedScheduling","message":"no\nplace","count":4,
+      "lastTimestamp":"2026-08-20T09:55:00Z","involvedObject":{"kind":"Pod","name":"llama-node-0-0-x"}})");
+  const WhyReport report =
+      why(job("Pending", "Unschedulable", "1 pod: no room"), {pod}, {event}, kNow);
+  CHECK(report.job == "team-a/llama");
+  CHECK(has_line(report, "pod llama-node-0-0-x: Unschedulable: 0/3 nodes are available"));
+  CHECK(has_line(report,
+                 "event on Pod llama-node-0-0-x, 5m ago, 4 times: FailedScheduling: no place"));
+  CHECK_FALSE(report.next_step.empty());
+  CHECK(report.to_text().starts_with(
+      "TrainJob team-a/llama: Pending (Unschedulable)\n  1 pod: no room\nEvidence:\n"));
+  CHECK(report.to_json().get_string("reason") == "Unschedulable");
+}
+
+TEST_CASE("containers tell why they wait or how they ended") {
+  const Json waiting =
+      json(R"({"metadata":{"name":"p"},"spec":{"nodeName":"m"},"status":{"containerStatuses":[
+      {"name":"node","state":{"waiting":{"reason":"ErrImagePull","message":"not found"}}}]}})");
+  const Json ended = json(R"({"metadata":{"name":"q"},"status":{"containerStatuses":[
+      {"name":"node","state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}})");
+  const Json starting = json(R"({"metadata":{"name":"r"},"status":{"containerStatuses":[
+      {"name":"node","state":{"waiting":{"reason":"ContainerCreating"}}}]}})");
+  const WhyReport report = why(job("Starting", "", ""), {waiting, ended, starting}, {}, kNow);
+  REQUIRE(report.evidence.size() == 2);
+  CHECK(has_line(report, "pod p on m: container node waits: ErrImagePull: not found"));
+  CHECK(has_line(report, "pod q: container node ended with exit code 137 (OOMKilled)"));
+}
+
+TEST_CASE("what the message says already is not said again") {
+  TrainJob failed = job("Failed", "FailedJobs", "");
+  FirstFailure failure;
+  failure.pod = "llama-node-0-1-x";
+  failure.container = "node";
+  failure.exitCode = 3;
+  failure.message = "boom\n";
+  failed.status.firstFailure = failure;
+  const WhyReport alone = why(failed, {}, {}, kNow);
+  REQUIRE(alone.evidence.size() == 2);
+  CHECK(alone.evidence[0].find("exit code 3") != std::string::npos);
+  CHECK(alone.evidence[1] == "its last lines:\nboom");
+
+  failed.status.message = alone.evidence[0] + "\nboom\n";
+  Json event =
+      Json::object({{"type", "Warning"}, {"reason", "Failed"}, {"message", failed.status.message}});
+  const WhyReport whole = why(failed, {}, {event}, kNow);
+  CHECK(whole.evidence.empty());
+  CHECK(whole.next_step.find("kubectl trainer logs llama -n team-a") != std::string::npos);
+}
+
+TEST_CASE("the way out of a failure depends on its kind") {
+  TrainJob late = job("Failed", "DeadlineExceeded", "");
+  late.status.conditions.push_back({"Failed", "True", "DeadlineExceeded", "", {}, {}});
+  CHECK(why(late, {}, {}, kNow).next_step.find("activeDeadlineSeconds") != std::string::npos);
+  TrainJob memory = job("Failed", "FailedJobs", "");
+  memory.status.firstFailure.emplace().reason = "OOMKilled";
+  CHECK(why(memory, {}, {}, kNow).next_step.find("memory") != std::string::npos);
+  CHECK(why(job("Complete", "AllJobsCompleted", ""), {}, {}, kNow).next_step.empty());
+}
+
+TEST_CASE("a job that nobody looks at says so") {
+  CHECK(why(job("", "", ""), {}, {}, kNow).message == "no controller has looked at this job yet");
+  TrainJob elsewhere = job("", "", "");
+  elsewhere.spec.managedBy = "kueue.x-k8s.io/multikueue";
+  CHECK(why(elsewhere, {}, {}, kNow).message ==
+        "spec.managedBy leaves this job to kueue.x-k8s.io/multikueue");
+}
+
+TEST_CASE("many pods and events are cut, the youngest events stay") {
+  std::vector<Json> pods;
+  std::vector<Json> events;
+  for (int i = 0; i < 9; ++i) {
+    pods.push_back(json(R"({"metadata":{"name":"p)" + std::to_string(i) +
+                        R"("},"status":{"phase":"Failed"}})"));
+    events.push_back(json(R"({"type":"Warning","reason":"R)" + std::to_string(i) +
+                          R"(","message":"m)" + std::to_string(i) +
+                          R"(","lastTimestamp":"2026-08-20T09:59:0)" + std::to_string(i) +
+                          R"(Z"})"));
+  }
+  const WhyReport report = why(job("Pending", "", ""), pods, events, kNow);
+  REQUIRE(report.evidence.size() == 11);
+  CHECK(has_line(report, "and 4 more pods that are not well"));
+  CHECK(report.evidence[6].find("R8: m8") != std::string::npos);
+  CHECK(report.evidence[10].find("R4: m4") != std::string::npos);
+}

@@ -1,0 +1,269 @@
+#include "controller/config/configuration.hh"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "kube/model/yaml.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string kHead = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
+
+std::string message_of(const std::string& yaml) {
+  const auto parsed = parse_configuration(yaml);
+  return parsed ? "" : parsed.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("an absent file and an empty Configuration mean the defaults") {
+  for (const std::string& text : {std::string(), kHead}) {
+    const auto parsed = parse_configuration(text);
+    REQUIRE(parsed);
+    const Configuration& c = parsed->configuration;
+    CHECK(c.webhook.port == 9443);
+    CHECK(c.leaderElection.leaderElect);
+    CHECK(c.leaderElection.leaseDuration == 15s);
+    CHECK(c.leaderElection.resourceName == "trainer.kubeflow.org");
+    CHECK(c.metrics.bindAddress == ":8443");
+    CHECK(c.metrics.secureServing);
+    CHECK_FALSE(c.metrics.is_auth_enabled);
+    CHECK(c.health.healthProbeBindAddress == ":8081");
+    CHECK(c.certManagement.enable);
+    CHECK(c.certManagement.webhookSecretName == "kubeflow-trainer-webhook-cert");
+    CHECK_FALSE(c.clientConnection.qps);
+    CHECK(c.statusServer.port == 10443);
+    CHECK_FALSE(c.statusServer.burst);
+    CHECK(c.tls.minVersion == "1.2");
+    CHECK(c.expander.mode == ExpanderMode::kAuto);
+    CHECK(c.featureGates == FeatureGates{});
+    CHECK(parsed->warnings.empty());
+  }
+}
+
+TEST_CASE("every field of the file is read") {
+  const auto parsed = parse_configuration(kHead + R"(
+webhook: {port: 19443, host: 10.0.0.1}
+leaderElection:
+  leaderElect: false
+  leaseDuration: 30s
+  renewDeadline: 20s
+  retryPeriod: 500ms
+  resourceLock: ""
+  resourceName: mine
+  resourceNamespace: elsewhere
+metrics:
+  bindAddress: "0"
+  secureServing: false
+  auth: {enabled: true}
+health: {healthProbeBindAddress: "127.0.0.1:1", readinessEndpointName: /ready, livenessEndpointName: live}
+controller:
+  groupKindConcurrency: {TrainJob.trainer.kubeflow.org: 7}
+certManagement: {enable: false, webhookServiceName: svc, webhookSecretName: sec.ret}
+clientConnection: {qps: 12.5, burst: 3}
+statusServer: {port: 1, qps: 0, burst: 0}
+featureGates: {TrainJobStatus: true}
+tls: {minVersion: "1.3", nextProtos: [http/1.1]}
+expander: {mode: share, upstreamNamespaces: [a]}
+clusterDomain: example.org
+)");
+  REQUIRE(parsed);
+  const Configuration& c = parsed->configuration;
+  CHECK(c.webhook.port == 19443);
+  CHECK(c.webhook.host == "10.0.0.1");
+  CHECK_FALSE(c.leaderElection.leaderElect);
+  CHECK(c.leaderElection.leaseDuration == 30s);
+  CHECK(c.leaderElection.renewDeadline == 20s);
+  CHECK(c.leaderElection.retryPeriod == 500ms);
+  CHECK(c.leaderElection.resourceName == "mine");
+  CHECK(c.leaderElection.resourceNamespace == "elsewhere");
+  CHECK(c.metrics.bindAddress == "0");
+  CHECK_FALSE(c.metrics.secureServing);
+  CHECK(c.metrics.is_auth_enabled);
+  CHECK(c.health.healthProbeBindAddress == "127.0.0.1:1");
+  CHECK(c.health.readinessEndpointName == "ready");
+  CHECK(c.health.livenessEndpointName == "live");
+  CHECK(c.concurrency_of("TrainJob.trainer.kubeflow.org", 5) == 7);
+  CHECK(c.concurrency_of("JobSet.jobset.x-k8s.io", 5) == 5);
+  CHECK_FALSE(c.certManagement.enable);
+  CHECK(c.certManagement.webhookServiceName == "svc");
+  CHECK(c.certManagement.webhookSecretName == "sec.ret");
+  CHECK(c.clientConnection.qps == 12.5);
+  CHECK(c.clientConnection.burst == 3);
+  CHECK(c.statusServer.port == 1);
+  CHECK(c.statusServer.qps == 0);
+  CHECK(c.statusServer.burst == 0);
+  CHECK(c.featureGates.TrainJobStatus);
+  CHECK(c.tls.minVersion == "1.3");
+  CHECK(c.expander.mode == ExpanderMode::kShare);
+  CHECK(c.expander.upstreamNamespaces == std::vector<std::string>{"a"});
+  CHECK(c.clusterDomain == "example.org");
+  CHECK(parsed->warnings.empty());
+}
+
+TEST_CASE("the configuration that upstream ships is read without a warning") {
+  const auto parsed = parse_configuration(kHead + R"(
+webhook:
+  port: 9443
+leaderElection:
+  leaderElect: true
+  resourceName: trainer.kubeflow.org
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 2s
+controller:
+  groupKindConcurrency:
+    TrainJob.trainer.kubeflow.org: 5
+    TrainingRuntime.trainer.kubeflow.org: 1
+    ClusterTrainingRuntime.trainer.kubeflow.org: 1
+clientConnection:
+  qps: 50
+  burst: 100
+)");
+  REQUIRE(parsed);
+  CHECK(parsed->warnings.empty());
+  CHECK(parsed->configuration.clientConnection.qps == 50.0);
+}
+
+TEST_CASE("refusals name the path, the value and what to write") {
+  struct Case {
+    const char* yaml;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"webhook: {port: 0}", "webhook.port: Invalid value: 0: must be between 1 and 65535"},
+      {"statusServer: {port: 65536}",
+       "statusServer.port: Invalid value: 65536: must be between 1 and 65535"},
+      {"clientConnection: {qps: -1}",
+       "clientConnection.qps: Invalid value: -1: must be greater than or equal to 0"},
+      {"statusServer: {burst: -1}",
+       "statusServer.burst: Invalid value: -1: must be greater than or equal to 0"},
+      {"controller: {groupKindConcurrency: {TrainJob.trainer.kubeflow.org: 0}}",
+       "controller.groupKindConcurrency[TrainJob.trainer.kubeflow.org]: Invalid value: 0: must be "
+       "greater than 0"},
+      {"webhook: {ports: 1}",
+       "webhook.ports: Forbidden: there is no such field: choose from port, host"},
+      {"metrics: {auth: {enable: true}}",
+       "metrics.auth.enable: Forbidden: there is no such field: choose from enabled"},
+      {"webhook: [1]", "webhook: Invalid value: [1]: must be an object, not array"},
+      {"webhook: {port: \"9443\"}",
+       "webhook.port: Invalid value: \"9443\": must be a whole number of 32 bits"},
+      {"webhook: {port: 4294967297}",
+       "webhook.port: Invalid value: 4294967297: must be a whole number of 32 bits"},
+      {"metrics: {bindAddress: \"8443\"}",
+       "metrics.bindAddress: Invalid value: \"8443\": must be \"HOST:PORT\", \":PORT\", or \"0\" "
+       "for no server"},
+      {"leaderElection: {leaseDuration: 15}",
+       "leaderElection.leaseDuration: Invalid value: 15: must be a duration such as \"15s\" or "
+       "\"1m30s\""},
+      {"leaderElection: {leaseDuration: 5s}",
+       "leaderElection.leaseDuration: Invalid value: \"5000ms\": must be longer than renewDeadline "
+       "(10000ms), and "
+       "that longer than retryPeriod (2000ms)"},
+      {"leaderElection: {resourceLock: endpoints}",
+       "leaderElection.resourceLock: Invalid value: \"endpoints\": only \"leases\" is supported: "
+       "leave the field out"},
+      {"expander: {mode: Both}",
+       "expander.mode: Invalid value: \"Both\": must be Auto, Own, Share or Off"},
+      {"featureGates: {TrainJobStatus: \"yes\"}",
+       "featureGates[TrainJobStatus]: Invalid value: \"yes\": must be true or false"},
+      {"tls: {cipherSuites: [1]}",
+       "tls.cipherSuites: Invalid value: [1]: must be a list of strings"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.yaml);
+    CHECK(message_of(kHead + c.yaml) == std::string("invalid configuration: ") + c.message);
+  }
+}
+
+TEST_CASE("all errors are reported at once") {
+  CHECK(message_of(kHead + "webhook: {port: 0}\nstatusServer: {port: 0}") ==
+        "invalid configuration: [webhook.port: Invalid value: 0: must be between 1 and 65535, "
+        "statusServer.port: Invalid value: 0: must be between 1 and 65535]");
+}
+
+TEST_CASE("another kind of file is refused") {
+  CHECK(message_of("apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n") ==
+        "invalid configuration: apiVersion: Invalid value: \"config.jobset.x-k8s.io/v1alpha1\": "
+        "must be "
+        "\"config.trainer.kubeflow.org/v1alpha1\"");
+  CHECK_FALSE(parse_configuration("[]"));
+  CHECK_FALSE(parse_configuration("just text"));
+  CHECK_FALSE(parse_configuration("a: [1"));
+}
+
+TEST_CASE("a duplicate field is refused") {
+  const auto parsed = parse_configuration(kHead + "webhook: {port: 1, port: 2}");
+  REQUIRE_FALSE(parsed);
+  CHECK(parsed.error().code == kube::ErrorCode::kParse);
+}
+
+TEST_CASE("what is accepted but means nothing here is warned about") {
+  const auto parsed = parse_configuration(kHead + R"(
+tls: {minVersion: "1.1", cipherSuites: [TLS_AES_128_GCM_SHA256], nextProtos: [h2, http/1.1]}
+controller: {groupKindConcurrency: {Pod: 3}}
+)");
+  REQUIRE(parsed);
+  CHECK(parsed->warnings.size() == 4);
+  CHECK(parsed->configuration.tls.minVersion == "1.2");
+}
+
+TEST_CASE("the flags win over the file") {
+  const auto path = std::filesystem::temp_directory_path() / "trainer-configuration-test.yaml";
+  std::ofstream(path) << kHead << "expander: {mode: Own}\nfeatureGates: {TrainJobStatus: true}\n";
+  ControllerOptions options;
+  options.config_file = path.string();
+  REQUIRE(load_configuration(options));
+  CHECK(load_configuration(options)->configuration.expander.mode == ExpanderMode::kOwn);
+
+  options.expander = ExpanderMode::kOff;
+  options.feature_gates = "TrainJobStatus=false";
+  options.health_address = ":1";
+  options.metrics_address = "0";
+  const auto loaded = load_configuration(options);
+  REQUIRE(loaded);
+  CHECK(loaded->configuration.expander.mode == ExpanderMode::kOff);
+  CHECK_FALSE(loaded->configuration.featureGates.TrainJobStatus);
+  CHECK(loaded->configuration.health.healthProbeBindAddress == ":1");
+  CHECK(loaded->configuration.metrics.bindAddress == "0");
+
+  options.health_address = "nowhere";
+  CHECK(load_configuration(options).error().message ==
+        "--health-address: \"nowhere\" is no address: write HOST:PORT, :PORT, or 0 for none");
+  std::filesystem::remove(path);
+  CHECK(load_configuration(options).error().message ==
+        "--config " + path.string() + ": the file cannot be read");
+}
+
+TEST_CASE("the configuration that we ship says what the defaults say") {
+  std::ifstream file(SOURCE_ROOT "/manifests/base/config.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto documents = kube::parse_yaml_documents(text.str());
+  REQUIRE(documents);
+  std::string shipped;
+  for (const kube::Json& document : *documents) {
+    if (const kube::Json* found = document.find_path({"data", "controller_manager_config.yaml"})) {
+      shipped = found->as_string();
+    }
+  }
+  REQUIRE_FALSE(shipped.empty());
+  const auto parsed = parse_configuration(shipped);
+  REQUIRE(parsed);
+  CHECK(parsed->warnings.empty());
+  const Configuration defaults;
+  const Configuration& c = parsed->configuration;
+  CHECK(c.webhook.port == defaults.webhook.port);
+  CHECK(c.metrics.bindAddress == defaults.metrics.bindAddress);
+  CHECK(c.health.healthProbeBindAddress == defaults.health.healthProbeBindAddress);
+  CHECK(c.certManagement.webhookServiceName == defaults.certManagement.webhookServiceName);
+  CHECK(c.certManagement.webhookSecretName == defaults.certManagement.webhookSecretName);
+  CHECK(c.leaderElection.resourceName == defaults.leaderElection.resourceName);
+  CHECK(c.statusServer.port == defaults.statusServer.port);
+  CHECK_FALSE(c.clientConnection.qps);
+}

@@ -1,0 +1,228 @@
+// Replay of the recorded cases: what the JobSet controller made of a JobSet on a control plane
+// without nodes must be what our defaults and one pass make of it. Members that the API server
+// fills into stored Jobs and Services are left out of the comparison: what we write must stand in
+// the record, and names, labels, annotations and owners must be equal.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "kube/model/json_text.hh"
+#include "kube/model/patch.hh"
+#include "kube/model/yaml.hh"
+#include "tests/unit/jobset/world.hh"
+
+using namespace trainer::jobset;
+using namespace trainer::jobset::test;
+using kube::Json;
+
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  INFO(path);
+  REQUIRE(file.good());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Case {
+  std::string name;
+  Json steps;    // of the case
+  Json answers;  // of the record, one a step
+};
+
+Case load(const std::string& name) {
+  const std::string path = std::string(SOURCE_ROOT) + "/tests/conformance/jobset/" + name;
+  // The cases are read by PyYAML, to which a plain y is a string; to Kubernetes it is a boolean.
+  std::string text = read_file(path + ".yaml");
+  if (const std::size_t at = text.find("{x: y}"); at != text.npos) text.replace(at, 6, "{x: 'y'}");
+  auto steps = kube::parse_yaml(text);
+  REQUIRE(steps.has_value());
+  auto answers = kube::parse_json(read_file(path + ".expect.json"));
+  REQUIRE(answers.has_value());
+  return {name, (*steps)["steps"], *answers};
+}
+
+// The record replaces uids and times.
+Json cleaned(const Json& value, std::string_view key = {}) {
+  static const std::vector<std::string_view> kUids = {"uid", "jobset.sigs.k8s.io/jobset-uid"};
+  if (std::find(kUids.begin(), kUids.end(), key) != kUids.end()) return "<uid>";
+  if (key == "lastTransitionTime") return "<time>";
+  if (value.is_object()) {
+    Json result = Json::object();
+    for (const auto& [name, member] : value.as_object()) result.set(name, cleaned(member, name));
+    return result;
+  }
+  if (value.is_array()) {
+    Json result = Json::array();
+    for (const Json& item : value.as_array()) result.push_back(cleaned(item));
+    return result;
+  }
+  return value;
+}
+
+// Every member of `ours` stands in `recorded`; lists are of one length. Answers the first path that
+// does not, or "".
+std::string missing(const Json& ours, const Json& recorded, const std::string& path) {
+  if (ours.is_object()) {
+    for (const auto& [name, member] : ours.as_object()) {
+      const Json* other = recorded.find(name);
+      // The record leaves out empty maps and the Service's cluster IP.
+      if (!other && (member.empty() || name == "clusterIP" || member == Json(false))) continue;
+      if (!other) return path + "/" + name;
+      if (auto problem = missing(member, *other, path + "/" + name); !problem.empty())
+        return problem;
+    }
+    return {};
+  }
+  if (ours.is_array()) {
+    if (!recorded.is_array() || ours.size() != recorded.size()) return path;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      auto problem =
+          missing(ours.as_array()[i], recorded.as_array()[i], fmt::format("{}/{}", path, i));
+      if (!problem.empty()) return problem;
+    }
+    return {};
+  }
+  return ours == recorded ? std::string() : path;
+}
+
+// The API server and the Job controller add labels of their own to pods.
+Json without_foreign_labels(const Json& labels) {
+  Json result = Json::object();
+  for (const auto& [name, value] : labels.as_object()) {
+    const bool is_foreign = name == "controller-uid" || name == "job-name" ||
+                            name == "batch.kubernetes.io/controller-uid" ||
+                            name == "batch.kubernetes.io/job-name";
+    if (!is_foreign) result.set(name, value);
+  }
+  return result;
+}
+
+void compare_job(const Json& ours, const Json& recorded) {
+  CHECK(*ours.find("metadata") == *recorded.find("metadata"));
+  const Json& our_template = *ours.find_path({"spec", "template"});
+  const Json& their_template = *recorded.find_path({"spec", "template"});
+  CHECK(*our_template.find_path({"metadata", "annotations"}) ==
+        *their_template.find_path({"metadata", "annotations"}));
+  CHECK(*our_template.find_path({"metadata", "labels"}) ==
+        without_foreign_labels(*their_template.find_path({"metadata", "labels"})));
+  CHECK(missing(*ours.find("spec"), *recorded.find("spec"), "spec") == "");
+}
+
+// What the world holds of one kind, as the record shows it.
+void compare_kind(const std::map<std::string, Json>& ours, const Json& recorded,
+                  const std::string& ns, bool are_jobs) {
+  REQUIRE(ours.size() == recorded.size());
+  for (const auto& [name, object] : ours) {
+    INFO(name);
+    const Json* other = recorded.find(name);
+    REQUIRE(other);
+    Json mine = cleaned(object);
+    mine["metadata"]["namespace"] = ns;
+    mine["metadata"].erase("resourceVersion");
+    if (are_jobs) {
+      mine["metadata"].erase("uid");
+      // Keys hold the namespace, which is another one here.
+      const Json* key = other->find_path({"metadata", "labels", "jobset.sigs.k8s.io/job-key"});
+      REQUIRE(key);
+      for (const char* where : {"labels", "annotations"}) {
+        mine["metadata"][where]["jobset.sigs.k8s.io/job-key"] = *key;
+        mine["spec"]["template"]["metadata"][where]["jobset.sigs.k8s.io/job-key"] = *key;
+      }
+      compare_job(mine, *other);
+    } else {
+      CHECK(*mine.find("metadata") == *other->find("metadata"));
+      CHECK(missing(*mine.find("spec"), *other->find("spec"), "spec") == "");
+    }
+  }
+}
+
+void compare_status(const World& world, const Json& shown) {
+  const Json* recorded = shown.find("status");
+  const Json* ours = world.jobset().find("status");
+  if (!recorded) {
+    CHECK((ours == nullptr || ours->empty()));
+    return;
+  }
+  REQUIRE(ours);
+  CHECK(kube::print_json_pretty(cleaned(*ours)) == kube::print_json_pretty(*recorded));
+}
+
+void compare_spec(const World& world, const Json& shown) {
+  CHECK(missing(*world.jobset().find("spec"), *shown.find("spec"), "spec") == "");
+  CHECK(missing(*shown.find("spec"), *world.jobset().find("spec"), "spec") == "");
+}
+
+// The Job controller would have started the pods of a Job that is not suspended.
+void start_pods(World& world) {
+  world.settle();
+  for (const auto& name : world.job_names()) {
+    const bool is_suspended = world.job(name).find("spec")->get_bool("suspend");
+    world.set_status(name, Json::object({{"active", is_suspended ? 0 : 1}}));
+  }
+  world.settle();
+}
+
+}  // namespace
+
+TEST_CASE("recorded: a JobSet applied, and what came of it") {
+  for (const char* name :
+       {"js-basic", "js-depends", "js-exclusive", "js-managed", "js-network", "js-startup"}) {
+    INFO(name);
+    Case recorded = load(name);
+    Json& steps = recorded.steps;
+    const Json& shown = *recorded.answers.as_array().back().find("shown");
+    std::map<std::string, Json> jobs, services, claims;
+    for (Json& step : steps.as_array()) {
+      const Json* applied = step.find("apply");
+      if (!applied) continue;
+      World world(kube::print_yaml(*applied));
+      start_pods(world);
+      jobs.insert(world.jobs().begin(), world.jobs().end());
+      services.insert(world.services.begin(), world.services.end());
+      claims.insert(world.claims.begin(), world.claims.end());
+      const std::string jobset(applied->find("metadata")->get_string("name"));
+      const Json* stored = shown.find_path({"JobSet", jobset});
+      REQUIRE(stored);
+      compare_status(world, *stored);
+      compare_spec(world, *stored);
+    }
+    const std::string ns = std::string("c-") + name;
+    compare_kind(jobs, *shown.find("Job"), ns, true);
+    compare_kind(services, *shown.find("Service"), ns, false);
+    CHECK(claims.size() == shown.find("PersistentVolumeClaim")->size());
+  }
+}
+
+TEST_CASE("recorded: suspended, resumed with a changed template, suspended again") {
+  Case recorded = load("js-suspended");
+  const Json::Array& answers = recorded.answers.as_array();
+  Json& steps = recorded.steps;
+  REQUIRE(steps.size() == 7);
+  World world(kube::print_yaml(*steps.as_array()[0].find("apply")));
+  start_pods(world);
+  // Held back: the record has a suspended Job and a Service, which is a departure; the status is
+  // the same.
+  CHECK(world.jobs().empty());
+  CHECK(world.services.empty());
+  compare_status(world, *answers[1].find_path({"shown", "JobSet", "s"}));
+
+  Json& pod = world.jobset()["spec"]["replicatedJobs"]
+                  .as_array()[0]["template"]["spec"]["template"]["spec"];
+  pod["nodeSelector"] = Json::object({{"pool", "a"}});
+  world.set_suspend(false);
+  start_pods(world);
+  const auto compare_all = [&](const Json& answer) {
+    const Json& shown = *answer.find("shown");
+    compare_status(world, *shown.find_path({"JobSet", "s"}));
+    compare_kind(world.jobs(), *shown.find("Job"), "c-js-suspended", true);
+    compare_kind(world.services, *shown.find("Service"), "c-js-suspended", false);
+  };
+  compare_all(answers[4]);
+  world.set_suspend(true);
+  start_pods(world);
+  compare_all(answers[6]);
+}

@@ -1,0 +1,137 @@
+// Refusals of changes: rows W6 to W8, W13, W14, W18 to W20 and W33 to W37 of the acceptance
+// checklist, U7 and U8.
+#include <functional>
+#include <vector>
+
+#include "tests/unit/jobset/admission_support.hh"
+
+using namespace trainer;
+using namespace trainer::jobset;
+using namespace trainer::jobset::test;
+using kube::Json;
+
+TEST_CASE("W6 to W8, W13, W14, W18 to W20, U7: what may change") {
+  const auto set = [](std::vector<const char*> path, Json value) {
+    return [path, value](Json& pod_template) {
+      Json* at = &pod_template;
+      for (const char* step : path) {
+        if (at->is_null()) *at = Json::object();
+        at = &(*at)[step];
+      }
+      *at = value;
+    };
+  };
+  struct Row {
+    const char* about;
+    std::function<void(Json&)> edit;  // of the pod template
+    bool is_scheduling;               // may change while suspended
+  };
+  const Row rows[] = {
+      {"W6, W7", set({"spec", "nodeSelector"}, Json::object({{"a", "b"}})), true},
+      {"W8 hostname", set({"spec", "hostname"}, "h"), false},
+      {"W8 subdomain", set({"spec", "subdomain"}, "h"), false},
+      {"W19, W20 annotations", set({"metadata", "annotations"}, Json::object({{"a", "b"}})), true},
+      {"labels", set({"metadata", "labels"}, Json::object({{"a", "b"}})), true},
+      {"W19 gates", set({"spec", "schedulingGates"}, Json::array({Json::object({{"name", "g"}})})),
+       true},
+      {"tolerations", set({"spec", "tolerations"}, Json::array({Json::object({{"key", "g"}})})),
+       true},
+      {"image", set({"spec", "containers"}, Json::array({Json::object({{"name", "c"}})})), false},
+      {"nothing", [](Json&) {}, true},
+      {"an empty list", set({"spec", "tolerations"}, Json::array()), true},
+      {"an empty map", set({"spec", "nodeSelector"}, Json::object()), true},
+  };
+  struct Suspension {
+    bool before, after;
+  };
+  for (const Suspension& suspend :
+       {Suspension{false, false}, {true, true}, {true, false}, {false, true}}) {
+    for (const Row& row : rows) {
+      INFO(row.about << ", suspended before " << suspend.before << " and after " << suspend.after);
+      Json before = defaulted(single());
+      before["spec"]["suspend"] = suspend.before;
+      Json after = before;
+      after["spec"]["suspend"] = suspend.after;
+      Json& pod_template =
+          after["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"];
+      row.edit(pod_template);
+      const bool says_nothing =
+          std::string(row.about) == "nothing" || std::string(row.about).rfind("an empty", 0) == 0;
+      const bool is_allowed =
+          says_nothing || (row.is_scheduling && (suspend.before || suspend.after));
+      const std::string errors = update_errors(before, after);
+      CHECK(errors.empty() == is_allowed);
+      if (!is_allowed) {
+        CHECK(errors.find("spec.replicatedJobs: Invalid value: ") == 0);
+        CHECK(errors.find("field is immutable") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("removing scheduling members while suspended, and members that are not there") {
+  Json before = defaulted(single("suspend: true"));
+  Json& pod =
+      before["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"]["spec"];
+  pod["nodeSelector"] = Json::object({{"a", "b"}});
+  Json after = before;
+  after["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"]["spec"].erase(
+      "nodeSelector");
+  CHECK(update_errors(before, after).empty());
+  after["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"] = "odd";
+  CHECK_FALSE(update_errors(before, after).empty());
+}
+
+TEST_CASE("U7, W18: lists and managers are fixed, suspended or not") {
+  const std::string a = "{name: a, " + kT + "}", b = "{name: b, " + kT + "}";
+  const Json before = defaulted(with_jobs(a + ", " + b, "suspend: true"));
+  for (const std::string& jobs :
+       {a, b + ", " + a, a + ", " + b + ", {name: c, " + kT + "}", a + ", {name: x, " + kT + "}"}) {
+    INFO(jobs);
+    const std::string errors = update_errors(before, defaulted(with_jobs(jobs, "suspend: true")));
+    CHECK(errors.find("spec.replicatedJobs: Invalid value: ") == 0);
+  }
+  CHECK(update_errors(before,
+                      defaulted(with_jobs(a + ", " + b, "suspend: true, managedBy: acme.io/x"))) ==
+        "spec.managedBy: Invalid value: \"acme.io/x\": field is immutable");
+  const Json mutable_fields = defaulted(with_jobs(
+      a + ", " + b, "suspend: false, ttlSecondsAfterFinished: 3, coordinator: {replicatedJob: a}"));
+  CHECK(update_errors(before, mutable_fields).empty());
+}
+
+TEST_CASE("W33 to W37, U8: sizes") {
+  const auto sized = [](const char* mode, int parallelism, int completions) {
+    return defaulted(with_jobs(fmt::format(
+        "{{name: w, template: {{spec: {{completionMode: {}, parallelism: {}, completions: {}, "
+        "template: {{}}}}}}}}",
+        mode, parallelism, completions)));
+  };
+  Gates open;
+  open.elastic_jobset = true;
+  const Json before = sized("Indexed", 2, 2);
+  const std::string path = "spec.replicatedJobs[0].template.spec.";
+  CHECK(update_errors(before, sized("Indexed", 4, 4), open).empty());
+  CHECK(update_errors(before, sized("Indexed", 4, 5), open) ==
+        path +
+            "completions: Invalid value: 5: completions must be equal to parallelism for Elastic "
+            "Indexed Jobs");
+  CHECK(update_errors(before, sized("Indexed", 0, 0), open) ==
+        "[" + path + "parallelism: Invalid value: 0: parallelism must be >= 1, " + path +
+            "completions: Invalid value: 0: completions must be >= 1]");
+  CHECK(update_errors(sized("NonIndexed", 2, 2), sized("NonIndexed", 4, 4), open)
+            .find("field is immutable") != std::string::npos);
+  CHECK(update_errors(before, sized("Indexed", 4, 4)).find("field is immutable") !=
+        std::string::npos);
+  Json edited = sized("Indexed", 4, 4);
+  edited["spec"]["replicatedJobs"].as_array()[0]["replicas"] = 2;
+  CHECK(update_errors(before, edited, open).find("field is immutable") != std::string::npos);
+  for (const char* type : {"Completed", "Failed"}) {
+    Json finished = before;
+    finished["status"] = Json::object(
+        {{"conditions", Json::array({Json::object({{"type", type}, {"status", "True"}})})}});
+    CHECK(
+        update_errors(finished, sized("Indexed", 4, 4), open) ==
+        "spec.replicatedJobs[0].template.spec: Forbidden: Cannot mutate parallelism or completions "
+        "when JobSet is in a terminal state (Completed or Failed)");
+  }
+}

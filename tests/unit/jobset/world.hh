@@ -1,0 +1,104 @@
+// A JobSet and its children in memory: carries out what plan() asks for as the API server would,
+// and lets a test play the Job controller, the garbage collector and the clock.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/time.hh"
+#include "runtimes/jobset/admission.hh"
+#include "runtimes/jobset/plan.hh"
+#include "tests/support/catch.hh"
+
+template <>
+struct Catch::StringMaker<kube::Json> {
+  static std::string convert(const kube::Json& value) { return kube::print_json(value); }
+};
+
+namespace trainer::jobset::test {
+
+// The fixture of the acceptance checklist: replicated-job-a x1 and replicated-job-b x3, Indexed.
+// `more` are further members of the spec, in YAML, indented by two.
+std::string test_js(std::string_view more = {});
+
+class World {
+ public:
+  // A JobSet in YAML; schema and webhook defaults are filled in.
+  explicit World(std::string_view yaml, Gates gates = {});
+
+  // One pass: plans, and carries the plan out. Answers the plan.
+  Plan pass();
+  // Passes until nothing is asked for any more; fails the test if that never happens.
+  void settle();
+
+  // The Job controller.
+  void set_status(const std::string& job, const kube::Json& status);
+  void ready(const std::string& job);
+  void activate(const std::string& job);
+  void complete(const std::string& job);
+  void fail(const std::string& job, std::string_view reason = "BackoffLimitExceeded",
+            std::string_view message = {});
+  void set_condition(const std::string& job, std::string_view type, std::string_view reason,
+                     std::string_view message);
+  // The garbage collector: a Job that waits for its pods is gone.
+  void release(const std::string& job);
+  void release_all();
+  // A Job that stands beside those of the JobSet.
+  void add_foreign(kube::Json job);
+  // Somebody deletes or edits by hand.
+  void remove(const std::string& job);
+  void edit_job(const std::string& job, const kube::Json& patch);
+  void edit(const kube::Json& patch);
+  void set_suspend(bool value);
+
+  const kube::Json& jobset() const { return jobset_; }
+  kube::Json& jobset() { return jobset_; }
+  const std::map<std::string, kube::Json>& jobs() const { return jobs_; }
+  const kube::Json& job(const std::string& name) const;
+  std::vector<std::string> job_names() const;
+  // How many Jobs there are of each restart-attempt.
+  std::map<std::string, int> attempts() const;
+  int suspended_jobs() const;
+
+  // "True", "False" or "" where there is none.
+  std::string condition(std::string_view type) const;
+  std::string condition_reason(std::string_view type) const;
+  std::string terminal_state() const;
+  // "restarts/restartsCountTowardsMax"
+  std::string restarts() const;
+  // "ready R succeeded S failed F active A suspended X" of one replicated job.
+  std::string counters(std::string_view replicated_job) const;
+  const kube::Json* replicated_job_status(std::string_view replicated_job) const;
+
+  Gates gates;
+  kube::Time now = kube::Time::from_seconds(1'800'000'000);
+  std::vector<PodView> pods;
+  std::vector<PlannedEvent> events;
+  std::map<std::string, kube::Json> services;
+  std::map<std::string, kube::Json> claims;
+  bool is_jobset_deleted = false;
+  int status_writes = 0;
+  bool is_of_trainjob = false;
+
+ private:
+  void carry_out(const Action& action);
+  void patch_status(const kube::Json& patch);
+  void create_job(const Action& action);
+  std::string next_version();
+  kube::Json& job_at(const std::string& name);
+
+  kube::Json jobset_;
+  std::map<std::string, kube::Json> jobs_;
+  std::vector<std::shared_ptr<JobView>> removed_;  // that were complete, as they were last seen
+  int version_ = 100;
+};
+
+// As "Normal AllJobsCompleted: jobset completed successfully".
+std::vector<std::string> texts(const std::vector<PlannedEvent>& events);
+
+}  // namespace trainer::jobset::test

@@ -1,0 +1,137 @@
+#include <cstdio>
+
+#include "kube/model/digest.hh"
+#include "runtimes/plugins/flux/curve.hh"
+#include "runtimes/plugins/flux/scripts.hh"
+#include "tests/support/catch.hh"
+#include "tests/unit/pipeline/fixtures.hh"
+
+namespace trainer::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Runtime flux_runtime(const std::string& container = "{name: node, image: i}") {
+  return runtime_with("{numNodes: 1, flux: {numProcPerNode: 2}}", R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [)" + container + "]}}}\n");
+}
+
+std::string script(const Built& result, const char* name) {
+  return std::string(
+      companion(result, "ConfigMap", "j-flux-entrypoint")->find("data")->get_string(name));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Whether bash can parse it; nothing is run.
+bool is_bash(const std::string& text) {
+  std::FILE* bash = popen("bash -n", "w");
+  REQUIRE(bash != nullptr);
+  std::fputs(text.c_str(), bash);
+  return pclose(bash) == 0;
+}
+
+TEST_CASE("Z85 encodes the specification's example", "[flux]") {
+  CHECK(pipeline::flux::z85_encode("\x86\x4F\xD2\x6F\xB5\x59\xF7\x5B") == "HelloWorld");
+  CHECK(pipeline::flux::z85_encode("") == "");
+  CHECK_THROWS_AS(pipeline::flux::z85_encode("abc"), std::invalid_argument);
+}
+
+TEST_CASE("the certificate follows from the job's uid", "[flux]") {
+  const std::string one = pipeline::flux::curve_certificate("j", "uid-1");
+  CHECK(one == pipeline::flux::curve_certificate("j", "uid-1"));
+  CHECK(one != pipeline::flux::curve_certificate("j", "uid-2"));
+  CHECK(has(one, "metadata\n    name = \"j\"\ncurve\n    public-key = \""));
+  CHECK(
+      has(one, "secret-key = \"" + pipeline::flux::z85_encode(kube::sha256_raw("uid-1")) + "\"\n"));
+}
+
+TEST_CASE("a Flux job's pods", "[flux]") {
+  const Built result = built(job_with("trainer: {numNodes: 3, command: [lmp, -in], args: [x], env: "
+                                      "[{name: FLUX_QUEUE_POLICY, value: easy}]}"),
+                             flux_runtime());
+  const kube::Json& container = container_in(result, "node");
+  CHECK(strings(container.get_array("command")) ==
+        Words{"/bin/bash", "/etc/flux-config/entrypoint.sh", "lmp -in x"});
+  CHECK(container.get_array("args").empty());
+  CHECK(container.get_array("volumeMounts").size() == 5);
+  CHECK(pod_in(result, "node").find("spec")->get_array("volumes").size() == 5);
+  CHECK(container_in(result, "node", "flux-installer").get_array("volumeMounts").size() == 2);
+  CHECK(has(script(result, "init.sh"), "queue-policy = \"easy\""));
+  CHECK(
+      has(script(result, "init.sh"), "default_connect = \"tcp://%h.j.team.svc.cluster.local:%p\""));
+  CHECK(has(script(result, "init.sh"), "{ host = \"j-node-0-[0-2]\" }"));
+  CHECK(has(script(result, "entrypoint.sh"), "flux run -N 3 -n 6 $command"));
+  CHECK(has(script(result, "entrypoint.sh"), "--cores=0-1 >"));
+  CHECK(has(script(result, "entrypoint.sh"), "= 'j-node-0-0' ]"));
+}
+
+TEST_CASE("a Flux job without a trainer section, or without a count, runs the runtime's command",
+          "[flux]") {
+  const Runtime runtime = flux_runtime("{name: node, image: i, command: [lmp], args: [x]}");
+  for (const char* spec : {"{}", "trainer: {}"}) {
+    const Built result = built(job_with(spec), runtime);
+    CHECK(strings(container_in(result, "node").get_array("command"))[2] == "lmp");
+    CHECK(strings(container_in(result, "node").get_array("args")) == Words{"x"});
+    CHECK(has(script(result, "init.sh"), "j-node-0-[0]"));
+  }
+  // No command anywhere leaves the instance to people.
+  CHECK(strings(
+            container_in(built(job_with("{}"), flux_runtime()), "node").get_array("command"))[2] ==
+        "");
+  // The job's arguments replace the runtime's.
+  const Built own = built(job_with("trainer: {args: [z]}"), runtime);
+  CHECK(strings(container_in(own, "node").get_array("command"))[2] == "lmp z");
+  CHECK(container_in(own, "node").get_array("args").empty());
+}
+
+TEST_CASE("devices are handed out to tasks", "[flux]") {
+  using pipeline::flux::Instance;
+  Instance instance{"h[0-1]", "h0", "d", "eth0", "fcfs", 2, 2, 4};
+  CHECK(has(entrypoint_script(instance), "-N 2 -n 4 -g 2 "));
+  CHECK(has(entrypoint_script(instance), "--cores=0-1 --gpus=0-3"));
+  instance.devices = 1;  // fewer than tasks: none can have one to itself
+  CHECK_FALSE(has(entrypoint_script(instance), " -g "));
+  CHECK(has(entrypoint_script(instance), "--gpus=0 "));
+}
+
+TEST_CASE("the scripts are bash, and nothing is left to fill in", "[flux]") {
+  const Built result = built(job_with("trainer: {numNodes: 2}"), flux_runtime());
+  for (const char* name : {"init.sh", "entrypoint.sh"}) {
+    CHECK(is_bash(script(result, name)));
+    CHECK_FALSE(has(script(result, name), "@H"));
+    CHECK_FALSE(has(script(result, name), "@R"));
+  }
+}
+
+TEST_CASE("a long name leaves its volume a short one", "[flux]") {
+  TrainJob job = job_with("{}");
+  job.metadata.name = std::string(50, 'a');
+  const Built result = built(job, flux_runtime());
+  CHECK(pod_in(result, "node").find("spec")->get_array("volumes")[2].get_string("name") ==
+        "flux-entrypoint");
+  CHECK(companion(result, "ConfigMap", job.metadata.name + "-flux-entrypoint") != nullptr);
+}
+
+TEST_CASE("the installer's name is reserved", "[flux]") {
+  Runtime runtime = flux_runtime();
+  CHECK(validate_trainjob(job_with("{}"), nullptr, runtime).empty());
+  runtime.spec.template_->spec->replicatedJobs[0].template_["spec"]["template"]["spec"].set(
+      "initContainers", yaml("[{name: flux-installer, image: i}]"));
+  CHECK(paths_of(validate_trainjob(job_with("{}"), nullptr, runtime)) == Words{"spec.runtimeRef"});
+}
+
+TEST_CASE("the cluster's domain is the installation's", "[flux]") {
+  PipelineOptions options;
+  options.cluster_domain = "corp.internal";
+  CHECK(has(script(built(job_with("{}"), flux_runtime(), options), "init.sh"),
+            "%h.j.team.svc.corp.internal:%p"));
+}
+
+}  // namespace
+}  // namespace trainer::test

@@ -1,0 +1,202 @@
+// JAX, XGBoost, plain jobs, initializers and progress reports.
+#include "tests/support/catch.hh"
+#include "tests/unit/pipeline/fixtures.hh"
+
+namespace trainer::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kNodeJob = R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}
+)";
+constexpr const char* kIndex = "<-metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+TEST_CASE("JAX finds its coordinator; the job's own env wins", "[jax]") {
+  const Runtime runtime = runtime_with("{jax: {}}", kNodeJob);
+  const Built result = built(job_with("trainer: {numNodes: 2, env: [{name: A, value: '1'}, {name: "
+                                      "JAX_NUM_PROCESSES, value: '9'}]}"),
+                             runtime);
+  CHECK(env_of(container_in(result, "node")) ==
+        Words{"JAX_NUM_PROCESSES=9", "JAX_PROCESS_ID" + std::string(kIndex),
+              "JAX_COORDINATOR_ADDRESS=j-node-0-0.j:29500", "A=1"});
+  CHECK(container_in(result, "node").get_array("ports").size() == 1);
+  CHECK(env_of(container_in(built(job_with("{}"), runtime), "node")).empty());
+}
+
+TEST_CASE("XGBoost counts one worker a device", "[xgboost]") {
+  const Runtime runtime = runtime_with("{numNodes: 2, xgboost: {}}", kNodeJob);
+  struct Row {
+    const char* trainer;
+    const char* workers;
+  };
+  const Row rows[] = {{"{}", "2"},
+                      {"{numNodes: 3}", "3"},
+                      {"{resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}", "8"},
+                      {"{resourcesPerNode: {limits: {cpu: 4}}}", "2"}};
+  for (const Row& row : rows) {
+    INFO(row.trainer);
+    const Built result = built(job_with("trainer: " + std::string(row.trainer)), runtime);
+    CHECK(env_of(container_in(result, "node")) ==
+          Words{"DMLC_TRACKER_URI=j-node-0-0.j", "DMLC_TRACKER_PORT=29500",
+                "DMLC_TASK_ID" + std::string(kIndex),
+                "DMLC_NUM_WORKER=" + std::string(row.workers)});
+  }
+  CHECK(paths_of(validate_trainjob(
+            job_with("trainer: {env: [{name: A, value: b}, {name: DMLC_TASK_ID, value: '1'}, "
+                     "{name: DMLC_TRACKER_URI, value: x}]}"),
+            nullptr, runtime)) == Words{"spec.trainer.env[1]", "spec.trainer.env[2]"});
+}
+
+TEST_CASE("a plain job gets its count, image, command and env, each by itself", "[plainml]") {
+  const Runtime runtime = runtime_with("{numNodes: 2}", R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [{name: node, image: i, command: [a], args: [b], env: [{name: X, value: r}]}]}}}
+)");
+  const Built plain = built(job_with("{}"), runtime);
+  CHECK(plain.pod_sets.at(0).count == 2);
+  const Built result = built(
+      job_with(
+          "trainer: {numNodes: 4, command: [c], env: [{name: Z, value: j}, {name: X, value: j}]}"),
+      runtime);
+  CHECK(result.pod_sets.at(0).count == 4);
+  const kube::Json& container = container_in(result, "node");
+  CHECK(strings(container.get_array("command")) == Words{"c"});
+  CHECK(strings(container.get_array("args")) == Words{"b"});
+  CHECK(container.get_string("image") == "i");
+  CHECK(env_of(container) == Words{"X=j", "Z=j"});
+  // An empty list takes the runtime's arguments away.
+  const Built none = built(job_with("trainer: {args: []}"), runtime);
+  CHECK(container_in(none, "node").find("args") == nullptr);
+}
+
+TEST_CASE("env is carried as it is", "[plainml]") {
+  const char* variable =
+      "{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}";
+  const Built result = built(job_with("trainer: {env: [" + std::string(variable) + "]}"),
+                             runtime_with("{}", kNodeJob));
+  CHECK(container_in(result, "node").get_array("env").at(0) == yaml(variable));
+}
+
+TEST_CASE("only jobs of known steps are held to one Job", "[jobset]") {
+  const Runtime runtime = runtime_with("{}", R"(
+- name: ps
+  replicas: 3
+  template: {spec: {parallelism: 2, completions: 9, template: {spec: {containers: [{name: main, image: i}]}}}}
+- name: node
+  replicas: 1
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}
+)");
+  const Built result = built(job_with("trainer: {numNodes: 2}"), runtime);
+  CHECK(job_in(result, "ps").get_int("replicas") == 3);
+  CHECK(job_in(result, "ps").find_path({"template", "spec", "completions"})->as_int() == 2);
+  CHECK(result.pod_sets.at(0).endpoints ==
+        Words{"j-ps-0-0.j", "j-ps-0-1.j", "j-ps-1-0.j", "j-ps-1-1.j", "j-ps-2-0.j", "j-ps-2-1.j"});
+}
+
+constexpr const char* kInitializers = R"(
+- name: dataset-initializer
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: dataset-initializer}}
+    spec:
+      template:
+        spec:
+          containers:
+          - {name: dataset-initializer, image: i, env: [{name: STORAGE_URI, value: 'hf://a/b'}], volumeMounts: [{name: initializer, mountPath: /w}]}
+- name: model-initializer
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: model-initializer}}
+    spec: {template: {spec: {containers: [{name: model-initializer, image: i}]}}}
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}
+)";
+
+TEST_CASE("initializers take uri, env and secret", "[initializers]") {
+  const Built result = built(
+      job_with(R"(initializer: {dataset: {storageUri: 's3://b/p', env: [{name: REGION, value: eu},
+      {name: STORAGE_URI, value: 'hf://last/word'}], secretRef: {name: s}}})"),
+      runtime_with("{}", kInitializers));
+  const kube::Json& container = container_in(result, "dataset-initializer", "dataset-initializer");
+  CHECK(env_of(container) == Words{"STORAGE_URI=hf://last/word", "REGION=eu"});
+  CHECK(*container.find("envFrom") == yaml("[{secretRef: {name: s}}]"));
+  CHECK(env_of(container_in(result, "model-initializer", "model-initializer")).empty());
+}
+
+TEST_CASE("an initializer that the runtime cannot run is refused", "[initializers]") {
+  struct Row {
+    const char* spec;
+    const char* jobs;
+    const char* part;  // of the reason; "" when it is fine
+  };
+  const Row rows[] = {
+      {"initializer: {dataset: {storageUri: 'hf://a/b'}}", kInitializers, ""},
+      {"initializer: {model: {storageUri: 'hf://a/b'}}", kInitializers,
+       "must have volumeMount with name - initializer"},
+      {"initializer: {dataset: {}}", kNodeJob, "must have dataset-initializer job"},
+      {"initializer: {model: {}}", kNodeJob, "must have model-initializer job"},
+      {"initializer: {dataset: {}}",
+       "[{name: dataset-initializer, template: {spec: {template: {spec: {containers: [{name: x, "
+       "image: i}]}}}}}]",
+       "must have container with name - dataset-initializer"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.spec);
+    const auto errors =
+        validate_trainjob(job_with(row.spec), nullptr, runtime_with("{}", row.jobs));
+    REQUIRE(errors.size() == (*row.part == '\0' ? 0U : 1U));
+    if (errors.empty()) continue;
+    CHECK(errors[0].path == "spec.runtimeRef");
+    CHECK(errors[0].detail.find(row.part) == 0);
+  }
+}
+
+TEST_CASE("progress reports have an address, a certificate and a token of this job alone",
+          "[progress]") {
+  PipelineOptions options;
+  options.is_progress_enabled = true;
+  options.status_server_url = "https://svc.ns.svc:10443";
+  options.status_server_ca = "PEM";
+  const Runtime runtime = runtime_with("{}", R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {initContainers: [{name: init, image: i}], containers: [{name: node, image: i}, {name: side, image: i}]}}}
+- name: other
+  template: {spec: {template: {spec: {containers: [{name: main, image: i}]}}}}
+)");
+  const Built result = built(job_with("trainer: {env: [{name: A, value: '1'}]}"), runtime, options);
+  const std::string report = "trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/j/status";
+  const Words expected = {
+      "KUBEFLOW_TRAINER_SERVER_URL=https://svc.ns.svc:10443/apis/" + report,
+      "KUBEFLOW_TRAINER_SERVER_CA_CERT=/var/run/secrets/kubeflow/trainer/ca.crt",
+      "KUBEFLOW_TRAINER_SERVER_TOKEN=/var/run/secrets/kubeflow/trainer/token"};
+  CHECK(env_of(container_in(result, "node", "side")) == expected);
+  CHECK(env_of(container_in(result, "node")).size() == 4);
+  CHECK(env_of(container_in(result, "node", "init")).empty());
+  CHECK(env_of(container_in(result, "other", "main")).empty());
+  const kube::Json& volume = pod_in(result, "node").find("spec")->get_array("volumes").at(0);
+  CHECK(volume == yaml(R"(
+name: kubeflow-trainer-token
+projected:
+  sources:
+  - serviceAccountToken: {audience: )" +
+                       report + R"(, expirationSeconds: 3600, path: token}
+  - configMap: {name: j-tls-config, items: [{key: ca.crt, path: ca.crt}]}
+)"));
+  CHECK(
+      companion(result, "ConfigMap", "j-tls-config")->find_path({"data", "ca.crt"})->as_string() ==
+      "PEM");
+  CHECK(built(job_with("{}"), runtime).companions.empty());
+}
+
+}  // namespace
+}  // namespace trainer::test

@@ -1,0 +1,26 @@
+#include "tests/unit/pipeline/golden.hh"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/catch.hh"
+
+namespace trainer::test {
+
+void check_golden(const std::string& path, const std::string& text) {
+  const std::string file = std::string(SOURCE_ROOT) + "/" + path;
+  std::ostringstream kept;
+  kept << std::ifstream(file).rdbuf();
+  if (kept.str() == text) return;
+  if (const char* accept = std::getenv("ACCEPT"); accept != nullptr && std::string(accept) == "1") {
+    std::ofstream(file) << text;
+    FAIL_CHECK(path << " was written anew: look at the difference, then run again without ACCEPT");
+    return;
+  }
+  INFO("run with ACCEPT=1 to write it anew");
+  INFO(path);
+  CHECK(kept.str() == text);
+}
+
+}  // namespace trainer::test

@@ -1,0 +1,212 @@
+// Names, shapes, warnings, rules for runtimes, and explanations.
+#include <algorithm>
+
+#include "tests/support/catch.hh"
+#include "tests/unit/pipeline/fixtures.hh"
+
+namespace trainer::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST_CASE("a name that is too long is refused with the limit and a length that fits", "[names]") {
+  TrainJob job = job_with("trainer: {numNodes: 101}");
+  job.metadata.name = std::string(51, 'a');  // <51>-node-0-100 has 62
+  CHECK(build(job, torch_runtime(), {}).has_value());
+  job.metadata.name = std::string(53, 'a');
+  const auto errors = refused(job, torch_runtime());
+  REQUIRE(paths_of(errors) == Words{"metadata.name"});
+  CHECK(errors[0].detail.find("64 characters, and 63 is the limit") != std::string::npos);
+  CHECK(errors[0].detail.find("to 52 characters") != std::string::npos);
+}
+
+TEST_CASE("a name that is too long is admitted with a warning, as the contract has it", "[names]") {
+  TrainJob job = job_with("{}");
+  job.metadata.name = std::string(63, 'a');
+  CHECK(validate_trainjob(job, nullptr, torch_runtime()).empty());
+  REQUIRE(warn_trainjob(job, torch_runtime()).size() == 1);
+  CHECK(warn_trainjob(job, torch_runtime())[0].find("metadata.name: ") == 0);
+}
+
+TEST_CASE("templates of the wrong shape are refused, never edited", "[shapes]") {
+  const std::string pod = "spec.template.spec.replicatedJobs[0].template.spec.template.spec";
+  struct Row {
+    const char* member;  // set in the container
+    const char* value;
+    std::string path;
+  };
+  const Row rows[] = {
+      {"env", "text", pod + ".containers[0].env"},
+      {"env", "[text]", pod + ".containers[0].env[0]"},
+      {"ports", "{}", pod + ".containers[0].ports"},
+      {"volumeMounts", "5", pod + ".containers[0].volumeMounts"},
+      {"resources", "[]", pod + ".containers[0].resources"},
+      {"resources", "{limits: 3}", pod + ".containers[0].resources.limits"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.member << ": " << row.value);
+    Runtime runtime = torch_runtime();
+    auto& containers = runtime.spec.template_->spec->replicatedJobs[0]
+                           .template_["spec"]["template"]["spec"]["containers"];
+    containers.as_array()[0].set(row.member, yaml(row.value));
+    CHECK(paths_of(refused(job_with("trainer: {}"), runtime)) == Words{row.path});
+    const auto errors = validate_trainjob(job_with("trainer: {}"), nullptr, runtime);
+    REQUIRE(paths_of(errors) == Words{row.path});
+    CHECK(errors[0].detail.find("in ClusterTrainingRuntime \"rt\"") != std::string::npos);
+  }
+  for (const char* bare :
+       {"[]", "text", "5", "{}", "{spec: []}", "{spec: {template: {spec: {containers: []}}}}"}) {
+    INFO(bare);
+    Runtime runtime = torch_runtime();
+    runtime.spec.template_->spec->replicatedJobs[0].template_ = yaml(bare);
+    CHECK_FALSE(refused(job_with("trainer: {}"), runtime).empty());
+  }
+}
+
+TEST_CASE("a runtime without jobs, or with two of one name, is refused", "[shapes]") {
+  Runtime runtime = torch_runtime();
+  runtime.spec.template_->spec->replicatedJobs.push_back(
+      runtime.spec.template_->spec->replicatedJobs[0]);
+  CHECK(paths_of(refused(job_with("{}"), runtime)) ==
+        Words{"spec.template.spec.replicatedJobs[1].name"});
+  runtime.spec.template_->spec->replicatedJobs.clear();
+  CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef"});
+  runtime.spec.template_.reset();
+  CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef"});
+}
+
+TEST_CASE("suspend is copied, or left out", "[jobset]") {
+  TrainJob job = job_with("suspend: true");
+  CHECK(built(job, torch_runtime()).jobset.find("spec")->get_bool("suspend"));
+  job.spec.suspend.reset();
+  CHECK(built(job, torch_runtime()).jobset.find_path({"spec", "suspend"}) == nullptr);
+}
+
+TEST_CASE("rules for runtimes", "[runtimes]") {
+  const auto with = [](const std::string& step, const std::string& container, int replicas) {
+    return runtime_with(
+        "{}", "[{name: a, replicas: " + std::to_string(replicas) +
+                  ", template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: " +
+                  step + "}}, spec: {template: {spec: {containers: [{name: " + container +
+                  ", image: i}]}}}}}]");
+  };
+  const std::string job = "spec.template.spec.replicatedJobs[0]";
+  CHECK(validate_runtime(with("trainer", "node", 1)).empty());
+  CHECK(validate_runtime(with("dataset-initializer", "dataset-initializer", 1)).empty());
+  CHECK(paths_of(validate_runtime(with("trainer", "node", 2))) == Words{job + ".replicas"});
+  CHECK(paths_of(validate_runtime(with("model-initializer", "node", 1))) ==
+        Words{job + ".template.spec.template.spec.containers"});
+  CHECK(paths_of(validate_runtime(with("trainer", "main", 3))).size() == 2);
+  CHECK(validate_runtime(with("somebody", "main", 3)).empty());
+}
+
+TEST_CASE("runtimes that break the SDK are warned about", "[runtimes]") {
+  Runtime good = torch_runtime();
+  good.metadata.labels["trainer.kubeflow.org/framework"] = "torch";
+  CHECK(warn_runtime(good).empty());
+
+  const auto warned = [](const Runtime& runtime, const char* path) {
+    const auto warnings = warn_runtime(runtime);
+    return warnings.size() == 1 && warnings[0].find(path) == 0;
+  };
+  Runtime unlabelled = good;
+  unlabelled.metadata.labels.clear();
+  CHECK(warned(unlabelled, "metadata.labels"));
+  Runtime without_policy = good;
+  without_policy.spec.mlPolicy.reset();
+  CHECK(warned(without_policy, "spec.mlPolicy"));
+  Runtime without_jobs = good;
+  without_jobs.spec.template_.reset();
+  CHECK(warned(without_jobs, "spec.template.spec.replicatedJobs"));
+
+  const auto with_limits = [&good](const char* limits) {
+    Runtime runtime = good;
+    runtime.spec.template_->spec->replicatedJobs[0]
+        .template_["spec"]["template"]["spec"]["containers"]
+        .as_array()[0]
+        .set("resources", yaml("{limits: " + std::string(limits) + "}"));
+    return runtime;
+  };
+  CHECK(warn_runtime(with_limits("{memory: 1Gi, cpu: 1}")).empty());
+  CHECK(warn_runtime(with_limits("{nvidia.com/mig-1g.5gb: 1}")).empty());
+  CHECK(warned(with_limits("{memory: 1Gi}"), "spec.template.spec.replicatedJobs"));
+  CHECK(warned(with_limits("{amd.com/gpu: 1}"), "spec.template.spec.replicatedJobs"));
+
+  Runtime deprecated = good;
+  deprecated.metadata.labels["trainer.kubeflow.org/support"] = "deprecated";
+  CHECK(warned(deprecated, "ClusterTrainingRuntime \"rt\" is deprecated"));
+  CHECK(warn_trainjob(job_with("{}"), deprecated)
+            .at(0)
+            .find("Referenced ClusterTrainingRuntime \"rt\" is deprecated") == 0);
+  deprecated.kind = "TrainingRuntime";
+  CHECK(warn_runtime(deprecated).empty());
+
+  Runtime both = good;
+  both.spec.podGroupPolicy = PodGroupPolicy{CoschedulingPolicy{}, VolcanoPolicy{}, {}};
+  CHECK(warned(both, "spec.podGroupPolicy"));
+  Runtime launchers = mpi_runtime("mlPolicy: {numNodes: 2}");
+  launchers.metadata.labels = good.metadata.labels;
+  CHECK(warned(launchers, "spec.mlPolicy.numNodes"));
+}
+
+TEST_CASE("jobs that work badly are warned about, each with its path", "[warnings]") {
+  const char* claims =
+      R"({template: {spec: {volumeClaimPolicies: [{templates: [{metadata: {name: data},
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}], replicatedJobs: [{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node,
+    image: i, volumeMounts: [{name: data, mountPath: /data}]}]}}}}}]}}})";
+  const char* host =
+      R"({template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {
+    trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {hostNetwork: true, containers: [{name: node,
+    image: i}]}}}}}]}}})";
+  struct Row {
+    const char* trainer;
+    const char* runtime;
+    const char* path;  // "" where there is nothing to warn about
+  };
+  const Row rows[] = {
+      {"{numNodes: 2}", "{}", ""},
+      {"{numProcPerNode: 2, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", "{}", ""},
+      {"{numProcPerNode: 1, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", "{}",
+       "spec.trainer.numProcPerNode"},
+      {"{resourcesPerNode: {limits: {memory: 1Gi}}}", "{}", "spec.trainer.resourcesPerNode.limits"},
+      {"{numNodes: 1}", claims, ""},
+      {"{numNodes: 2}", claims, "spec.trainer.numNodes"},
+      {"{numNodes: 1}", host, "spec.runtimeRef"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.trainer << " " << row.runtime);
+    const auto warnings =
+        warn_trainjob(job_with("trainer: " + std::string(row.trainer)), torch_runtime(row.runtime));
+    REQUIRE(warnings.size() == (*row.path == '\0' ? 0U : 1U));
+    if (!warnings.empty()) CHECK(warnings[0].find(std::string(row.path) + ": ") == 0);
+  }
+}
+
+TEST_CASE("every value that is set tells where it comes from", "[explain]") {
+  std::vector<Explanation> notes;
+  const TrainJob job =
+      job_with(R"({trainer: {numNodes: 2, image: 'mine:1', env: [{name: A, value: '1'}],
+    resourcesPerNode: {limits: {cpu: 2}}}, runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {spec: {
+    replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {pool: a}}}}}}]}}}}]})");
+  REQUIRE(build(job, torch_runtime(), {}, &notes));
+  const std::string pod = "spec.replicatedJobs[node].template.spec.template.spec";
+  const auto source_of = [&notes](const std::string& path) {
+    std::string source = "nobody";
+    for (const Explanation& note : notes)
+      if (note.path == path) source = note.source;
+    return source;
+  };
+  CHECK(source_of("spec.replicatedJobs[node].template.spec.parallelism") ==
+        "spec.trainer.numNodes");
+  CHECK(source_of(pod + ".containers[node].env[PET_NNODES]") == "plugin torch");
+  CHECK(source_of(pod + ".containers[node].ports[29500]") == "plugin torch");
+  CHECK(source_of(pod + ".containers[node].env[A]") == "spec.trainer.env");
+  CHECK(source_of(pod + ".containers[node].image") == "spec.trainer.image");
+  CHECK(source_of(pod + ".containers[node].resources.limits[cpu]") ==
+        "spec.trainer.resourcesPerNode");
+  CHECK(source_of(pod + ".nodeSelector[pool]") == "runtimePatches[acme.io/a]");
+}
+
+}  // namespace
+}  // namespace trainer::test

@@ -1,0 +1,166 @@
+#include "controller/admission/certificates.hh"
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+
+#include "controller/ssh/openssl.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/json.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using namespace std::chrono_literals;
+using kube::Time;
+
+namespace {
+
+constexpr std::chrono::hours kDay = 24h;
+const std::vector<std::string> kHosts = {"webhook.kubeflow-system.svc"};
+const Time kNow = *Time::parse("2026-11-21T10:00:00Z");
+
+X509Ptr read_pem(const std::string& pem) {
+  const BioPtr in = reading_bio(pem);
+  return X509Ptr(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+}
+
+// As a TLS client verifies a server: chain, purpose, name and time.
+bool is_trusted(const CertificateBundle& bundle, const std::string& certificate_pem,
+                const std::string& host, Time when) {
+  using StorePtr = std::unique_ptr<X509_STORE, OpensslFree<X509_STORE_free>>;
+  using ContextPtr = std::unique_ptr<X509_STORE_CTX, OpensslFree<X509_STORE_CTX_free>>;
+  const StorePtr store(X509_STORE_new());
+  const BioPtr in = reading_bio(bundle.ca_certificate);
+  while (const X509Ptr ca{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)}) {
+    X509_STORE_add_cert(store.get(), ca.get());
+  }
+  const X509Ptr certificate = read_pem(certificate_pem);
+  const ContextPtr context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr);
+  X509_VERIFY_PARAM* rules = X509_STORE_CTX_get0_param(context.get());
+  X509_VERIFY_PARAM_set_time(rules, static_cast<std::time_t>(when.seconds()));
+  X509_VERIFY_PARAM_set_purpose(rules, X509_PURPOSE_SSL_SERVER);
+  X509_VERIFY_PARAM_set_flags(rules, X509_V_FLAG_X509_STRICT);
+  const bool is_ip = host.find_first_not_of("0123456789.:abcdef") == std::string::npos;
+  if (is_ip) {
+    X509_VERIFY_PARAM_set1_ip_asc(rules, host.c_str());
+  } else {
+    X509_VERIFY_PARAM_set1_host(rules, host.data(), host.size());
+  }
+  const bool is_good = X509_verify_cert(context.get()) == 1;
+  ERR_clear_error();
+  return is_good;
+}
+
+CertificateBundle make(Time now, const CertificateBundle* previous = nullptr) {
+  auto made = make_certificates(kHosts, now, previous);
+  REQUIRE(made);
+  return *made;
+}
+
+}  // namespace
+
+TEST_CASE("a TLS client trusts what was made, by its name, for a year") {
+  const CertificateBundle bundle = make(kNow);
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow));
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + (-59min)));
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + 364 * kDay));
+  CHECK_FALSE(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + 366 * kDay));
+  CHECK_FALSE(is_trusted(bundle, bundle.certificate, "elsewhere.kubeflow-system.svc", kNow));
+  CHECK_FALSE(is_trusted(make(kNow), bundle.certificate, kHosts[0], kNow));
+}
+
+TEST_CASE("addresses are named as addresses") {
+  const auto bundle = make_certificates({"10.88.0.1", "fd00::1", "localhost"}, kNow);
+  REQUIRE(bundle);
+  CHECK(is_trusted(*bundle, bundle->certificate, "10.88.0.1", kNow));
+  CHECK(is_trusted(*bundle, bundle->certificate, "fd00::1", kNow));
+  CHECK(is_trusted(*bundle, bundle->certificate, "localhost", kNow));
+  CHECK_FALSE(is_trusted(*bundle, bundle->certificate, "10.88.0.2", kNow));
+  CHECK(reason_to_renew(*bundle, {"10.88.0.1", "localhost"}, kNow).empty());
+}
+
+TEST_CASE("renewal comes ninety days ahead, and says why") {
+  const CertificateBundle bundle = make(kNow);
+  const CertificateBundle other = make(kNow);
+  CHECK(reason_to_renew(bundle, kHosts, kNow) == "");
+  CHECK(reason_to_renew(bundle, kHosts, kNow + 274 * kDay) == "");
+  CHECK(reason_to_renew(bundle, kHosts, kNow + 276 * kDay) ==
+        "the server certificate ends within 90 days");
+  CHECK(reason_to_renew(bundle, kHosts, kNow + 366 * kDay) ==
+        "the server certificate is not valid now");
+  CHECK(reason_to_renew(bundle, kHosts, kNow + (-2 * kDay)) == "the CA is not valid now");
+  CHECK(reason_to_renew(bundle, {"new.name.svc"}, kNow) ==
+        "the server certificate does not name new.name.svc");
+
+  CertificateBundle mixed = bundle;
+  mixed.key = other.key;
+  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the server key is not the certificate's");
+  mixed = bundle;
+  mixed.ca_certificate = other.ca_certificate;
+  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the CA has not signed the server certificate");
+  mixed = bundle;
+  mixed.ca_key = kube::Secret<std::string>("rubbish");
+  CHECK(reason_to_renew(mixed, kHosts, kNow) ==
+        "the CA ends within 90 days, or its key is not usable");
+  mixed.certificate = "-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n";
+  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the server certificate cannot be read");
+}
+
+TEST_CASE("a renewed server certificate keeps the CA while that lasts") {
+  const CertificateBundle first = make(kNow);
+  const Time later = kNow + 300 * kDay;
+  const CertificateBundle second = make(later, &first);
+  CHECK(second.ca_certificate == first.ca_certificate);
+  CHECK(second.certificate != first.certificate);
+  CHECK(is_trusted(first, second.certificate, kHosts[0], later));
+  CHECK(reason_to_renew(second, kHosts, later) == "");
+}
+
+TEST_CASE(
+    "a new CA is announced together with the old one, so that servers may change one by one") {
+  const CertificateBundle first = make(kNow);
+  // A CA that ends within 90 days, but has not ended.
+  const Time late = kNow + 3600 * kDay;
+  const CertificateBundle old = make(late + (-300 * kDay), &first);
+  const CertificateBundle fresh = make(late, &old);
+  CHECK(is_trusted(fresh, fresh.certificate, kHosts[0], late));
+  CHECK(is_trusted(fresh, old.certificate, kHosts[0], late));
+  CHECK_FALSE(is_trusted(old, fresh.certificate, kHosts[0], late));
+  CHECK(reason_to_renew(fresh, kHosts, late) == "");
+  // Once the old one has ended it is dropped.
+  const Time end = late + 3600 * kDay;
+  const CertificateBundle last = make(end, &fresh);
+  CHECK(last.ca_certificate.find("BEGIN CERTIFICATE", 30) != std::string::npos);
+  CHECK_FALSE(is_trusted(last, old.certificate, kHosts[0], end));
+}
+
+TEST_CASE("the Secret holds the bundle under upstream's keys") {
+  const CertificateBundle bundle = make(kNow);
+  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(bundle)}});
+  const auto read = read_certificate_secret(secret);
+  REQUIRE(read);
+  CHECK(read->ca_certificate == bundle.ca_certificate);
+  CHECK(read->ca_key.reveal() == bundle.ca_key.reveal());
+  CHECK(read->certificate == bundle.certificate);
+  CHECK(read->key.reveal() == bundle.key.reveal());
+
+  kube::Json without_ca_key = secret;
+  without_ca_key["data"].erase("ca.key");
+  CHECK(read_certificate_secret(without_ca_key));
+  for (const char* name : {"ca.crt", "tls.crt", "tls.key"}) {
+    CAPTURE(name);
+    kube::Json incomplete = secret;
+    incomplete["data"].erase(name);
+    CHECK_FALSE(read_certificate_secret(incomplete));
+    incomplete["data"].set(name, "no base64!");
+    CHECK_FALSE(read_certificate_secret(incomplete));
+    incomplete["data"].set(name, 7);
+    CHECK_FALSE(read_certificate_secret(incomplete));
+  }
+  CHECK_FALSE(read_certificate_secret(kube::Json()));
+  CHECK_FALSE(read_certificate_secret(kube::Json::object({{"data", "text"}})));
+}

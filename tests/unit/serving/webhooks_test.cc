@@ -1,0 +1,164 @@
+#include "controller/admission/webhooks.hh"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+std::map<std::string, Json> by_kind_and_name(
+    const std::vector<WebhookConfiguration>& configurations) {
+  std::map<std::string, Json> map;
+  for (const auto& item : configurations)
+    map[item.resource.kind + " " + item.key().name] = item.object;
+  return map;
+}
+
+WebhookTarget url_target() {
+  WebhookTarget target;
+  target.url = "https://10.88.0.1:9443";
+  target.ca_pem = "PEM";
+  return target;
+}
+
+}  // namespace
+
+TEST_CASE("names, paths and rules are upstream's for its kinds, and our own for JobSets") {
+  const auto all = by_kind_and_name(webhook_configurations(url_target(), "admin"));
+  REQUIRE(all.size() == 4);
+  struct Case {
+    const char* object;
+    const char* webhook;
+    const char* path;
+    const char* resource;
+    std::size_t operations;
+  };
+  const Case cases[] = {
+      {"MutatingWebhookConfiguration defaulter.trainer.kubeflow.org",
+       "defaulter.trainjob.trainer.kubeflow.org", "/mutate-trainer-kubeflow-org-v1alpha1-trainjob",
+       "trainjobs", 2},
+      {"ValidatingWebhookConfiguration validator.trainer.kubeflow.org",
+       "validator.trainjob.trainer.kubeflow.org",
+       "/validate-trainer-kubeflow-org-v1alpha1-trainjob", "trainjobs", 2},
+      {"ValidatingWebhookConfiguration validator.trainer.kubeflow.org",
+       "validator.trainingruntime.trainer.kubeflow.org",
+       "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime", "trainingruntimes", 2},
+      {"ValidatingWebhookConfiguration validator.trainer.kubeflow.org",
+       "validator.clustertrainingruntime.trainer.kubeflow.org",
+       "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime", "clustertrainingruntimes",
+       2},
+      {"MutatingWebhookConfiguration jobset.trainer.kubeflow.org",
+       "defaulter.jobset.trainer.kubeflow.org", "/mutate-jobset-x-k8s-io-v1alpha2-jobset",
+       "jobsets", 1},
+      {"ValidatingWebhookConfiguration jobset.trainer.kubeflow.org",
+       "validator.jobset.trainer.kubeflow.org", "/validate-jobset-x-k8s-io-v1alpha2-jobset",
+       "jobsets", 2},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.webhook);
+    REQUIRE(all.count(c.object) == 1);
+    const Json* found = nullptr;
+    for (const Json& webhook : all.at(c.object).get_array("webhooks")) {
+      if (webhook.get_string("name") == c.webhook) found = &webhook;
+    }
+    REQUIRE(found != nullptr);
+    CHECK(found->get_string("failurePolicy") == "Fail");
+    CHECK(found->get_string("sideEffects") == "None");
+    CHECK(found->find("clientConfig")->get_string("url") ==
+          std::string("https://10.88.0.1:9443") + c.path);
+    CHECK(found->find("clientConfig")->get_string("caBundle") == kube::base64_encode("PEM"));
+    const Json& rule = found->get_array("rules").front();
+    CHECK(rule.get_array("resources") == Json::Array{c.resource});
+    CHECK(rule.get_array("operations").size() == c.operations);
+    CHECK((found->find("objectSelector") != nullptr) ==
+          (std::string(c.path).find("runtime") != std::string::npos));
+  }
+}
+
+TEST_CASE("upstream's own JobSet configurations are not ours") {
+  CHECK(is_our_webhook_configuration("defaulter.trainer.kubeflow.org"));
+  CHECK(is_our_webhook_configuration("validator.trainer.kubeflow.org"));
+  CHECK(is_our_webhook_configuration("jobset.trainer.kubeflow.org"));
+  CHECK_FALSE(is_our_webhook_configuration("jobset-mutating-webhook-configuration"));
+  CHECK_FALSE(is_our_webhook_configuration("jobset-validating-webhook-configuration"));
+  CHECK_FALSE(is_our_webhook_configuration(""));
+}
+
+TEST_CASE(
+    "only JobSets are let through when we write them, and a quote in a user's name stays in its "
+    "string") {
+  const auto all = by_kind_and_name(webhook_configurations(url_target(), "o'neil\\"));
+  for (const auto& [name, object] : all) {
+    for (const Json& webhook : object.get_array("webhooks")) {
+      CAPTURE(webhook.get_string("name"));
+      const auto& conditions = webhook.get_array("matchConditions");
+      const bool is_jobset = name.find("jobset") != std::string::npos;
+      REQUIRE(conditions.size() == (is_jobset ? 2 : 1));
+      CHECK(conditions.front().get_string("expression") ==
+            "!has(object.metadata.deletionTimestamp)");
+      if (is_jobset) {
+        CHECK(conditions.back().get_string("expression").find("'o\\'neil\\\\'") !=
+              std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("in the cluster the webhooks name a Service and wait for their CA") {
+  WebhookTarget target;
+  target.service = {"kubeflow-system", "manager"};
+  for (const auto& item : webhook_configurations(target, "me")) {
+    for (const Json& webhook : item.object.get_array("webhooks")) {
+      const Json& client = *webhook.find("clientConfig");
+      CHECK(client.find("service")->get_string("name") == "manager");
+      CHECK(client.find("service")->get_string("namespace") == "kubeflow-system");
+      CHECK(client.find("url") == nullptr);
+      CHECK(client.find("caBundle") == nullptr);
+    }
+  }
+}
+
+TEST_CASE("the CA is put where it is missing or another, each guarded by the webhook's name") {
+  const std::string ours = kube::base64_encode("CA");
+  const Json configuration = Json::object(
+      {{"webhooks",
+        Json::array(
+            {Json::object({{"name", "a"}, {"clientConfig", Json::object({{"caBundle", ours}})}}),
+             Json::object({{"name", "b"}, {"clientConfig", Json::object({{"caBundle", "b2xk"}})}}),
+             Json::object({{"name", "c"}, {"clientConfig", Json::object()}})})}});
+  const Json patch = ca_bundle_patch(configuration, "CA");
+  REQUIRE(patch.size() == 4);
+  const Json expected = Json::array({
+      Json::object({{"op", "test"}, {"path", "/webhooks/1/name"}, {"value", "b"}}),
+      Json::object({{"op", "add"}, {"path", "/webhooks/1/clientConfig/caBundle"}, {"value", ours}}),
+      Json::object({{"op", "test"}, {"path", "/webhooks/2/name"}, {"value", "c"}}),
+      Json::object({{"op", "add"}, {"path", "/webhooks/2/clientConfig/caBundle"}, {"value", ours}}),
+  });
+  CHECK(patch == expected);
+  CHECK(ca_bundle_patch(Json::object(), "CA").empty());
+}
+
+TEST_CASE("what is installed in a cluster is what the program installs outside one") {
+  std::ifstream file(SOURCE_ROOT "/manifests/base/webhooks.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto documents = kube::parse_yaml_documents(text.str());
+  REQUIRE(documents);
+  WebhookTarget target;
+  target.service = {"kubeflow-system", "kubeflow-trainer-controller-manager"};
+  const auto ours = webhook_configurations(
+      target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager");
+  REQUIRE(documents->size() == ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    CAPTURE(ours[i].key().name);
+    CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(ours[i].object));
+  }
+}

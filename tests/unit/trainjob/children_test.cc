@@ -1,0 +1,372 @@
+// Snapshots, names that are taken, companions, and what counts as unchanged.
+#include "runtimes/trainjob/children.hh"
+
+#include "api/api.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/snapshot.hh"
+#include "runtimes/trainjob/views.hh"
+#include "tests/support/catch.hh"
+#include "tests/unit/trainjob/world.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+using Reasons = std::vector<std::string>;
+
+constexpr const char* kSnapshot = "ConfigMap/j-runtime-snapshot";
+
+TEST_CASE("equal runtimes have equal snapshots") {
+  Json again = torch_runtime();
+  again["metadata"].set("uid", "another").set("resourceVersion", "99").set("generation", 4);
+  again["metadata"].set("managedFields", Json::array({Json::object({{"manager", "kubectl"}})}));
+  again["metadata"].set("annotations",
+                        Json::object({{"kubectl.kubernetes.io/last-applied-configuration", "{}"}}));
+  CHECK(snapshot_text(again) == snapshot_text(torch_runtime()));
+  again["spec"]["mlPolicy"].set("numNodes", 3);
+  CHECK(snapshot_text(again) != snapshot_text(torch_runtime()));
+}
+
+TEST_CASE("a snapshot reads back as the runtime it was made from") {
+  RuntimeRef ref;
+  ref.name = "rt";
+  const auto runtime = read_snapshot(snapshot_text(torch_runtime()), ref, "ns");
+  REQUIRE(runtime);
+  CHECK(runtime->kind == "ClusterTrainingRuntime");
+  CHECK(runtime->metadata.name == "rt");
+  CHECK(runtime->spec.mlPolicy->numNodes == 2);
+  REQUIRE(runtime->spec.template_->spec->replicatedJobs.size() == 1);
+}
+
+TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
+  struct Row {
+    std::string owner;
+    std::optional<std::string> text;
+    std::string kind;
+    std::string expected;
+  };
+  const std::string good = snapshot_text(torch_runtime());
+  const Row row = GENERATE_COPY(
+      Row{"somebody", good, "ClusterTrainingRuntime",
+          "getting runtime snapshot: invalid runtime snapshot: a snapshot configmap exists but is "
+          "owned by another object"},
+      Row{"job-uid", std::nullopt, "ClusterTrainingRuntime",
+          "getting runtime snapshot: invalid runtime snapshot: snapshot ConfigMap missing "
+          "\"runtime\" data key"},
+      Row{"job-uid", std::nullopt, "TrainingRuntime",
+          "unable to get runtime snapshot: invalid runtime snapshot: snapshot ConfigMap missing "
+          "\"runtime\" data key"},
+      Row{"job-uid", "{[", "ClusterTrainingRuntime",
+          "getting runtime snapshot: invalid runtime snapshot: unable to unmarshal the snapshot: "},
+      Row{"job-uid", "just a text", "ClusterTrainingRuntime",
+          "getting runtime snapshot: invalid runtime snapshot: unable to unmarshal the snapshot: "
+          "it is of type string"},
+      Row{"job-uid", good, "TrainingRuntime",
+          "unable to get runtime snapshot: invalid runtime snapshot: the snapshot refers to the "
+          "wrong runtime: expecting a runtime with "
+          "name, api group and kind of \"rt\", \"trainer.kubeflow.org\", \"TrainingRuntime\" but "
+          "found runtime with name, api group and "
+          "kind of \"rt\", \"trainer.kubeflow.org\", \"ClusterTrainingRuntime\""});
+  Json start = train_job();
+  start["spec"]["runtimeRef"].set("kind", row.kind);
+  World world(start);
+  auto view = std::make_shared<SnapshotView>();
+  view->owner_uid = row.owner;
+  view->text = row.text;
+  world.known_snapshot = std::shared_ptr<const SnapshotView>(view);
+  CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
+  CHECK(world.reason() == "RuntimeSnapshotInvalid");
+  CHECK(world.message().substr(0, row.expected.size()) == row.expected);
+  CHECK_FALSE(world.jobset);
+  CHECK(world.phase() == "Pending");
+  // No watch tells when somebody has deleted it.
+  CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
+}
+
+TEST_CASE("unset parts of a reference print as any") {
+  RuntimeRef ref;
+  ref.name = "other";
+  const auto runtime = read_snapshot(snapshot_text(torch_runtime()), ref, "ns");
+  REQUIRE_FALSE(runtime);
+  CHECK(runtime.error().message.find("\"other\", \"<any>\", \"<any>\" but found") !=
+        std::string::npos);
+}
+
+TEST_CASE("an edited snapshot is refused, a running job goes on") {
+  World world;
+  world.settle();
+  world.others[kSnapshot]["data"].set("runtime", snapshot_text(torch_runtime()) + "# edited\n");
+  world.restart();
+  CHECK(world.settle().empty());
+  world.set_spec("suspend", true);
+  world.settle();
+  CHECK(world.reason() == "RuntimeSnapshotInvalid");
+  CHECK(world.message().find("status.runtimeSnapshotHash says") != std::string::npos);
+}
+
+TEST_CASE("a deleted snapshot is written again from an unchanged runtime only") {
+  World world;
+  world.settle();
+  world.others.erase(kSnapshot);
+  world.restart();
+  SECTION("unchanged") {
+    world.settle();
+    REQUIRE(world.others.count(kSnapshot) == 1);
+    CHECK(kube::sha256_hex(world.others[kSnapshot].find_path({"data", "runtime"})->as_string()) ==
+          world.status().get_string("runtimeSnapshotHash"));
+  }
+  SECTION("changed, while running: nothing depends on it") {
+    world.runtime["spec"]["mlPolicy"].set("numNodes", 5);
+    CHECK(world.settle().empty());
+    CHECK(world.others.count(kSnapshot) == 0);
+  }
+  SECTION("changed, and needed") {
+    world.runtime["spec"]["mlPolicy"].set("numNodes", 5);
+    world.set_spec("suspend", true);
+    world.settle();
+    CHECK(world.reason() == "RuntimeSnapshotLost");
+    CHECK(world.others.count(kSnapshot) == 0);
+  }
+}
+
+TEST_CASE("a job of before is trusted with the snapshot it finds") {
+  World world;
+  world.settle();
+  world.object["status"].erase("runtimeSnapshotHash");
+  world.restart();
+  world.settle();
+  CHECK(world.status().get_string("runtimeSnapshotHash") ==
+        kube::sha256_hex(snapshot_text(torch_runtime())));
+}
+
+TEST_CASE("a runtime that does not exist is waited for") {
+  World world;
+  world.is_runtime_deleted = true;
+  const TrainJobPlan plan = world.reconcile();
+  CHECK(plan.requeue_after);
+  CHECK(world.reason() == "RuntimeNotFound");
+  CHECK(world.message() ==
+        "not found ClusterTrainingRuntime specified in TrainJob: "
+        "clustertrainingruntimes.trainer.kubeflow.org \"rt\" not found");
+  CHECK(reasons_of(plan) == Reasons{"TrainJobResourcesCreationFailed"});
+  CHECK(plan.events[0].message.find("TrainJob resources reconciliation failed: not found") == 0);
+  CHECK(world.conditions().empty());
+  CHECK(world.settle().empty());
+  world.is_runtime_deleted = false;
+  world.settle();
+  CHECK(world.jobset);
+  CHECK(world.reason() == "CreatingPods");
+}
+
+TEST_CASE("a foreign JobSet is never touched") {
+  World world;
+  world.jobset = yaml(R"(
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: j, namespace: ns, uid: foreign, ownerReferences: [{kind: TrainJob, name: x, uid: x-uid, controller: true, apiVersion: trainer.kubeflow.org/v1alpha1}]}
+spec: {replicatedJobs: []}
+status: {conditions: [{type: Failed, status: "True", reason: FailedJobs, message: no, lastTransitionTime: "2027-01-15T08:30:00Z"}]}
+)");
+  const Json before = *world.jobset;
+  const TrainJobPlan plan = world.reconcile();
+  CHECK(plan.actions.empty());
+  CHECK(plan.requeue_after == std::chrono::seconds(30));
+  CHECK(world.reason() == "JobSetNameTaken");
+  CHECK(world.message().find("is controlled by TrainJob \"x\"") != std::string::npos);
+  CHECK(reasons_of(plan) == Reasons{"TrainJobResourcesCreationFailed"});
+  CHECK(world.settle().empty());
+  CHECK(*world.jobset == before);
+  CHECK(world.phase() == "Pending");
+  CHECK(world.conditions().empty());
+}
+
+TEST_CASE("what the API server refused stands in the status until it is settled") {
+  World world;
+  world.build_error = "JobSet ns/j: admission webhook \"vjobset.kb.io\" denied the request: no";
+  TrainJobPlan plan = world.reconcile();
+  CHECK(world.reason() == "ChildRefused");
+  CHECK(world.message() == world.build_error);
+  // Whoever was refused has recorded the event.
+  CHECK(plan.events.empty());
+  world.build_error.clear();
+  world.settle();
+  CHECK(world.reason() == "CreatingPods");
+}
+
+TEST_CASE("a job that breaks a rule is refused without a webhook, too") {
+  Json start = train_job();
+  start["spec"].set("runtimePatches",
+                    yaml("[{manager: nodomain, trainingRuntimeSpec: {template: {spec: {}}}}]"));
+  World world(start);
+  world.settle();
+  CHECK(world.reason() == "ChildRefused");
+  CAPTURE(world.message());
+  CHECK(world.message().rfind("spec.runtimePatches[0].manager", 0) == 0);
+  CHECK_FALSE(world.jobset);
+}
+
+TEST_CASE("fields of v2.1 work without a webhook, too") {
+  Json start = train_job();
+  start["spec"].set("podTemplateOverrides",
+                    yaml("[{targetJobs: [{name: node}], spec: {nodeSelector: {pool: a}}}]"));
+  World world(start);
+  world.settle();
+  REQUIRE(world.jobset);
+  const Json& node = world.jobset->find("spec")->get_array("replicatedJobs")[0];
+  CHECK(node.find_path({"template", "spec", "template", "spec", "nodeSelector", "pool"}));
+}
+
+TEST_CASE("containment") {
+  const auto contained = [](std::string_view wanted, std::string_view stored) {
+    return is_contained(yaml(wanted), yaml(stored));
+  };
+  CHECK(contained("{a: 1}", "{a: 1, b: 2}"));
+  CHECK_FALSE(contained("{a: 1, b: 2}", "{a: 1}"));
+  CHECK(contained("{a: {}, b: [], c: null}", "{}"));
+  CHECK(contained("{a: {b: {}}}", "{}"));
+  CHECK_FALSE(contained("{a: {b: 1}}", "{a: text}"));
+  CHECK_FALSE(contained("[1, 2]", "[1]"));
+  CHECK_FALSE(contained("[1]", "[1, 2]"));
+  CHECK(contained("[{name: a}]", "[{name: a, value: b}]"));
+  CHECK_FALSE(contained("{a: [1]}", "{a: {b: 1}}"));
+  CHECK_FALSE(contained("{a: false}", "{}"));
+}
+
+Json jobset_with(std::string_view labels, std::string_view fields = "") {
+  Json jobset = yaml(R"(
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: j}
+spec:
+  suspend: true
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {metadata: {}, spec: {nodeSelector: {pool: a}}}}}
+)");
+  (*jobset.find_path({"spec", "replicatedJobs"}))
+      .as_array()[0]["template"]["spec"]["template"]["metadata"]
+      .set("labels", yaml(labels));
+  if (!fields.empty()) {
+    jobset["metadata"].set(
+        "managedFields",
+        Json::array({Json::object(
+            {{"manager", "trainer"}, {"operation", "Apply"}, {"fieldsV1", yaml(fields)}})}));
+  }
+  return jobset;
+}
+
+TEST_CASE("a label of others on a suspended JobSet is no change where our fields are known") {
+  const Json wanted = jobset_with("{ours: x}");
+  const Json stored = jobset_with("{ours: x, theirs: y}");
+  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+  const auto owned = owned_template_fields(jobset_with(
+      "{}",
+      R"({f:spec: {f:replicatedJobs: {'k:{"name":"node"}': {f:template: {f:spec: {f:template: {f:metadata: {f:labels: {f:ours: {}}}}}}}}}})"));
+  REQUIRE(owned);
+  CHECK_FALSE(is_jobset_changed(wanted, stored, owned));
+  // A label of ours that must go, and one whose value is another.
+  CHECK(is_jobset_changed(jobset_with("{}"), stored, owned));
+  CHECK(is_jobset_changed(jobset_with("{ours: z}"), stored, owned));
+  CHECK_FALSE(owned_template_fields(stored));
+}
+
+TEST_CASE("suspension and scheduling fields are compared exactly") {
+  Json stored = jobset_with("{a: b}");
+  Json wanted = stored;
+  CHECK_FALSE(is_jobset_changed(wanted, stored, std::nullopt));
+  wanted["spec"].erase("suspend");
+  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+  wanted = stored;
+  wanted["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"]["spec"].erase(
+      "nodeSelector");
+  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+}
+
+TEST_CASE("a companion is unchanged by what its own controller adds") {
+  const Json wanted = yaml("{metadata: {name: j}, spec: {minMember: 2}}");
+  Json stored = yaml(
+      "{metadata: {name: j, resourceVersion: '1'}, spec: {minMember: 2, queue: default}, status: "
+      "{phase: Inqueue}}");
+  CHECK_FALSE(is_companion_changed(wanted, stored));
+  stored["metadata"].set("managedFields", yaml("[{manager: trainer, operation: Apply, fieldsV1: "
+                                               "{f:spec: {f:minMember: {}, f:queue: {}}}}]"));
+  CHECK(is_companion_changed(wanted, stored));
+  // Our own body, remembered from its apply.
+  CHECK(
+      is_companion_changed(wanted, yaml("{metadata: {name: j}, spec: {minMember: 2, queue: q}}")));
+  CHECK(is_companion_changed(yaml("{data: {a: x}}"),
+                             yaml("{metadata: {resourceVersion: '1'}, data: {a: x, b: y}}")));
+}
+
+TEST_CASE("companions: created before the JobSet, never adopted, silent when unchanged") {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("podGroupPolicy", yaml("{coscheduling: {scheduleTimeoutSeconds: 60}}"));
+  Json start = train_job();
+  start["spec"].set("suspend", true);
+  World world(start, runtime);
+  const std::string name = "PodGroup.scheduling.x-k8s.io/j";
+
+  SECTION("its life") {
+    const TrainJobPlan plan = world.reconcile();
+    const Action* group = find_action(plan, Action::Verb::kApply, "PodGroup");
+    REQUIRE(group);
+    CHECK(group->stage == 1);
+    CHECK(group->body.find_path({"spec", "minMember"})->as_int() == 2);
+    world.settle();
+    const int requests = world.requests;
+    world.restart();
+    world.settle();
+    CHECK(world.requests == requests);
+
+    world.others[name]["spec"].set("minMember", 7);
+    world.restart();
+    world.settle();
+    CHECK(world.others[name].find_path({"spec", "minMember"})->as_int() == 2);
+  }
+  SECTION("another's") {
+    world.others[name] =
+        yaml("{metadata: {name: j, uid: foreign, resourceVersion: '1'}, spec: {minMember: 7}}");
+    world.settle();
+    CHECK(world.reason() == "ChildNameTaken");
+    CHECK(world.others[name].find_path({"spec", "minMember"})->as_int() == 7);
+    CHECK_FALSE(world.jobset);
+  }
+}
+
+TEST_CASE("hostile children never throw") {
+  const auto jobset = GENERATE(
+      "{metadata: {name: j}}", "{metadata: {name: j, ownerReferences: 5}, spec: 7, status: []}",
+      "{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}]}, spec: "
+      "{replicatedJobs: [{name: node, replicas: -5, "
+      "template: {spec: {parallelism: 99999999999}}}]}, status: {restarts: -3, "
+      "replicatedJobsStatus: [{name: ghost, active: 5}], conditions: "
+      "[{type: Completed}, {}]}}",
+      "{metadata: {name: j, ownerReferences: [{uid: job-uid, controller: true}], "
+      "deletionTimestamp: x}, spec: {suspend: true, "
+      "replicatedJobs: [{name: node, template: text}, {name: node}]}}");
+  World world;
+  PodSpec pod;
+  pod.index = -7;
+  world.put_pod(pod);
+  world.pods.begin()->second->job_index = "99999999999999999999";
+  pod.name = "stray";
+  pod.replicated_job = "none";
+  world.put_pod(pod);
+  const Json object = yaml(jobset);
+  auto typed = read_jobset(object);
+  if (!typed) return;  // the store keeps no such object
+  const TrainJob job = world.job();
+  TrainJobObserved observed{job, world.object};
+  observed.snapshot = std::make_shared<SnapshotView>();
+  observed.jobset = &*typed;
+  observed.jobset_object = &object;
+  for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());
+  observed.pods.push_back(nullptr);
+  observed.now = world.now;
+  CHECK_NOTHROW(plan_trainjob(observed, {}));
+}
+
+}  // namespace
+}  // namespace trainer::test

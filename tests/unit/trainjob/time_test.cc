@@ -1,0 +1,266 @@
+// Deadlines, times to live and waiting.
+#include "kube/model/time.hh"
+
+#include "tests/support/catch.hh"
+#include "tests/unit/trainjob/world.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+using namespace std::chrono_literals;
+using Reasons = std::vector<std::string>;
+
+Json job_with(std::string_view field, int seconds) {
+  Json job = train_job();
+  job["spec"].set(field, seconds);
+  return job;
+}
+
+World at_creation(Json job) {
+  World world(std::move(job));
+  world.now = *kube::Time::parse("2027-01-15T08:00:00Z");
+  return world;
+}
+
+TEST_CASE("a deadline ends the job strictly after it has passed") {
+  World world = at_creation(job_with("activeDeadlineSeconds", 60));
+  TrainJobPlan plan = world.reconcile();
+  CHECK(plan.requeue_after == 60'001ms);
+  world.advance(60s);
+  CHECK(world.reconcile().actions.empty());
+  CHECK(world.phase() == "Pending");
+  world.advance(1s);
+  plan = world.reconcile();
+  CHECK(plan.is_status_first);
+  REQUIRE(plan.actions.size() == 1);
+  CHECK(plan.actions[0].verb == Action::Verb::kDelete);
+  CHECK(plan.actions[0].propagation == "Background");
+  CHECK(reasons_of(plan) == Reasons{"Failed"});
+  CHECK(plan.events[0].is_terminal);
+  CHECK_FALSE(world.jobset);
+  CHECK(world.reason() == "DeadlineExceeded");
+  CHECK(world.message() == "TrainJob exceeded its active deadline");
+  CHECK(world.settle().empty());
+}
+
+TEST_CASE("the cleanup after a deadline is repeated until it is done") {
+  World world = at_creation(job_with("activeDeadlineSeconds", 60));
+  world.settle();
+  const Json jobset = *world.jobset;
+  world.advance(61s);
+  world.reconcile();
+  world.jobset = jobset;  // the delete was lost
+  world.restart();
+  world.reconcile();
+  CHECK_FALSE(world.jobset);
+
+  world.jobset = jobset;
+  (*world.jobset)["metadata"].set("deletionTimestamp", "2027-01-15T08:01:02Z");
+  CHECK(world.reconcile().actions.empty());
+}
+
+TEST_CASE("what the JobSet says later does not replace the deadline") {
+  World world = at_creation(job_with("activeDeadlineSeconds", 60));
+  world.settle();
+  Json jobset = *world.jobset;
+  world.advance(61s);
+  world.reconcile();
+  jobset.set("status",
+             Json::object({{"conditions",
+                            yaml("[{type: Failed, status: 'True', reason: FailedJobs, message: m, "
+                                 "lastTransitionTime: '2027-01-15T08:01:02Z'}]")}}));
+  world.jobset = jobset;
+  world.reconcile();
+  CHECK(world.conditions() == "Failed=True");
+  CHECK(world.reason() == "DeadlineExceeded");
+}
+
+TEST_CASE("a suspended job has no deadline, and each resumption starts it again") {
+  Json start = job_with("activeDeadlineSeconds", 60);
+  start["spec"].set("suspend", true);
+  World world = at_creation(start);
+  world.settle();
+  world.advance(1h);
+  CHECK(world.settle().empty());
+  CHECK(world.phase() == "Suspended");
+  world.set_spec("suspend", false);
+  world.settle();
+  world.advance(60s);
+  CHECK(world.settle().empty());
+  world.advance(1s);
+  CHECK(world.settle() == Reasons{"Failed"});
+  CHECK(world.conditions() == "Suspended=False,Failed=True");
+}
+
+TEST_CASE("a deadline that passed while nobody looked creates nothing") {
+  World world = at_creation(job_with("activeDeadlineSeconds", 60));
+  world.advance(1h);
+  world.settle();
+  CHECK_FALSE(world.jobset);
+  CHECK(world.others.empty());
+  CHECK(world.phase() == "Failed");
+}
+
+TEST_CASE("an absurd deadline does not overflow") {
+  Json start = train_job();
+  start["spec"].set("activeDeadlineSeconds", std::int64_t{9'000'000'000'000'000'000});
+  World world = at_creation(start);
+  world.settle();
+  CHECK(world.phase() == "Pending");
+}
+
+TEST_CASE("a finished job is deleted when its time to live is over, once its end is on record") {
+  World world = at_creation(job_with("ttlSecondsAfterFinished", 100));
+  world.settle();
+  world.advance(10s);
+  world.set_jobset_status(Json::object(
+      {{"conditions",
+        yaml("[{type: Completed, status: 'True', reason: AllJobsCompleted, message: m, "
+             "lastTransitionTime: '2027-01-15T08:00:10Z'}]")}}));
+  TrainJobPlan plan = world.reconcile();
+  CHECK(plan.requeue_after == 100s);
+  world.advance(99s);
+  CHECK(world.reconcile().requeue_after == 1s);
+  CHECK_FALSE(world.is_deleted);
+  world.advance(1s);
+  plan = world.reconcile();
+  CHECK(world.is_deleted);
+  REQUIRE(plan.actions.size() == 1);
+  CHECK(plan.actions[0].propagation == "Foreground");
+  CHECK(plan.actions[0].uid == "job-uid");
+}
+
+TEST_CASE("a time to live that was over before anybody looked: record first, delete second") {
+  World world = at_creation(job_with("ttlSecondsAfterFinished", 0));
+  world.settle();
+  world.set_jobset_status(Json::object(
+      {{"conditions",
+        yaml("[{type: Completed, status: 'True', reason: AllJobsCompleted, message: m, "
+             "lastTransitionTime: '2027-01-15T08:00:00Z'}]")}}));
+  world.advance(1h);
+  const TrainJobPlan plan = world.reconcile();
+  CHECK(plan.actions.empty());
+  CHECK(reasons_of(plan) == Reasons{"Complete"});
+  CHECK(plan.requeue_after);
+  world.reconcile();
+  CHECK(world.is_deleted);
+}
+
+TEST_CASE("events are asked for when nothing else explains the wait") {
+  World world = at_creation(train_job());
+  world.settle();
+  world.now = world.now + 1s;
+  TrainJobPlan plan = world.reconcile();
+  CHECK_FALSE(plan.needs_events);
+  CHECK(plan.requeue_after == 4s);
+  world.advance(4s);
+  plan = world.reconcile();
+  CHECK(plan.needs_events);
+  CHECK(plan.requeue_after == 30s);
+
+  world.waiting_event =
+      "FailedCreate: Error creating: pods \"j-node-0-0-x\" is forbidden: exceeded quota: q";
+  plan = world.reconcile();
+  CHECK(world.reason() == "QuotaExceeded");
+  CHECK(world.message() == "Error creating: pods \"j-node-0-0-x\" is forbidden: exceeded quota: q");
+  CHECK(reasons_of(plan) == Reasons{"QuotaExceeded"});
+  CHECK(world.settle().empty());
+  world.waiting_event.clear();
+  world.settle();
+  CHECK(world.reason() == "CreatingPods");
+}
+
+TEST_CASE("pods say why they wait") {
+  struct Row {
+    const char* waiting_reason;
+    const char* message;
+    const char* machine;
+    const char* phase;
+    const char* reason;
+  };
+  const Row row =
+      GENERATE(Row{"Unschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", "",
+                   "Pending", "Unschedulable"},
+               Row{"Unschedulable", "pod group \"j\" less than 2", "", "Pending", "GangNotReady"},
+               Row{"Unschedulable", "persistentvolumeclaim \"data\" not found", "", "Pending",
+                   "VolumeMissing"},
+               Row{"SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates", "",
+                   "Pending", "SchedulingGated"},
+               Row{"ImagePullBackOff", "Back-off pulling image \"nope:1\"", "m", "Starting",
+                   "ImagePullFailed"},
+               Row{"ErrImagePull", "not found", "m", "Starting", "ImagePullFailed"},
+               Row{"CreateContainerConfigError", "secret \"token\" not found", "m", "Starting",
+                   "ConfigMissing"},
+               Row{"RunContainerError", "exec: not found", "m", "Starting", "ContainerStartFailed"},
+               Row{"SomethingNew", "?", "m", "Starting", "PodsWaiting"});
+  World world;
+  world.settle();
+  for (int i = 0; i < 2; ++i) {
+    PodSpec pod;
+    pod.name = "p" + std::to_string(i);
+    pod.index = i;
+    pod.machine = row.machine;
+    pod.waiting_reason = row.waiting_reason;
+    pod.waiting_message = row.message;
+    world.put_pod(pod);
+  }
+  CHECK(world.settle() == Reasons{row.reason});
+  CHECK(world.phase() == row.phase);
+  CHECK(world.reason() == row.reason);
+  CHECK(world.message() == std::string("2 pods: ") + row.message);
+}
+
+TEST_CASE("initializers come first") {
+  Json runtime = torch_runtime();
+  Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];
+  Json node = jobs.as_array()[0];
+  node.set("dependsOn", yaml("[{name: dataset-initializer, status: Complete}]"));
+  jobs = Json::array({yaml(R"(
+name: dataset-initializer
+replicas: 1
+groupName: default
+template:
+  metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: dataset-initializer}}
+  spec: {template: {spec: {containers: [{name: dataset-initializer, image: 'i:1'}]}}}
+)"),
+                      node});
+  World world(train_job(), runtime);
+  world.settle();
+  CHECK(world.phase() == "Pending");
+  PodSpec pod;
+  pod.name = "init";
+  pod.replicated_job = "dataset-initializer";
+  world.put_pod(pod);
+  world.settle();
+  CHECK(world.phase() == "Pending");
+  pod.phase = "Running";
+  pod.machine = "m";
+  world.put_pod(pod);
+  CHECK(world.settle().empty());
+  CHECK(world.phase() == "Initializing");
+  CHECK(world.reason() == "InitializersRunning");
+  CHECK(world.job().status.nodes->total == 2);
+
+  pod.phase = "Succeeded";
+  world.put_pod(pod);
+  world.set_jobset_status(
+      Json::object({{"replicatedJobsStatus",
+                     yaml("[{name: dataset-initializer, ready: 0, succeeded: 1, failed: 0, "
+                          "active: 0, suspended: 0}]")}}));
+  world.settle();
+  CHECK(world.phase() == "Pending");
+  for (int i = 0; i < 2; ++i) {
+    PodSpec trainer;
+    trainer.name = "n" + std::to_string(i);
+    trainer.index = i;
+    trainer.phase = "Running";
+    trainer.machine = "m";
+    trainer.is_ready = true;
+    world.put_pod(trainer);
+  }
+  CHECK(world.settle() == Reasons{"Running"});
+}
+
+}  // namespace
+}  // namespace trainer::test

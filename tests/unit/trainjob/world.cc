@@ -1,0 +1,285 @@
+#include "tests/unit/trainjob/world.hh"
+
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/patch.hh"
+#include "kube/model/yaml.hh"
+#include "runtimes/trainjob/views.hh"
+#include "tests/support/catch.hh"
+
+namespace trainer::test {
+
+using kube::Json;
+
+Json yaml(std::string_view text) {
+  auto parsed = kube::parse_yaml(text);
+  if (!parsed) FAIL(parsed.error().message);
+  return std::move(*parsed);
+}
+
+Json torch_runtime() {
+  return yaml(R"(
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata:
+  name: rt
+  uid: runtime-uid
+  resourceVersion: "7"
+  labels: {trainer.kubeflow.org/framework: torch}
+spec:
+  mlPolicy: {numNodes: 2, torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        replicas: 1
+        groupName: default
+        template:
+          metadata:
+            labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}
+          spec:
+            template:
+              spec:
+                containers:
+                - {name: node, image: 'img:1'}
+)");
+}
+
+Json train_job() {
+  return yaml(R"(
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: j
+  namespace: ns
+  uid: job-uid
+  resourceVersion: "10"
+  generation: 1
+  creationTimestamp: "2027-01-15T08:00:00Z"
+spec:
+  runtimeRef: {name: rt, kind: ClusterTrainingRuntime, apiGroup: trainer.kubeflow.org}
+  suspend: false
+  managedBy: trainer.kubeflow.org/trainjob-controller
+  trainer: {numNodes: 2}
+)");
+}
+
+World::World(Json trainjob, Json the_runtime)
+    : object(std::move(trainjob)), runtime(std::move(the_runtime)) {}
+
+void World::restart() {
+  known_snapshot.reset();
+  known_companions.clear();
+  known_objects.clear();
+}
+
+TrainJob World::job() const {
+  auto job = read_trainjob(object);
+  if (!job) FAIL(kube::to_string(job.error()));
+  return std::move(*job);
+}
+
+const Json& World::status() const {
+  static const Json kNothing;
+  const Json* found = object.find("status");
+  return found ? *found : kNothing;
+}
+
+std::string World::conditions() const {
+  std::string text;
+  for (const Json& condition : status().get_array("conditions")) {
+    if (!text.empty()) text += ",";
+    text += std::string(condition.get_string("type")) + "=" +
+            std::string(condition.get_string("status"));
+  }
+  return text;
+}
+
+void World::set_spec(std::string_view name, Json value) {
+  object["spec"].set(name, std::move(value));
+  object["metadata"].set("generation", object["metadata"].get_int("generation") + 1);
+}
+
+void World::set_jobset_status(Json jobset_status) {
+  REQUIRE(jobset);
+  jobset->set("status", std::move(jobset_status));
+}
+
+void World::put_pod(const PodSpec& spec) {
+  auto view = std::make_shared<TrainPodView>();
+  view->name = spec.name;
+  view->ns = "ns";
+  view->uid = spec.name + "-uid";
+  view->jobset = "j";
+  view->jobset_uid = "jobset-uid";
+  view->replicated_job = spec.replicated_job;
+  view->job_index = "0";
+  view->index = spec.index;
+  view->phase = spec.phase;
+  view->machine = spec.machine;
+  view->is_ready = spec.is_ready;
+  view->waiting_reason = spec.waiting_reason;
+  view->waiting_message = spec.waiting_message;
+  view->attempt = spec.attempt;
+  pods[spec.name] = std::move(view);
+}
+
+void World::fail_pod(const std::string& name, std::int32_t exit_code, std::string message) {
+  auto view = std::make_shared<TrainPodView>(*pods.at(name));
+  view->phase = "Failed";
+  view->is_ready = false;
+  TrainPodView::Failure failure;
+  failure.container = "node";
+  failure.exit_code = exit_code;
+  failure.reason = "Error";
+  failure.message = std::move(message);
+  failure.finished_at = now;
+  view->failure = std::move(failure);
+  pods[name] = std::move(view);
+}
+
+void World::write_status(const TrainJobPlan& plan) {
+  if (!plan.status_patch) return;
+  ++requests;
+  object = kube::merge_patch(object, *plan.status_patch);
+}
+
+void World::carry_out(const Action& action) {
+  ++requests;
+  const std::string name = companion_name(action.resource, action.key.name);
+  CHECK(action.key.name.size() > 0);
+  if (action.resource == kTrainJobs) {
+    REQUIRE(action.verb == Action::Verb::kDelete);
+    CHECK(action.uid == "job-uid");
+    is_deleted = true;
+  } else if (action.resource == kJobSets) {
+    if (action.verb == Action::Verb::kDelete) {
+      CHECK(action.uid == "jobset-uid");
+      jobset.reset();
+      return;
+    }
+    REQUIRE(action.verb == Action::Verb::kApply);
+    Json status = jobset && jobset->find("status") ? *jobset->find("status") : Json::object();
+    Json next = action.body;
+    apply_schema_defaults(next);
+    next["metadata"].set("uid", "jobset-uid").set("creationTimestamp", now.to_string());
+    next.set("status", std::move(status));
+    jobset = std::move(next);
+  } else {
+    Json stored = action.body;
+    stored["metadata"].set("uid", name + "-uid").set("resourceVersion", "1");
+    others[name] = std::move(stored);
+    known_companions[name] = true;
+    known_objects.erase(name);
+    if (const Json* text = action.body.find_path({"data", "runtime"})) {
+      auto view = std::make_shared<SnapshotView>();
+      view->owner_uid = action.owner_uid;
+      view->text = text->as_string();
+      known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
+    }
+  }
+}
+
+TrainJobPlan World::reconcile() {
+  std::shared_ptr<const Json> live;
+  std::string runtime_error;
+  for (int round = 0; round < 8; ++round) {
+    const TrainJob typed = job();
+    std::optional<JobSet> typed_jobset;
+    if (jobset) {
+      auto read = read_jobset(*jobset);
+      if (!read) FAIL(kube::to_string(read.error()));
+      typed_jobset = std::move(*read);
+    }
+    std::optional<JobSet> typed_deleted;
+    if (deleted_jobset) typed_deleted = *read_jobset(*deleted_jobset);
+
+    TrainJobObserved observed{typed, object};
+    observed.snapshot = known_snapshot;
+    observed.live_runtime = live;
+    observed.runtime_error = runtime_error;
+    observed.jobset = typed_jobset ? &*typed_jobset : nullptr;
+    observed.jobset_object = jobset ? &*jobset : nullptr;
+    observed.deleted_jobset = typed_deleted ? &*typed_deleted : nullptr;
+    for (const auto& [name, pod] : pods) observed.pods.push_back(pod.get());
+    observed.companions = known_companions;
+    observed.companion_objects = known_objects;
+    observed.build_error = build_error;
+    observed.waiting_event = waiting_event;
+    observed.jobset_managed_by = managed_by_stamp;
+    observed.now = now;
+
+    TrainJobPlan plan = plan_trainjob(observed, options);
+    bool has_read = false;
+    if (plan.needs_snapshot) {
+      const auto found = others.find("ConfigMap/j-runtime-snapshot");
+      std::shared_ptr<SnapshotView> view;
+      if (found != others.end()) {
+        view = std::make_shared<SnapshotView>();
+        const auto meta = kube::ObjectMeta::of(found->second);
+        if (meta.controller()) view->owner_uid = meta.controller()->uid;
+        if (const Json* text = found->second.find_path({"data", "runtime"}))
+          view->text = text->as_string();
+      }
+      known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
+      has_read = true;
+      ++reads;
+    }
+    if (plan.needs_live_runtime) {
+      if (is_runtime_deleted) {
+        runtime_error = "clustertrainingruntimes.trainer.kubeflow.org \"rt\" not found";
+      } else {
+        live = std::make_shared<const Json>(runtime);
+      }
+      has_read = true;
+      ++reads;
+    }
+    for (const auto& [resource, key] : plan.needs_companions) {
+      const std::string name = companion_name(resource, key.name);
+      const auto found = others.find(name);
+      known_companions[name] = found != others.end();
+      if (found != others.end()) known_objects[name] = std::make_shared<const Json>(found->second);
+      has_read = true;
+      ++reads;
+    }
+    if (has_read) {
+      CHECK(plan.actions.empty());
+      CHECK_FALSE(plan.status_patch);
+      continue;
+    }
+    if (plan.is_status_first) write_status(plan);
+    for (const Action& action : plan.actions) carry_out(action);
+    if (!plan.is_status_first) write_status(plan);
+    return plan;
+  }
+  FAIL("the plan asks for more and more");
+  return {};
+}
+
+std::vector<std::string> World::settle() {
+  std::vector<std::string> events;
+  for (int round = 0; round < 20; ++round) {
+    const TrainJobPlan plan = reconcile();
+    for (const std::string& reason : reasons_of(plan)) events.push_back(reason);
+    if (plan.actions.empty() && !plan.status_patch) return events;
+    if (is_deleted) return events;
+  }
+  FAIL("the job does not settle");
+  return events;
+}
+
+std::vector<std::string> reasons_of(const TrainJobPlan& plan) {
+  std::vector<std::string> reasons;
+  for (const PlannedEvent& event : plan.events) reasons.push_back(event.reason);
+  return reasons;
+}
+
+const Action* find_action(const TrainJobPlan& plan, Action::Verb verb, std::string_view kind) {
+  for (const Action& action : plan.actions) {
+    if (action.verb == verb && action.resource.kind == kind) return &action;
+  }
+  return nullptr;
+}
+
+}  // namespace trainer::test

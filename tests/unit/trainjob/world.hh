@@ -1,0 +1,93 @@
+// A TrainJob with its children in memory: plans are carried out on it as the API server would, so
+// that tests read as a job's life.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer::test {
+
+kube::Json yaml(std::string_view text);
+
+// A runtime with one replicated job `node` of two nodes.
+kube::Json torch_runtime();
+kube::Json train_job();
+
+struct PodSpec {
+  std::string name = "j-node-0-0-abcde";
+  std::string replicated_job = "node";
+  std::int32_t index = 0;
+  std::string phase = "Pending";
+  std::string machine;
+  bool is_ready = false;
+  std::string waiting_reason;
+  std::string waiting_message;
+  std::int32_t attempt = 0;
+};
+
+class World {
+ public:
+  explicit World(kube::Json trainjob = train_job(), kube::Json runtime = torch_runtime());
+
+  // Reads what the plan asks for, then carries it out. Answers the plan that was carried out.
+  TrainJobPlan reconcile();
+  // Reconciles until nothing is written any more; fails the test after 20 rounds. Answers the
+  // reasons of all events on the way.
+  std::vector<std::string> settle();
+
+  TrainJob job() const;
+  const kube::Json& status() const;
+  std::string phase() const { return std::string(status().get_string("phase")); }
+  std::string reason() const { return std::string(status().get_string("reason")); }
+  std::string message() const { return std::string(status().get_string("message")); }
+  // "Suspended=False,Complete=True"
+  std::string conditions() const;
+
+  void set_spec(std::string_view name, kube::Json value);
+  // The JobSet's controller: one entry of replicatedJobsStatus and conditions.
+  void set_jobset_status(kube::Json status);
+  void put_pod(const PodSpec& spec);
+  void fail_pod(const std::string& name, std::int32_t exit_code, std::string message = "");
+  void advance(std::chrono::seconds by) { now = now + by; }
+
+  kube::Json object;  // the TrainJob
+  kube::Json runtime;
+  bool is_runtime_deleted = false;
+  std::optional<kube::Json> jobset;
+  std::map<std::string, kube::Json> others;  // by companion_name
+  std::map<std::string, std::shared_ptr<TrainPodView>> pods;
+  std::string build_error;
+  std::string waiting_event;
+  std::string managed_by_stamp;
+  std::optional<kube::Json> deleted_jobset;
+  bool is_deleted = false;  // the TrainJob
+  kube::Time now = kube::Time::from_seconds(1'800'000'000);
+  PipelineOptions options;
+  int requests = 0;  // writes carried out
+  int reads = 0;
+
+ private:
+  struct Memory;  // what a process remembers of a job
+  void carry_out(const Action& action);
+  void write_status(const TrainJobPlan& plan);
+
+ public:
+  std::optional<std::shared_ptr<const SnapshotView>> known_snapshot;
+  std::map<std::string, bool> known_companions;
+  std::map<std::string, std::shared_ptr<const kube::Json>> known_objects;
+  // A new process knows nothing.
+  void restart();
+};
+
+std::vector<std::string> reasons_of(const TrainJobPlan& plan);
+const Action* find_action(const TrainJobPlan& plan, Action::Verb verb, std::string_view kind);
+
+}  // namespace trainer::test

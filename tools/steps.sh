@@ -1,0 +1,59 @@
+# shellcheck shell=bash disable=SC2034
+# Sourced by ./check and ./quickstart: steps that say what they do and how long it took, and the build.
+#
+# Wants: ROOT (the clone), LOGS (where logs go), NAME (what stands before each step). Keeps: PASSED, FAILED.
+
+COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
+LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev prometheus-cpp-dev
+  libcli11-dev catch2)
+
+# Clones share one compiler cache: paths below the clone are made relative, so they hit each other's entries.
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
+
+PASSED=0 FAILED=0
+mkdir -p "$LOGS"
+
+# step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
+# a failure without such a line counts as one. What follows a line `open:` or `figures:`, up to an empty line, is shown.
+# Answers the command's status.
+step() {
+  local title=$1 log began took result=0 counts shown
+  shift
+  log=$LOGS/$(tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$title").log
+  printf '%-12s %-46s ' "$NAME" "$title"
+  began=$SECONDS
+  "$@" > "$log" 2>&1 < /dev/null || result=$?
+  took=$((SECONDS - began))
+  counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+  if [ -n "$counts" ]; then
+    PASSED=$((PASSED + $(cut -d' ' -f1 <<< "$counts")))
+    FAILED=$((FAILED + $(cut -d' ' -f3 <<< "$counts")))
+    case $counts in *' 0 failed') [ $result = 0 ] || FAILED=$((FAILED + 1)) ;; esac
+  elif [ $result != 0 ]; then
+    FAILED=$((FAILED + 1))
+  fi
+  [ $result = 0 ] && shown=ok || shown=FAILED
+  printf '%-6s %5d s  %s\n' "$shown" "$took" "${counts%, 0 failed}"
+  if [ $result = 0 ]; then
+    sed -n '/^open:\|^figures:/,/^$/p' "$log" | sed 's/^/             /'
+  else
+    tail -n 30 "$log" | cut -c1-300 | sed 's/^/    | /'
+    printf '    the whole log: %s\n' "${log#"$ROOT"/}"
+  fi
+  return $result
+}
+
+# configure DIRECTORY COMPILER OPTION...
+configure() {
+  local directory=$1 compiler=$2 linker=()
+  shift 2
+  [ -e "$directory/build.ninja" ] && return
+  case $compiler in clang*) linker=(CXX_LD=lld) ;; esac
+  env CXX="ccache $compiler" "${linker[@]}" meson setup --wrap-mode=nodownload "$@" "$directory"
+}
+
+# build_trainer [TARGET...] makes the targets (default: all) of build/, with clang++-16 and for speed.
+build_trainer() {
+  configure build clang++-16 -Doptimization=2 -Ddebug=true && ninja -C build "$@"
+}
