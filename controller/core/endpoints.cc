@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 namespace trainer {
 namespace {
 
@@ -20,31 +18,21 @@ ServerResponse text(int status, std::string body) {
 
 }  // namespace
 
-kube::Result<std::optional<ListenAddress>> parse_listen_address(const std::string& address) {
-  if (address.empty() || address == "0") return std::optional<ListenAddress>();
-  const auto colon = address.rfind(':');
-  ListenAddress parsed;
-  unsigned port = 0;
-  const char* begin = address.data() + (colon == std::string::npos ? 0 : colon + 1);
-  const char* end = address.data() + address.size();
-  const auto read = std::from_chars(begin, end, port);
-  if (colon == std::string::npos || read.ec != std::errc() || read.ptr != end || port > 65535) {
+kube::Result<std::optional<Endpoint>> listen_address(std::string_view text) {
+  if (text.empty() || text == "0") return std::optional<Endpoint>();
+  auto parsed = parse_endpoint(text);
+  if (!parsed) {
     return kube::fail(
         kube::ErrorCode::kInvalid,
         fmt::format("\"{}\" is no address to listen on: write HOST:PORT, :PORT, or 0 for none",
-                    address));
+                    text));
   }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 1 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  if (!host.empty()) parsed.host = std::move(host);
-  parsed.port = static_cast<unsigned short>(port);
-  return std::optional<ListenAddress>(std::move(parsed));
+  if (parsed->host.empty()) parsed->host = "0.0.0.0";
+  return parsed;
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
-    kube::asio::io_context& io, const ListenAddress& address,
-    std::function<std::string()> not_ready) {
+    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_ready) {
   kube::ServerOptions options;
   options.address = address.host;
   options.port = address.port;
@@ -63,7 +51,7 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(kube::asio::io_context& io,
-                                                              const ListenAddress& address,
+                                                              const Endpoint& address,
                                                               kube::ServerOptions options,
                                                               Metrics& metrics) {
   options.address = address.host;

@@ -36,9 +36,13 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   auto jobset = read_jobset(object);
   if (!jobset) {
     // The schema keeps such objects out; one that slipped through must not be retried for ever.
-    log_.warn("unreadable",
-              {{"object", "JobSet " + key.to_string()}, {"why", kube::to_string(jobset.error())}});
-    co_return Requeue{};
+    Plan told;
+    told.events.push_back({"Warning", "Unreadable",
+                           "the controller cannot read this object and leaves its children as they "
+                           "are: " +
+                               kube::to_string(jobset.error()) + "; correct or recreate it"});
+    Subject unreadable{kJobSets, key, stored->uid, stored->resource_version};
+    co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
   }
   if (!expansion_.expands(jobset->spec)) co_return Requeue{};
   jobset->spec.managedBy.reset();  // it is ours: the plan need not know under which name

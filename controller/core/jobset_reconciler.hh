@@ -17,15 +17,13 @@ namespace trainer {
 class JobSetReconciler {
  public:
   JobSetReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
-                   const Expansion& expansion, jobset::Gates gates, kube::Clock& clock,
-                   const Log& log)
+                   const Expansion& expansion, jobset::Gates gates, kube::Clock& clock)
       : stores_(stores),
         client_(client),
         shell_(shell),
         expansion_(expansion),
         gates_(gates),
-        clock_(clock),
-        log_(log) {}
+        clock_(clock) {}
 
   kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
   void forget(const std::string& uid);
@@ -40,7 +38,6 @@ class JobSetReconciler {
   const Expansion& expansion_;
   jobset::Gates gates_;
   kube::Clock& clock_;
-  const Log& log_;
   std::unordered_map<std::string, std::set<std::string>> claims_;  // by JobSet uid
 };
 

@@ -52,24 +52,8 @@ Webhooks webhooks_of(const ControllerOptions& options) {
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
 }
 
-struct HostPort {
-  std::string host;
-  unsigned short port = 443;
-};
-
-// The host and port of "https://HOST:PORT".
-Result<HostPort> host_of_url(const std::string& url) {
-  constexpr std::string_view kScheme = "https://";
-  if (url.rfind(kScheme, 0) == 0) {
-    std::string rest = url.substr(kScheme.size());
-    if (!rest.empty() && rest.back() == '/') rest.pop_back();
-    if (rest.find('/') == std::string::npos) {
-      if (rest.rfind(':') == std::string::npos) rest += ":443";
-      const auto parsed = parse_listen_address(rest);
-      if (parsed && *parsed && (*parsed)->port != 0)
-        return HostPort{(*parsed)->host, (*parsed)->port};
-    }
-  }
+Result<Endpoint> host_of_url(const std::string& url) {
+  if (auto parsed = parse_https_url(url)) return *parsed;
   return kube::fail(
       kube::ErrorCode::kInvalid,
       fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
@@ -110,7 +94,7 @@ class Process {
   const Log& log_;
   const std::string ns_;
   const Webhooks webhooks_;
-  HostPort url_host_;
+  Endpoint url_host_;
   kube::asio::io_context io_{1};
   kube::SystemClock clock_;
   kube::SystemRandom random_;
@@ -125,7 +109,7 @@ class Process {
   std::unique_ptr<WebhookRegistrar> registrar_;
   std::unique_ptr<kube::HttpServer> probes_;
   std::unique_ptr<kube::HttpServer> metrics_server_;
-  std::optional<ListenAddress> metrics_address_;
+  std::optional<Endpoint> metrics_address_;
   bool is_metrics_tls_ = false;
   std::string ca_pem_;
   kube::TaskGroup tasks_;
@@ -248,7 +232,7 @@ Task<void> Process::publish_webhooks(std::string ca_pem) {
 }
 
 Result<void> Process::start_endpoints() {
-  const auto health = parse_listen_address(
+  const auto health = listen_address(
       options_.health_address.value_or(configuration_.health.healthProbeBindAddress));
   if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
   if (*health) {
@@ -257,7 +241,7 @@ Result<void> Process::start_endpoints() {
     probes_ = std::move(*served);
   }
   const auto address =
-      parse_listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
+      listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
   if (!address) return tl::unexpected(address.error().at("metrics.bindAddress"));
   metrics_address_ = *address;
   // Without webhooks there is no certificate; metrics hold no secrets. With one, it must be there

@@ -7,6 +7,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
 namespace {
@@ -61,9 +62,9 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const kube::Json object = stored->object();
   const auto job = read_trainjob(object);
   if (!job) {
-    log_.warn("unreadable",
-              {{"object", "TrainJob " + key.to_string()}, {"why", kube::to_string(job.error())}});
-    co_return Requeue{};
+    Subject unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
+    co_return co_await shell_.carry_out(std::move(unreadable),
+                                        plan_unreadable(object, job.error()));
   }
   auto& slot = memories_[stored->uid];
   if (!slot) slot = std::make_shared<Memory>();

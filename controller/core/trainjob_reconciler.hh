@@ -20,15 +20,13 @@ namespace trainer {
 class TrainJobReconciler {
  public:
   TrainJobReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
-                     const Expansion& expansion, PipelineOptions options, kube::Clock& clock,
-                     const Log& log)
+                     const Expansion& expansion, PipelineOptions options, kube::Clock& clock)
       : stores_(stores),
         client_(client),
         shell_(shell),
         expansion_(expansion),
         options_(std::move(options)),
-        clock_(clock),
-        log_(log) {}
+        clock_(clock) {}
 
   kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
   void forget(const std::string& uid);
@@ -87,7 +85,6 @@ class TrainJobReconciler {
   const Expansion& expansion_;
   PipelineOptions options_;
   kube::Clock& clock_;
-  const Log& log_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
 };
 

@@ -70,6 +70,7 @@ State step(State state, const Input& input) {
           },
           [](Unserved&&, const Failed&) -> State { return Listing{1}; },
           [](Unserved&&, const Gone&) -> State { return Listing{1}; },
+          [](Unserved&& s, const NotServed&) -> State { return Unserved{s.tries + 1}; },
 
           // Anything else does not change what is known.
           [](auto&& other, const auto&) -> State { return std::move(other); },
@@ -82,7 +83,7 @@ Milliseconds pause_before(const State& state) {
                         [](const Listing& s) { return pause_after(s.failures); },
                         [](const Resuming& s) { return pause_after(s.is_prompt ? 0 : s.failures); },
                         [](const Streaming&) { return Milliseconds(0); },
-                        [](const Unserved&) { return kLongestPause; },
+                        [](const Unserved& s) { return pause_after(s.tries); },
                     },
                     state);
 }

@@ -29,8 +29,10 @@ struct Streaming {
   bool is_fresh = false;
   friend bool operator==(const Streaming&, const Streaming&) = default;
 };
-// The server does not know the kind (yet): it is asked again at leisure.
+// The server does not know the kind (yet): a definition may be on its way, so it is asked again,
+// soon at first, at leisure later.
 struct Unserved {
+  int tries = 1;
   friend bool operator==(const Unserved&, const Unserved&) = default;
 };
 using State = std::variant<Listing, Resuming, Streaming, Unserved>;
@@ -54,8 +56,8 @@ using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed
 
 State step(State state, const Input& input);
 
-// How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure up to
-// 30 s; 30 s while not served.
+// How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure, or
+// with every answer that the kind is not served, up to 30 s.
 Milliseconds pause_before(const State& state);
 
 }  // namespace kube::watch

@@ -142,6 +142,7 @@ TEST_CASE_METHOD(Fixture, "what is too long or malformed is refused") {
 }
 
 TEST_CASE_METHOD(Fixture, "a client that waits to be asked for its body is asked") {
+  options.read_deadline = Milliseconds(500);  // for the body, which never comes
   start();
   const std::string answer = raw(
       "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");

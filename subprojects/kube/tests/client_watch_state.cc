@@ -39,7 +39,7 @@ TEST_CASE("a watch goes from state to state as the table says") {
       {"410 as the first event after a list", Streaming{"7", 0, true}, Gone{}, Listing{1}},
 
       {"the kind is served now", Unserved{}, Listed{"3"}, Resuming{"3", 0, true, true}},
-      {"the kind is still not served", Unserved{}, NotServed{}, Unserved{}},
+      {"the kind is still not served", Unserved{}, NotServed{}, Unserved{2}},
       {"the server is in trouble meanwhile", Unserved{}, Failed{}, Listing{1}},
   };
   for (const Row& row : rows) {
@@ -57,7 +57,9 @@ TEST_CASE("the pause before the next try doubles up to 30 seconds") {
       {Resuming{"1", 7}, 30'000},
       {Listing{1'000}, 30'000},
       {Streaming{"1", 5}, 0},
-      {Unserved{}, 30'000},
+      {Unserved{}, 500},
+      {Unserved{4}, 4'000},
+      {Unserved{9}, 30'000},
       {Resuming{"1", 0}, 0},
       {Resuming{"1", 3, true, true}, 0},
   };

@@ -1,0 +1,15 @@
+// A TrainJob that cannot be read: stored while its CRD allowed more, or by an older version. Pure.
+#pragma once
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "runtimes/action.hh"
+
+namespace trainer {
+
+// Says on the object why nothing happens for it, once: with status.reason "Unreadable" and an
+// event. Its children stay as they are. `object` is any JSON object with metadata. A job that has
+// ended stays as it ended, and one that is being deleted is let go.
+Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors);
+
+}  // namespace trainer

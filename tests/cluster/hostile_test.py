@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""Objects that mean harm or make no sense: others go on, whoever owns one is told why, and nothing foreign is touched.
+
+The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
+hold such objects from before, or from another version. Needs a control plane without node.
+"""
+import json
+import os
+import re
+import tempfile
+import urllib.request
+
+import harness
+from harness import Failed, run, wait_until
+
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+JOBSET = "jobset.x-k8s.io/v1alpha2"
+OPENED = ("trainjobs.trainer.kubeflow.org", "trainingruntimes.trainer.kubeflow.org", "jobsets.jobset.x-k8s.io")
+LARGE = "x" * 1_400_000   # the API server takes 1.5 MB
+
+
+def nested(depth):
+    return json.loads("[" * depth + "1" + "]" * depth)
+
+
+def trainjob(name, spec=None, **more):
+    return {"apiVersion": TRAINER, "kind": "TrainJob", "metadata": {"name": name},
+            "spec": {"runtimeRef": {"name": "plain", "kind": "TrainingRuntime"}, **more} if spec is None else spec}
+
+
+def jobset(name, spec):
+    return {"apiVersion": JOBSET, "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+
+
+def replicated_job(**pod):
+    return {"name": "node", "template": {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "localhost/none:1"}], **pod}}}}}
+
+
+def runtime(name, template=None, **job):
+    return {"apiVersion": TRAINER, "kind": "TrainingRuntime", "metadata": {"name": name}, "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {}},
+        "template": {"spec": {"replicatedJobs": [replicated_job(**job)]}} if template is None else template}}
+
+
+def refers_to(name):
+    return {"runtimeRef": {"name": name, "kind": "TrainingRuntime"}}
+
+
+# Each of them must be told why nothing comes of it.
+HOPELESS = {
+    "spec-is-text": trainjob("spec-is-text", "text"),
+    "spec-is-list": trainjob("spec-is-list", [1, 2]),
+    "patches-are-an-object": trainjob("patches-are-an-object", runtimePatches={"a": 1}),
+    "suspend-is-text": trainjob("suspend-is-text", suspend="maybe"),
+    "nodes-are-text": trainjob("nodes-are-text", trainer={"numNodes": "many"}),
+    "env-is-a-number": trainjob("env-is-a-number", trainer={"env": 7}),
+    "reference-is-text": trainjob("reference-is-text", {"runtimeRef": "plain"}),
+    "no-reference": trainjob("no-reference", {}),
+    "other-kind": trainjob("other-kind", {"runtimeRef": {"name": "plain", "kind": "ConfigMap"}}),
+    "runtime-not-there": trainjob("runtime-not-there", refers_to("nowhere")),
+    "runtime-is-wrong": trainjob("runtime-is-wrong", refers_to("wrong")),
+    "runtime-too-large": trainjob("runtime-too-large", refers_to("large")),
+    "too-many-nodes": trainjob("too-many-nodes", trainer={"numNodes": 100_000_000}),
+    "large": trainjob("large", trainer={"args": [LARGE]}),
+    "taken-jobset": trainjob("taken-jobset"),
+    "taken-snapshot": trainjob("taken-snapshot"),
+    "taken-service": trainjob("taken-service"),
+    "taken-job": trainjob("taken-job"),
+    "set-is-text": jobset("set-is-text", "text"),
+    "set-without-jobs": jobset("set-without-jobs", {"replicatedJobs": "none"}),
+    "set-of-odd-template": jobset("set-of-odd-template", {"replicatedJobs": [{"name": "a", "replicas": 1, "template": [1]}]}),
+}
+# These are odd but clear: they run.
+HARMLESS = {
+    "unknown-fields": trainjob("unknown-fields", unheardOf={"a": [1, {"b": None}]}),
+    "large-unknown": trainjob("large-unknown", unheardOf=LARGE),
+}
+# Deeper than we read. It can be neither understood nor answered; the log tells.
+DEEP = {
+    "deep": trainjob("deep", unheardOf=nested(3_000)),
+    "deep-set": jobset("deep-set", {"replicatedJobs": nested(3_000)}),
+}
+FOREIGN = [
+    jobset("taken-jobset", {"suspend": True, "replicatedJobs": [{"name": "a", "template": replicated_job()["template"]}]}),
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken-snapshot-runtime-snapshot"}, "data": {"mine": "yes"}},
+    {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-service"}, "spec": {"ports": [{"port": 80}]}},
+    {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-job-node-0"},
+     "spec": {"suspend": True, "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}}},
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray", "labels": {
+        "jobset.sigs.k8s.io/jobset-name": "good", "jobset.sigs.k8s.io/replicatedjob-name": "node",
+        "jobset.sigs.k8s.io/job-index": "none", "jobset.sigs.k8s.io/restart-attempt": "-x"}},
+     "spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}},
+]
+
+
+def open_schema():
+    """Lets the API server store anything; the permissive schema keeps the status a subresource."""
+    anything = [{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema",
+                 "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}]
+    for name in OPENED:
+        run("kubectl", "patch", "crd", name, "--type=json", "-p", json.dumps(anything))
+
+
+def close_schema():
+    run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", str(harness.ROOT / "manifests/crds"))
+
+
+def create(cluster, o):
+    """Without the annotation of `kubectl apply`, which doubles what is large. Until the open schema is in force."""
+    def is_taken():
+        done = run("kubectl", "-n", cluster.namespace, "create", "--validate=false", "-f", "-", text=json.dumps(o), check=False)
+        return done.returncode == 0 or "AlreadyExists" in done.stderr
+    wait_until(f"{o['kind']} {o['metadata']['name']} is stored", is_taken, seconds=20, every=0.5)
+
+
+def told(cluster):
+    """The names of objects that say why nothing comes of them, in their status or by a Warning event."""
+    found = {o["involvedObject"]["name"] for o in cluster.list("events") if o["type"] == "Warning"}
+    for job in cluster.list("trainjobs"):
+        status = job.get("status") or {}
+        if status.get("reason") and status.get("message"):
+            found.add(job["metadata"]["name"])
+    return found
+
+
+def versions(cluster):
+    """What nobody but their owners may change; the Job controller writes its Job's status."""
+    return {(o["kind"], o["metadata"]["name"]): {**cluster.get(o["kind"], o["metadata"]["name"]), "status": None} for o in FOREIGN}
+
+
+def runs(cluster, name):
+    """The pods of a well-behaved job exist, without waiting for its neighbours."""
+    def exist():
+        return len([p for p in cluster.list("pods", f"-ljobset.sigs.k8s.io/jobset-name={name}")
+                    if p["metadata"]["name"] != "stray"]) == 2
+    wait_until(f"{name} has its pods", exist, seconds=10)
+
+
+def metric(name):
+    with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8443/metrics", timeout=5) as answer:
+        values = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", answer.read().decode(), re.M)
+    return sum(float(v) for v in values)
+
+
+def without_version(objects):
+    drop = ("resourceVersion", "managedFields")
+    return {k: {**o, "metadata": {m: v for m, v in o["metadata"].items() if m not in drop}} for k, o in objects.items()}
+
+
+def test_hostile_objects_stop_nobody(cluster):
+    open_schema()
+    try:
+        cluster.apply(runtime("plain"))
+        for o in (runtime("wrong", template=7), runtime("large", volumes=[{"name": LARGE}]), *FOREIGN,
+                  *HOPELESS.values(), *HARMLESS.values(), *DEEP.values()):
+            create(cluster, o)
+        before = versions(cluster)
+        with tempfile.TemporaryDirectory() as directory:
+            controller = harness.Controller(directory, "--no-webhooks").start()
+            try:
+                check(cluster, controller, before)
+            except AssertionError as error:
+                raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")
+            finally:
+                controller.kill()
+    finally:
+        for kind in ("trainjobs", "jobsets", "trainingruntimes"):
+            cluster.kubectl("delete", kind, "--all", "--wait=false")
+        close_schema()
+
+
+def check(cluster, controller, before):
+    cluster.apply(trainjob("good"))
+    for name in ("good", *HARMLESS):
+        runs(cluster, name)
+    wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=20)
+    # Nor do those that come while it runs, or change.
+    create(cluster, trainjob("late", "text"))
+    cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")
+    cluster.apply(trainjob("later"))
+    runs(cluster, "later")
+    wait_until("a late one is told why", lambda: "late" in told(cluster), seconds=10)
+    stalls = metric("trainer_loop_stalls_total")
+    assert stalls == 0, f"{stalls} steps of a loop took more than 10 ms"
+    controller.stop()
+
+    controller.start()
+    cluster.apply(trainjob("after-restart"))
+    runs(cluster, "after-restart")
+    stalls = metric("trainer_loop_stalls_total")
+    assert stalls == 0, f"{stalls} steps of a loop took more than 10 ms after a restart"
+    controller.stop()
+    after = versions(cluster)
+    for (kind, name), o in without_version(after).items():
+        o["metadata"].get("annotations", {}).pop("example.com/looked-at", None)
+        was = without_version(before)[kind, name]
+        o["metadata"].setdefault("annotations", {}), was["metadata"].setdefault("annotations", {})
+        assert o == was, f"{kind} {name} was changed:\n{was}\n{o}"
+
+
+if __name__ == "__main__":
+    harness.main(__file__)
