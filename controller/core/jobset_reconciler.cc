@@ -1,6 +1,7 @@
 #include "controller/core/jobset_reconciler.hh"
 
 #include "api/api.hh"
+#include "kube/client/give_way.hh"
 #include "kube/model/field_error.hh"
 #include "runtimes/jobset/admission.hh"
 
@@ -32,6 +33,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.jobsets.find(key);
   if (!stored) co_return Requeue{};
   kube::Json object = stored->object();
+  if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
   jobset::apply_webhook_defaults(object);  // it may have been made while no webhook was served
   auto jobset = read_jobset(object);
   if (!jobset) {

@@ -4,6 +4,7 @@
 
 #include "api/api.hh"
 #include "controller/ssh/key_pair.hh"
+#include "kube/client/give_way.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
@@ -60,6 +61,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.trainjobs.find(key);
   if (!stored) co_return Requeue{};
   const kube::Json object = stored->object();
+  if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
   const auto job = read_trainjob(object);
   if (!job) {
     Subject unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
@@ -81,6 +83,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   }
   if (is_snapshot_refused(job->status)) memory->snapshot.reset();
   const Child child = child_of(key, *memory);
+  if (child.stored && child.stored->text.size() >= kube::kLargeText) co_await kube::give_way();
 
   auto plan = co_await make_plan(*job, object, memory, child);
   if (!plan) co_return tl::unexpected(plan.error());

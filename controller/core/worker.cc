@@ -3,6 +3,8 @@
 #include <boost/system/system_error.hpp>
 #include <exception>
 
+#include "kube/client/give_way.hh"
+
 namespace trainer {
 namespace {
 
@@ -45,6 +47,9 @@ Task<void> run_worker(Loop& loop) {
   while (true) {
     const auto key = co_await loop.queue.next();
     if (!key) co_return;
+    // An unchanged object waits for nothing: without this, a thousand of them, or the first of
+    // every worker, would be one step.
+    co_await kube::give_way();
     const auto begin = std::chrono::steady_clock::now();
     const auto result = co_await guarded(loop, *key);
     const auto took = std::chrono::steady_clock::now() - begin;

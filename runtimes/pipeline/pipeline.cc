@@ -1,5 +1,7 @@
 #include "runtimes/pipeline/pipeline.hh"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "api/api.hh"
@@ -86,6 +88,15 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
 
 }  // namespace pipeline
 
+std::vector<std::string> PodSet::endpoints() const {
+  std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(replicas) * static_cast<std::size_t>(count));
+  for (std::int32_t replica = 0; replica < replicas; ++replica)
+    for (std::int32_t pod = 0; pod < count; ++pod)
+      names.push_back(fmt::format("{}{}-{}.{}", pod_prefix, replica, pod, subdomain));
+  return names;
+}
+
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations) {
@@ -100,6 +111,8 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   built.warnings = warnings_of(draft);
 
   for (const auto& plugin : plugins()) plugin->enforce_ml_policy(draft);
+  if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
+    return tl::unexpected(std::move(errors));
   for (const auto& plugin : plugins()) plugin->enforce_pod_spec(draft);
   settle_pod_sets(draft);
   for (const auto& plugin : plugins()) plugin->enforce_pod_group_policy(draft);

@@ -27,8 +27,11 @@ struct PodSet {
   std::string ancestor;    // the ancestor label's value, "" without
   std::int32_t count = 1;  // pods a Job
   std::int32_t replicas = 1;
-  kube::ResourceList requests;         // of one pod, from the merged template
-  std::vector<std::string> endpoints;  // DNS names of its pods, "j-node-0-0.j"
+  kube::ResourceList requests;  // of one pod, from the merged template
+  std::string pod_prefix;       // "j-node-"
+  std::string subdomain;        // "j"
+  // DNS names of its pods, "j-node-0-0.j". Computed when asked for: a job may have a great many.
+  std::vector<std::string> endpoints() const;
 };
 
 // An object beside the JobSet.

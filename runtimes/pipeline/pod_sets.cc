@@ -118,12 +118,25 @@ void settle_pod_sets(Draft& draft) {
     make_canonical(draft.pod_template(i));
     // A limit without a request is a request by the time a scheduler sees the pod.
     set.requests = kube::pod_requests(draft.pod_template(i), true);
-    set.endpoints.clear();
-    for (std::int32_t replica = 0; replica < set.replicas; ++replica)
-      for (std::int32_t pod = 0; pod < set.count; ++pod)
-        set.endpoints.push_back(
-            fmt::format("{}-{}-{}-{}.{}", draft.name(), set.name, replica, pod, draft.subdomain()));
+    set.pod_prefix = fmt::format("{}-{}-", draft.name(), set.name);
+    set.subdomain = draft.subdomain();
   }
+}
+
+kube::FieldErrors check_sizes(const Draft& draft) {
+  kube::FieldErrors errors;
+  for (const PodSet& set : draft.pod_sets) {
+    if (set.count <= kMaxPods) continue;
+    const bool is_jobs =
+        set.ancestor == kTrainerStep && draft.job.spec.trainer && draft.job.spec.trainer->numNodes;
+    errors.push_back(
+        kube::invalid(is_jobs ? "spec.trainer.numNodes" : "spec.runtimeRef.name",
+                      is_jobs ? kube::Json(*draft.job.spec.trainer->numNodes)
+                              : kube::Json(draft.job.spec.runtimeRef.name),
+                      fmt::format("job \"{}\" would have {} pods; an indexed Job has {} at most",
+                                  set.name, set.count, kMaxPods)));
+  }
+  return errors;
 }
 
 kube::FieldErrors check_names(const Draft& draft) {

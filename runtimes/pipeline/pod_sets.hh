@@ -16,9 +16,14 @@ void merge_resources(Draft& draft);
 // alike.
 void apply_num_nodes(Draft& draft, std::string_view source);
 
-// Once all plugins have counted: parallelism and completions of every job, endpoints, and requests
-// of one pod.
+// Once all plugins have counted: parallelism and completions of every job, names and requests of
+// its pods.
 void settle_pod_sets(Draft& draft);
+
+// What one Job may have: batch/v1 refuses an indexed Job of more, and whoever writes a
+// number with too many zeros should hear of it before anything is computed for each pod.
+inline constexpr std::int32_t kMaxPods = 100'000;
+kube::FieldErrors check_sizes(const Draft& draft);
 
 // Names that would exceed the 63 characters of a DNS label, with what is left for the job's own
 // name.

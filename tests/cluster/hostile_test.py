@@ -19,8 +19,8 @@ OPENED = ("trainjobs.trainer.kubeflow.org", "trainingruntimes.trainer.kubeflow.o
 LARGE = "x" * 1_400_000   # the API server takes 1.5 MB
 
 
-def nested(depth):
-    return json.loads("[" * depth + "1" + "]" * depth)
+DEPTH = 3_000
+NESTED = "@NESTED@"   # stands for that many lists, which Python's json cannot write
 
 
 def trainjob(name, spec=None, **more):
@@ -79,8 +79,8 @@ HARMLESS = {
 }
 # Deeper than we read. It can be neither understood nor answered; the log tells.
 DEEP = {
-    "deep": trainjob("deep", unheardOf=nested(3_000)),
-    "deep-set": jobset("deep-set", {"replicatedJobs": nested(3_000)}),
+    "deep": trainjob("deep", unheardOf=NESTED),
+    "deep-set": jobset("deep-set", {"replicatedJobs": NESTED}),
 }
 FOREIGN = [
     jobset("taken-jobset", {"suspend": True, "replicatedJobs": [{"name": "a", "template": replicated_job()["template"]}]}),
@@ -90,7 +90,7 @@ FOREIGN = [
      "spec": {"suspend": True, "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}}},
     {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stray", "labels": {
         "jobset.sigs.k8s.io/jobset-name": "good", "jobset.sigs.k8s.io/replicatedjob-name": "node",
-        "jobset.sigs.k8s.io/job-index": "none", "jobset.sigs.k8s.io/restart-attempt": "-x"}},
+        "jobset.sigs.k8s.io/job-index": "none", "jobset.sigs.k8s.io/restart-attempt": "9x"}},
      "spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}},
 ]
 
@@ -109,19 +109,28 @@ def close_schema():
 
 def create(cluster, o):
     """Without the annotation of `kubectl apply`, which doubles what is large. Until the open schema is in force."""
+    text = json.dumps(o).replace(f'"{NESTED}"', "[" * DEPTH + "1" + "]" * DEPTH)
+
     def is_taken():
-        done = run("kubectl", "-n", cluster.namespace, "create", "--validate=false", "-f", "-", text=json.dumps(o), check=False)
+        done = run("kubectl", "-n", cluster.namespace, "create", "--validate=false", "-f", "-", text=text, check=False)
+        said[:] = [done.stderr]
         return done.returncode == 0 or "AlreadyExists" in done.stderr
-    wait_until(f"{o['kind']} {o['metadata']['name']} is stored", is_taken, seconds=20, every=0.5)
+
+    said = []
+    try:
+        wait_until(f"{o['kind']} {o['metadata']['name']} is stored", is_taken, seconds=20, every=0.5)
+    except Failed as late:
+        raise Failed(f"{late}\n{said[0][:1000]}")
 
 
 def told(cluster):
     """The names of objects that say why nothing comes of them, in their status or by a Warning event."""
     found = {o["involvedObject"]["name"] for o in cluster.list("events") if o["type"] == "Warning"}
-    for job in cluster.list("trainjobs"):
-        status = job.get("status") or {}
-        if status.get("reason") and status.get("message"):
-            found.add(job["metadata"]["name"])
+    columns = '{range .items[*]}{.metadata.name} {.status.reason} {.status.message}{"\\n"}{end}'
+    for line in cluster.kubectl("get", "trainjobs", "-o", "jsonpath=" + columns).splitlines():
+        words = line.split()
+        if len(words) > 2:
+            found.add(words[0])
     return found
 
 
@@ -162,7 +171,8 @@ def test_hostile_objects_stop_nobody(cluster):
             try:
                 check(cluster, controller, before)
             except AssertionError as error:
-                raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")
+                states = cluster.kubectl("get", "trainjobs,jobsets,jobs,pods", "--no-headers")
+                raise Failed(f"{error}\n{states}\n{controller.log.read_text()[-3000:]}")
             finally:
                 controller.kill()
     finally:
@@ -175,7 +185,10 @@ def check(cluster, controller, before):
     cluster.apply(trainjob("good"))
     for name in ("good", *HARMLESS):
         runs(cluster, name)
-    wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=20)
+    try:
+        wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=20)
+    except Failed as late:
+        raise Failed(f"{late}: not {sorted(set(HOPELESS) - told(cluster))}")
     # Nor do those that come while it runs, or change.
     create(cluster, trainjob("late", "text"))
     cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")

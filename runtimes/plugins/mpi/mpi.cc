@@ -152,7 +152,7 @@ void Mpi::add_companions(Draft& draft) const {
   std::string hosts;
   for (const PodSet& set : draft.pod_sets)
     if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
-      hosts += implementation->hostfile(set.endpoints, slots);
+      hosts += implementation->hostfile(set.endpoints(), slots);
 
   Companion hostfile;
   hostfile.resource = kConfigMaps;

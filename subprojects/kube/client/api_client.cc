@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/client/give_way.hh"
 #include "kube/client/json_scan.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
@@ -117,10 +118,14 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject)
 
 Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject) {
   const std::string what = request.method + " " + request.target;
+  // Neither side of the exchange is one step with what the caller computes before and after it.
+  if (request.body.size() >= kLargeText) co_await give_way();
   const auto response = co_await send(std::move(request), std::move(subject));
   if (!response) co_return tl::unexpected(response.error());
+  if (response->body.size() >= kLargeText) co_await give_way();
   auto body = parse_json(response->body);
   if (!body) co_return tl::unexpected(body.error().at(what));
+  if (response->body.size() >= kLargeText) co_await give_way();
   co_return std::move(*body);
 }
 

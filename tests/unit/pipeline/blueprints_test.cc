@@ -169,7 +169,7 @@ TEST_CASE("the cache's head and workers have the names under which they look for
     CHECK(env_value(server, "LWS_LEADER_ADDRESS") ==
           "$(TRAIN_JOB_NAME)-dataset-initializer-0.$(TRAIN_JOB_NAME)");
     CHECK(env_value(server, "LWS_GROUP_SIZE") == std::to_string(result.pod_sets.at(0).count));
-    CHECK(result.pod_sets.at(0).endpoints.at(1) == "j-dataset-initializer-0-1.j");
+    CHECK(result.pod_sets.at(0).endpoints().at(1) == "j-dataset-initializer-0-1.j");
     CHECK(env_value(container_in(result, "node"), "CACHE_ENDPOINT") ==
           "grpc://$(TRAIN_JOB_NAME)-dataset-initializer-0-0.$(TRAIN_JOB_NAME):50051");
     // The job ends with its trainer, and nothing has to exist in the namespace beforehand.

@@ -97,7 +97,7 @@ TEST_CASE("only jobs of known steps are held to one Job", "[jobset]") {
   const Built result = built(job_with("trainer: {numNodes: 2}"), runtime);
   CHECK(job_in(result, "ps").get_int("replicas") == 3);
   CHECK(job_in(result, "ps").find_path({"template", "spec", "completions"})->as_int() == 2);
-  CHECK(result.pod_sets.at(0).endpoints ==
+  CHECK(result.pod_sets.at(0).endpoints() ==
         Words{"j-ps-0-0.j", "j-ps-0-1.j", "j-ps-1-0.j", "j-ps-1-1.j", "j-ps-2-0.j", "j-ps-2-1.j"});
 }
 

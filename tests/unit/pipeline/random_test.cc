@@ -188,7 +188,7 @@ void check_built(const TrainJob& job, const Runtime& runtime, const Built& resul
     const Json& spec = *built_jobs[i].find_path({"template", "spec"});
     CHECK(spec.get_int("parallelism", -1) == result.pod_sets[i].count);
     CHECK(spec.get_int("completions", -1) == result.pod_sets[i].count);
-    CHECK(result.pod_sets[i].endpoints.size() ==
+    CHECK(result.pod_sets[i].endpoints().size() ==
           static_cast<std::size_t>(result.pod_sets[i].count *
                                    std::max(result.pod_sets[i].replicas, 0)));
     const Json& before = *jobs[i].template_.find_path({"spec", "template", "spec"});

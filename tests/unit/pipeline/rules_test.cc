@@ -20,6 +20,17 @@ TEST_CASE("a name that is too long is refused with the limit and a length that f
   CHECK(errors[0].detail.find("to 52 characters") != std::string::npos);
 }
 
+TEST_CASE("more pods than a Job can have are refused before any is computed", "[sizes]") {
+  CHECK(build(job_with("trainer: {numNodes: 100000}"), torch_runtime(), {}).has_value());
+  const auto errors = refused(job_with("trainer: {numNodes: 2147483647}"), torch_runtime());
+  REQUIRE(paths_of(errors) == Words{"spec.trainer.numNodes"});
+  CHECK(errors[0].detail ==
+        "job \"node\" would have 2147483647 pods; an indexed Job has 100000 at most");
+  Runtime runtime = torch_runtime();
+  runtime.spec.mlPolicy->numNodes = 100'001;
+  CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef.name"});
+}
+
 TEST_CASE("a name that is too long is admitted with a warning, as the contract has it", "[names]") {
   TrainJob job = job_with("{}");
   job.metadata.name = std::string(63, 'a');
