@@ -10,6 +10,7 @@ namespace trainer {
 
 const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
 const kube::Resource kPods{"", "v1", "pods", "Pod", true};
+const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
 const kube::Resource kServices{"", "v1", "services", "Service", true};
 const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret", true};

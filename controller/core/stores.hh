@@ -80,6 +80,7 @@ class Stores {
 
 extern const kube::Resource kJobs;
 extern const kube::Resource kPods;
+extern const kube::Resource kNodes;  // read by name, never watched
 extern const kube::Resource kServices;
 extern const kube::Resource kConfigMaps;
 extern const kube::Resource kSecrets;
