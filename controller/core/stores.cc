@@ -3,6 +3,7 @@
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -32,8 +33,16 @@ std::shared_ptr<TrainPodView> project_pod(std::string_view text) {
     view->in_place_attempt = pod->in_place_attempt;
     view->restart_count = pod->restart_count;
     view->is_infrastructure_failure = pod->is_disrupted;
+    view->is_exclusive_leader = jobset::is_scheduled_leader(*object);
   }
   return view;
+}
+
+// What moves a leader is told by few of its events; the others cost nothing.
+bool has_moved(const TrainPodView& before, const TrainPodView& after) {
+  return !before.is_exclusive_leader || before.uid != after.uid ||
+         before.machine != after.machine || before.phase != after.phase ||
+         before.is_ready != after.is_ready;
 }
 
 template <class Index>
@@ -157,6 +166,9 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
       at->second.erase(before->name);
       if (at->second.empty()) pods_by_jobset_.erase(at);
     }
+  }
+  if (after && after->is_exclusive_leader && (!before || has_moved(*before, *after))) {
+    listeners_.leader(after->key());
   }
   const auto& any = after ? after : before;
   if (any->jobset.empty()) return;
