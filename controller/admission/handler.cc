@@ -38,7 +38,7 @@ kube::ServerResponse plain(int status, std::string text) {
 bool is_known(std::string_view path) {
   for (const std::string_view known :
        {kMutateTrainJob, kMutateRuntime, kMutateClusterRuntime, kValidateTrainJob, kValidateRuntime,
-        kValidateClusterRuntime, kMutateJobSet, kValidateJobSet}) {
+        kValidateClusterRuntime, kMutateJobSet, kValidateJobSet, kMutatePod, kValidatePod}) {
     if (path == known) return true;
   }
   return false;
@@ -94,7 +94,12 @@ struct AdmissionHandler::Facts {
 
 AdmissionHandler::AdmissionHandler(kube::ApiClient& client, const AdmissionState& state,
                                    jobset::Gates gates, const Log& log, OnReview on_review)
-    : client_(client), state_(state), gates_(gates), log_(log), on_review_(std::move(on_review)) {}
+    : client_(client),
+      pods_(client),
+      state_(state),
+      gates_(gates),
+      log_(log),
+      on_review_(std::move(on_review)) {}
 
 Task<kube::ServerResponse> AdmissionHandler::handle(kube::ServerRequest request) {
   const auto begin = client_.clock().steady();
@@ -128,14 +133,22 @@ Task<AdmissionAnswer> AdmissionHandler::answer(std::string path, AdmissionReques
   if (path == kMutateRuntime || path == kMutateClusterRuntime) co_return mutate_runtime(request);
   if (path == kValidateRuntime || path == kValidateClusterRuntime)
     co_return validate_runtime(request);
+  const bool is_pod = path == kMutatePod || path == kValidatePod;
   const bool is_jobset = path == kMutateJobSet || path == kValidateJobSet;
-  if (is_jobset && !state_.judges_jobsets()) co_return AdmissionAnswer();
+  if ((is_jobset || is_pod) && !state_.judges_jobsets()) co_return AdmissionAnswer();
+  if (is_pod) co_return co_await answer_pod(std::move(path), std::move(request));
   if (path == kMutateJobSet) co_return mutate_jobset(request);
 
   const auto facts = co_await gather(path, request);
   if (!facts) co_return failed_lookup(facts.error());
   if (is_jobset) co_return validate_jobset(request, facts->lookups(), gates_);
   co_return validate_trainjob(request, facts->lookups());
+}
+
+Task<AdmissionAnswer> AdmissionHandler::answer_pod(std::string path, AdmissionRequest request) {
+  auto judged = path == kMutatePod ? co_await pods_.mutate(std::move(request))
+                                   : co_await pods_.validate(std::move(request));
+  co_return judged ? std::move(*judged) : failed_lookup(judged.error());
 }
 
 // The object, or nullptr when there is none.

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/admission/pod_handler.hh"
 #include "controller/admission/state.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
@@ -36,6 +37,7 @@ class AdmissionHandler {
   struct Facts;
   using ObjectPointer = std::shared_ptr<const kube::Json>;
   kube::Task<AdmissionAnswer> answer(std::string path, AdmissionRequest request);
+  kube::Task<AdmissionAnswer> answer_pod(std::string path, AdmissionRequest request);
   // `request` and `facts` live in the caller's frame, which awaits these.
   kube::Task<kube::Result<Facts>> gather(std::string path, const AdmissionRequest& request);
   kube::Task<kube::Result<void>> gather_state_of_job(const AdmissionRequest& request, Facts& facts);
@@ -43,6 +45,7 @@ class AdmissionHandler {
   kube::Task<kube::Result<ObjectPointer>> read(kube::Resource resource, kube::ObjectKey key);
 
   kube::ApiClient& client_;
+  PodHandler pods_;
   const AdmissionState& state_;
   jobset::Gates gates_;
   const Log& log_;

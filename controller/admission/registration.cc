@@ -136,6 +136,17 @@ Task<bool> CaInjector::inject_all() {
   co_return is_done;
 }
 
+std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string ca_pem) const {
+  WebhookTarget target;
+  target.url = url_;
+  target.ca_pem = std::move(ca_pem);
+  auto all = webhook_configurations(target, username_);
+  if (with_pods_) {
+    for (auto& each : pod_webhook_configurations(target)) all.push_back(std::move(each));
+  }
+  return all;
+}
+
 Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
   if (username_.empty()) {
     Json review = Json::object();
@@ -146,12 +157,9 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
     const Json* user = answer->find_path({"status", "userInfo"});
     if (user != nullptr) username_ = user->get_string("username");
   }
-  WebhookTarget target;
-  target.url = url_;
-  target.ca_pem = std::move(ca_pem);
-  auto configurations = webhook_configurations(target, username_);
+  auto wanted = configurations(std::move(ca_pem));
   is_published_ = true;
-  for (WebhookConfiguration& configuration : configurations) {
+  for (WebhookConfiguration& configuration : wanted) {
     const std::string what = configuration.resource.kind + " " + configuration.key().name;
     kube::ObjectKey key = configuration.key();
     auto applied = co_await client_.apply(configuration.resource, std::move(key),
@@ -164,10 +172,8 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
 
 Task<void> WebhookRegistrar::withdraw() {
   if (!is_published_) co_return;
-  WebhookTarget target;
-  target.url = url_;
-  const auto configurations = webhook_configurations(target, username_);
-  for (const WebhookConfiguration& configuration : configurations) {
+  const auto published = configurations("");
+  for (const WebhookConfiguration& configuration : published) {
     const std::string what = configuration.resource.kind + " " + configuration.key().name;
     kube::DeleteOptions options;
     kube::ObjectKey key = configuration.key();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "controller/admission/bell.hh"
 #include "controller/admission/webhooks.hh"
@@ -46,9 +47,10 @@ class CaInjector {
 // Outside the cluster the whole configurations are ours.
 class WebhookRegistrar {
  public:
-  // `url`: how the API server reaches us, "https://HOST:PORT".
-  WebhookRegistrar(kube::ApiClient& client, const Log& log, std::string url)
-      : client_(client), log_(log), url_(std::move(url)) {}
+  // `url`: how the API server reaches us, "https://HOST:PORT". `with_pods`: those of exclusive
+  // placement too.
+  WebhookRegistrar(kube::ApiClient& client, const Log& log, std::string url, bool with_pods)
+      : client_(client), log_(log), url_(std::move(url)), with_pods_(with_pods) {}
 
   // Creates or updates them; call again with a new CA. Errors name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
@@ -57,9 +59,12 @@ class WebhookRegistrar {
   kube::Task<void> withdraw();
 
  private:
+  std::vector<WebhookConfiguration> configurations(std::string ca_pem) const;
+
   kube::ApiClient& client_;
   const Log& log_;
   std::string url_;
+  bool with_pods_;
   std::string username_;
   bool is_published_ = false;
 };

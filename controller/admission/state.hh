@@ -32,8 +32,8 @@ class AdmissionState {
     view_ = std::move(view);
   }
 
-  // While the upstream JobSet controller is in charge, JobSets are let through unchanged: its own
-  // webhooks judge them.
+  // While the upstream JobSet controller is in charge, JobSets and their pods are let through
+  // unchanged: its own webhooks judge them.
   bool judges_jobsets() const { return judges_jobsets_; }
   void set_judges_jobsets(bool value) { judges_jobsets_ = value; }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kube/model/digest.hh"
+#include "runtimes/jobset/names.hh"
 
 namespace trainer {
 
@@ -52,6 +53,29 @@ constexpr Webhook kWebhooks[] = {
      "v1alpha2", "jobsets"},
 };
 
+// What the API server finds out by itself, before it asks us.
+constexpr std::string_view kIsExclusive =
+    "has(object.metadata.annotations) && "
+    "'alpha.jobset.sigs.k8s.io/exclusive-topology' in object.metadata.annotations && "
+    "!('alpha.jobset.sigs.k8s.io/node-selector' in object.metadata.annotations)";
+constexpr std::string_view kIsFollower =
+    "!('batch.kubernetes.io/job-completion-index' in object.metadata.annotations) || "
+    "object.metadata.annotations['batch.kubernetes.io/job-completion-index'] != '0'";
+constexpr std::string_view kIsOther =
+    "has(object.metadata.annotations) && has(object.spec.priority) && "
+    "!('alpha.jobset.sigs.k8s.io/exclusive-topology' in object.metadata.annotations) && "
+    "!('alpha.jobset.sigs.k8s.io/node-selector' in object.metadata.annotations)";
+
+constexpr Webhook kPlacer = {kPodWebhooksName, true, "placer.pods.jobset.trainer.kubeflow.org",
+                             kMutatePod,       "",   "v1",
+                             "pods",           false};
+constexpr Webhook kLabeler = {kPodWebhooksName, true, "labeler.pods.jobset.trainer.kubeflow.org",
+                              kMutatePod,       "",   "v1",
+                              "pods",           false};
+constexpr Webhook kFollowerValidator = {
+    kPodWebhooksName, false, "validator.pods.jobset.trainer.kubeflow.org", kValidatePod, "", "v1",
+    "pods",           false};
+
 Json client_config(const Webhook& webhook, const WebhookTarget& target) {
   Json config = Json::object();
   if (target.url.empty()) {
@@ -91,8 +115,7 @@ Json match_conditions(const Webhook& webhook, const std::string& username) {
   return conditions;
 }
 
-Json webhook_json(const Webhook& webhook, const WebhookTarget& target,
-                  const std::string& username) {
+Json webhook_json(const Webhook& webhook, const WebhookTarget& target, Json conditions) {
   Json operations = Json::array({"CREATE"});
   if (webhook.is_for_updates) operations.push_back("UPDATE");
   Json json = Json::object({
@@ -100,7 +123,7 @@ Json webhook_json(const Webhook& webhook, const WebhookTarget& target,
       {"admissionReviewVersions", Json::array({"v1"})},
       {"clientConfig", client_config(webhook, target)},
       {"failurePolicy", "Fail"},
-      {"matchConditions", match_conditions(webhook, username)},
+      {"matchConditions", std::move(conditions)},
       {"rules", Json::array({Json::object({{"apiGroups", Json::array({webhook.group})},
                                            {"apiVersions", Json::array({webhook.version})},
                                            {"operations", std::move(operations)},
@@ -118,6 +141,25 @@ Json webhook_json(const Webhook& webhook, const WebhookTarget& target,
   return json;
 }
 
+Json condition(std::string_view name, std::string_view expression) {
+  return Json::object({{"name", name}, {"expression", expression}});
+}
+
+Json pod_webhook_json(const Webhook& webhook, const WebhookTarget& target, Json conditions) {
+  Json json = webhook_json(webhook, target, std::move(conditions));
+  Json selector = Json::object({{"key", jobset::kJobSetNameKey}, {"operator", "Exists"}});
+  json.set("objectSelector",
+           Json::object({{"matchExpressions", Json::array({std::move(selector)})}}));
+  return json;
+}
+
+WebhookConfiguration empty_configuration(const kube::Resource& resource, std::string_view name) {
+  return {resource, Json::object({{"apiVersion", resource.api_version()},
+                                  {"kind", resource.kind},
+                                  {"metadata", Json::object({{"name", name}})},
+                                  {"webhooks", Json::array()}})};
+}
+
 }  // namespace
 
 std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& target,
@@ -127,22 +169,31 @@ std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& ta
     const kube::Resource& resource = webhook.is_mutating ? kMutatingWebhooks : kValidatingWebhooks;
     const bool is_next = configurations.empty() || configurations.back().resource != resource ||
                          configurations.back().key().name != webhook.configuration;
-    if (is_next) {
-      configurations.push_back(
-          {resource, Json::object({{"apiVersion", resource.api_version()},
-                                   {"kind", resource.kind},
-                                   {"metadata", Json::object({{"name", webhook.configuration}})},
-                                   {"webhooks", Json::array()}})});
-    }
-    configurations.back().object["webhooks"].push_back(webhook_json(webhook, target, username));
+    if (is_next) configurations.push_back(empty_configuration(resource, webhook.configuration));
+    configurations.back().object["webhooks"].push_back(
+        webhook_json(webhook, target, match_conditions(webhook, username)));
   }
   return configurations;
 }
 
+std::vector<WebhookConfiguration> pod_webhook_configurations(const WebhookTarget& target) {
+  const Json exclusive = condition("exclusively-placed", kIsExclusive);
+  WebhookConfiguration mutating = empty_configuration(kMutatingWebhooks, kPodWebhooksName);
+  mutating.object["webhooks"].push_back(
+      pod_webhook_json(kPlacer, target, Json::array({exclusive})));
+  Json labeler =
+      pod_webhook_json(kLabeler, target, Json::array({condition("of-another-jobset", kIsOther)}));
+  labeler.set("failurePolicy", "Ignore").set("timeoutSeconds", 2);
+  mutating.object["webhooks"].push_back(std::move(labeler));
+  WebhookConfiguration validating = empty_configuration(kValidatingWebhooks, kPodWebhooksName);
+  validating.object["webhooks"].push_back(pod_webhook_json(
+      kFollowerValidator, target, Json::array({exclusive, condition("follower", kIsFollower)})));
+  return {std::move(mutating), std::move(validating)};
+}
+
 bool is_our_webhook_configuration(std::string_view name) {
-  // The pod webhook of exclusive placement is installed apart, as an overlay.
   return name == kDefaulterName || name == kValidatorName || name == kJobSetWebhooksName ||
-         name == "pods.jobset.trainer.kubeflow.org";
+         name == kPodWebhooksName;
 }
 
 Json ca_bundle_patch(const Json& configuration, const std::string& ca_pem) {

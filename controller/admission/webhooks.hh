@@ -30,12 +30,16 @@ inline constexpr std::string_view kValidateClusterRuntime =
     "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
 inline constexpr std::string_view kMutateJobSet = "/mutate-jobset-x-k8s-io-v1alpha2-jobset";
 inline constexpr std::string_view kValidateJobSet = "/validate-jobset-x-k8s-io-v1alpha2-jobset";
+inline constexpr std::string_view kMutatePod = "/mutate--v1-pod";
+inline constexpr std::string_view kValidatePod = "/validate--v1-pod";
 
 // Names of our configuration objects. Those for JobSets are ours alone: upstream's JobSet
 // controller has others, which are never touched.
 inline constexpr std::string_view kDefaulterName = "defaulter.trainer.kubeflow.org";
 inline constexpr std::string_view kValidatorName = "validator.trainer.kubeflow.org";
 inline constexpr std::string_view kJobSetWebhooksName = "jobset.trainer.kubeflow.org";
+// Exclusive placement: installed apart, for it concerns other people's pods.
+inline constexpr std::string_view kPodWebhooksName = "pods.jobset.trainer.kubeflow.org";
 
 struct WebhookConfiguration {
   kube::Resource resource;
@@ -52,11 +56,16 @@ struct WebhookTarget {
   std::string ca_pem;  // empty: left out, to be filled in later
 };
 
-// All our configurations. `username` is what the API server calls this controller: its own writes
-// to JobSets (field manager "trainer") are let through, since the builder has filled the defaults
-// and the rules have been applied.
+// All our configurations but those for pods. `username` is what the API server calls this
+// controller: its own writes to JobSets (field manager "trainer") are let through, since the
+// builder has filled the defaults and the rules have been applied.
 std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& target,
                                                          const std::string& username);
+
+// Those of exclusive placement. Only what it must not miss fails when nobody answers: pods under
+// the annotation. Other pods of JobSets get their priority label if we are there to give it, and
+// pods of no JobSet are never sent.
+std::vector<WebhookConfiguration> pod_webhook_configurations(const WebhookTarget& target);
 
 // True for a configuration object of ours.
 bool is_our_webhook_configuration(std::string_view name);

@@ -55,6 +55,7 @@ void check_bind_address(const StrictReader& reader, std::string_view name,
 void read_webhook(StrictReader reader, Configuration::Webhook& webhook, Findings& findings) {
   reader.read("port", webhook.port);
   reader.read("host", webhook.host);
+  reader.read("exclusivePlacement", webhook.exclusivePlacement);
   check_port(reader, "port", webhook.port, findings.errors);
   reader.finish();
 }

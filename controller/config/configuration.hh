@@ -24,6 +24,9 @@ struct Configuration {
   struct Webhook {
     std::int32_t port = 9443;
     std::string host;  // empty: all interfaces
+    // Ours: --webhook-url makes the pod webhooks of exclusive placement too. In a cluster
+    // manifests/overlays/exclusive-placement installs them, and this means nothing.
+    bool exclusivePlacement = false;
   };
   // Upstream elects nobody without this block. Two processes that both reconcile are never wanted,
   // so here an absent block elects with these values; `leaderElect: false` turns the election off.

@@ -18,6 +18,7 @@ using kube::Task;
 // the slots bound their writes.
 constexpr int kTrainJobWorkers = 32;
 constexpr int kJobSetWorkers = 32;
+constexpr int kPlacementWorkers = 4;
 constexpr std::size_t kWritesInFlight = 24;
 // Long enough for the pods of a node group to come together, far below what a person notices.
 constexpr Milliseconds kSoonTrainJob{50};
@@ -45,6 +46,7 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       expansion_(configuration.expander.mode),
       trainjob_queue_(io, client.clock()),
       jobset_queue_(io, client.clock()),
+      placement_queue_(io, client.clock()),
       stores_(listeners()),
       events_(client, "trainer"),
       executor_(io, client, stores_, log, kWritesInFlight),
@@ -52,12 +54,16 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       trainjobs_(stores_, client, shell_, expansion_, std::move(options), client.clock()),
       jobsets_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
                client.clock()),
+      placement_(stores_, client, executor_, expansion_, log),
       trainjob_loop_{"trainjob", trainjob_queue_,
                      [this](kube::ObjectKey key) { return trainjobs_.reconcile(std::move(key)); },
                      metrics, log},
       jobset_loop_{"jobset", jobset_queue_,
                    [this](kube::ObjectKey key) { return jobsets_.reconcile(std::move(key)); },
                    metrics, log},
+      placement_loop_{"placement", placement_queue_,
+                      [this](kube::ObjectKey key) { return placement_.reconcile(std::move(key)); },
+                      metrics, log},
       watches_(io.get_executor(),
                [&log](std::string_view task, std::string_view what) {
                  log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
@@ -67,6 +73,7 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       }) {
   trainjob_queue_.on_wait = [&metrics](auto waited) { metrics.queued("trainjob", waited); };
   jobset_queue_.on_wait = [&metrics](auto waited) { metrics.queued("jobset", waited); };
+  placement_queue_.on_wait = [&metrics](auto waited) { metrics.queued("placement", waited); };
   metrics_.on_collect([this] { collect(); });
 }
 
@@ -85,6 +92,7 @@ Stores::Listeners ControlPlane::listeners() {
     jobsets_.forget(last.uid);
     trainjobs_.jobset_removed(last);
   };
+  told.leader = [this](const kube::ObjectKey& key) { placement_queue_.add(key); };
   told.runtimes_changed = [this] {
     if (!stores_changed_ || is_told_) return;
     is_told_ = true;  // a list of a thousand objects is one change
@@ -139,6 +147,9 @@ void ControlPlane::upstream_changed(bool is_present) {
                               {"why", is_present ? "the upstream JobSet controller holds its Lease"
                                                  : "no upstream JobSet controller"}});
   for (const auto& [key, jobset] : stores_.jobsets.items()) jobset_queue_.add(key);
+  for (const auto& [key, pod] : stores_.pods.items()) {
+    if (pod->is_exclusive_leader) placement_queue_.add(key);
+  }
 }
 
 bool ControlPlane::is_ready() const {
@@ -158,6 +169,7 @@ Task<void> ControlPlane::start_loops() {
                 configuration_.concurrency_of("TrainJob.trainer.kubeflow.org", kTrainJobWorkers));
   start_workers(workers_, jobset_loop_,
                 configuration_.concurrency_of("JobSet.jobset.x-k8s.io", kJobSetWorkers));
+  start_workers(workers_, placement_loop_, kPlacementWorkers);
   log_.info("control loops run", {{"trainjobs", std::to_string(stores_.trainjobs.items().size())},
                                   {"jobsets", std::to_string(stores_.jobsets.items().size())},
                                   {"expander", std::string(name_of(expansion_.mode()))}});
@@ -166,10 +178,11 @@ Task<void> ControlPlane::start_loops() {
 Task<void> ControlPlane::drain(Milliseconds limit) {
   trainjob_queue_.close();
   jobset_queue_.close();
+  placement_queue_.close();
   kube::asio::steady_timer timer(io_);
   const auto end = std::chrono::steady_clock::now() + limit;
   while (is_leading_ && std::chrono::steady_clock::now() < end &&
-         !(trainjob_queue_.is_idle() && jobset_queue_.is_idle())) {
+         !(trainjob_queue_.is_idle() && jobset_queue_.is_idle() && placement_queue_.is_idle())) {
     timer.expires_after(Milliseconds(10));
     co_await timer.async_wait(kube::asio::use_awaitable);
   }
@@ -183,6 +196,7 @@ Task<void> ControlPlane::drain(Milliseconds limit) {
 void ControlPlane::collect() {
   metrics_.set_queue_depth("trainjob", trainjob_queue_.depth());
   metrics_.set_queue_depth("jobset", jobset_queue_.depth());
+  metrics_.set_queue_depth("placement", placement_queue_.depth());
   metrics_.set_objects("TrainJob", stores_.trainjobs.items().size());
   metrics_.set_objects("JobSet", stores_.jobsets.items().size());
   metrics_.set_objects("Job", stores_.jobs.items().size());

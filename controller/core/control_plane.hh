@@ -12,6 +12,7 @@
 #include "controller/core/jobset_reconciler.hh"
 #include "controller/core/log.hh"
 #include "controller/core/metrics.hh"
+#include "controller/core/placement_reconciler.hh"
 #include "controller/core/stores.hh"
 #include "controller/core/trainjob_reconciler.hh"
 #include "controller/core/worker.hh"
@@ -74,14 +75,17 @@ class ControlPlane {
   bool is_leading_ = false;
   kube::WorkQueue trainjob_queue_;
   kube::WorkQueue jobset_queue_;
+  kube::WorkQueue placement_queue_;
   Stores stores_;
   kube::EventRecorder events_;
   Executor executor_;
   Shell shell_;
   TrainJobReconciler trainjobs_;
   JobSetReconciler jobsets_;
+  PlacementReconciler placement_;
   Loop trainjob_loop_;
   Loop jobset_loop_;
+  Loop placement_loop_;
   kube::TaskGroup watches_;
   kube::TaskGroup workers_;
 };

@@ -192,7 +192,8 @@ Result<void> Process::start_serving() {
     url_host_ = *host;
     serving.webhook_port = host->port;
     certificates.hosts = {host->host};
-    registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url);
+    registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url,
+                                                    configuration_.webhook.exclusivePlacement);
   } else {
     const auto& service = configuration_.certManagement.webhookServiceName;
     certificates.hosts = {service + "." + ns_ + ".svc"};

@@ -3,6 +3,7 @@
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -10,6 +11,7 @@ namespace trainer {
 
 const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
 const kube::Resource kPods{"", "v1", "pods", "Pod", true};
+const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
 const kube::Resource kServices{"", "v1", "services", "Service", true};
 const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret", true};
@@ -31,8 +33,16 @@ std::shared_ptr<TrainPodView> project_pod(std::string_view text) {
     view->in_place_attempt = pod->in_place_attempt;
     view->restart_count = pod->restart_count;
     view->is_infrastructure_failure = pod->is_disrupted;
+    view->is_exclusive_leader = jobset::is_scheduled_leader(*object);
   }
   return view;
+}
+
+// What moves a leader is told by few of its events; the others cost nothing.
+bool has_moved(const TrainPodView& before, const TrainPodView& after) {
+  return !before.is_exclusive_leader || before.uid != after.uid ||
+         before.machine != after.machine || before.phase != after.phase ||
+         before.is_ready != after.is_ready;
 }
 
 template <class Index>
@@ -156,6 +166,9 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
       at->second.erase(before->name);
       if (at->second.empty()) pods_by_jobset_.erase(at);
     }
+  }
+  if (after && after->is_exclusive_leader && (!before || has_moved(*before, *after))) {
+    listeners_.leader(after->key());
   }
   const auto& any = after ? after : before;
   if (any->jobset.empty()) return;

@@ -27,6 +27,8 @@ class Stores {
     std::function<void(const kube::ObjectKey& key, Urgency urgency)> jobset;
     // A TrainJob is gone: forget what was remembered about this uid.
     std::function<void(const std::string& uid)> trainjob_gone;
+    // A leader under exclusive placement has a node, or has gone on there: compare its followers.
+    std::function<void(const kube::ObjectKey& pod)> leader;
     std::function<void(const StoredObject& last)> jobset_gone;
     // Admission's view has changed: a runtime, or a JobSet's or TrainJob's state.
     std::function<void()> runtimes_changed;
@@ -80,6 +82,7 @@ class Stores {
 
 extern const kube::Resource kJobs;
 extern const kube::Resource kPods;
+extern const kube::Resource kNodes;  // read by name, never watched
 extern const kube::Resource kServices;
 extern const kube::Resource kConfigMaps;
 extern const kube::Resource kSecrets;

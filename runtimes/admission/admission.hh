@@ -13,6 +13,7 @@
 #include "api/trainjob.hh"
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
+#include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/plan.hh"
 
 namespace trainer {
@@ -67,6 +68,13 @@ AdmissionAnswer validate_runtime(const AdmissionRequest& request);
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request);
 AdmissionAnswer validate_jobset(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                 const jobset::Gates& gates);
+
+// Pods that a Job is about to make: exclusive placement (jobset-contract 7.1, 7.2). Only the
+// request knows the namespace of every pod, so the lookups must not rely on the one they are given.
+AdmissionAnswer mutate_pod(const AdmissionRequest& request,
+                           const jobset::PlacementLookups& lookups);
+AdmissionAnswer validate_pod(const AdmissionRequest& request,
+                             const jobset::PlacementLookups& lookups);
 
 // What lookups a request will need, so that the server can read them live before asking: the
 // referenced runtime, claims, priority classes.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "kube/model/names.hh"
 #include "runtimes/jobset/names.hh"
 
 namespace trainer::jobset {
@@ -34,15 +35,20 @@ Json& object_at(Json& parent, std::string_view name) {
   return child;
 }
 
-// A pod whose placement is decided here, and not by nodes that were labelled beforehand.
-bool is_placed_by_us(const Json& pod) {
-  const Json& annotations = annotations_of(pod);
-  return annotations.find(kJobSetNameKey) && !annotations.find(kNodeSelectorKey) &&
-         annotations.find(kExclusiveTopologyKey);
-}
-
 bool is_leader(const Json& pod) {
   return annotations_of(pod).get_string(kCompletionIndexKey) == "0";
+}
+
+bool is_over(std::string_view phase) {
+  return phase == "Failed" || phase == "Succeeded";
+}
+
+bool is_deleting(const Json& pod) {
+  return !member(pod, "metadata").get_string("deletionTimestamp").empty();
+}
+
+bool has_gone(const Json& pod) {
+  return is_deleting(pod) || is_over(member(pod, "status").get_string("phase"));
 }
 
 std::string topology_of(const Json& pod) {
@@ -97,8 +103,7 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
   const std::string ns(member(follower, "metadata").get_string("namespace"));
   std::vector<LeaderPod> live;
   for (LeaderPod& pod : lookups.leaders(ns, *base)) {
-    const bool is_over = pod.is_deleting || pod.phase == "Failed" || pod.phase == "Succeeded";
-    if (!is_over) live.push_back(std::move(pod));
+    if (!pod.is_deleting && !is_over(pod.phase)) live.push_back(std::move(pod));
   }
   if (live.size() != 1) {
     return kube::fail(
@@ -199,6 +204,12 @@ std::vector<Action> removals(const std::vector<const Json*>& followers, kube::Ti
 
 }  // namespace
 
+bool is_exclusively_placed(const Json& pod) {
+  const Json& annotations = annotations_of(pod);
+  return annotations.find(kJobSetNameKey) && !annotations.find(kNodeSelectorKey) &&
+         annotations.find(kExclusiveTopologyKey);
+}
+
 kube::Result<std::string> leader_base_name(const Json& pod) {
   const Json& labels = labels_of(pod);
   std::string name;
@@ -212,6 +223,37 @@ kube::Result<std::string> leader_base_name(const Json& pod) {
   return name + "0";
 }
 
+kube::Result<std::string> leader_selector(const Json& pod) {
+  const Json& labels = labels_of(pod);
+  std::string selector;
+  for (const std::string_view key : {kJobSetNameKey, kReplicatedJobNameKey, kJobIndexKey}) {
+    const std::string_view value = labels.get_string(key);
+    // A review comes before the API server's own checks; a comma would select something else.
+    if (const std::string problem = kube::check_label_value(value); !problem.empty()) {
+      return kube::fail(ErrorCode::kInvalid, fmt::format("pod label {}: {}", key, problem));
+    }
+    selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
+  }
+  // Older clusters have the index as an annotation only; then the whole Job is looked through.
+  if (labels.find(kCompletionIndexKey)) selector += fmt::format(",{}=0", kCompletionIndexKey);
+  return selector;
+}
+
+std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name) {
+  const Json& metadata = member(pod, "metadata");
+  const std::string_view name = metadata.get_string("name");
+  const auto end = name.rfind('-');
+  if (end == std::string_view::npos || name.substr(0, end) != base_name) return std::nullopt;
+  if (!annotations_of(pod).find(kExclusiveTopologyKey)) return std::nullopt;
+  LeaderPod leader;
+  leader.name = name;
+  leader.owner_uid = controller_uid(pod).value_or("");
+  leader.node = member(pod, "spec").get_string("nodeName");
+  leader.phase = member(pod, "status").get_string("phase");
+  leader.is_deleting = is_deleting(pod);
+  return leader;
+}
+
 kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {
   const Json& annotations = annotations_of(pod);
   if (!annotations.find(kJobSetNameKey) || annotations.find(kNodeSelectorKey)) return pod;
@@ -220,14 +262,14 @@ kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {
     std::string text = std::to_string(priority.as_int());
     object_at(object_at(pod, "metadata"), "labels")[kPriorityKey] = std::move(text);
   }
-  if (!is_placed_by_us(pod)) return pod;
+  if (!is_exclusively_placed(pod)) return pod;
   if (!is_leader(pod)) return place_follower(std::move(pod), lookups);
   set_leader_affinity(pod);
   return pod;
 }
 
 std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& lookups) {
-  if (!is_placed_by_us(pod) || is_leader(pod)) return std::nullopt;
+  if (!is_exclusively_placed(pod) || is_leader(pod)) return std::nullopt;
   const Json& selector = member(member(pod, "spec"), "nodeSelector");
   if (!selector.is_object()) return "follower pod node selector not set";
   const std::string topology = topology_of(pod);
@@ -246,9 +288,8 @@ std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& loo
 }
 
 bool is_scheduled_leader(const Json& pod) {
-  return is_placed_by_us(pod) && is_leader(pod) &&
-         !member(pod, "spec").get_string("nodeName").empty() &&
-         member(pod, "metadata").get_string("deletionTimestamp").empty();
+  return is_exclusively_placed(pod) && is_leader(pod) &&
+         !member(pod, "spec").get_string("nodeName").empty() && !has_gone(pod);
 }
 
 kube::Result<std::vector<Action>> repair_placement(const Json& leader,
@@ -271,7 +312,8 @@ kube::Result<std::vector<Action>> repair_placement(const Json& leader,
   std::vector<const Json*> followers;
   bool is_misplaced = false;
   for (const Json& pod : pods) {
-    if (!is_placed_by_us(pod) || is_leader(pod) || controller_uid(pod) != owner) continue;
+    if (!is_exclusively_placed(pod) || is_leader(pod) || controller_uid(pod) != owner) continue;
+    if (has_gone(pod)) continue;
     const Json* chosen = member(member(pod, "spec"), "nodeSelector").find(topology);
     is_misplaced = is_misplaced || !domain || !chosen || *chosen != Json(*domain);
     followers.push_back(&pod);

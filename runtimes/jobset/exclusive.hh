@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kube/model/error.hh"
@@ -47,11 +48,24 @@ kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& looku
 // Why the validating webhook refuses the pod; nullopt when it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
-// Whether a pod is a scheduled leader, upon whose events its followers are compared.
+// A pod whose placement is decided here: under exclusive placement, and not on nodes that were
+// labelled for its Job beforehand.
+bool is_exclusively_placed(const kube::Json& pod);
+
+// What selects the candidates for this follower's leader by label: the whole Job's pods at most.
+// Errors (kInvalid): a label that the API server is going to refuse.
+kube::Result<std::string> leader_selector(const kube::Json& pod);
+
+// A listed pod as PlacementLookups::leaders wants it; nullopt when it is no leader of this name.
+std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
+
+// Whether a pod is a scheduled leader, upon whose events its followers are compared. One that is
+// over no longer says where the others belong: another may lead by now.
 bool is_scheduled_leader(const kube::Json& pod);
 
 // Followers that do not stand where the leader stands are marked as disrupted, so that a
-// podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together.
+// podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together. Those
+// that have ended or are on their way out stand nowhere: they would take their successors along.
 // `pods` are the pods with the leader's job-key, from one namespace. Pods of the node selector
 // strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
 // or its node the topology label; kNotFound when followers are misplaced but the leader's node is

@@ -33,7 +33,9 @@ struct TrainPodView {
   bool is_ready = false;
   bool is_deleting = false;
   bool is_disrupted = false;  // condition DisruptionTarget
-  std::string machine;        // spec.nodeName
+  // Leads a Job under exclusive placement, and has a node (jobset::is_scheduled_leader).
+  bool is_exclusive_leader = false;
+  std::string machine;  // spec.nodeName
   // ErrImagePull, CreateContainerConfigError, Unschedulable, SchedulingGated, ...; what every pod
   // passes through (ContainerCreating, PodInitializing) stays empty.
   std::string waiting_reason;

@@ -1,18 +1,13 @@
 // Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
 // scripted API server.
-#include <atomic>
-#include <map>
-#include <mutex>
-
-#include "controller/admission/serving.hh"
 #include "controller/admission/webhooks.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
-#include "kube/tests/run_task.hh"
-#include "kube/tests/scripted_server.hh"
+#include "tests/component/admission_fixture.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
+using namespace trainer::test;
 using kube::Json;
 
 namespace {
@@ -52,87 +47,7 @@ spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime
   return *yaml;
 }
 
-std::string review_of(const Json& object, const Json& old_object = Json()) {
-  const bool is_update = !old_object.is_null();
-  Json request = Json::object({
-      {"uid", "review-1"},
-      {"operation", is_update ? "UPDATE" : "CREATE"},
-      {"kind",
-       Json::object({{"group", "g"}, {"version", "v1"}, {"kind", object.get_string("kind")}})},
-      {"resource", Json::object({{"group", "g"}, {"version", "v1"}, {"resource", "r"}})},
-      {"namespace", "team-a"},
-      {"name", "j"},
-      {"object", object},
-      {"oldObject", old_object},
-      {"userInfo", Json::object({{"username", "someone"}})},
-  });
-  return kube::print_json(Json::object({{"apiVersion", "admission.k8s.io/v1"},
-                                        {"kind", "AdmissionReview"},
-                                        {"request", std::move(request)}}));
-}
-
-CertificateBundle certificates() {
-  auto made = make_certificates({"127.0.0.1"}, kube::SystemClock().now());
-  REQUIRE(made);
-  return *made;
-}
-
-struct Fixture {
-  kube::asio::io_context io;
-  kube::ScriptedServer api{io};
-  Log log{LogLevel::kError, Log::Format::kText};
-  AdmissionState state;
-  std::mutex mutex;
-  std::map<std::string, int> outcomes;
-  std::unique_ptr<Serving> serving;
-  CertificateBundle bundle = certificates();
-  std::unique_ptr<kube::Transport> transport;
-
-  Fixture() {
-    ServingOptions options;
-    options.client = api.config();
-    options.webhook_address = "127.0.0.1";
-    options.webhook_port = 0;
-    options.on_review = [this](std::string_view, std::string_view outcome, auto) {
-      const std::lock_guard lock(mutex);
-      ++outcomes[std::string(outcome)];
-    };
-    serving = std::make_unique<Serving>(std::move(options), state, log);
-    CHECK_FALSE(serving->is_listening());
-    REQUIRE(serving->use(bundle));
-    REQUIRE(serving->is_listening());
-    connect(bundle);
-  }
-
-  void connect(const CertificateBundle& trusted) {
-    kube::ClientConfig config;
-    config.server = "https://127.0.0.1:" + std::to_string(serving->webhook_port());
-    config.ca_pem = trusted.ca_certificate;
-    transport = kube::make_transport(io, config, kube::TransportLimits());
-  }
-
-  kube::Result<kube::HttpResponse> send(const std::string& method, std::string_view path,
-                                        std::string body) {
-    kube::HttpRequest request(method, std::string(path));
-    request.content_type = "application/json";
-    request.body = std::move(body);
-    return kube::run_task(io, transport->send(std::move(request)));
-  }
-
-  // The answer's `response`, of the review that was asked.
-  Json ask(std::string_view path, const std::string& body) {
-    const auto answer = send("POST", std::string(path) + "?timeout=10s", body);
-    REQUIRE(answer);
-    REQUIRE(answer->status == 200);
-    const auto review = kube::parse_json(answer->body);
-    REQUIRE(review);
-    CHECK(review->get_string("kind") == "AdmissionReview");
-    const Json* response = review->find("response");
-    REQUIRE(response != nullptr);
-    CHECK(response->get_string("uid") == "review-1");
-    return *response;
-  }
-
+struct Fixture : AdmissionFixture {
   void publish_runtime(const std::string& name) {
     auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);

@@ -239,7 +239,7 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
     api.on("PATCH", path).answer(200, "{}");
     api.on("DELETE", path).answer(200, "{}");
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443");
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
   kube::run_task(io, registrar.withdraw());
   CHECK(api.log().empty());
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
@@ -256,5 +256,32 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
   for (std::size_t i = 0; i < objects.size(); ++i) {
     CHECK(api.log()[i + 5].method == "DELETE");
     CHECK(api.log()[i + 5].path == objects[i]);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "the webhooks of pods are made only where they are wanted") {
+  api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")
+      .answer(201, R"({"status":{"userInfo":{"username":"kubernetes-admin"}}})");
+  const std::string base = "/apis/admissionregistration.k8s.io/v1/";
+  const auto count = [this](const std::string& line) {
+    std::size_t found = 0;
+    for (const auto& request : api.log()) found += request.method + " " + request.path == line;
+    return found;
+  };
+  for (const std::string kind : {"mutating", "validating"}) {
+    for (const std::string name : {"defaulter", "validator", "jobset", "pods.jobset"}) {
+      const std::string path =
+          base + kind + "webhookconfigurations/" + name + ".trainer.kubeflow.org";
+      api.on("PATCH", path).answer(200, "{}");
+      api.on("DELETE", path).answer(200, "{}");
+    }
+  }
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", true);
+  REQUIRE(kube::run_task(io, registrar.publish("CA")));
+  kube::run_task(io, registrar.withdraw());
+  for (const std::string kind : {"mutating", "validating"}) {
+    const std::string path = base + kind + "webhookconfigurations/pods.jobset.trainer.kubeflow.org";
+    CHECK(count("PATCH " + path) == 1);
+    CHECK(count("DELETE " + path) == 1);
   }
 }

@@ -48,7 +48,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
 
 TEST_CASE("every field of the file is read") {
   const auto parsed = parse_configuration(kHead + R"(
-webhook: {port: 19443, host: 10.0.0.1}
+webhook: {port: 19443, host: 10.0.0.1, exclusivePlacement: true}
 leaderElection:
   leaderElect: false
   leaseDuration: 30s
@@ -76,6 +76,7 @@ clusterDomain: example.org
   const Configuration& c = parsed->configuration;
   CHECK(c.webhook.port == 19443);
   CHECK(c.webhook.host == "10.0.0.1");
+  CHECK(c.webhook.exclusivePlacement);
   CHECK_FALSE(c.leaderElection.leaderElect);
   CHECK(c.leaderElection.leaseDuration == 30s);
   CHECK(c.leaderElection.renewDeadline == 20s);
@@ -147,7 +148,8 @@ TEST_CASE("refusals name the path, the value and what to write") {
        "controller.groupKindConcurrency[TrainJob.trainer.kubeflow.org]: Invalid value: 0: must be "
        "greater than 0"},
       {"webhook: {ports: 1}",
-       "webhook.ports: Forbidden: there is no such field: choose from port, host"},
+       "webhook.ports: Forbidden: there is no such field: choose from port, host, "
+       "exclusivePlacement"},
       {"metrics: {auth: {enable: true}}",
        "metrics.auth.enable: Forbidden: there is no such field: choose from enabled"},
       {"webhook: [1]", "webhook: Invalid value: [1]: must be an object, not array"},

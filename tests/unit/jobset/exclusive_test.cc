@@ -208,6 +208,12 @@ TEST_CASE("U19: misplaced followers are marked and deleted") {
     CHECK(removal.propagation == "Background");
     CHECK(removal.stage > mark.stage);
   }
+  // Whoever is already going takes nobody along, and is not deleted again.
+  Json going = wrong;
+  going["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  Json failed = wrong;
+  failed["status"]["phase"] = "Failed";
+  CHECK(repair(head, {head, good, going, failed})->empty());
   // The other conditions stay.
   CHECK((*repair(head, {wrong}))[0].body.find("status")->get_array("conditions").size() == 2);
   wrong["status"]["conditions"] =
@@ -222,6 +228,9 @@ TEST_CASE("U19: what is not known deletes nothing") {
   CHECK(repair_placement(head, {pod("1")}, lookups({}), now)->empty());
   head["spec"]["nodeName"] = "n9";
   CHECK(is_scheduled_leader(head));
+  Json over = head;
+  over["status"]["phase"] = "Succeeded";
+  CHECK_FALSE(is_scheduled_leader(over));
   const auto unknown = repair_placement(head, {pod("1")}, lookups({}), now);
   REQUIRE_FALSE(unknown.has_value());
   CHECK(unknown.error().message == "leader topology is unknown (node not found)");
@@ -235,4 +244,34 @@ TEST_CASE("U19: what is not known deletes nothing") {
   labelled["spec"]["nodeName"] = "n1";
   labelled["metadata"]["annotations"][kSelector] = "true";
   CHECK_FALSE(is_scheduled_leader(labelled));
+}
+
+TEST_CASE("U18: how a leader is found") {
+  CHECK(*leader_selector(pod("1")) ==
+        "jobset.sigs.k8s.io/jobset-name=s,jobset.sigs.k8s.io/replicatedjob-name=w,"
+        "jobset.sigs.k8s.io/job-index=0");
+  Json numbered = pod("1");
+  numbered["metadata"]["labels"][kIndex] = "1";
+  CHECK(leader_selector(numbered)->ends_with(",batch.kubernetes.io/job-completion-index=0"));
+  for (const char* value : {"a,b", "a in (b)", "a=b", "!"}) {
+    Json odd = pod("1");
+    odd["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = value;
+    CHECK_FALSE(leader_selector(odd));
+  }
+
+  Json head = pod("0");
+  head["spec"]["nodeName"] = "n1";
+  head["status"]["phase"] = "Running";
+  const auto read = read_leader(head, "s-w-0-0");
+  REQUIRE(read);
+  CHECK(read->name == "s-w-0-0-abcde");
+  CHECK(read->owner_uid == "job");
+  CHECK(read->node == "n1");
+  CHECK(read->phase == "Running");
+  CHECK_FALSE(read->is_deleting);
+  CHECK_FALSE(read_leader(head, "s-w-0"));
+  CHECK_FALSE(read_leader(pod("1"), "s-w-0-0"));
+  CHECK_FALSE(read_leader(Json(), ""));
+  head["metadata"]["annotations"].erase(kTopology);
+  CHECK_FALSE(read_leader(head, "s-w-0-0"));
 }

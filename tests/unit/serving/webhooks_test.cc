@@ -87,6 +87,7 @@ TEST_CASE("upstream's own JobSet configurations are not ours") {
   CHECK(is_our_webhook_configuration("defaulter.trainer.kubeflow.org"));
   CHECK(is_our_webhook_configuration("validator.trainer.kubeflow.org"));
   CHECK(is_our_webhook_configuration("jobset.trainer.kubeflow.org"));
+  CHECK(is_our_webhook_configuration("pods.jobset.trainer.kubeflow.org"));
   CHECK_FALSE(is_our_webhook_configuration("jobset-mutating-webhook-configuration"));
   CHECK_FALSE(is_our_webhook_configuration("jobset-validating-webhook-configuration"));
   CHECK_FALSE(is_our_webhook_configuration(""));
@@ -146,19 +147,48 @@ TEST_CASE("the CA is put where it is missing or another, each guarded by the web
   CHECK(ca_bundle_patch(Json::object(), "CA").empty());
 }
 
-TEST_CASE("what is installed in a cluster is what the program installs outside one") {
-  std::ifstream file(SOURCE_ROOT "/manifests/base/webhooks.yaml");
+TEST_CASE("pods of no JobSet are never sent, and only followers and leaders may be held up") {
+  const auto all = by_kind_and_name(pod_webhook_configurations(url_target()));
+  REQUIRE(all.size() == 2);
+  for (const auto& [name, object] : all) {
+    for (const Json& webhook : object.get_array("webhooks")) {
+      CAPTURE(webhook.get_string("name"));
+      const Json& selector = webhook.find("objectSelector")->get_array("matchExpressions").front();
+      CHECK(selector.get_string("key") == "jobset.sigs.k8s.io/jobset-name");
+      CHECK(selector.get_string("operator") == "Exists");
+      const auto& condition = webhook.get_array("matchConditions").front();
+      const bool is_required = webhook.get_string("failurePolicy") == "Fail";
+      CHECK(is_required == (condition.get_string("name") == "exclusively-placed"));
+      const Json& rule = webhook.get_array("rules").front();
+      CHECK(rule.get_array("resources") == Json::Array{"pods"});
+      CHECK(rule.get_array("operations") == Json::Array{"CREATE"});
+    }
+  }
+}
+
+namespace {
+
+void check_same(const std::string& path, const std::vector<WebhookConfiguration>& ours) {
+  std::ifstream file(SOURCE_ROOT "/manifests/" + path);
   std::ostringstream text;
   text << file.rdbuf();
   const auto documents = kube::parse_yaml_documents(text.str());
   REQUIRE(documents);
-  WebhookTarget target;
-  target.service = {"kubeflow-system", "kubeflow-trainer-controller-manager"};
-  const auto ours = webhook_configurations(
-      target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager");
   REQUIRE(documents->size() == ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     CAPTURE(ours[i].key().name);
     CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(ours[i].object));
   }
+}
+
+}  // namespace
+
+TEST_CASE("what is installed in a cluster is what the program installs outside one") {
+  WebhookTarget target;
+  target.service = {"kubeflow-system", "kubeflow-trainer-controller-manager"};
+  check_same(
+      "base/webhooks.yaml",
+      webhook_configurations(
+          target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"));
+  check_same("overlays/exclusive-placement/webhooks.yaml", pod_webhook_configurations(target));
 }

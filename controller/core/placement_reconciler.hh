@@ -1,0 +1,40 @@
+// Exclusive placement, after the fact: the followers of a leader that moved. The rules are in
+// runtimes/jobset/exclusive.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/core/executor.hh"
+#include "controller/core/expander_mode.hh"
+#include "controller/core/log.hh"
+#include "controller/core/shell.hh"
+#include "controller/core/stores.hh"
+
+namespace trainer {
+
+// Keys are those of leaders, which the stores tell apart; whatever is decided upon is read live.
+// Without our pod webhooks it deletes nothing: followers that nobody placed would be taken for
+// misplaced, for ever. Concurrency: the control loops' thread.
+class PlacementReconciler {
+ public:
+  PlacementReconciler(const Stores& stores, kube::ApiClient& client, Executor& executor,
+                      const Expansion& expansion, const Log& log)
+      : stores_(stores), client_(client), executor_(executor), expansion_(expansion), log_(log) {}
+
+  kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
+
+ private:
+  kube::Task<kube::Result<bool>> is_installed();
+  // The pods of the leader's Job, itself among them.
+  kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const TrainPodView& leader);
+  kube::Task<kube::Result<std::optional<kube::StringMap>>> labels_of_node(std::string name);
+
+  const Stores& stores_;
+  kube::ApiClient& client_;
+  Executor& executor_;
+  const Expansion& expansion_;
+  const Log& log_;
+};
+
+}  // namespace trainer
