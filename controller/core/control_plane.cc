@@ -21,7 +21,7 @@ constexpr int kJobSetWorkers = 32;
 constexpr int kPlacementWorkers = 4;
 constexpr std::size_t kWritesInFlight = 24;
 // Long enough for the pods of a node group to come together, far below what a person notices.
-constexpr Milliseconds kSoonTrainJob{50};
+constexpr Milliseconds kSoonTrainJob{150};
 constexpr Milliseconds kSoonJobSet{20};
 constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
 

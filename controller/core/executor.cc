@@ -197,11 +197,7 @@ Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectK
     co_return tl::unexpected(
         answer.error().at("status of " + resource.kind + " " + key.to_string()));
   }
-  if (is_minor) {
-    stores_.offer_minor_status(resource, std::move(*answer));
-  } else {
-    stores_.offer(resource, std::move(*answer));
-  }
+  stores_.offer_status(resource, std::move(*answer), is_minor);
   co_return Result<void>{};
 }
 

@@ -113,16 +113,29 @@ void Stores::offer(const kube::Resource& resource, kube::Json object) {
   }
 }
 
-void Stores::offer_minor_status(const kube::Resource& resource, kube::Json object) {
-  is_minor_status_ = true;
+void Stores::offer_status(const kube::Resource& resource, kube::Json object, bool is_minor) {
+  writer_ = is_minor ? Writer::kOurCounters : Writer::kOurStatus;
   offer(resource, std::move(object));
-  is_minor_status_ = false;
+  writer_ = Writer::kOthers;
+}
+
+std::optional<Stores::Urgency> Stores::urgency_of_change() const {
+  switch (writer_) {
+    case Writer::kOurCounters:
+      return std::nullopt;
+    case Writer::kOurStatus:
+      return Urgency::kSoon;
+    case Writer::kOthers:
+      break;
+  }
+  return Urgency::kNow;
 }
 
 void Stores::trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                               const std::shared_ptr<const StoredObject>& after) {
   if (before && (!after || after->uid != before->uid)) listeners_.trainjob_gone(before->uid);
-  if (!is_minor_status_) listeners_.trainjob((after ? after : before)->object_key, Urgency::kNow);
+  if (const auto urgency = urgency_of_change())
+    listeners_.trainjob((after ? after : before)->object_key, *urgency);
 }
 
 void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
@@ -134,7 +147,7 @@ void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
   }
   if (after) jobset_by_uid_[after->uid] = after->object_key;
   const auto& key = (after ? after : before)->object_key;
-  if (!is_minor_status_) listeners_.jobset(key, Urgency::kNow);
+  if (const auto urgency = urgency_of_change()) listeners_.jobset(key, *urgency);
   // The TrainJob of this name: its owner, or one that must be told that the name is taken.
   if (trainjobs.find(key)) listeners_.trainjob(key, after ? Urgency::kSoon : Urgency::kNow);
 }

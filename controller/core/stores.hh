@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,8 +56,9 @@ class Stores {
   std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
   // Takes what a write of ours answered; kinds without a store are ignored.
   void offer(const kube::Resource& resource, kube::Json object);
-  // The same for counters that we wrote: the object they belong to need not be looked at again.
-  void offer_minor_status(const kube::Resource& resource, kube::Json object);
+  // The same for a status that we wrote: what follows from it can wait for its companions, and from
+  // counters alone (`is_minor`) nothing follows.
+  void offer_status(const kube::Resource& resource, kube::Json object, bool is_minor);
 
  private:
   void job_changed(const std::shared_ptr<const jobset::JobView>& before,
@@ -69,7 +71,10 @@ class Stores {
                         const std::shared_ptr<const StoredObject>& after);
 
   Listeners listeners_;
-  bool is_minor_status_ = false;  // what changes now are counters that we wrote
+  enum class Writer { kOthers, kOurStatus, kOurCounters };
+  // How soon the object that changes now must be looked at again; nullopt: not at all.
+  std::optional<Urgency> urgency_of_change() const;
+  Writer writer_ = Writer::kOthers;  // of the change that is taken in now
   std::unordered_map<std::string, kube::ObjectKey> jobset_by_uid_;
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
       jobs_by_owner_;

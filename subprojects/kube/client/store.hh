@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/client/json_scan.hh"
 #include "kube/client/watcher.hh"
 #include "kube/model/meta.hh"
 
@@ -53,12 +54,20 @@ class Store final : public WatchSink {
   }
 
   bool put(std::string_view object) override {
+    if (const auto known = find_known(object)) {
+      // Nearly always the echo of a write of our own: reading it again would tell nothing.
+      if (is_listing_) {
+        listed_.emplace_back(known->key(), known);
+      } else {
+        advance(known->resource_version);
+      }
+      return true;
+    }
     auto item = project(object);
     if (!item) return false;
     if (is_listing_) {
       ObjectKey key = item->key();
-      Pointer known = known_or(key, std::move(item));
-      listed_.emplace_back(std::move(key), std::move(known));
+      listed_.emplace_back(std::move(key), std::move(item));
     } else {
       advance(item->resource_version);
       replace(std::move(item));
@@ -127,12 +136,16 @@ class Store final : public WatchSink {
     return item;
   }
 
-  // An unchanged object keeps its projection, so that a relist of thousands costs a pointer each.
-  Pointer known_or(const ObjectKey& key, Pointer item) const {
-    const auto at = items_.find(key);
-    const bool is_same =
-        at != items_.end() && at->second->resource_version == item->resource_version;
-    return is_same ? at->second : item;
+  // What is held of this object in the version that the text has, found without decoding it; a
+  // relist of thousands costs a look at each. nullptr where it must be read.
+  Pointer find_known(std::string_view object) const {
+    const auto metadata = scan_member(object, "metadata");
+    const auto version = metadata ? scan_string(*metadata, "resourceVersion") : std::nullopt;
+    const auto name = version ? scan_string(*metadata, "name") : std::nullopt;
+    if (!name) return nullptr;
+    const auto ns = scan_string(*metadata, "namespace").value_or(std::string_view());
+    Pointer known = find({std::string(ns), std::string(*name)});
+    return known && known->resource_version == *version ? known : nullptr;
   }
 
   void advance(const std::string& version) {
