@@ -16,6 +16,9 @@ using kube::Json;
 // a whole object.
 constexpr std::string_view kExtensions[] = {"ttlSecondsAfterFinished"};
 
+// The entry of spec.runtimePatches that Kueue keeps to itself.
+constexpr std::string_view kQueueManager = "kueue.x-k8s.io/manager";
+
 bool is_absent(const Json* value) {
   return !value || value->is_null();
 }
@@ -70,6 +73,41 @@ void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
   }
 }
 
+// A job that a queue has started has jobs in the queue's patch; before and after that it is empty.
+bool is_started_by_queue(const Json& patch) {
+  const Json* spec = patch.find_path({"trainingRuntimeSpec", "template", "spec"});
+  return spec && !spec->get_array("replicatedJobs").empty();
+}
+
+// Whether this is Kueue at work, which starts a job by filling its patch and stops it by
+// spec.suspend. Users do neither: the patch is not theirs, and Kueue undoes what they do to
+// suspend.
+bool is_from_queue(const AdmissionRequest& request) {
+  const Json* before = find_patch(request.old_object, kQueueManager);
+  const Json* after = find_patch(request.object, kQueueManager);
+  if (!request.is_replace || !before || !after) return false;
+  if (is_patch_changed(*before, *after)) return true;
+  return is_started_by_queue(*after) && request.object.find("spec")->get_bool("suspend") !=
+                                            request.old_object.find("spec")->get_bool("suspend");
+}
+
+// To count pods Kueue runs a copy of upstream's pipeline on the object that it then sends, and that
+// pipeline completes the command of a torchtune job and wraps that of a Flux job in place. The
+// field is immutable, so without this such a job could be neither started nor evicted.
+void restore_command(Json& trainjob, const AdmissionRequest& request) {
+  if (!is_from_queue(request)) return;
+  Json* trainer = trainjob["spec"].find("trainer");
+  const Json* before = request.old_object.find_path({"spec", "trainer"});
+  if (!trainer || !trainer->is_object() || !before || !before->is_object()) return;
+  for (const std::string_view name : {"command", "args"}) {
+    if (const Json* value = before->find(name)) {
+      trainer->set(name, *value);
+    } else {
+      trainer->erase(name);
+    }
+  }
+}
+
 }  // namespace
 
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now) {
@@ -77,7 +115,10 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   Json object = request.object;
   Conversion conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
-  if (request.operation == "UPDATE") restore_extensions(object, request);
+  if (request.operation == "UPDATE") {
+    restore_extensions(object, request);
+    restore_command(object, request);
+  }
   stamp_patches(object, request.old_object, now.to_string());
   return allow_with(request.object, object, std::move(conversion.warnings));
 }

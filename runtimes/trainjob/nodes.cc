@@ -114,9 +114,10 @@ std::int64_t place_of(const TrainPodView& pod, const Lane& lane, std::int64_t or
 enum class Standing { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
 
 Standing standing_of(const TrainPodView& pod) {
-  if (pod.phase == "Succeeded") return Standing::kReady;
   if (pod.phase == "Failed") return Standing::kFailed;
+  // Told to end, as by an eviction, it may well end with 0: that is no node of the next admission.
   if (pod.is_deleting) return Standing::kGone;
+  if (pod.phase == "Succeeded") return Standing::kReady;
   if (pod.phase == "Running") return pod.is_ready ? Standing::kReady : Standing::kRunning;
   return pod.machine.empty() ? Standing::kUnscheduled : Standing::kScheduled;
 }

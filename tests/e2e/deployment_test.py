@@ -130,6 +130,51 @@ def test_suspended_costs_nothing_and_resumes(cluster):
     wait_until("it completes", lambda: cluster.condition("trainjob", "waits", "Complete"), seconds=60)
 
 
+def test_a_queue_starts_evicts_and_starts_elsewhere(cluster):
+    """What Kueue sends, in its order: its patch and then suspend, suspend alone, an empty patch, another flavor's patch.
+
+    The second start changes the node selectors of a Job that has run, which takes a write to its status.
+    """
+    run("kubectl", "label", "node", "node1", "pool=a", "--overwrite")
+    job = trainjob("queued", numNodes=2, command=["sleep", "600"])
+    job["spec"].update(suspend=True, runtimePatches=[_queue_patch(None)])
+    cluster.apply(job)
+
+    def put(change):
+        """A PUT of the whole object, as Kueue's client sends it."""
+        def is_taken():
+            sent = cluster.get("trainjob", "queued")
+            change(sent["spec"])
+            done = run("kubectl", "replace", "-f", "-", "-n", cluster.namespace, text=json.dumps(sent), check=False)
+            if done.returncode != 0 and "Conflict" not in done.stderr:
+                raise Failed(done.stderr)
+            return done.returncode == 0
+        wait_until("the PUT is taken", is_taken)
+
+    def start_on(pool):
+        put(lambda spec: spec.update(runtimePatches=[_queue_patch(pool)]))
+        cluster.kubectl("patch", "trainjob", "queued", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+        wait_until("its nodes are ready", lambda: cluster.get("trainjob", "queued")["status"].get("phase") == "Running", seconds=60)
+        pods = [p for p in cluster.list("pods") if "deletionTimestamp" not in p["metadata"]]
+        assert [p["spec"]["nodeSelector"] for p in pods] == [{"pool": pool}] * 2, pods
+
+    start_on("a")
+    put(lambda spec: spec.update(suspend=True))
+    wait_until("no Job is active", lambda: not any(j["active"] for j in cluster.get("trainjob", "queued")["status"]["jobsStatus"]), seconds=60)
+    assert cluster.get("trainjob", "queued")["status"]["phase"] == "Suspended"
+    put(lambda spec: spec.update(runtimePatches=[_queue_patch(None)]))
+    run("kubectl", "label", "node", "node1", "pool=b", "--overwrite")
+    start_on("b")
+    cluster.kubectl("delete", "trainjob", "queued", "--wait=false")
+    run("kubectl", "label", "node", "node1", "pool-")
+
+
+def _queue_patch(pool):
+    jobs = [] if pool is None else [{"name": "node", "template": {"spec": {"template": {
+        "metadata": {"labels": {"kueue.x-k8s.io/podset": "node"}}, "spec": {"nodeSelector": {"pool": pool}}}}}}]
+    return {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs} if jobs else {}}}}
+
+
 def test_nothing_was_forbidden(_):
     """RBAC allows what the controller does: the API server's log has no refusal of it."""
     account = f"system:serviceaccount:kubeflow-system:{MANAGER}"

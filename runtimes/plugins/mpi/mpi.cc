@@ -194,9 +194,9 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   if (implementation == nullptr) return;
   if (implementation->name() != "OpenMPI" && draft.job.metadata.labels.contains(kQueueLabel))
     warnings.push_back(
-        fmt::format("metadata.labels[{}]: Kueue computes pod sets of OpenMPI only and will not "
-                    "admit a job of mpiImplementation {}; leave "
-                    "the label out, or use a runtime with OpenMPI",
+        fmt::format("metadata.labels[{}]: Kueue computes pod sets of OpenMPI only and refuses a "
+                    "job of mpiImplementation {}, by default also one without the label; use a "
+                    "runtime with OpenMPI",
                     kQueueLabel, implementation->name()));
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer) return;

@@ -102,6 +102,70 @@ TEST_CASE("a PUT that lacks an extension field gets it back, a patch removes it"
   CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
 }
 
+// A torchtune job as Kueue 0.20 finds it: its patch is empty until it starts the job.
+Json queued_job(bool is_started, bool is_suspended) {
+  Json job = train_job();
+  job["spec"].set("trainer", yaml("{command: [tune, run], args: [epochs=1]}"));
+  job["spec"].set("suspend", is_suspended);
+  Json list = timed(patches("kueue.x-k8s.io/manager", "a"), kThen);
+  if (!is_started) list.as_array()[0].set("trainingRuntimeSpec", yaml("{template: {spec: {}}}"));
+  job["spec"].set("runtimePatches", std::move(list));
+  return job;
+}
+
+TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the command") {
+  struct Row {
+    const char* about;
+    Json before;
+    Json after;
+    bool is_replace;
+    bool is_restored;
+  };
+  Json foreign = queued_job(true, false);
+  foreign["spec"]["runtimePatches"].as_array()[0].set("manager", "acme.io/a");
+  Json foreign_stopped = foreign;
+  foreign_stopped["spec"].set("suspend", true);
+  const Row row = GENERATE_COPY(
+      Row{"start: fills its patch", queued_job(false, true), queued_job(true, true), true, true},
+      Row{"stop: suspends", queued_job(true, false), queued_job(true, true), true, true},
+      Row{"stopped: clears its patch", queued_job(true, true), queued_job(false, true), true, true},
+      Row{"a patch names what it changes", queued_job(false, true), queued_job(true, true), false,
+          false},
+      Row{"nothing that Kueue does", queued_job(true, false), queued_job(true, false), true, false},
+      Row{"a user suspends a job without queue", queued_job(false, false), queued_job(false, true),
+          true, false},
+      Row{"another's patch", foreign, foreign_stopped, true, false});
+  INFO(row.about);
+  const auto changed =
+      GENERATE("{command: [tune, run, full_finetune_single_device, --config, x], args: [epochs=1]}",
+               "{command: [/bin/bash, /etc/flux-config/entrypoint.sh, tune run epochs=1]}",
+               "{command: [tune, run], args: [epochs=1], image: other}");
+  CAPTURE(changed);
+  AdmissionRequest request = update(row.before, row.after);
+  request.is_replace = row.is_replace;
+  request.object["spec"].set("trainer", yaml(changed));
+  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json* trainer = job.find_path({"spec", "trainer"});
+  // What else changes is left for the schema to refuse.
+  Json expected = yaml(changed);
+  if (row.is_restored) {
+    expected.set("command", yaml("[tune, run]"));
+    expected.set("args", yaml("[epochs=1]"));
+  }
+  CHECK(*trainer == expected);
+}
+
+TEST_CASE("a command that was not there is taken away again") {
+  Json before = queued_job(false, true);
+  before["spec"].set("trainer", yaml("{}"));
+  AdmissionRequest request = update(before, queued_job(true, true));
+  request.is_replace = true;
+  request.object["spec"].set("trainer", yaml("{command: [/bin/bash, x, '']}"));
+  const Json job = apply(request, mutate_trainjob(request, kNow));
+  CHECK(*job.find_path({"spec", "trainer"}) == yaml("{}"));
+  CHECK(time_of(job, 0) == kNowText);
+}
+
 TEST_CASE("overrides of v2.1 become a patch") {
   Json job = train_job();
   job["spec"].set("podTemplateOverrides", yaml(R"(

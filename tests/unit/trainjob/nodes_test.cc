@@ -115,7 +115,11 @@ TEST_CASE("pods of another attempt, of a former JobSet and those on their way ou
   TrainPodView leaving = pod("node", 0, "Running", "m", true);
   leaving.attempt = 1;
   leaving.is_deleting = true;
-  CHECK(survey_pods(jobset, {&old, &former, &leaving}, 0).nodes.created == 0);
+  // Told to end by an eviction, and ended well: not a node of the admission that follows.
+  TrainPodView evicted = pod("node", 1, "Succeeded", "m");
+  evicted.attempt = 1;
+  evicted.is_deleting = true;
+  CHECK(survey_pods(jobset, {&old, &former, &leaving, &evicted}, 0).nodes.created == 0);
   jobset.spec.failurePolicy.emplace().restartStrategy = "InPlaceRestart";
   CHECK(survey_pods(jobset, {&old}, 0).nodes.ready == 1);
 }
