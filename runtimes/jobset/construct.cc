@@ -9,6 +9,7 @@
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/wait_for_hosts.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -174,7 +175,10 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
   Json& pod_spec = object_at(object_at(job_spec, "template"), "spec");
   if (has_dns_hostnames(jobset)) pod_spec["subdomain"] = subdomain(jobset);
   add_claim_volumes(pod_spec, jobset);
-  if (is_of_trainjob) keep_last_lines(pod_spec);
+  if (is_of_trainjob) {
+    wait_for_hosts(pod_spec, jobset);
+    keep_last_lines(pod_spec);
+  }
   if (max_disruption_restarts(jobset) > 0) report_disruptions(job_spec);
 }
 

@@ -34,7 +34,7 @@ struct Observed {
   kube::Time now;
   Gates gates;
   // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
-  // message.
+  // message, and an MPI launcher waits for the names of its hosts.
   bool is_of_trainjob = false;
 };
 

@@ -9,6 +9,7 @@
 
 namespace trainer::pipeline::mpi {
 
+inline constexpr std::string_view kHostfileVolume = "mpi-hostfile";
 inline constexpr std::string_view kHostfilePath = "/etc/mpi/hostfile";
 
 class Implementation {

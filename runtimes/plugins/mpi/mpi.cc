@@ -14,7 +14,6 @@ namespace trainer::pipeline {
 namespace {
 
 constexpr std::string_view kSshVolume = "mpi-ssh-auth";
-constexpr std::string_view kHostfileVolume = "mpi-hostfile";
 constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 // Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
 // read, so root's must not be so; anybody else can read it only as a member of the pod's fsGroup.
@@ -88,7 +87,7 @@ kube::Json ssh_volume(const Draft& draft, std::string_view keys) {
 
 kube::Json hostfile_volume(const Draft& draft) {
   return kube::Json::object(
-      {{"name", kHostfileVolume},
+      {{"name", mpi::kHostfileVolume},
        {"configMap", kube::Json::object({{"name", hostfile_name(draft)},
                                          {"items", kube::Json::array({key_item(
                                                        "hostfile", kReadOnly, "hostfile")})}})}});
@@ -138,7 +137,7 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
     if (!container) continue;
     container->mount(kube::Json::object({{"name", kSshVolume}, {"mountPath", keys}}));
     if (!is_launcher) continue;
-    container->mount(kube::Json::object({{"name", kHostfileVolume}, {"mountPath", "/etc/mpi"}}));
+    container->mount(kube::Json::object({{"name", mpi::kHostfileVolume}, {"mountPath", "/etc/mpi"}}));
     for (const auto& [name, value] : implementation->env(slots)) container->env(name, value);
   }
 }
