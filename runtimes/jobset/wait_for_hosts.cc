@@ -60,11 +60,9 @@ Json waiting_container(const Json& launcher, std::string_view own_subdomain) {
   const std::string hostfile = std::string(mount.get_string("mountPath")) + "/hostfile";
   Json container = Json::object({{"name", kName}});
   // The same image needs no other pull, and the same resources are no more than the pod has anyway.
-  for (const std::string_view member :
-       {"image", "imagePullPolicy", "resources", "securityContext"})
+  for (const std::string_view member : {"image", "imagePullPolicy", "resources", "securityContext"})
     if (const Json* value = launcher.find(member)) container[member] = *value;
-  container["command"] =
-      Json::array({"sh", "-c", kScript, kName, hostfile, own_subdomain});
+  container["command"] = Json::array({"sh", "-c", kScript, kName, hostfile, own_subdomain});
   container["volumeMounts"] = Json::array({mount});
   return container;
 }

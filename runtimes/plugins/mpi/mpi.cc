@@ -137,7 +137,8 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
     if (!container) continue;
     container->mount(kube::Json::object({{"name", kSshVolume}, {"mountPath", keys}}));
     if (!is_launcher) continue;
-    container->mount(kube::Json::object({{"name", mpi::kHostfileVolume}, {"mountPath", "/etc/mpi"}}));
+    container->mount(
+        kube::Json::object({{"name", mpi::kHostfileVolume}, {"mountPath", "/etc/mpi"}}));
     for (const auto& [name, value] : implementation->env(slots)) container->env(name, value);
   }
 }

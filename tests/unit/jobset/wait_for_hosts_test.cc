@@ -14,7 +14,8 @@ namespace {
 Json launcher(std::string_view head, std::string_view pod, bool is_of_trainjob = true) {
   World world("apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: j}\nspec:\n" +
               std::string(head) + "  replicatedJobs:\n" +
-              "  - {name: launcher, template: {spec: {template: {spec: " + std::string(pod) + "}}}}");
+              "  - {name: launcher, template: {spec: {template: {spec: " + std::string(pod) +
+              "}}}}");
   const auto read = read_jobset(world.jobset());
   REQUIRE(read);
   return *all_jobs(*read, {}, is_of_trainjob).at(0).find_path({"spec", "template", "spec"});
@@ -22,7 +23,8 @@ Json launcher(std::string_view head, std::string_view pod, bool is_of_trainjob =
 
 constexpr std::string_view kPod =
     "{containers: [{name: other}, {name: node, image: 'mpi:1', imagePullPolicy: Never, "
-    "resources: {limits: {cpu: 2}}, securityContext: {runAsUser: 1000}, env: [{name: E, value: v}], "
+    "resources: {limits: {cpu: 2}}, securityContext: {runAsUser: 1000}, env: [{name: E, value: "
+    "v}], "
     "volumeMounts: [{name: mpi-ssh-auth, mountPath: /root/.ssh}, {name: mpi-hostfile, mountPath: "
     "/etc/mpi}]}]}";
 
@@ -80,8 +82,8 @@ TEST_CASE("who waits for hosts") {
       {"the runtime waits by itself", "", with(own), "wait-for-hosts "},
       {"no hostfile", "", "{containers: [{name: node, volumeMounts: [{name: v, mountPath: /v}]}]}",
        ""},
-      {"names are said at once", "  network: {publishNotReadyAddresses: true}\n",
-       std::string(kPod), "wait-for-hosts "},
+      {"names are said at once", "  network: {publishNotReadyAddresses: true}\n", std::string(kPod),
+       "wait-for-hosts "},
       {"names need a ready pod", "  network: {publishNotReadyAddresses: false}\n",
        std::string(kPod), ""},
       {"no names at all", "  network: {enableDNSHostnames: false}\n", std::string(kPod), ""},
