@@ -1,8 +1,10 @@
 """What the tests on a genuine cluster share: kubectl, waiting, a controller on the host, and a count at the end.
 
 A test file defines functions test_*, each taking a Cluster, and ends with `harness.main(__file__)`. Each test runs in a
-namespace of its own, named after it. The cluster is that of $KUBECONFIG; `testbed env` sets it.
+namespace of its own, named after it, so those of a file that says `parallel` run side by side. The cluster is that of
+$KUBECONFIG; `testbed env` sets it.
 """
+import concurrent.futures
 import inspect
 import json
 import os
@@ -128,29 +130,32 @@ class Controller:
             raise Failed(f"the controller ended with {status} on SIGTERM:\n{self.log.read_text()[-2000:]}")
 
 
-def main(path):
+def run_test(path, name, test):
+    """Runs one test in its namespace and says how it went; answers whether it passed."""
+    namespace = re.sub("[^a-z0-9]+", "-", f"{pathlib.Path(path).stem}-{name[5:]}")[:63].strip("-")
+    began = time.monotonic()
+    try:
+        run("kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+        run("kubectl", "create", "namespace", namespace)
+        test(Cluster(namespace))
+        print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
+        run("kubectl", "delete", "namespace", namespace, "--wait=false")
+        return True
+    except Exception as error:   # the other tests still have something to say
+        print(f"FAIL {name} ({time.monotonic() - began:.1f} s): {error}", flush=True)
+        if not isinstance(error, AssertionError):
+            traceback.print_exc(file=sys.stdout)
+        return False
+
+
+def main(path, parallel=1):
     """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written."""
     module = sys.modules["__main__"]
-    tests = [(n, f) for n, f in vars(module).items() if n.startswith("test_") and inspect.isfunction(f)]
     wanted = sys.argv[1:]
-    passed = failed = 0
-    for name, test in tests:
-        if wanted and name not in wanted:
-            continue
-        namespace = re.sub("[^a-z0-9]+", "-", f"{pathlib.Path(path).stem}-{name[5:]}")[:63].strip("-")
-        cluster = Cluster(namespace)
-        began = time.monotonic()
-        try:
-            run("kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=60s")
-            run("kubectl", "create", "namespace", namespace)
-            test(cluster)
-            passed += 1
-            print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
-            run("kubectl", "delete", "namespace", namespace, "--wait=false")
-        except Exception as error:   # the other tests still have something to say
-            failed += 1
-            print(f"FAIL {name} ({time.monotonic() - began:.1f} s): {error}", flush=True)
-            if not isinstance(error, AssertionError):
-                traceback.print_exc(file=sys.stdout)
+    tests = [(n, f) for n, f in vars(module).items()
+             if n.startswith("test_") and inspect.isfunction(f) and (not wanted or n in wanted)]
+    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
+        results = list(pool.map(lambda test: run_test(path, *test), tests))
+    passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
