@@ -4,16 +4,21 @@
 The pods' image is the test bed's PyTorch image; the libraries of JAX and XGBoost come from PyPI into the user's cache, and
 into the pods through a volume of the host, which is also where an initializer puts what its trainer reads.
 """
+import contextlib
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+import blueprints  # noqa: E402
 import harness  # noqa: E402
 from harness import ROOT, TRAINER, Failed, run, wait_until  # noqa: E402
 
 GROUP = "trainer.kubeflow.org/v1alpha1"
-IMAGE = "localhost/torch:1"
+IMAGE = blueprints.IMAGE
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
@@ -24,7 +29,7 @@ def container(name="node", **fields):
 def replicated_job(name, step, containers, depends_on=None, **pod):
     labels = {"labels": {STEP: step}} if step else {}
     job = {"name": name, "template": {"metadata": labels, "spec": {"backoffLimit": 0, "template": {"spec": {
-        "restartPolicy": "Never", "containers": containers, **pod}}}}}
+        "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": containers, **pod}}}}}
     if depends_on:
         job["dependsOn"] = [depends_on]
     return job
@@ -41,7 +46,7 @@ def trainjob(name, runtime_name, **spec):
             "spec": {"runtimeRef": {"name": runtime_name, "kind": "TrainingRuntime"}, **spec}}
 
 
-def completes(cluster, name, seconds=90):
+def completes(cluster, name, seconds=150):
     """Waits for the end of a job, which must be a good one, and returns all it has printed."""
     def ended():
         if cluster.condition("trainjob", name, "Failed"):
@@ -57,56 +62,94 @@ def completes(cluster, name, seconds=90):
 
 # ---- MPI
 
-# A machine of its own: host keys, no question about those of others, and StrictModes off because the directory of a
-# Secret is writable for its group.
-SSHD = "mkdir -p /run/sshd && ssh-keygen -A >/dev/null && exec /usr/sbin/sshd -De -o StrictModes=no"
-TRUST = "echo 'StrictHostKeyChecking accept-new' > /etc/ssh/ssh_config.d/trust.conf"
-# DNS learns a pod's name a moment after its start, and mpirun asks for its own.
-RESOLVES = "for host in $(cut -d' ' -f1 /etc/mpi/hostfile); do until getent hosts $host >/dev/null; do sleep 0.2; done; done"
+# A machine of its own: host keys, and StrictModes off because the directory of a Secret is writable for its group.
+# The last worker's sshd is slow.
+SSHD = ("[ $JOB_COMPLETION_INDEX = 0 ] || sleep 3; "
+        "mkdir -p /run/sshd && ssh-keygen -A >/dev/null && exec /usr/sbin/sshd -De -o StrictModes=no")
+TRUST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trust"},
+         "data": {"trust.conf": "StrictHostKeyChecking accept-new\n"}}
 
 
-def mpi_runtime(name, launcher_is_node):
+def mpi_runtime(name, launcher_is_node, **launcher_pod):
     sshd = container(command=["bash", "-c", SSHD], readinessProbe={"tcpSocket": {"port": 22}, "periodSeconds": 1})
+    launcher = container(volumeMounts=[{"name": "trust", "mountPath": "/etc/ssh/ssh_config.d"}])
     policy = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "sshAuthMountPath": "/root/.ssh",
                                      "runLauncherAsNode": launcher_is_node}}
     return runtime(name, policy,
                    replicated_job("node", None, [sshd]),
-                   replicated_job("launcher", "trainer", [container()],
-                                  {"name": "node", "status": "Ready"}),
+                   replicated_job("launcher", "trainer", [launcher], {"name": "node", "status": "Ready"},
+                                  volumes=[{"name": "trust", "configMap": {"name": "trust"}}], **launcher_pod),
                    successPolicy={"operator": "All", "targetReplicatedJobs": ["launcher"]})
 
 
-def mpi_job(name, nodes):
-    script = TRUST + "; " + RESOLVES + "; mpirun --allow-run-as-root bash -c 'echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)'"
-    return trainjob(name, name, trainer={"numNodes": nodes, "command": ["bash", "-c"], "args": [script]})
+# Nothing comes before mpirun, which must know its hosts at once.
+HELLO = ["mpirun", "--allow-run-as-root", "bash", "-c",
+         "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname) as $(id -u)"]
 
 
-def ranks(logs):
-    """The host of each rank, of what mpi_job prints."""
+def mpi_job(name):
+    return trainjob(name, name, trainer={"numNodes": 3, "command": HELLO})
+
+
+def ranks(cluster, name, user="0"):
+    """Waits for the end of an mpi_job and answers the host of each rank. Its launcher must have started once."""
     found = {}
-    for line in logs.splitlines():
-        words = line.split()
-        if "rank" in words and "on" in words:
-            at = words.index("rank")
-            assert words[at + 3] == "3", line
-            found[int(words[at + 1])] = words[-1]
-    return found
+    for line in completes(cluster, name).splitlines():
+        if " rank " in line:
+            _, _, rank, _, size, _, host, _, uid = line.split()
+            assert size == "3" and uid == user, line
+            found[int(rank)] = host
+    launcher = cluster.get("job", f"{name}-launcher-0")["status"]
+    assert launcher.get("succeeded") == 1 and not launcher.get("failed"), launcher
+    assert sorted(found) == [0, 1, 2], found
+    return sorted(found.values())
 
 
 def test_mpi_launcher_is_a_node(cluster):
-    cluster.apply(mpi_runtime("trio", True))
-    cluster.apply(mpi_job("trio", 3))
-    found = ranks(completes(cluster, "trio"))
-    assert sorted(found) == [0, 1, 2], found
-    assert sorted(found.values()) == ["trio-launcher-0-0", "trio-node-0-0", "trio-node-0-1"], found
+    cluster.apply(TRUST, mpi_runtime("trio", True), mpi_job("trio"))
+    assert ranks(cluster, "trio") == ["trio-launcher-0-0", "trio-node-0-0", "trio-node-0-1"]
 
 
 def test_mpi_pure_launcher(cluster):
-    cluster.apply(mpi_runtime("crew", False))
-    cluster.apply(mpi_job("crew", 3))
-    found = ranks(completes(cluster, "crew"))
-    assert sorted(found) == [0, 1, 2], found
-    assert sorted(found.values()) == ["crew-node-0-0", "crew-node-0-1", "crew-node-0-2"], found
+    cluster.apply(TRUST, mpi_runtime("crew", False), mpi_job("crew"))
+    assert ranks(cluster, "crew") == ["crew-node-0-0", "crew-node-0-1", "crew-node-0-2"]
+
+
+def test_mpi_as_an_ordinary_user(cluster):
+    """The shipped blueprint: user 1000 runs sshd on port 2222, and the keys belong to root."""
+    name = "deepspeed-distributed"
+    blueprints.mpi_runtime(cluster, name)
+    cluster.apply(mpi_job(name))
+    assert ranks(cluster, name, "1000") == [f"{name}-launcher-0-0", f"{name}-node-0-0", f"{name}-node-0-1"]
+
+
+def test_mpi_with_slow_dns(cluster):
+    """DNS learns of pods from a controller; while that one sleeps, the launcher runs without a name."""
+    cluster.apply(TRUST, mpi_runtime("slow", True, schedulingGates=[{"name": "example.com/hold"}]), mpi_job("slow"))
+    ours = ("-l", "jobset.sigs.k8s.io/replicatedjob-name=launcher")
+    launcher, = wait_until("there is a launcher", lambda: cluster.list("pods", *ours), seconds=150)
+    with asleep("controllers"):
+        cluster.kubectl("patch", "pod", launcher["metadata"]["name"], "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
+
+        def waits():
+            launcher, = cluster.list("pods", *ours)
+            started = launcher["status"].get("initContainerStatuses", [{}])[0].get("state", {})
+            assert "terminated" not in started, launcher["status"]
+            return "running" in started
+
+        wait_until("the launcher waits for its name", waits)
+    assert ranks(cluster, "slow") == ["slow-launcher-0-0", "slow-node-0-0", "slow-node-0-1"]
+
+
+@contextlib.contextmanager
+def asleep(component):
+    """Stops a process of the test bed for as long as it lasts."""
+    process = int(pathlib.Path(os.environ["KUBECONFIG"]).with_name(component + ".pid").read_text().split()[0])
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 # ---- initializers
@@ -191,7 +234,57 @@ def test_xgboost(cluster):
         assert f"worker {worker} of 2 sum 3.0 trees 20" in logs, logs
 
 
-# ---- what a user sees of a job that cannot start
+# ---- what a user sees
+
+ATTEMPT = {"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"}}}
+# The first attempt breaks on one node while the other would go on for ever.
+BREAKS_ONCE = """
+echo "node $PET_NODE_RANK attempt $ATTEMPT begins"
+if [ $ATTEMPT = 0 ]; then
+  [ $PET_NODE_RANK = 0 ] && exec sleep infinity
+  echo "no such file: /data/train.parquet" >&2
+  exit 3
+fi
+echo "node $PET_NODE_RANK attempt $ATTEMPT ends"
+"""
+
+
+def test_logs_followed_from_before_the_pods_through_a_restart(cluster):
+    cluster.apply(runtime("retries", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container(env=[ATTEMPT])]),
+                          failurePolicy={"maxRestarts": 1}))
+    job = trainjob("phoenix", "retries", trainer={"numNodes": 2, "command": ["bash", "-c", BREAKS_ONCE]})
+    cluster.apply({**job, "spec": {**job["spec"], "suspend": True}})
+    command = [TRAINER, "logs", "-f", "-n", cluster.namespace, "phoenix"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+        try:
+            told = follower.stderr.readline()   # it has begun, and there is no pod
+            assert "TrainJob" in told and not cluster.list("pods"), told
+            cluster.kubectl("patch", "trainjob", "phoenix", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+            out, err = follower.communicate(timeout=150)
+        finally:
+            follower.kill()
+    for node in range(2):
+        assert f"[node-{node}] node {node} attempt 0 begins" in out, out + err
+        assert f"[node-{node} #1] node {node} attempt 1 ends" in out, out + err
+        assert out.count(f"node {node} attempt 1 begins") == 1, out + err
+    assert out.count("[node-1] no such file: /data/train.parquet") == 1, out + err
+    assert "[node-1] ended with exit code 3" in err, err
+    assert "Complete" in err.splitlines()[-1] and follower.returncode == 0, err
+    assert cluster.get("trainjob", "phoenix")["status"]["restarts"] == 1
+
+
+def test_logs_followed_to_a_failure(cluster):
+    """Who starts to follow when all is over sees the same, and the exit status says how it ended."""
+    cluster.apply(runtime("fails", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container()])))
+    cluster.apply(trainjob("doomed", "fails", trainer={"numNodes": 2, "command": [
+        "bash", "-c", "echo node $PET_NODE_RANK; [ $PET_NODE_RANK = 0 ] && exec sleep infinity; echo out of luck; exit 4"]}))
+    command = [TRAINER, "logs", "-f", "-n", cluster.namespace, "doomed"]
+    live = run(*command, check=False, timeout=150)
+    assert live.returncode != 0 and "Failed" in live.stderr, live
+    assert "[node-1] out of luck" in live.stdout and "[node-1] ended with exit code 4" in live.stderr, live
+    late = run(*command, check=False, timeout=30)
+    assert late.returncode == live.returncode and "[node-1] out of luck" in late.stdout, late
+
 
 def test_why_and_logs_of_a_job_that_waits(cluster):
     cluster.apply(runtime("plain", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container()])))
@@ -205,4 +298,4 @@ def test_why_and_logs_of_a_job_that_waits(cluster):
 
 
 if __name__ == "__main__":
-    harness.main(__file__)
+    harness.main(__file__, parallel=2)

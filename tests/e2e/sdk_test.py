@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """The official Python SDK, unmodified, as its users call it (see frameworks). It is installed from PyPI into the user's cache."""
+import ast
+import json
 import os
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+import blueprints  # noqa: E402
 import harness  # noqa: E402
 from harness import ROOT, run, wait_until  # noqa: E402
 
@@ -40,12 +43,27 @@ def train(client, name, trainer, *options):
 
 
 def ends(client, name, status):
-    return client.wait_for_job_status(name, {status}, timeout=60, polling_interval=1)
+    return client.wait_for_job_status(name, {status}, timeout=150, polling_interval=1)
 
 
 def hello(word="nothing"):
     import os
     print("node", os.environ["PET_NODE_RANK"], "rank", os.environ["RANK"], "says", word)
+
+
+def test_smoke(cluster):
+    """First, because it takes longest: smoke.py, with the shipped blueprints for PyTorch and for MPI."""
+    blueprints.mpi_runtime(cluster, "deepspeed-distributed")
+    config = pathlib.Path(os.environ["KUBECONFIG"]).with_name("smoke.kubeconfig")
+    config.write_text(pathlib.Path(os.environ["KUBECONFIG"]).read_text())
+    run("kubectl", "--kubeconfig", str(config), "config", "set-context", "--current", "--namespace", cluster.namespace)
+    done = run(sys.executable, str(ROOT / "tests/e2e/smoke.py"), "torch-distributed", "deepspeed-distributed",
+               env={**os.environ, "KUBECONFIG": str(config)})
+    print("     " + done.stdout.strip())
+    answers = ast.literal_eval(done.stdout.strip().splitlines()[-1])
+    assert {key: status for key, (status, *_) in answers.items()} == {
+        "fn": "Complete", "img": "Complete", "bad": "Failed", "mpi": "Complete"}, answers
+    assert answers["mpi"][2] == 2, "a line of each rank: " + done.stdout
 
 
 def test_runtimes(cluster):
@@ -61,7 +79,7 @@ def test_runtimes(cluster):
 def test_a_function_on_two_nodes(cluster):
     client = client_of(cluster)
     name = train(client, "function", CustomTrainer(func=hello, func_args={"word": "it's $HOME"}, num_nodes=2,
-                                                   resources_per_node={"cpu": "100m"}))
+                                                   resources_per_node={"cpu": "1"}))
     job = ends(client, name, "Complete")
     assert sorted(s.name for s in job.steps) == ["node-0", "node-1"], job
     assert job.num_nodes == 2, job
@@ -108,5 +126,23 @@ def test_suspended_at_birth_and_its_runtime_deleted(cluster):
     assert list(client.get_job_logs("queued")) == ["at last"]
 
 
+def test_a_restarted_job(cluster):
+    """The steps are those of the attempt that runs, and so are the logs."""
+    client = client_of(cluster)
+    cluster.kubectl("patch", "trainingruntime", RUNTIME, "--type=merge", "-p",
+                    '{"spec": {"template": {"spec": {"failurePolicy": {"maxRestarts": 1}}}}}')
+    attempt = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
+    cluster.kubectl("patch", "trainingruntime", RUNTIME, "--type=json", "-p", json.dumps([
+        {"op": "add", "path": "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/containers/0/env",
+         "value": [{"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": attempt}}}]}]))
+    name = train(client, "again", CustomTrainerContainer(image="localhost/torch:1", num_nodes=2),
+                 TrainerCommand(["bash", "-c", "echo attempt $ATTEMPT; [ $ATTEMPT = 1 ]"]))
+    job = ends(client, name, "Complete")
+    assert sorted(s.name for s in job.steps) == ["node-0", "node-1"], job
+    assert {s.status for s in job.steps} == {"Succeeded"}, job
+    for step in ("node-0", "node-1"):
+        assert list(client.get_job_logs(name, step=step)) == ["attempt 1"], step
+
+
 if __name__ == "__main__":
-    harness.main(__file__)
+    harness.main(__file__, parallel=2)
