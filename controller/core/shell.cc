@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 // Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
 // one write ...
-constexpr milliseconds kCounterWindow{400};
+constexpr milliseconds kCounterWindow{700};
 // ... and are written once a second at most while they keep changing. A few may be written sooner:
 // a small job changes its counters a handful of times in all, and Kueue waits for them.
 constexpr milliseconds kCounterInterval{1'000};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
@@ -35,7 +36,7 @@ double count(const std::string& metrics, const char* method, const char* resourc
 
 Task<void> run_burst(Context& context, BurstResult& result) {
   auto& cluster = context.cluster;
-  const std::string before = co_await get_local(cluster, kMetricsAddress, "/metrics");
+  const std::string before = co_await get_local(cluster, context.metrics_server, "/metrics");
   co_await cluster.make_namespace(kNamespace);
   Tally pods(always);
   Tally jobs(is_trainjob_settled);
@@ -68,7 +69,9 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   const auto settled = std::max(jobs.changed(), jobsets.changed());
   result.settled_per_second = context.jobs / std::chrono::duration<double>(settled - begin).count();
 
-  const std::string after = co_await get_local(cluster, kMetricsAddress, "/metrics");
+  const std::string after = co_await get_local(cluster, context.metrics_server, "/metrics");
+  if (before.empty() || after.empty())
+    throw std::runtime_error(context.metrics_server + "/metrics did not answer");
   const auto writes = [&](const char* method, const char* resource) {
     const double total = count(after, method, resource) - count(before, method, resource);
     return static_cast<int>(std::lround(total / context.jobs));
@@ -76,6 +79,14 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   result.trainjob_status_writes = writes("PATCH", "trainjobs/status");
   result.jobset_status_writes = writes("PATCH", "jobsets/status");
   result.events = writes("POST", "events");
+  const auto each = [&](const char* name, const std::vector<std::string>& labels) {
+    return (metric(after, name, labels) - metric(before, name, labels)) / context.jobs;
+  };
+  result.requests = each("rest_client_requests_total", {});
+  for (const char* loop : {"trainjob", "jobset"}) {
+    result.reconciles +=
+        each("controller_runtime_reconcile_total", {"controller=\"" + std::string(loop) + "\""});
+  }
   const kube::ObjectKey sample{kNamespace, "j0"};
   auto& client = cluster.client();
   result.trainjob = co_await cluster.must(client.get(kTrainJobs, sample));
@@ -102,6 +113,8 @@ std::vector<Figure> burst(Context& context, ControllerProcess& controller, Burst
   return {
       {jobs + "until all pods exist", result.pods_per_second, "jobs/s"},
       {jobs + "until every status has settled", result.settled_per_second, "jobs/s"},
+      {jobs + "API requests a job", result.requests, ""},
+      {jobs + "reconciles a job", result.reconciles, ""},
       {jobs + "CPU a job", (after.cpu_seconds - before.cpu_seconds) * 1000 / context.jobs, "ms", 2},
       {jobs + "peak RSS", after.peak_mb, "MB", 40}};
 }

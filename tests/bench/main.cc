@@ -60,7 +60,9 @@ int main(int argc, char** argv) {
     const auto config = kube::load_config(kubeconfig);
     if (!config) throw std::runtime_error(config.error().message);
     trainer::bench::Cluster cluster(*config);
-    trainer::bench::Context context{cluster, {}};
+    // With webhooks there is a certificate, which the metrics are served with, too.
+    const std::string scheme = webhook_url.empty() ? "http://" : "https://";
+    trainer::bench::Context context{cluster, scheme + trainer::bench::kMetricsAddress, {}};
     context.jobs = jobs;
     context.suspended = suspended;
     context.large_jobs = large;

@@ -105,7 +105,8 @@ Task<void> make_suspended(Context& context) {
 
 Task<void> await_ready(Context& context) {
   const auto end = Steady::now() + std::chrono::seconds(120);
-  while ((co_await get_local(context.cluster, kHealthAddress, "/readyz")).empty()) {
+  while ((co_await get_local(context.cluster, std::string("http://") + kHealthAddress, "/readyz"))
+             .empty()) {
     if (Steady::now() > end) throw std::runtime_error("the controller does not become ready");
     co_await context.cluster.sleep(kube::Milliseconds(20));
   }

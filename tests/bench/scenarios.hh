@@ -25,6 +25,7 @@ struct Figure {
 
 struct Context {
   Cluster& cluster;
+  std::string metrics_server;  // "https://127.0.0.1:18080"
   std::function<std::unique_ptr<ControllerProcess>()> start_controller;
   int jobs = 1000;
   int suspended = 2000;
@@ -45,6 +46,8 @@ struct BurstResult {
   int trainjob_status_writes = 1;                       // a job, rounded up
   int jobset_status_writes = 1;
   int events = 0;
+  double requests = 0;    // of any kind, a job
+  double reconciles = 0;  // of both loops, a job
 };
 
 // Memory of a controller that has nothing to do.
@@ -63,8 +66,9 @@ std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProces
 // The address that start_controller gives the metrics server, and the health server.
 inline constexpr const char* kMetricsAddress = "127.0.0.1:18080";
 inline constexpr const char* kHealthAddress = "127.0.0.1:18081";
-// A GET of http://ADDRESS/PATH; empty when nobody answers with 200.
-kube::Task<std::string> get_local(Cluster& cluster, std::string address, std::string path);
+// A GET of SERVER/PATH, "http://HOST:PORT" or https without verification; empty when nobody answers
+// with 200.
+kube::Task<std::string> get_local(Cluster& cluster, std::string server, std::string path);
 // The sum of a counter's samples whose labels contain all of `labels`.
 double metric(const std::string& exposition, const std::string& name,
               const std::vector<std::string>& labels);
