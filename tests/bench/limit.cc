@@ -142,7 +142,8 @@ Task<void> run_limit(Context& context, const BurstResult& ours, double& pods_rat
                               "all pods");
   const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
   pods_rate = context.jobs / with_pods;
-  // Our statuses end with what the scheduler says of the last pod, so the driver waits for that too.
+  // Our statuses end with what the scheduler says of the last pod, so the driver waits for that
+  // too.
   co_await cluster.wait_until([&] { return seconds_since(pods.changed()) > 3; },
                               std::chrono::seconds(600), "the scheduler's word on each pod");
   const double judged = std::chrono::duration<double>(pods.changed() - begin).count();
