@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "TrainJobs of the burst");
   app.add_option("--suspended", suspended, "Suspended TrainJobs");
   app.add_option("--large", large, "Jobs of the large JobSet, 50 pods each");
-  app.add_option("--only", only, "idle, burst, latency, large, suspended");
+  app.add_option("--only", only, "idle, burst, latency, large, jobsets, restart, suspended");
   CLI11_PARSE(app, argc, argv);
   const auto wants = [&only](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -90,6 +90,8 @@ int main(int argc, char** argv) {
       controller = context.start_controller();
     }
     if (wants("large")) missed += print(trainer::bench::large_jobset(context, *controller));
+    if (wants("jobsets")) missed += print(trainer::bench::jobsets_at_once(context, *controller));
+    if (wants("restart")) missed += print(trainer::bench::restart(context, *controller));
     if (wants("suspended")) missed += print(trainer::bench::suspended(context, controller));
     const double binary = static_cast<double>(std::filesystem::file_size(controller_path)) / 1e6;
     fmt::print("{:<68} {:>9.1f} {}\n", "the program's file, as built", binary, "MB");

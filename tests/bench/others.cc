@@ -51,19 +51,6 @@ Task<void> run_latency(Context& context, std::vector<double>& milliseconds) {
   co_await cluster.remove_namespace(ns);
 }
 
-// A JobSet written by hand: no TrainJob, one replicated job.
-Json jobset(const std::string& ns, int jobs, int pods) {
-  Json set = *kube::parse_json(
-      R"({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "large"},
-    "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {"backoffLimit": 0, "completionMode": "Indexed",
-      "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "localhost/none:1"}]}}}}}]}})");
-  set["metadata"].set("namespace", ns);
-  Json& worker = set["spec"]["replicatedJobs"].as_array()[0];
-  worker.set("replicas", jobs);
-  worker["template"]["spec"].set("parallelism", pods).set("completions", pods);
-  return set;
-}
-
 Task<void> run_large(Context& context, double& seconds) {
   auto& cluster = context.cluster;
   const std::string ns = "bench-large";
@@ -73,8 +60,8 @@ Task<void> run_large(Context& context, double& seconds) {
   co_await cluster.wait_until([&] { return pods.is_synced(); }, std::chrono::seconds(10),
                               "the first list");
   const auto begin = Steady::now();
-  co_await cluster.must(
-      cluster.client().create(kJobSets, jobset(ns, context.large_jobs, context.large_pods)));
+  co_await cluster.must(cluster.client().create(
+      kJobSets, jobset(ns, "large", context.large_jobs, context.large_pods)));
   const auto wanted = static_cast<std::size_t>(context.large_jobs * context.large_pods);
   co_await cluster.wait_until([&] { return pods.count() == wanted; }, std::chrono::seconds(900),
                               "all pods");

@@ -36,6 +36,8 @@ struct Context {
 
 // The runtime that the scenarios' jobs name; made when absent.
 kube::Task<void> make_runtime(Cluster& cluster);
+// A JobSet written by hand: no TrainJob, one replicated job "w".
+kube::Json jobset(const std::string& ns, const std::string& name, int jobs, int pods);
 kube::Json trainjob(const std::string& ns, const std::string& name, int nodes, bool is_suspended);
 
 // What a burst took, so that the plain driver can do the same.
@@ -60,6 +62,9 @@ std::vector<Figure> limit(Context& context, const BurstResult& ours);
 std::vector<Figure> latency(Context& context);
 // One JobSet of `large_jobs` Jobs with `large_pods` pods each.
 std::vector<Figure> large_jobset(Context& context, ControllerProcess& controller);
+// `jobs` JobSets of one Job applied at once; and the restart of a JobSet of `large_jobs` Jobs.
+std::vector<Figure> jobsets_at_once(Context& context, ControllerProcess& controller);
+std::vector<Figure> restart(Context& context, ControllerProcess& controller);
 // Suspended TrainJobs: memory, and the time until a restarted controller is ready.
 std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProcess>& controller);
 

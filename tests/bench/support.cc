@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "api/jobset.hh"
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "kube/model/json_text.hh"
@@ -39,6 +40,18 @@ Json trainjob(const std::string& ns, const std::string& name, int nodes, bool is
   job["spec"]["trainer"].set("numNodes", nodes);
   if (is_suspended) job["spec"].set("suspend", true);
   return job;
+}
+
+Json jobset(const std::string& ns, const std::string& name, int jobs, int pods) {
+  Json set = *kube::parse_json(
+      R"({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {},
+    "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {"backoffLimit": 0, "completionMode": "Indexed",
+      "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "localhost/none:1"}]}}}}}]}})");
+  set["metadata"].set("namespace", ns).set("name", name);
+  Json& worker = set["spec"]["replicatedJobs"].as_array()[0];
+  worker.set("replicas", jobs);
+  worker["template"]["spec"].set("parallelism", pods).set("completions", pods);
+  return set;
 }
 
 Task<std::string> get_local(Cluster& cluster, std::string server, std::string path) {
