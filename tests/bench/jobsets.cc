@@ -1,6 +1,7 @@
 // JobSets that users write by hand: many at once, and one that restarts.
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "api/jobset.hh"
 #include "tests/bench/scenarios.hh"
@@ -94,7 +95,8 @@ Task<void> run_restart(Context& context, Taken& taken) {
   co_await cluster.sleep(kube::Milliseconds(3'000));  // so that what follows is the restart alone
   const double before = co_await requests(context);
   const auto begin = Steady::now();
-  co_await fail_a_pod(cluster, {ns, victim});
+  kube::ObjectKey pod{ns, victim};
+  co_await fail_a_pod(cluster, std::move(pod));
   co_await cluster.wait_until([&] { return again.count() == wanted; }, std::chrono::seconds(300),
                               "all Jobs of the second attempt");
   taken.seconds = std::chrono::duration<double>(again.reached() - begin).count();
