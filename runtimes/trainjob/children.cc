@@ -69,8 +69,7 @@ class ChildrenPlanner {
       case SnapshotState::Kind::kUsable:
         break;
     }
-    if (snapshot.create) plan_.actions.push_back(*snapshot.create);
-    state_.snapshot_hash = snapshot.hash;
+    note_snapshot(snapshot);
     build_from(snapshot);
     return state_;
   }
@@ -123,11 +122,20 @@ class ChildrenPlanner {
         plan_.needs_live_runtime = true;
         break;
       case SnapshotState::Kind::kUsable:
-        if (snapshot.create) plan_.actions.push_back(*snapshot.create);
-        state_.snapshot_hash = snapshot.hash;
+        note_snapshot(snapshot);
         break;
       case SnapshotState::Kind::kRefused:
         break;
+    }
+  }
+
+  // The hash of a snapshot that is only about to be written is not told yet: should the write fail,
+  // the job would be bound to a text that never stood.
+  void note_snapshot(const SnapshotState& snapshot) {
+    if (snapshot.create) {
+      plan_.actions.push_back(*snapshot.create);
+    } else {
+      state_.snapshot_hash = snapshot.hash;
     }
   }
 

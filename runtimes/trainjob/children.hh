@@ -23,8 +23,7 @@ struct Blocked {
 
 struct ChildrenState {
   std::optional<Blocked> blocked;
-  std::string
-      snapshot_hash;  // of the snapshot as it stands or is about to stand; "" when not known
+  std::string snapshot_hash;  // of the snapshot as it stands; "" when it does not, or is not known
   std::optional<std::int32_t> total_nodes;  // known where the children were built
 };
 
