@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/core/node_labels.hh"
 #include "controller/core/stores.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
@@ -11,7 +12,6 @@
 namespace trainer {
 
 using kube::Json;
-using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
@@ -84,15 +84,11 @@ Task<Result<void>> PodHandler::learn_leaders(const AdmissionRequest& request, Fa
 }
 
 Task<Result<void>> PodHandler::learn_node(Facts& facts) {
-  ObjectKey key;
-  key.name = *facts.wanted_node;
+  std::string node = *facts.wanted_node;
   facts.wanted_node.reset();
-  const auto node = co_await client_.get(kNodes, key);
-  if (node) {
-    facts.node_labels = kube::ObjectMeta::of(*node).labels;
-  } else if (node.error().code != kube::ErrorCode::kNotFound) {
-    co_return tl::unexpected(node.error().at("Node " + key.name));
-  }
+  auto labels = co_await read_node_labels(client_, std::move(node));
+  if (!labels) co_return tl::unexpected(labels.error());
+  facts.node_labels = std::move(*labels);
   facts.is_node_known = true;
   co_return Result<void>();
 }

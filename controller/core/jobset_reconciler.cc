@@ -2,8 +2,8 @@
 
 #include "api/api.hh"
 #include "kube/client/give_way.hh"
-#include "kube/model/field_error.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
 namespace {
@@ -39,10 +39,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   if (!jobset) {
     // The schema keeps such objects out; one that slipped through must not be retried for ever.
     Plan told;
-    told.events.push_back({"Warning", "Unreadable",
-                           "the controller cannot read this object and leaves its children as they "
-                           "are: " +
-                               kube::to_string(jobset.error()) + "; correct or recreate it"});
+    told.events.push_back(unreadable_event(jobset.error()));
     Subject unreadable{kJobSets, key, stored->uid, stored->resource_version};
     co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
   }

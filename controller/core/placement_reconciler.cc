@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "controller/admission/webhooks.hh"
+#include "controller/core/node_labels.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/jobset/exclusive.hh"
@@ -32,7 +33,7 @@ Task<Result<Requeue>> PlacementReconciler::reconcile(kube::ObjectKey key) {
     return kube::ObjectMeta::of(pod).uid == known->uid;
   });
   if (leader == pods->end() || !jobset::is_scheduled_leader(*leader)) co_return Requeue{};
-  const auto labels = co_await labels_of_node(known->machine);
+  const auto labels = co_await read_node_labels(client_, known->machine);
   if (!labels) co_return tl::unexpected(labels.error());
 
   jobset::PlacementLookups lookups;
@@ -69,15 +70,6 @@ Task<Result<std::vector<Json>>> PlacementReconciler::pods_of_job(const TrainPodV
       kPods, ns, "labelSelector=" + kube::percent_encode(selector), std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error().at("pods of " + selector));
   co_return pods;
-}
-
-Task<Result<std::optional<kube::StringMap>>> PlacementReconciler::labels_of_node(std::string name) {
-  kube::ObjectKey key;
-  key.name = std::move(name);
-  const auto node = co_await client_.get(kNodes, key);
-  if (node) co_return kube::ObjectMeta::of(*node).labels;
-  if (node.error().code == ErrorCode::kNotFound) co_return std::nullopt;
-  co_return tl::unexpected(node.error().at("Node " + key.name));
 }
 
 }  // namespace trainer

@@ -28,7 +28,6 @@ class PlacementReconciler {
   kube::Task<kube::Result<bool>> is_installed();
   // The pods of the leader's Job, itself among them.
   kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const TrainPodView& leader);
-  kube::Task<kube::Result<std::optional<kube::StringMap>>> labels_of_node(std::string name);
 
   const Stores& stores_;
   kube::ApiClient& client_;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtimes/trainjob/text.hh"
 
@@ -13,22 +14,27 @@ constexpr std::size_t kMessageLimit = 1'000;
 
 }  // namespace
 
+PlannedEvent unreadable_event(const kube::FieldErrors& errors) {
+  return {"Warning", std::string(kReason),
+          keep_head("the controller cannot read this object and leaves its children as they are: " +
+                        kube::to_string(errors) + "; correct or recreate it",
+                    kMessageLimit)};
+}
+
 Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors) {
   const auto* deleted = object.find_path({"metadata", "deletionTimestamp"});
   const auto* status = object.find("status");
   const std::string_view phase = status ? status->get_string("phase") : std::string_view();
   if (deleted || phase == "Complete" || phase == "Failed") return {};
-  const std::string message =
-      keep_head("the controller cannot read this object and leaves its children as they are: " +
-                    kube::to_string(errors) + "; correct or recreate it",
-                kMessageLimit);
-  if (status && status->get_string("reason") == kReason && status->get_string("message") == message)
-    return {};
+  PlannedEvent event = unreadable_event(errors);
+  const bool is_told = status && status->get_string("reason") == event.reason &&
+                       status->get_string("message") == event.message;
+  if (is_told) return {};
   Plan plan;
-  kube::Json told = kube::Json::object({{"reason", std::string(kReason)}, {"message", message}});
+  kube::Json told = kube::Json::object({{"reason", event.reason}, {"message", event.message}});
   if (phase.empty()) told.set("phase", "Pending");
   plan.status_patch = kube::Json::object({{"status", std::move(told)}});
-  plan.events.push_back({"Warning", std::string(kReason), message});
+  plan.events.push_back(std::move(event));
   return plan;
 }
 

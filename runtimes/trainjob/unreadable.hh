@@ -1,4 +1,4 @@
-// A TrainJob that cannot be read: stored while its CRD allowed more, or by an older version. Pure.
+// Objects that cannot be read: stored while their CRD allowed more, or by an older version. Pure.
 #pragma once
 
 #include "kube/model/field_error.hh"
@@ -7,7 +7,10 @@
 
 namespace trainer {
 
-// Says on the object why nothing happens for it, once: with status.reason "Unreadable" and an
+// What is said of any object that cannot be read, of bounded length: its children stay as they are.
+PlannedEvent unreadable_event(const kube::FieldErrors& errors);
+
+// Says on the TrainJob why nothing happens for it, once: with status.reason "Unreadable" and an
 // event. Its children stay as they are. `object` is any JSON object with metadata. A job that has
 // ended stays as it ended, and one that is being deleted is let go.
 Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
@@ -36,7 +35,7 @@ double count(const std::string& metrics, const char* method, const char* resourc
 
 Task<void> run_burst(Context& context, BurstResult& result) {
   auto& cluster = context.cluster;
-  const std::string before = co_await get_local(cluster, context.metrics_server, "/metrics");
+  const std::string before = co_await read_metrics(context);
   co_await cluster.make_namespace(kNamespace);
   Tally pods(always);
   Tally jobs(is_trainjob_settled);
@@ -69,9 +68,7 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   const auto settled = std::max(jobs.changed(), jobsets.changed());
   result.settled_per_second = context.jobs / std::chrono::duration<double>(settled - begin).count();
 
-  const std::string after = co_await get_local(cluster, context.metrics_server, "/metrics");
-  if (before.empty() || after.empty())
-    throw std::runtime_error(context.metrics_server + "/metrics did not answer");
+  const std::string after = co_await read_metrics(context);
   const auto writes = [&](const char* method, const char* resource) {
     const double total = count(after, method, resource) - count(before, method, resource);
     return static_cast<int>(std::lround(total / context.jobs));

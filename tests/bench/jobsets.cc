@@ -1,6 +1,5 @@
 // JobSets that users write by hand: many at once, and one that restarts.
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "api/jobset.hh"
@@ -16,9 +15,7 @@ constexpr const char* kAttempt = "jobset.sigs.k8s.io/restart-attempt";
 constexpr int kWidth = 32;
 
 Task<double> requests(Context& context) {
-  const std::string metrics =
-      co_await get_local(context.cluster, context.metrics_server, "/metrics");
-  if (metrics.empty()) throw std::runtime_error(context.metrics_server + "/metrics did not answer");
+  const std::string metrics = co_await read_metrics(context);
   co_return metric(metrics, "rest_client_requests_total", {});
 }
 

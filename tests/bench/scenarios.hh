@@ -74,6 +74,8 @@ inline constexpr const char* kHealthAddress = "127.0.0.1:18081";
 // A GET of SERVER/PATH, "http://HOST:PORT" or https without verification; empty when nobody answers
 // with 200.
 kube::Task<std::string> get_local(Cluster& cluster, std::string server, std::string path);
+// The controller's metrics; throws std::runtime_error when it does not answer.
+kube::Task<std::string> read_metrics(Context& context);
 // The sum of a counter's samples whose labels contain all of `labels`.
 double metric(const std::string& exposition, const std::string& name,
               const std::vector<std::string>& labels);

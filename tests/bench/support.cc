@@ -65,6 +65,12 @@ Task<std::string> get_local(Cluster& cluster, std::string server, std::string pa
   co_return answer && answer->status == 200 ? answer->body : std::string();
 }
 
+Task<std::string> read_metrics(Context& context) {
+  std::string text = co_await get_local(context.cluster, context.metrics_server, "/metrics");
+  if (text.empty()) throw std::runtime_error(context.metrics_server + "/metrics did not answer");
+  co_return text;
+}
+
 double metric(const std::string& exposition, const std::string& name,
               const std::vector<std::string>& labels) {
   double sum = 0;

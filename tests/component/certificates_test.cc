@@ -4,9 +4,8 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
-#include "kube/tests/scripted_server.hh"
+#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -18,15 +17,7 @@ const std::string kSecret = "/api/v1/namespaces/kubeflow-system/secrets/cert";
 const std::string kSecrets_ = "/api/v1/namespaces/kubeflow-system/secrets";
 const std::vector<std::string> kHosts = {"manager.kubeflow-system.svc"};
 
-struct Fixture {
-  kube::asio::io_context io;
-  kube::FakeClock clock;
-  kube::FakeRandom random;
-  kube::ScriptedServer api{io};
-  std::unique_ptr<kube::Transport> transport =
-      kube::make_transport(io, api.config(), kube::TransportLimits());
-  kube::ApiClient client{*transport, clock, random};
-  Log log{LogLevel::kError, Log::Format::kText};
+struct Fixture : trainer::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   std::vector<CertificateBundle> used;

@@ -3,9 +3,8 @@
 
 #include "controller/core/placement_reconciler.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
-#include "kube/tests/scripted_server.hh"
+#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -42,15 +41,7 @@ Json leader(const std::string& version = "10") {
   return made;
 }
 
-struct Fixture {
-  kube::asio::io_context io;
-  kube::FakeClock clock;
-  kube::FakeRandom random;
-  kube::ScriptedServer api{io};
-  std::unique_ptr<kube::Transport> transport =
-      kube::make_transport(io, api.config(), kube::TransportLimits());
-  kube::ApiClient client{*transport, clock, random};
-  Log log{LogLevel::kError, Log::Format::kText};
+struct Fixture : trainer::test::ScriptedPeer {
   std::vector<std::string> told;
   Stores stores{listeners()};
   Executor executor{io, client, stores, log, 8};

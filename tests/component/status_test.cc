@@ -1,9 +1,8 @@
 // Progress reports: who is believed, what is written, and how often.
 #include "controller/status/status_handler.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
-#include "kube/tests/scripted_server.hh"
+#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -45,15 +44,7 @@ std::string report(int progress) {
          std::to_string(progress) + "}}";
 }
 
-struct Fixture {
-  kube::asio::io_context io;
-  kube::FakeClock clock;
-  kube::FakeRandom random;
-  kube::ScriptedServer api{io};
-  std::unique_ptr<kube::Transport> transport =
-      kube::make_transport(io, api.config(), kube::TransportLimits());
-  kube::ApiClient client{*transport, clock, random};
-  Log log{LogLevel::kError, Log::Format::kText};
+struct Fixture : trainer::test::ScriptedPeer {
   std::unique_ptr<StatusHandler> handler;
 
   Fixture() { limit(StatusLimits()); }

@@ -1,0 +1,24 @@
+// A client of a scripted API server, with a clock that stands still: what fixtures build on.
+#pragma once
+
+#include <memory>
+
+#include "controller/core/log.hh"
+#include "kube/client/api_client.hh"
+#include "kube/tests/fake_clock.hh"
+#include "kube/tests/scripted_server.hh"
+
+namespace trainer::test {
+
+struct ScriptedPeer {
+  kube::asio::io_context io;
+  kube::FakeClock clock;
+  kube::FakeRandom random;
+  kube::ScriptedServer api{io};
+  std::unique_ptr<kube::Transport> transport =
+      kube::make_transport(io, api.config(), kube::TransportLimits());
+  kube::ApiClient client{*transport, clock, random};
+  Log log{LogLevel::kError, Log::Format::kText};
+};
+
+}  // namespace trainer::test
