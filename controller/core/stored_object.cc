@@ -8,6 +8,10 @@ namespace {
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
+bool has_owned_fields(const kube::Resource& resource) {
+  return resource.kind == "JobSet";
+}
+
 std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
   const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
   if (meta.name.empty() || meta.resource_version.empty()) return nullptr;
@@ -31,7 +35,9 @@ kube::Json StoredObject::object() const {
 
 std::shared_ptr<StoredObject> project_stored(std::string_view text,
                                              const kube::Resource& resource) {
-  auto object = kube::parse_json(text);
+  static const kube::JsonOmissions kManagedFields = {{"metadata", {{"managedFields", {}}}}};
+  static const kube::JsonOmissions kNone;
+  auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? kNone : kManagedFields);
   return object ? project_stored(std::move(*object), resource) : nullptr;
 }
 
@@ -39,7 +45,7 @@ std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Reso
   auto stored = project_header(object);
   if (!stored) return nullptr;
   // What we own of it is known only as long as managedFields are there.
-  if (resource.kind == "JobSet") stored->owned_fields = owned_template_fields(object);
+  if (has_owned_fields(resource)) stored->owned_fields = owned_template_fields(object);
   object.set("apiVersion", resource.api_version()).set("kind", resource.kind);
   if (auto* meta = object.find("metadata")) {
     meta->erase("managedFields");
@@ -58,7 +64,9 @@ std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
 }
 
 std::shared_ptr<StoredObject> project_owner(std::string_view text) {
-  const auto object = kube::parse_json(text);
+  static const kube::JsonOmissions kOmitted = {
+      {"metadata", {{"managedFields", {}}}}, {"spec", {}}, {"status", {}}};
+  const auto object = kube::parse_json(text, {}, kOmitted);
   return object ? project_header(*object) : nullptr;
 }
 

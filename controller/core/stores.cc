@@ -23,9 +23,18 @@ auto keep(const kube::Resource& resource) {
   return [resource](std::string_view text) { return project_stored(text, resource); };
 }
 
-// One decoding for both who read pods: the TrainJob's status and the expander.
+// One decoding for both who read pods: the TrainJob's status and the expander. Neither looks at
+// what the pod consists of.
 std::shared_ptr<TrainPodView> project_pod(std::string_view text) {
-  const auto object = kube::parse_json(text);
+  static const kube::JsonOmissions kOmitted = {{"metadata", {{"managedFields", {}}}},
+                                               {"spec",
+                                                {{"affinity", {}},
+                                                 {"containers", {}},
+                                                 {"initContainers", {}},
+                                                 {"tolerations", {}},
+                                                 {"topologySpreadConstraints", {}},
+                                                 {"volumes", {}}}}};
+  const auto object = kube::parse_json(text, {}, kOmitted);
   if (!object) return nullptr;
   auto view = project_train_pod(*object);
   const auto pod = view ? jobset::view_pod(*object) : nullptr;

@@ -104,7 +104,11 @@ Json scheduling_of(const Json& pod_template) {
 }
 
 std::shared_ptr<JobView> project_job(std::string_view json_text) {
-  const auto job = kube::parse_json(json_text);
+  static const kube::JsonOmissions kOmitted = {
+      {"metadata", {{"managedFields", {}}}},
+      {"spec",
+       {{"template", {{"spec", {{"containers", {}}, {"initContainers", {}}, {"volumes", {}}}}}}}}};
+  const auto job = kube::parse_json(json_text, {}, kOmitted);
   return job ? view_job(*job) : nullptr;
 }
 

@@ -134,7 +134,10 @@ class PlainStream final : public LinkStream {
 class TlsStream final : public LinkStream {
  public:
   TlsStream(std::shared_ptr<Link> link, asio::ssl::context& context, ServerTls owner)
-      : LinkStream(std::move(link)), owner_(std::move(owner)), tls_(link_->socket, context) {}
+      : LinkStream(std::move(link)), owner_(std::move(owner)), tls_(link_->socket, context) {
+    // Asio has OpenSSL free its buffers after each record, and the next one make them again.
+    SSL_clear_mode(tls_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+  }
 
   Task<error_code> handshake(asio::ssl::stream_base::handshake_type type) {
     const auto [error] = co_await tls_.async_handshake(type, kToken);

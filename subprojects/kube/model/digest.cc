@@ -9,10 +9,17 @@
 namespace kube {
 namespace {
 
+// Fetched once and kept for good: EVP_sha1() is looked up among the providers at every use, which
+// costs more than the digest of a name.
+const EVP_MD* fetch(const char* name) {
+  return EVP_MD_fetch(nullptr, name, nullptr);
+}
+
 std::string digest(const EVP_MD* algorithm, std::string_view data) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> buffer;
   unsigned size = 0;
-  if (EVP_Digest(data.data(), data.size(), buffer.data(), &size, algorithm, nullptr) != 1)
+  if (!algorithm ||
+      EVP_Digest(data.data(), data.size(), buffer.data(), &size, algorithm, nullptr) != 1)
     throw std::runtime_error(
         "OpenSSL offers no SHA-1 or SHA-256; is a restricted provider loaded?");
   return std::string(reinterpret_cast<const char*>(buffer.data()), size);
@@ -46,13 +53,15 @@ constexpr auto kValues = make_values();
 }  // namespace
 
 std::string sha1_hex(std::string_view data) {
-  return hex(digest(EVP_sha1(), data));
+  static const EVP_MD* const kSha1 = fetch("SHA1");
+  return hex(digest(kSha1, data));
 }
 std::string sha256_hex(std::string_view data) {
-  return hex(digest(EVP_sha256(), data));
+  return hex(sha256_raw(data));
 }
 std::string sha256_raw(std::string_view data) {
-  return digest(EVP_sha256(), data);
+  static const EVP_MD* const kSha256 = fetch("SHA256");
+  return digest(kSha256, data);
 }
 
 std::string base64_encode(std::string_view data) {

@@ -69,33 +69,40 @@ class ByteStream {
 // reason in `problem()`.
 class Builder {
  public:
-  Builder(int max_depth, bool has_unicode_escapes)
-      : max_depth_(max_depth), has_unicode_escapes_(has_unicode_escapes) {}
+  Builder(int max_depth, bool has_unicode_escapes, const JsonOmissions& omissions)
+      : max_depth_(max_depth), has_unicode_escapes_(has_unicode_escapes) {
+    if (!omissions.empty()) below_ = &omissions;
+  }
 
-  bool Null() { return push(Json()); }
-  bool Bool(bool value) { return push(Json(value)); }
+  bool Null() { return passes_over() || push(Json()); }
+  bool Bool(bool value) { return passes_over() || push(Json(value)); }
   bool String(const char* text, rapidjson::SizeType length, bool) {
-    return check_text({text, length}) && push(Json(std::string(text, length)));
+    if (!check_text({text, length})) return false;
+    return passes_over() || push(Json(std::string(text, length)));
   }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     if (!check_text({text, length})) return false;
-    names_.emplace_back(text, length);
+    if (omitted_depth_ == 0 && !meets_omission({text, length})) names_.emplace_back(text, length);
     return true;
   }
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
-    return number({text, length});
+    return passes_over() || number({text, length});
   }
   bool StartObject() { return enter(); }
-  bool StartArray() { return enter(); }
+  bool StartArray() {
+    below_ = nullptr;
+    return enter();
+  }
   bool EndArray(rapidjson::SizeType count) {
-    --depth_;
+    if (leaves_omission()) return true;
     const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
     Json::Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
     values_.erase(first, values_.end());
     return push(Json(std::move(items)));
   }
   bool EndObject(rapidjson::SizeType count) {
-    --depth_;
+    count -= levels_.back().omitted;
+    if (leaves_omission()) return true;
     const auto value = values_.end() - static_cast<std::ptrdiff_t>(count);
     const auto name = names_.end() - static_cast<std::ptrdiff_t>(count);
     JsonObject::Members members;
@@ -134,7 +141,43 @@ class Builder {
   bool enter() {
     if (++depth_ > max_depth_)
       return stop(fmt::format("containers are nested deeper than {}", max_depth_));
+    if (omitted_depth_ > 0 || is_next_omitted_) ++omitted_depth_;
+    is_next_omitted_ = false;
+    levels_.push_back({std::exchange(below_, nullptr), 0});
     return true;
+  }
+
+  // True for a scalar that is not built.
+  bool passes_over() {
+    below_ = nullptr;
+    return std::exchange(is_next_omitted_, false) || omitted_depth_ > 0;
+  }
+
+  // Closes a container; true when it is not built.
+  bool leaves_omission() {
+    --depth_;
+    levels_.pop_back();
+    if (omitted_depth_ == 0) return false;
+    --omitted_depth_;
+    return true;
+  }
+
+  // Notes what is left out of the value after this name; true when that is all of it.
+  bool meets_omission(std::string_view name) {
+    Level& level = levels_.back();
+    below_ = nullptr;
+    if (!level.omissions) return false;
+    for (const JsonOmission& omission : *level.omissions) {
+      if (omission.name != name) continue;
+      if (!omission.below.empty()) {
+        below_ = &omission.below;
+        return false;
+      }
+      ++level.omitted;
+      is_next_omitted_ = true;
+      return true;
+    }
+    return false;
   }
 
   // The text as a whole is checked before parsing; only an escape like "\udc00" can still produce
@@ -154,9 +197,19 @@ class Builder {
     return real ? push(Json(*real)) : stop("the number is out of range");
   }
 
+  // An open container, with what is left out of it and how many members have been.
+  struct Level {
+    const JsonOmissions* omissions = nullptr;
+    rapidjson::SizeType omitted = 0;
+  };
+
   const int max_depth_;
   const bool has_unicode_escapes_;
   int depth_ = 0;
+  int omitted_depth_ = 0;                 // open containers that are not built
+  bool is_next_omitted_ = false;          // the value that comes is not built
+  const JsonOmissions* below_ = nullptr;  // what is left out of the value that comes
+  std::vector<Level> levels_;
   std::vector<Json> values_;
   std::vector<std::string> names_;
   std::string problem_;
@@ -208,7 +261,8 @@ tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
+                        const JsonOmissions& omissions) {
   if (text.size() > limits.max_bytes) {
     return fail(ErrorCode::kParse, fmt::format("bad JSON: {} bytes, more than the limit of {}",
                                                text.size(), limits.max_bytes));
@@ -224,7 +278,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
                               rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
   std::string copy(text);
   ByteStream stream(copy);
-  Builder builder(limits.max_depth, text.find("\\u") != text.npos);
+  Builder builder(limits.max_depth, text.find("\\u") != text.npos, omissions);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
   if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());

@@ -19,6 +19,32 @@ std::string error_of(std::string_view text, const kube::JsonLimits& limits = {})
   return result ? "no error" : result.error().message;
 }
 
+// What omitting comes to: reading all of it, and erasing.
+void erase(Json& value, const kube::JsonOmissions& omissions) {
+  for (const auto& [name, below] : omissions) {
+    Json* member = value.find(name);
+    if (!member) continue;
+    if (below.empty()) {
+      value.erase(name);
+    } else {
+      erase(*member, below);
+    }
+  }
+}
+
+// Some members of the value, at any depth. The names are the value's own.
+kube::JsonOmissions some_of(const Json& value, kube::test::RandomJson& random) {
+  kube::JsonOmissions omissions;
+  if (!value.is_object()) return omissions;
+  for (const auto& [name, member] : value.as_object()) {
+    if (random.below(3) == 0) continue;
+    kube::JsonOmissions below = some_of(member, random);
+    if (below.empty() && random.below(2) == 0) continue;
+    omissions.push_back({name, std::move(below)});
+  }
+  return omissions;
+}
+
 }  // namespace
 
 TEST_CASE("parse_json reads every kind of value") {
@@ -184,6 +210,52 @@ TEST_CASE("every double survives") {
     REQUIRE(again);
     REQUIRE(again->is_double());
     REQUIRE(again->as_double() == value);
+  }
+}
+
+TEST_CASE("parse_json leaves out what is omitted") {
+  const kube::JsonOmissions omissions = {{"a", {}}, {"b", {{"a", {}}, {"c", {{"d", {}}}}}}};
+  struct Case {
+    std::string_view text;
+    std::string_view left;
+  };
+  const Case cases[] = {
+      {R"({"a":1})", R"({})"},
+      {R"({"a":null,"b":2,"z":{"a":1}})", R"({"b":2,"z":{"a":1}})"},
+      {R"({"a":{"b":[{"c":[[]]},2.5,"x"]},"c":3})", R"({"c":3})"},
+      {R"({"a":[],"b":{"a":[{}],"b":{"a":true}},"d":"e"})", R"({"b":{"b":{"a":true}},"d":"e"})"},
+      {R"({"b":{"c":{"d":{},"e":[{"d":1}]},"d":4}})", R"({"b":{"c":{"e":[{"d":1}]},"d":4}})"},
+      {R"({"b":[{"a":1}]})", R"({"b":[{"a":1}]})"},
+      {R"([{"a":1}])", R"([{"a":1}])"},
+      {R"("a")", R"("a")"},
+  };
+  for (const auto& [text, left] : cases) {
+    INFO(text);
+    const auto read = parse_json(text, {}, omissions);
+    REQUIRE(read);
+    CHECK(print_json(*read) == left);
+  }
+}
+
+TEST_CASE("what is omitted must be well-formed, and not deeper than the limit") {
+  const kube::JsonOmissions omissions = {{"a", {}}};
+  for (const auto text : {R"({"a":})", R"({"a":[1,})", R"({"a":"\udc00"})", R"({"a":{"b" 1}})",
+                          R"({"a":[[[]]]})", R"({"a":1}{})", R"({"a":1)"}) {
+    INFO(text);
+    CHECK_FALSE(parse_json(text, {1000, 3}, omissions));
+  }
+}
+
+TEST_CASE("omitting is reading and erasing") {
+  kube::test::RandomJson random(11);
+  for (int i = 0; i < 2000; ++i) {
+    const Json whole = random.object(6);
+    const auto omissions = some_of(whole, random);
+    const auto read = parse_json(print_json(whole), {}, omissions);
+    REQUIRE(read);
+    Json left = whole;
+    erase(left, omissions);
+    REQUIRE(*read == left);
   }
 }
 
