@@ -23,6 +23,8 @@ constexpr std::size_t kWritesInFlight = 24;
 // Long enough for the pods of a node group to come together, far below what a person notices.
 constexpr Milliseconds kSoonTrainJob{150};
 constexpr Milliseconds kSoonJobSet{20};
+// A job's Pods and Jobs change together, and nobody waits for them by the millisecond.
+constexpr Milliseconds kGather{20};
 constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
 
 jobset::Gates gates_of(const FeatureGates& gates) {
@@ -108,6 +110,7 @@ void ControlPlane::watch(const kube::Resource& resource, kube::WatchSink& sink,
                          const std::string& label_selector) {
   kube::WatchOptions options;
   options.label_selector = label_selector;
+  if (resource == kJobs || resource == kPods) options.gather = kGather;
   const std::string plural = resource.plural;
   options.on_note = [this, plural](std::string_view what, std::string_view detail) {
     metrics_.watched(plural, what);

@@ -54,6 +54,16 @@ bool has_moved(const TrainPodView& before, const TrainPodView& after) {
          before.is_ready != after.is_ready;
 }
 
+// Most of what the cluster writes to a Pod or a Job, such as addresses, changes nothing we look at.
+template <class View>
+bool is_seen_already(const std::shared_ptr<const View>& before,
+                     const std::shared_ptr<const View>& after) {
+  if (!before || !after) return false;
+  View last = *before;
+  last.resource_version = after->resource_version;
+  return last == *after;
+}
+
 template <class Index>
 std::vector<const jobset::JobView*> views_of(const Index& index, const std::string& owner_uid) {
   std::vector<const jobset::JobView*> found;
@@ -173,6 +183,7 @@ void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
   const auto& any = after ? after : before;
   if (any->owner_uid.empty()) return;
   if (after) jobs_by_owner_[after->owner_uid][after->name] = after;
+  if (is_seen_already(before, after)) return;
   const auto at = jobset_by_uid_.find(any->owner_uid);
   if (at == jobset_by_uid_.end()) return;
   if (!after && before->is_complete()) removed_by_owner_[before->owner_uid][before->name] = before;
@@ -196,6 +207,7 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
   if (any->jobset.empty()) return;
   const kube::ObjectKey key{any->ns, any->jobset};
   if (after) pods_by_jobset_[key][after->name] = after;
+  if (is_seen_already(before, after)) return;
   if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kSoon);
 }
 

@@ -46,6 +46,8 @@ struct JobView {
   // The condition by which the Job counts as failed, or nullptr.
   const kube::Condition* failure() const;
   bool is_complete() const { return finished && finished->type == "Complete"; }
+  // Of what a resume may merge, whether it is the very same.
+  friend bool operator==(const JobView&, const JobView&) = default;
 };
 
 // A Pod, for in-place restarts and the accounting of disruptions.

@@ -48,6 +48,7 @@ struct TrainPodView {
     std::string reason;
     std::string message;  // 2 KB at most
     std::optional<kube::Time> finished_at;
+    friend bool operator==(const Failure&, const Failure&) = default;
   };
   std::optional<Failure> failure;
   // For the expander (jobset::PodView): what its restarts in place and its disruption budget need.
@@ -55,6 +56,7 @@ struct TrainPodView {
   std::int32_t restart_count = 0;
   bool is_infrastructure_failure = false;
   kube::ObjectKey key() const { return {ns, name}; }
+  friend bool operator==(const TrainPodView&, const TrainPodView&) = default;
 };
 
 // The snapshot ConfigMap as it stands.

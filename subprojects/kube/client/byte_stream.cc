@@ -1,6 +1,8 @@
 #include "kube/client/byte_stream.hh"
 
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -144,12 +146,30 @@ class TlsStream final : public LinkStream {
     co_return error;
   }
   Task<IoResult> read_some(char* to, std::size_t size) override {
-    return read_from(tls_, to, size);
+    IoResult result = co_await read_from(tls_, to, size);
+    // A read ends with its record. What came along is taken now: each of a server's watch events is
+    // a record of its own, and waiting costs more than reading.
+    if (!result.error && result.bytes > 0)
+      result.bytes += take_received(to + result.bytes, size - result.bytes);
+    co_return result;
   }
   Task<IoResult> write_all(std::string_view text) override { return write_to(tls_, text); }
   SSL* native() { return tls_.native_handle(); }
 
  private:
+  // Whatever ends it (half a record, the end of the stream, an error) meets the next read, too.
+  std::size_t take_received(char* to, std::size_t size) {
+    SSL* const ssl = native();
+    std::size_t total = 0;
+    while (total < size && (SSL_pending(ssl) > 0 || BIO_ctrl_pending(SSL_get_rbio(ssl)) > 0)) {
+      std::size_t taken = 0;
+      if (SSL_read_ex(ssl, to + total, size - total, &taken) != 1) break;
+      total += taken;
+    }
+    ERR_clear_error();
+    return total;
+  }
+
   ServerTls owner_;  // the context of a server may be replaced while its connections live
   asio::ssl::stream<tcp::socket&> tls_;
 };

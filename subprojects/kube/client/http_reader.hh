@@ -17,7 +17,7 @@ namespace kube {
 class InputBuffer {
  public:
   static constexpr std::size_t kSize = 16U << 10;
-  InputBuffer() : bytes_(std::make_unique<std::array<char, kSize>>()) {}
+  InputBuffer() : bytes_(std::make_unique_for_overwrite<std::array<char, kSize>>()) {}
   char* space() { return bytes_->data() + size_; }
   std::size_t space_left() const { return kSize - size_; }
   void filled(std::size_t count) { size_ += count; }

@@ -207,6 +207,20 @@ TEST_CASE_METHOD(Fixture, "malformed objects and lines are noted and left out") 
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "what follows an event soon is gathered; the first is not held up") {
+  options.gather = Milliseconds(20);
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6)), event("ADDED", object("b", 7))}).stay_open();
+  start();
+  const auto has_first = [this] { return sink.log.size() > 3; };
+  REQUIRE(run_until(io, has_first));  // while the clock stands still
+  CHECK(sink.log.at(3) == "+a6");
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(20));
+  REQUIRE(until_log("+b7"));
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "a line that is too long lists again") {
   options.max_event_bytes = 1'000;
   next().answer(200, list_of(5, {}));

@@ -1,0 +1,99 @@
+// Which watch events wake which loop.
+#include "controller/core/stores.hh"
+
+#include "kube/model/json_text.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+Json from(std::string_view text) {
+  return *kube::parse_json(text);
+}
+
+// One TrainJob n/j with its JobSet, a Job and a Pod, all of them known.
+struct Fixture {
+  std::vector<std::string> told;
+  Stores stores{listeners()};
+  int version = 10;
+  Json job = from(R"({"metadata":{"name":"j-node-0","namespace":"n","uid":"u3",
+      "ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","uid":"u2","controller":true}]},
+      "spec":{"parallelism":2},"status":{"active":2,"ready":0}})");
+  Json pod = from(R"({"metadata":{"name":"j-node-0-0-abcde","namespace":"n","uid":"u4",
+      "labels":{"jobset.sigs.k8s.io/jobset-name":"j","jobset.sigs.k8s.io/replicatedjob-name":"node"},
+      "managedFields":[{"manager":"kubelet","operation":"Update"}]},
+      "spec":{"containers":[{"name":"node"}],"nodeName":"n1"},"status":{"phase":"Pending"}})");
+
+  Fixture() {
+    seen(stores.trainjobs, from(R"({"metadata":{"name":"j","namespace":"n","uid":"u1"}})"));
+    seen(stores.jobsets, from(R"({"metadata":{"name":"j","namespace":"n","uid":"u2"}})"));
+    seen(stores.jobs, job);
+    seen(stores.pods, pod);
+    told.clear();
+  }
+
+  Stores::Listeners listeners() {
+    Stores::Listeners all;
+    const auto tell = [this](std::string what) {
+      return [this, what](const kube::ObjectKey& key, Stores::Urgency urgency) {
+        told.push_back(what + " " + key.to_string() +
+                       (urgency == Stores::Urgency::kNow ? " now" : " soon"));
+      };
+    };
+    all.trainjob = tell("trainjob");
+    all.jobset = tell("jobset");
+    all.trainjob_gone = [](const std::string&) {};
+    all.jobset_gone = [](const StoredObject&) {};
+    all.leader = [](const kube::ObjectKey&) {};
+    all.runtimes_changed = [] {};
+    return all;
+  }
+
+  template <class T>
+  void seen(kube::Store<T>& store, Json object) {
+    object["metadata"].set("resourceVersion", std::to_string(++version));
+    REQUIRE(store.put(kube::print_json(object)));
+  }
+};
+
+using Told = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "what nobody looks at wakes nobody") {
+  pod["status"].set("podIP", "10.0.0.1").set("hostIP", "192.168.0.1");
+  pod["metadata"]["managedFields"].push_back(Json::object({{"manager", "scheduler"}}));
+  seen(stores.pods, pod);
+  job["status"].set("uncountedTerminatedPods", Json::object());
+  job["metadata"].set("annotations", Json::object({{"example.com/note", "-"}}));
+  seen(stores.jobs, job);
+  CHECK(told.empty());
+  // The newest version is kept all the same.
+  CHECK(stores.pods.find({"n", "j-node-0-0-abcde"})->resource_version ==
+        std::to_string(version - 1));
+  CHECK(stores.jobs.find({"n", "j-node-0"})->resource_version == std::to_string(version));
+}
+
+TEST_CASE_METHOD(Fixture, "a pod that changes wakes its TrainJob soon") {
+  pod["status"].set("phase", "Running");
+  seen(stores.pods, pod);
+  CHECK(told == Told{"trainjob n/j soon"});
+  pod["status"].set("conditions", Json::array({from(R"({"type":"Ready","status":"True"})")}));
+  seen(stores.pods, pod);
+  pod["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
+  seen(stores.pods, pod);
+  CHECK(told == Told(3, "trainjob n/j soon"));
+}
+
+TEST_CASE_METHOD(Fixture, "a Job wakes its JobSet, at once when it has ended or is gone") {
+  job["status"].set("ready", 2);
+  seen(stores.jobs, job);
+  CHECK(told == Told{"jobset n/j soon"});
+  job["status"].set("conditions", Json::array({from(R"({"type":"Complete","status":"True"})")}));
+  seen(stores.jobs, job);
+  job["metadata"].set("resourceVersion", std::to_string(++version));
+  REQUIRE(stores.jobs.remove(kube::print_json(job)));
+  CHECK(told == Told{"jobset n/j soon", "jobset n/j now", "jobset n/j now"});
+}
