@@ -175,6 +175,29 @@ def _queue_patch(pool):
     return {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs} if jobs else {}}}}
 
 
+def test_exclusive_placement(cluster):
+    """Its overlay beside the Deployment: through the Service a Job's pods are sent to where its first one stands."""
+    overlay, topology = str(ROOT / "manifests/overlays/exclusive-placement"), "kubernetes.io/hostname"
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+           "containers": [{"name": "main", "image": "localhost/torch:1", "command": ["sleep", "600"]}]}
+    run("kubectl", "apply", "--server-side", "-k", overlay)
+    try:
+        for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+            wait_until(f"the controller fills in the CA of the {kind}", lambda kind=kind: all(
+                w["clientConfig"].get("caBundle") for w in cluster.get(kind, "pods.jobset.trainer.kubeflow.org")["webhooks"]))
+        cluster.apply({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+            "metadata": {"name": "placed", "annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": topology}},
+            "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {
+                "parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": {"spec": pod}}}}]}})
+        wait_until("both pods run", lambda: [p["status"]["phase"] for p in cluster.list("pods")] == ["Running"] * 2, seconds=60)
+        chosen = {p["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]: p["spec"].get("nodeSelector") for p in cluster.list("pods")}
+        assert chosen == {"0": None, "1": {topology: "node1"}}, chosen
+        cluster.kubectl("delete", "jobset", "placed")
+    finally:
+        run("kubectl", "delete", "-k", overlay)
+
+
 def test_nothing_was_forbidden(_):
     """RBAC allows what the controller does: the API server's log has no refusal of it.
 
