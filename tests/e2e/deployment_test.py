@@ -194,6 +194,8 @@ def test_exclusive_placement(cluster):
         chosen = {p["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]: p["spec"].get("nodeSelector") for p in cluster.list("pods")}
         assert chosen == {"0": None, "1": {topology: "node1"}}, chosen
         cluster.kubectl("delete", "jobset", "placed")
+        # Or they would be looked after without the rights. The garbage collector learns of new kinds every 30 s.
+        wait_until("its pods are gone", lambda: not cluster.list("pods"), seconds=60)
     finally:
         run("kubectl", "delete", "-k", overlay)
 
