@@ -40,6 +40,9 @@ class Executor {
                                               std::string resource_version, kube::Json patch,
                                               bool is_minor);
 
+  // More children are to be written than may be at a time.
+  bool is_crowded() const { return slots_.is_crowded(); }
+
  private:
   kube::Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
   kube::Task<kube::Result<void>> run_one(Action action);

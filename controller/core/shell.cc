@@ -12,6 +12,8 @@ using std::chrono::milliseconds;
 // Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
 // one write ...
 constexpr milliseconds kCounterWindow{700};
+// ... or longer while others still wait to create their children at all, ...
+constexpr milliseconds kCrowdedWindow{5'000};
 // ... and are written once a second at most while they keep changing. A few may be written sooner:
 // a small job changes its counters a handful of times in all, and Kueue waits for them.
 constexpr milliseconds kCounterInterval{1'000};
@@ -93,7 +95,8 @@ milliseconds Shell::hold_back(const std::string& uid) {
   // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
   // more.
   counters.next = std::max(counters.next, now - kCounterInterval * (kCounterBurst - 1));
-  const auto due = std::max(*counters.waiting + kCounterWindow, counters.next);
+  const auto window = executor_.is_crowded() ? kCrowdedWindow : kCounterWindow;
+  const auto due = std::max(*counters.waiting + window, counters.next);
   const auto wait = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
   if (wait.count() == 0) counters.next += kCounterInterval;
   return wait;

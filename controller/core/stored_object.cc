@@ -35,7 +35,7 @@ kube::Json StoredObject::object() const {
 
 std::shared_ptr<StoredObject> project_stored(std::string_view text,
                                              const kube::Resource& resource) {
-  static const kube::JsonOmissions kManagedFields = {{"metadata", {{"managedFields", {}}}}};
+  static const kube::JsonOmissions kManagedFields = kube::without_managed_fields();
   static const kube::JsonOmissions kNone;
   auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? kNone : kManagedFields);
   return object ? project_stored(std::move(*object), resource) : nullptr;
@@ -64,8 +64,8 @@ std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
 }
 
 std::shared_ptr<StoredObject> project_owner(std::string_view text) {
-  static const kube::JsonOmissions kOmitted = {
-      {"metadata", {{"managedFields", {}}}}, {"spec", {}}, {"status", {}}};
+  static const kube::JsonOmissions kOmitted =
+      kube::without_managed_fields({{"spec", {}}, {"status", {}}});
   const auto object = kube::parse_json(text, {}, kOmitted);
   return object ? project_header(*object) : nullptr;
 }

@@ -2,8 +2,6 @@
 
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
-#include "kube/model/json_text.hh"
-#include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -21,30 +19,6 @@ namespace {
 
 auto keep(const kube::Resource& resource) {
   return [resource](std::string_view text) { return project_stored(text, resource); };
-}
-
-// One decoding for both who read pods: the TrainJob's status and the expander. Neither looks at
-// what the pod consists of.
-std::shared_ptr<TrainPodView> project_pod(std::string_view text) {
-  static const kube::JsonOmissions kOmitted = {{"metadata", {{"managedFields", {}}}},
-                                               {"spec",
-                                                {{"affinity", {}},
-                                                 {"containers", {}},
-                                                 {"initContainers", {}},
-                                                 {"tolerations", {}},
-                                                 {"topologySpreadConstraints", {}},
-                                                 {"volumes", {}}}}};
-  const auto object = kube::parse_json(text, {}, kOmitted);
-  if (!object) return nullptr;
-  auto view = project_train_pod(*object);
-  const auto pod = view ? jobset::view_pod(*object) : nullptr;
-  if (pod) {
-    view->in_place_attempt = pod->in_place_attempt;
-    view->restart_count = pod->restart_count;
-    view->is_infrastructure_failure = pod->is_disrupted;
-    view->is_exclusive_leader = jobset::is_scheduled_leader(*object);
-  }
-  return view;
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
@@ -93,8 +67,21 @@ Stores::Stores(Listeners listeners)
                }),
       jobs([](std::string_view text) { return jobset::project_job(text); },
            [this](auto& b, auto& a) { job_changed(b, a); }),
-      pods(project_pod, [this](auto& b, auto& a) { pod_changed(b, a); }),
+      pods([](std::string_view text) { return project_train_pod(text); },
+           [this](auto& b, auto& a) { pod_changed(b, a); }),
       listeners_(std::move(listeners)) {}
+
+const kube::JsonOmissions& Stores::unseen_in_answers(const kube::Resource& resource) {
+  static const kube::JsonOmissions kSeen;
+  static const kube::JsonOmissions kManagedFields = kube::without_managed_fields();
+  static const kube::JsonOmissions kContents =
+      kube::without_managed_fields({{"data", {}}, {"spec", {}}, {"status", {}}});
+  if (resource == kJobSets) return kSeen;  // what we own of them is read off managedFields
+  if (resource == kJobs) return jobset::unseen_of_jobs();
+  const bool is_named_only =
+      resource == kServices || resource == kConfigMaps || resource == kEvents;
+  return is_named_only ? kContents : kManagedFields;
+}
 
 bool Stores::are_synced() const {
   return trainjobs.is_synced() && training_runtimes.is_synced() && cluster_runtimes.is_synced() &&

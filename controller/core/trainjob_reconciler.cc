@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/api.hh"
 #include "controller/ssh/key_pair.hh"
 #include "kube/client/give_way.hh"
@@ -29,17 +31,6 @@ bool is_snapshot_refused(const TrainJobStatus& status) {
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
-}
-
-std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map) {
-  const auto meta = kube::ObjectMeta::of(config_map);
-  auto view = std::make_shared<SnapshotView>();
-  view->uid = meta.uid;
-  if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
-  if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
-    view->text = text->as_string();
-  }
-  return view;
 }
 
 // Keys need chance, which a plan has none of: it says which Secrets want a pair.
@@ -89,6 +80,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   if (!plan) co_return tl::unexpected(plan.error());
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
   const std::vector<Action> wanted = plan->actions;
+  if (plan->total_nodes) memory->total_nodes = *plan->total_nodes;
   Subject subject{kTrainJobs, key, stored->uid, stored->resource_version};
   auto done = co_await shell_.carry_out(std::move(subject), std::move(*plan));
   if (!done) {
@@ -101,7 +93,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
     memory->snapshot.reset();
     co_return done;
   }
-  remember(wanted, stored->uid, *memory);
+  remember(wanted, *memory);
   if (!memory->build_error.empty()) {
     memory->build_error.clear();
     done = Requeue(std::chrono::milliseconds(0));  // so that the status stops naming it
@@ -156,6 +148,8 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   observed.companion_objects = memory.companion_objects;
   observed.build_error = memory.build_error;
   observed.waiting_event = memory.waiting_event;
+  observed.total_nodes = memory.total_nodes;
+  if (child.stored) observed.are_jobs_begun = have_jobs_begun(child.stored->uid);
   observed.is_expander_active = child.jobset ? expansion_.expands(child.jobset->spec)
                                              : expansion_.mode() != ExpanderMode::kOff;
   observed.jobset_managed_by = expansion_.stamp();
@@ -233,9 +227,9 @@ Task<void> TrainJobReconciler::read_runtime(const TrainJob& job, Reads& reads) {
   const bool is_namespaced = ref.kind == "TrainingRuntime";
   const auto& resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
   const kube::ObjectKey key{is_namespaced ? job.metadata.ns : std::string(), ref.name};
-  auto live = co_await client_.get(resource, key);
+  auto live = co_await snapshots_.read_live(resource, key);
   if (live) {
-    reads.live_runtime = std::make_shared<const kube::Json>(std::move(*live));
+    reads.live_runtime = std::move(*live);
   } else {
     reads.runtime_error = live.error().message;
   }
@@ -274,27 +268,38 @@ Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<
   if (listed) memory->waiting_event = text;
 }
 
-void TrainJobReconciler::remember(const std::vector<Action>& actions, const std::string& uid,
-                                  Memory& memory) {
+std::shared_ptr<const SnapshotView> TrainJobReconciler::view_of_snapshot(
+    const kube::Json& config_map) {
+  const auto meta = kube::ObjectMeta::of(config_map);
+  auto view = std::make_shared<SnapshotView>();
+  if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
+  if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
+    view->content = snapshots_.of(text->as_string());
+  }
+  return view;
+}
+
+void TrainJobReconciler::remember(const std::vector<Action>& actions, Memory& memory) {
   for (const auto& action : actions) {
     if (action.resource == kJobSets || action.resource == kTrainJobs) continue;
     const bool stands = action.verb != Action::Verb::kDelete;
-    const auto* text = action.body.find_path({"data", "runtime"});
-    if (action.resource == kConfigMaps && stands && text && text->is_string()) {
-      auto view = std::make_shared<SnapshotView>();
-      view->owner_uid = uid;
-      view->text = text->as_string();
-      memory.snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
+    if (action.resource == kConfigMaps && stands && action.body.find_path({"data", "runtime"})) {
+      memory.snapshot = view_of_snapshot(action.body);
+      continue;
+    }
+    const std::string name = companion_name(action.resource, action.key.name);
+    memory.companions[name] = stands;
+    if (stands && action.resource != kSecrets) {  // keys are not kept
+      memory.companion_objects[name] = std::make_shared<const kube::Json>(action.body);
     } else {
-      const std::string name = companion_name(action.resource, action.key.name);
-      memory.companions[name] = stands;
-      if (stands && action.resource != kSecrets) {  // keys are not kept
-        memory.companion_objects[name] = std::make_shared<const kube::Json>(action.body);
-      } else {
-        memory.companion_objects.erase(name);
-      }
+      memory.companion_objects.erase(name);
     }
   }
+}
+
+bool TrainJobReconciler::have_jobs_begun(const std::string& jobset_uid) const {
+  const auto jobs = stores_.jobs_of(jobset_uid);
+  return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
 }
 
 void TrainJobReconciler::jobset_removed(const StoredObject& last) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "controller/core/expander_mode.hh"
+#include "controller/core/runtime_snapshots.hh"
 #include "controller/core/shell.hh"
 #include "controller/core/stores.hh"
 #include "runtimes/trainjob/plan.hh"
@@ -26,7 +27,8 @@ class TrainJobReconciler {
         shell_(shell),
         expansion_(expansion),
         options_(std::move(options)),
-        clock_(clock) {}
+        clock_(clock),
+        snapshots_(client) {}
 
   kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
   void forget(const std::string& uid);
@@ -45,13 +47,14 @@ class TrainJobReconciler {
     std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
     std::shared_ptr<const std::string> deleted_jobset;  // its text
     std::optional<std::size_t> shape;  // of generation, labels and annotations when last looked at
+    std::int32_t total_nodes = 0;      // of the JobSet that was built
     std::string build_error;
     std::string waiting_event;
     std::optional<std::chrono::steady_clock::time_point> events_asked;
   };
   // One reconcile's inputs that are not in the stores.
   struct Reads {
-    std::shared_ptr<const kube::Json> live_runtime;
+    std::shared_ptr<const RuntimeSnapshot> live_runtime;
     std::string runtime_error;
   };
 
@@ -77,7 +80,9 @@ class TrainJobReconciler {
   kube::Task<kube::Result<void>> read_companion(const TrainJob& job, kube::Resource resource,
                                                 kube::ObjectKey key,
                                                 std::shared_ptr<Memory> memory);
-  static void remember(const std::vector<Action>& actions, const std::string& uid, Memory& memory);
+  bool have_jobs_begun(const std::string& jobset_uid) const;
+  std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map);
+  void remember(const std::vector<Action>& actions, Memory& memory);
 
   Stores& stores_;
   kube::ApiClient& client_;
@@ -85,6 +90,7 @@ class TrainJobReconciler {
   const Expansion& expansion_;
   PipelineOptions options_;
   kube::Clock& clock_;
+  RuntimeSnapshots snapshots_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
 };
 

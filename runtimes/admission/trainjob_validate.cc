@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "api/api.hh"
-#include "kube/model/digest.hh"
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
@@ -16,6 +15,7 @@
 #include "runtimes/admission/trainjob_rules.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/runtime_snapshot.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -68,11 +68,12 @@ std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionL
   const auto text =
       lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
   if (!text) return std::nullopt;
+  const auto snapshot = snapshot_from(*text);
   const std::string& hash = before.status.runtimeSnapshotHash;
-  if (!hash.empty() && hash != kube::sha256_hex(*text)) return std::nullopt;
-  auto runtime = read_snapshot(*text, before.spec.runtimeRef, before.metadata.ns);
+  if (!hash.empty() && hash != snapshot->hash) return std::nullopt;
+  const auto runtime = runtime_in(*snapshot, before.spec.runtimeRef, before.metadata.ns);
   if (!runtime) return std::nullopt;
-  return std::move(*runtime);
+  return **runtime;
 }
 
 void append(kube::FieldErrors& errors, kube::FieldErrors more) {

@@ -103,12 +103,16 @@ Json scheduling_of(const Json& pod_template) {
   return scheduling;
 }
 
+const kube::JsonOmissions& unseen_of_jobs() {
+  static const kube::JsonOmissions kUnseen = kube::without_managed_fields(
+      {{"spec",
+        {{"template",
+          {{"spec", {{"containers", {}}, {"initContainers", {}}, {"volumes", {}}}}}}}}});
+  return kUnseen;
+}
+
 std::shared_ptr<JobView> project_job(std::string_view json_text) {
-  static const kube::JsonOmissions kOmitted = {
-      {"metadata", {{"managedFields", {}}}},
-      {"spec",
-       {{"template", {{"spec", {{"containers", {}}, {"initContainers", {}}, {"volumes", {}}}}}}}}};
-  const auto job = kube::parse_json(json_text, {}, kOmitted);
+  const auto job = kube::parse_json(json_text, {}, unseen_of_jobs());
   return job ? view_job(*job) : nullptr;
 }
 
@@ -141,11 +145,6 @@ std::shared_ptr<JobView> view_job(const Json& job) {
     view->scheduling = std::make_shared<const Json>(scheduling_of(member(spec, "template")));
   }
   return view;
-}
-
-std::shared_ptr<PodView> project_pod(std::string_view json_text) {
-  const auto pod = kube::parse_json(json_text);
-  return pod ? view_pod(*pod) : nullptr;
 }
 
 std::shared_ptr<PodView> view_pod(const Json& pod) {

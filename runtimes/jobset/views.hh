@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 
 namespace trainer::jobset {
@@ -74,7 +75,8 @@ struct PodView {
 std::shared_ptr<JobView> view_job(const kube::Json& job);
 std::shared_ptr<JobView> project_job(std::string_view json_text);
 std::shared_ptr<PodView> view_pod(const kube::Json& pod);
-std::shared_ptr<PodView> project_pod(std::string_view json_text);
+// What of a Job none of its views looks at.
+const kube::JsonOmissions& unseen_of_jobs();
 
 // The scheduling part of a pod template, as JobView::scheduling holds it; absent members left out.
 kube::Json scheduling_of(const kube::Json& pod_template);

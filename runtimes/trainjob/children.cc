@@ -135,7 +135,7 @@ class ChildrenPlanner {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);
     } else {
-      state_.snapshot_hash = snapshot.hash;
+      state_.snapshot_hash = snapshot.content->hash;
     }
   }
 
@@ -146,34 +146,34 @@ class ChildrenPlanner {
       return;
     }
     const TrainJob& job = converted ? *converted : observed_.job;
-    const auto runtime = read_snapshot(snapshot, job.spec.runtimeRef, job.metadata.ns);
-    if (!runtime) {
+    const auto found = runtime_in(*snapshot.content, job.spec.runtimeRef, job.metadata.ns);
+    if (!found) {
       plan_.actions.clear();
       retry_slowly(plan_);
       state_.snapshot_hash.clear();
-      const bool is_cluster =
-          job.spec.runtimeRef.kind.value_or("ClusterTrainingRuntime") == "ClusterTrainingRuntime";
+      const bool is_cluster = is_cluster_scoped(job.spec.runtimeRef);
       state_.blocked = Blocked{
           "RuntimeSnapshotInvalid",
           fmt::format("{}: {}",
                       is_cluster ? "getting runtime snapshot" : "unable to get runtime snapshot",
-                      runtime.error().message)};
+                      found.error().message)};
       return;
     }
+    const Runtime& runtime = **found;
     // The webhook's rules hold where no webhook stands, too. A JobSet that exists was admitted
     // once.
     if (!observed_.jobset) {
-      if (const auto errors = validate_trainjob(job, nullptr, *runtime); !errors.empty()) {
+      if (const auto errors = validate_trainjob(job, nullptr, runtime); !errors.empty()) {
         state_.blocked = refused(errors);
         return;
       }
     }
-    const auto built = build(job, *runtime, options_);
+    const auto built = build(job, runtime, options_);
     if (!built) {
       state_.blocked = refused(built.error());
       return;
     }
-    state_.total_nodes = count_nodes(built->pod_sets, *runtime);
+    state_.total_nodes = count_nodes(built->pod_sets, runtime);
     for (const Companion& companion : built->companions) add_companion(companion);
     if (!plan_.needs_companions.empty()) return;
     if (needs_jobset_write() && !state_.blocked) add_jobset(built->jobset);

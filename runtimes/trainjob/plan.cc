@@ -126,8 +126,9 @@ class TrainJobPlanner {
   }
 
   PodFacts settle_nodes() {
-    const std::int32_t known =
-        children_.total_nodes.value_or(before_.nodes ? before_.nodes->total : 0);
+    const std::int32_t told = before_.nodes ? before_.nodes->total : observed_.total_nodes;
+    const std::int32_t known = children_.total_nodes.value_or(told);
+    plan_.total_nodes = children_.total_nodes;
     PodFacts facts;
     if (!jobset_) {
       if (known > 0 && !is_finished(after_)) set_nodes(known, 0);
@@ -169,9 +170,11 @@ class TrainJobPlanner {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
     }
     const auto waited = observed_.now - since;
-    plan_.needs_events = waited >= kPatience;
-    wake_within(plan_,
-                plan_.needs_events ? std::chrono::microseconds(kNextLook) : kPatience - waited);
+    // A Job controller that has not come to this job yet has nothing to say of it.
+    const bool is_begun = observed_.are_jobs_begun || !observed_.pods.empty();
+    plan_.needs_events = waited >= (is_begun ? kPatience : kNextLook);
+    if (plan_.needs_events) return wake_within(plan_, kNextLook);
+    wake_within(plan_, waited < kPatience ? kPatience - waited : kPatience);
   }
 
   // What a finished job leaves to do. All of it is repeated until it is done, whatever fails in

@@ -14,6 +14,7 @@
 #include "kube/model/time.hh"
 #include "runtimes/action.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/runtime_snapshot.hh"
 
 namespace trainer {
 
@@ -61,9 +62,8 @@ struct TrainPodView {
 
 // The snapshot ConfigMap as it stands.
 struct SnapshotView {
-  std::string uid;
-  std::string owner_uid;            // its controller's
-  std::optional<std::string> text;  // data.runtime; nullopt when the key is missing
+  std::string owner_uid;                           // its controller's
+  std::shared_ptr<const RuntimeSnapshot> content;  // null when the key is missing
 };
 
 struct TrainJobObserved {
@@ -71,8 +71,8 @@ struct TrainJobObserved {
   const kube::Json& job_object;  // as stored, for the status difference
   // nullopt: not known (not read yet); a pointer to null: known to be absent.
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;
-  std::shared_ptr<const kube::Json>
-      live_runtime;  // null: not read, or absent (then runtime_error says why)
+  // null: not read, or absent (then runtime_error says why)
+  std::shared_ptr<const RuntimeSnapshot> live_runtime;
   std::string runtime_error;
   const JobSet* jobset = nullptr;             // of the job's name, whoever owns it
   const kube::Json* jobset_object = nullptr;  // its stored form
@@ -93,6 +93,12 @@ struct TrainJobObserved {
   std::string build_error;  // the last refused child, for status.message
   std::string
       waiting_event;  // a scheduler's or controller's text for a stuck job, when it was asked for
+  // Nodes of the JobSet as this process built it; 0: it did not. It outlives the moment between the
+  // JobSet and the status that tells it.
+  std::int32_t total_nodes = 0;
+  // The Job controller has begun with a Job of this JobSet: from then on it says itself what keeps
+  // it from making pods.
+  bool are_jobs_begun = true;
   bool is_expander_active = true;  // we expand this job's JobSet ourselves
   std::string jobset_managed_by;  // stamped into a JobSet at its creation (expander mode Share); ""
                                   // in the other modes
@@ -104,6 +110,7 @@ struct TrainJobPlan : Plan {
   bool needs_snapshot = false;
   bool needs_live_runtime = false;
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_companions;
+  std::optional<std::int32_t> total_nodes;  // of a JobSet that was built, see TrainJobObserved
   bool needs_events = false;  // stuck for a while: ask for the events of this job's pods
   // Indexes into `actions`: Secrets that get a fresh SSH key pair (ssh-privatekey, ssh-publickey)
   // before they are sent.
@@ -118,8 +125,5 @@ TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptio
 // The key of a companion in TrainJobObserved: "KIND/NAME", for groups other than core
 // "KIND.GROUP/NAME".
 std::string companion_name(const kube::Resource& resource, std::string_view name);
-
-// The snapshot's text for a runtime: canonical, so that equal runtimes hash equal.
-std::string snapshot_text(const kube::Json& runtime);
 
 }  // namespace trainer

@@ -4,10 +4,6 @@
 
 #include <utility>
 
-#include "api/api.hh"
-#include "kube/model/digest.hh"
-#include "kube/model/json_text.hh"
-#include "kube/model/yaml.hh"
 #include "runtimes/trainjob/children.hh"
 
 namespace trainer {
@@ -15,49 +11,7 @@ namespace {
 
 using kube::Json;
 
-constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
-
-std::string_view kind_of(const RuntimeRef& ref) {
-  return ref.kind ? std::string_view(*ref.kind) : "ClusterTrainingRuntime";
-}
-
-std::string_view group_of(const RuntimeRef& ref) {
-  return ref.apiGroup ? std::string_view(*ref.apiGroup) : kTrainerGroup;
-}
-
-bool is_cluster_scoped(const RuntimeRef& ref) {
-  return kind_of(ref) == "ClusterTrainingRuntime";
-}
-
-// What identifies a runtime and what it says. Its uid, versions and times are left out: a runtime
-// that was applied again, word for word, is the same blueprint.
-Json canonical_runtime(const Json& runtime) {
-  Json metadata = Json::object();
-  if (const Json* source = runtime.find("metadata")) {
-    for (const std::string_view name : {"name", "namespace", "labels", "annotations"}) {
-      if (const Json* value = source->find(name)) metadata.set(name, *value);
-    }
-  }
-  if (Json* annotations = metadata.find("annotations"); annotations && annotations->is_object()) {
-    annotations->erase(kLastApplied);
-    if (annotations->empty()) metadata.erase("annotations");
-  }
-  Json canonical = Json::object();
-  for (const std::string_view name : {"apiVersion", "kind", "spec"}) {
-    if (const Json* value = runtime.find(name)) canonical.set(name, *value);
-  }
-  canonical.set("metadata", std::move(metadata));
-  return canonical;
-}
-
-// JSON is YAML, but reading it as JSON is far cheaper where somebody wrote a snapshot that way.
-kube::Result<Json> parse_snapshot(std::string_view text) {
-  if (!text.empty() && text.front() == '{') {
-    if (auto parsed = kube::parse_json(text)) return parsed;
-  }
-  return kube::parse_yaml(text);
-}
 
 SnapshotState refuse(std::string reason, std::string message) {
   SnapshotState state;
@@ -98,23 +52,22 @@ SnapshotState inspect_existing(const TrainJob& job, const SnapshotView& snapshot
         ref,
         "invalid runtime snapshot: a snapshot configmap exists but is owned by another object");
   }
-  if (!snapshot.text) {
+  if (!snapshot.content) {
     return refuse_snapshot(
         ref, "invalid runtime snapshot: snapshot ConfigMap missing \"runtime\" data key");
   }
   SnapshotState state;
   state.kind = SnapshotState::Kind::kUsable;
-  state.text = *snapshot.text;
-  state.hash = kube::sha256_hex(state.text);
+  state.content = snapshot.content;
   const std::string& known = job.status.runtimeSnapshotHash;
-  if (!known.empty() && known != state.hash) {
+  if (!known.empty() && known != state.content->hash) {
     return refuse_snapshot(
         ref, fmt::format("invalid runtime snapshot: the text in ConfigMap \"{}\" is not the one "
                          "this job started with "
                          "(its SHA-256 is {}, status.runtimeSnapshotHash says {}): delete the "
                          "ConfigMap to have it "
                          "written again from an unchanged runtime, or create the TrainJob anew",
-                         snapshot_name(job.metadata.name), state.hash, known));
+                         snapshot_name(job.metadata.name), state.content->hash, known));
   }
   return state;
 }
@@ -136,13 +89,11 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
   }
   SnapshotState state;
   state.kind = SnapshotState::Kind::kUsable;
-  state.runtime = canonical_runtime(*observed.live_runtime);
-  state.text = kube::print_yaml(*state.runtime);
-  state.hash = kube::sha256_hex(state.text);
+  state.content = observed.live_runtime;
   const std::string& known = job.status.runtimeSnapshotHash;
   // A job that never had a JobSet has nothing to be true to.
   const bool has_begun = observed.jobset || !job.status.jobsStatus.empty();
-  if (has_begun && !known.empty() && known != state.hash) {
+  if (has_begun && !known.empty() && known != state.content->hash) {
     state = refuse(
         "RuntimeSnapshotLost",
         fmt::format(
@@ -151,45 +102,11 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
             "status.runtimeSnapshotHash says {}): restore the runtime as it was, or create the "
             "TrainJob anew",
             snapshot_name(job.metadata.name), kind_of(job.spec.runtimeRef),
-            job.spec.runtimeRef.name, state.hash, known));
+            job.spec.runtimeRef.name, state.content->hash, known));
     return state;
   }
-  state.create = create_snapshot(job, state.text);
+  state.create = create_snapshot(job, state.content->text);
   return state;
-}
-
-kube::Result<Runtime> invalid_text(std::string_view why) {
-  return kube::fail(
-      kube::ErrorCode::kInvalid,
-      fmt::format("invalid runtime snapshot: unable to unmarshal the snapshot: {}", why));
-}
-
-kube::Result<Runtime> read_snapshot_object(const Json& object, const RuntimeRef& ref,
-                                           std::string_view ns) {
-  if (!object.is_object())
-    return invalid_text(fmt::format("it is of type {}, not an object", object.type_name()));
-
-  const std::string_view api_version = object.get_string("apiVersion");
-  const std::string_view group = api_version.substr(0, api_version.find('/'));
-  const std::string_view kind = object.get_string("kind");
-  const auto meta = kube::ObjectMeta::of(object);
-  const bool is_elsewhere = !is_cluster_scoped(ref) && !meta.ns.empty() && meta.ns != ns;
-  if (meta.name != ref.name || group != group_of(ref) || kind != kind_of(ref) || is_elsewhere) {
-    const auto or_any = [](const std::optional<std::string>& value) {
-      return value ? std::string_view(*value) : "<any>";
-    };
-    return kube::fail(
-        kube::ErrorCode::kInvalid,
-        fmt::format("invalid runtime snapshot: the snapshot refers to the wrong runtime: expecting "
-                    "a runtime with name, "
-                    "api group and kind of \"{}\", \"{}\", \"{}\" but found runtime with name, api "
-                    "group and kind of "
-                    "\"{}\", \"{}\", \"{}\"",
-                    ref.name, or_any(ref.apiGroup), or_any(ref.kind), meta.name, group, kind));
-  }
-  auto runtime = read_runtime(object);
-  if (!runtime) return invalid_text(kube::to_string(runtime.error()));
-  return std::move(*runtime);
 }
 
 }  // namespace
@@ -205,22 +122,6 @@ bool is_supported_runtime(const RuntimeRef& ref) {
 
 std::string runtime_kind_name(const RuntimeRef& ref) {
   return fmt::format("{}.{}", kind_of(ref), group_of(ref));
-}
-
-std::string snapshot_text(const Json& runtime) {
-  return kube::print_yaml(canonical_runtime(runtime));
-}
-
-kube::Result<Runtime> read_snapshot(std::string_view text, const RuntimeRef& ref,
-                                    std::string_view ns) {
-  const auto parsed = parse_snapshot(text);
-  return parsed ? read_snapshot_object(*parsed, ref, ns) : invalid_text(parsed.error().message);
-}
-
-kube::Result<Runtime> read_snapshot(const SnapshotState& state, const RuntimeRef& ref,
-                                    std::string_view ns) {
-  return state.runtime ? read_snapshot_object(*state.runtime, ref, ns)
-                       : read_snapshot(state.text, ref, ns);
 }
 
 SnapshotState inspect_snapshot(const TrainJobObserved& observed) {

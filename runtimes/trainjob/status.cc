@@ -18,8 +18,10 @@ std::optional<Json> status_patch(const TrainJobStatus& before, const TrainJobSta
 }
 
 bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) {
-  // A job's first status is none: it keeps what only the plan that builds the children knows.
-  return before.phase == after.phase && before.conditions == after.conditions &&
+  // That a new job is on its way will soon be told better, by its pods.
+  const bool is_on_its_way = before.phase.empty() && !is_problem_reason(after.reason) &&
+                             (after.phase == "Pending" || after.phase == "Starting");
+  return (before.phase == after.phase || is_on_its_way) && before.conditions == after.conditions &&
          before.restarts == after.restarts &&
          before.firstFailure.has_value() == after.firstFailure.has_value() &&
          before.startTime == after.startTime && before.completionTime == after.completionTime;

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/meta.hh"
 #include "kube/model/time.hh"
+#include "runtimes/jobset/exclusive.hh"
+#include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/text.hh"
 
 namespace trainer {
@@ -171,11 +174,26 @@ std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
   if (view->phase == "Pending" || view->phase == "Running") read_waiting(*view, status);
   read_failure(*view, status);
   drop_failure_by_deletion(*view, metadata);
+  if (const auto expanded = jobset::view_pod(pod)) {
+    view->in_place_attempt = expanded->in_place_attempt;
+    view->restart_count = expanded->restart_count;
+    view->is_infrastructure_failure = expanded->is_disrupted;
+  }
+  view->is_exclusive_leader = jobset::is_scheduled_leader(pod);
   return view;
 }
 
 std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text) {
-  const auto pod = kube::parse_json(json_text);
+  // Nobody looks at what the pod consists of.
+  static const kube::JsonOmissions kUnseen =
+      kube::without_managed_fields({{"spec",
+                                     {{"affinity", {}},
+                                      {"containers", {}},
+                                      {"initContainers", {}},
+                                      {"tolerations", {}},
+                                      {"topologySpreadConstraints", {}},
+                                      {"volumes", {}}}}});
+  const auto pod = kube::parse_json(json_text, {}, kUnseen);
   return pod ? project_train_pod(*pod) : nullptr;
 }
 

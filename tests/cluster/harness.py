@@ -4,6 +4,7 @@ A test file defines functions test_*, each taking a Cluster, and ends with `harn
 namespace of its own, named after it, so those of a file that says `parallel` run side by side. The cluster is that of
 $KUBECONFIG; `testbed env` sets it.
 """
+import atexit
 import concurrent.futures
 import inspect
 import json
@@ -99,8 +100,13 @@ class Controller:
     def start(self, wait=True):
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
+        atexit.register(self.kill)   # one that is left behind would hold the ports of all that follow
         if wait:
-            wait_until("the controller is ready; see " + str(self.log), self.is_ready)
+            try:
+                wait_until("the controller is ready", self.is_ready)
+            except Failed as error:
+                self.kill()
+                raise Failed(f"{error}; its log ends with:\n{self.log.read_text()[-2000:]}") from error
         return self
 
     def is_ready(self):

@@ -73,6 +73,8 @@ ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options
 
 ApiClient::~ApiClient() = default;
 
+const JsonOmissions ApiClient::kNothingLeftOut;
+
 Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const Subject& subject) {
   const std::string method = request.method;
   const auto start = clock_.steady();
@@ -116,14 +118,15 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject)
   }
 }
 
-Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject) {
+Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject,
+                                        const JsonOmissions& omissions) {
   const std::string what = request.method + " " + request.target;
   // Neither side of the exchange is one step with what the caller computes before and after it.
   if (request.body.size() >= kLargeText) co_await give_way();
   const auto response = co_await send(std::move(request), std::move(subject));
   if (!response) co_return tl::unexpected(response.error());
   if (response->body.size() >= kLargeText) co_await give_way();
-  auto body = parse_json(response->body);
+  auto body = parse_json(response->body, {}, omissions);
   if (!body) co_return tl::unexpected(body.error().at(what));
   if (response->body.size() >= kLargeText) co_await give_way();
   co_return std::move(*body);
@@ -179,7 +182,8 @@ Task<Result<Json>> ApiClient::create(Resource resource, Json object, std::string
   auto request = with_body(
       "POST", api_path(resource, collection) + "?fieldManager=" + percent_encode(field_manager),
       kJson, object, false);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, ""));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, ""),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
@@ -189,14 +193,16 @@ Task<Result<Json>> ApiClient::apply(Resource resource, ObjectKey key, Json objec
                            api_path(resource, key, subresource) + "?fieldManager=" +
                                percent_encode(field_manager) + (force ? "&force=true" : ""),
                            "application/apply-patch+yaml", object, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
                                           std::string subresource) {
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/merge-patch+json", patch, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
@@ -204,18 +210,21 @@ Task<Result<Json>> ApiClient::json_patch(Resource resource, ObjectKey key, Json 
   // An operation that inserts into a list does something else the second time.
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/json-patch+json", operations, false);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
                                       std::string subresource) {
   auto request = with_body("PUT", api_path(resource, key, subresource), kJson, object, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::remove(Resource resource, ObjectKey key, DeleteOptions options) {
   auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, ""));
+  co_return co_await send_json(std::move(request), Subject(resource.plural, ""),
+                               left_out(resource));
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {

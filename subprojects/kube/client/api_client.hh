@@ -11,6 +11,7 @@
 #include "kube/client/task.hh"
 #include "kube/client/transport.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 
 namespace kube {
@@ -50,6 +51,9 @@ class ApiClient {
     Milliseconds deadline{30'000};
     int max_attempts = 4;
     std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
+    // What is left out of the answers to writes of a kind, which nobody will look at; may be empty.
+    // What a get answers is whole.
+    std::function<const JsonOmissions&(const Resource&)> left_out;
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
@@ -94,10 +98,15 @@ class ApiClient {
         : resource(std::move(resource_)), subresource(std::move(subresource_)) {}
   };
   Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
-  Task<Result<Json>> send_json(HttpRequest request, Subject subject);
+  Task<Result<Json>> send_json(HttpRequest request, Subject subject,
+                               const JsonOmissions& omissions = kNothingLeftOut);
+  const JsonOmissions& left_out(const Resource& resource) const {
+    return options_.left_out ? options_.left_out(resource) : kNothingLeftOut;
+  }
   Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
   Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
                                    std::function<void(std::string_view item)> on_item);
+  static const JsonOmissions kNothingLeftOut;
   Transport& transport_;
   Clock& clock_;
   Random& random_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/model/json_bytes.hh"
+
 namespace kube {
 
 namespace {
@@ -11,49 +13,23 @@ constexpr std::size_t kMaxEnvelope = 1U << 20;
 constexpr std::size_t kCutItem = 1U << 10;
 constexpr auto kNone = std::string_view::npos;
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+std::size_t skip_space(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_json_space(text[at])) ++at;
+  return at;
 }
 
-std::size_t skip_space(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_space(text[at])) ++at;
-  return at;
+std::size_t position(std::string_view text, const char* found) {
+  return found != nullptr ? static_cast<std::size_t>(found - text.data()) : kNone;
 }
 
 // The position after the string that starts at `at`, or kNone.
 std::size_t skip_string(std::string_view text, std::size_t at) {
-  for (std::size_t i = at + 1; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      return i + 1;
-    }
-  }
-  return kNone;
+  return position(text, find_string_end(text.data() + at + 1, text.data() + text.size()));
 }
 
 // The position after the value that starts at `at`, or kNone.
 std::size_t skip_value(std::string_view text, std::size_t at) {
-  if (at >= text.size()) return kNone;
-  if (text[at] == '"') return skip_string(text, at);
-  int depth = 0;
-  std::size_t i = at;
-  while (i < text.size()) {
-    const char c = text[i];
-    if (c == '"') {
-      i = skip_string(text, i);
-      if (i == kNone) return kNone;
-      continue;
-    }
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') {
-      if (depth == 0) return i;  // the end of what holds a bare number or word
-      if (--depth == 0) return i + 1;
-    }
-    if (depth == 0 && (c == ',' || is_space(c))) return i;
-    ++i;
-  }
-  return depth == 0 ? i : kNone;
+  return position(text, find_value_end(text.data() + at, text.data() + text.size()));
 }
 
 }  // namespace
@@ -145,7 +121,7 @@ void ListSplitter::in_envelope(char c) {
 }
 
 void ListSplitter::between_items(char c) {
-  if (c == ',' || is_space(c)) return;
+  if (c == ',' || is_json_space(c)) return;
   if (c != ']') {
     is_malformed_ = true;
     return;

@@ -44,8 +44,8 @@ std::optional<std::string> JsonObject::assign(Members members) {
   // Most objects have few members, for which a stable sort's buffer would cost more than the sort.
   if (members.size() <= 24) {
     for (auto at = members.begin(); at != members.end(); ++at) {
-      const auto place = std::upper_bound(members.begin(), at, *at, before);
-      if (place != at) std::rotate(place, at, at + 1);
+      if (at == members.begin() || !before(*at, *(at - 1))) continue;
+      std::rotate(std::upper_bound(members.begin(), at, *at, before), at, at + 1);
     }
   } else {
     std::stable_sort(members.begin(), members.end(), before);

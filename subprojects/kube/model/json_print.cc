@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/model/json_bytes.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/numbers.hh"
 #include "kube/model/utf8.hh"
@@ -49,30 +50,28 @@ class Writer {
 
   void write_string(std::string_view text) {
     out_ += '"';
-    std::size_t copied = 0;
-    unsigned char seen = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto c = static_cast<unsigned char>(text[i]);
-      seen |= c;
-      if (c >= 0x20 && c != '"' && c != '\\') continue;
-      append_text(text.substr(copied, i - copied), seen);
-      write_escape(c);
-      copied = i + 1;
+    const bool is_text = is_utf8(text);
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (;;) {
+      const char* const stop = find_string_stop(at, end);
+      const std::string_view plain(at, static_cast<std::size_t>(stop - at));
+      is_text ? out_.append(plain) : append_mended(plain);
+      if (stop == end) break;
+      write_escape(static_cast<unsigned char>(*stop));
+      at = stop + 1;
     }
-    append_text(text.substr(copied), seen);
     out_ += '"';
   }
 
   // Strings made by programs may hold anything; a document may hold UTF-8 only.
-  void append_text(std::string_view text, unsigned char bits) {
-    while ((bits & 0x80) != 0) {
-      const std::size_t bad = find_bad_utf8(text);
-      if (bad == text.npos) break;
+  std::string& append_mended(std::string_view text) {
+    for (auto bad = find_bad_utf8(text); bad != text.npos; bad = find_bad_utf8(text)) {
       out_.append(text.substr(0, bad));
       out_ += "\xef\xbf\xbd";  // U+FFFD, the replacement character
       text.remove_prefix(bad + 1);
     }
-    out_.append(text);
+    return out_.append(text);
   }
 
   void write_escape(unsigned char c) {

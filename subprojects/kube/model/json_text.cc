@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
+#include "kube/model/json_bytes.hh"
 #include "kube/model/numbers.hh"
 #include "kube/model/utf8.hh"
 
@@ -43,8 +47,12 @@ namespace {
 class ByteStream {
  public:
   using Ch = char;
-  explicit ByteStream(std::string& text)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+  // `is_member_omitted`: set by whoever reads the member's name; its value is then passed over.
+  ByteStream(std::string& text, bool& is_member_omitted)
+      : begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + text.size()),
+        is_member_omitted_(&is_member_omitted) {}
   Ch Peek() const { return at_ == end_ ? '\0' : *at_; }
   Ch Take() { return at_ == end_ ? '\0' : *at_++; }
   std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
@@ -57,36 +65,92 @@ class ByteStream {
   std::size_t PutEnd(const Ch* begin) const { return static_cast<std::size_t>(put_ - begin); }
   void Flush() { std::abort(); }  // serves writing
 
+  // Called between any two tokens.
+  void skip_space() {
+    while (at_ != end_ && is_json_space(*at_)) ++at_;
+    if (*is_member_omitted_) skip_value();
+  }
+  // Takes over what needs no unescaping.
+  void copy_plain() {
+    const char* const stop = find_string_stop(at_, end_);
+    const auto length = static_cast<std::size_t>(stop - at_);
+    if (put_ != at_) std::memmove(put_, at_, length);
+    put_ += length;
+    at_ += length;
+  }
+
  private:
+  // Stands before the colon: what follows up to the value's end becomes a 0 there.
+  void skip_value() {
+    *is_member_omitted_ = false;
+    if (at_ == end_ || *at_ != ':') return;
+    const char* value = at_ + 1;
+    while (value != end_ && is_json_space(*value)) ++value;
+    const char* const end = find_value_end(value, end_);
+    if (end == nullptr || end == value) return;  // the reader will find what is wrong there
+    at_ += end - at_ - 2;
+    at_[0] = ':';
+    at_[1] = '0';
+  }
+
   char* begin_;
   char* at_;
   char* end_;
   char* put_ = nullptr;
+  bool* is_member_omitted_;
 };
+
+}  // namespace
+}  // namespace kube
+
+// The two places where RapidJSON lets a stream do better than byte by byte.
+template <>
+inline void rapidjson::SkipWhitespace(kube::ByteStream& stream) {
+  stream.skip_space();
+}
+template <>
+template <>
+inline void
+rapidjson::GenericReader<rapidjson::UTF8<>, rapidjson::UTF8<>,
+                         rapidjson::CrtAllocator>::ScanCopyUnescapedString(kube::ByteStream& in,
+                                                                           kube::ByteStream&) {
+  in.copy_plain();
+}
+
+namespace kube {
+namespace {
 
 // Builds the value bottom up: finished values wait on one stack until their container closes, which
 // then takes the exact number it needs. Each callback answers false to stop the parser, with the
 // reason in `problem()`.
 class Builder {
  public:
-  Builder(int max_depth, bool has_unicode_escapes, const JsonOmissions& omissions)
-      : max_depth_(max_depth), has_unicode_escapes_(has_unicode_escapes) {
+  // `is_member_omitted` tells the stream what not to read.
+  Builder(int max_depth, bool has_unicode_escapes, const JsonOmissions& omissions,
+          bool& is_member_omitted)
+      : max_depth_(max_depth),
+        has_unicode_escapes_(has_unicode_escapes),
+        is_member_omitted_(is_member_omitted) {
     if (!omissions.empty()) below_ = &omissions;
+    values_.reserve(kUsualDepth * 4);
+    names_.reserve(kUsualDepth * 4);
+    levels_.reserve(kUsualDepth);
   }
 
-  bool Null() { return passes_over() || push(Json()); }
-  bool Bool(bool value) { return passes_over() || push(Json(value)); }
+  bool Null() { return push(Json()); }
+  bool Bool(bool value) { return push(Json(value)); }
   bool String(const char* text, rapidjson::SizeType length, bool) {
-    if (!check_text({text, length})) return false;
-    return passes_over() || push(Json(std::string(text, length)));
+    return check_text({text, length}) && push(Json(std::string(text, length)));
   }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     if (!check_text({text, length})) return false;
-    if (omitted_depth_ == 0 && !meets_omission({text, length})) names_.emplace_back(text, length);
+    if (!meets_omission({text, length})) names_.emplace_back(text, length);
     return true;
   }
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
-    return passes_over() || number({text, length});
+    // What the stream puts in place of an omitted value.
+    if (std::exchange(is_next_omitted_, false)) return true;
+    return number({text, length});
   }
   bool StartObject() { return enter(); }
   bool StartArray() {
@@ -94,7 +158,7 @@ class Builder {
     return enter();
   }
   bool EndArray(rapidjson::SizeType count) {
-    if (leaves_omission()) return true;
+    leave();
     const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
     Json::Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
     values_.erase(first, values_.end());
@@ -102,13 +166,18 @@ class Builder {
   }
   bool EndObject(rapidjson::SizeType count) {
     count -= levels_.back().omitted;
-    if (leaves_omission()) return true;
+    leave();
     const auto value = values_.end() - static_cast<std::ptrdiff_t>(count);
     const auto name = names_.end() - static_cast<std::ptrdiff_t>(count);
     JsonObject::Members members;
     members.reserve(count);
-    for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
-      members.emplace_back(std::move(name[i]), std::move(value[i]));
+    if (std::is_sorted(name, names_.end())) {
+      for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
+        members.emplace_back(std::move(name[i]), std::move(value[i]));
+    } else {
+      for (const std::ptrdiff_t i : order_of(name, count))
+        members.emplace_back(std::move(name[i]), std::move(value[i]));
+    }
     values_.erase(value, values_.end());
     names_.erase(name, names_.end());
     Json::Object object;
@@ -129,6 +198,7 @@ class Builder {
 
  private:
   bool push(Json value) {
+    below_ = nullptr;
     values_.push_back(std::move(value));
     return true;
   }
@@ -141,25 +211,31 @@ class Builder {
   bool enter() {
     if (++depth_ > max_depth_)
       return stop(fmt::format("containers are nested deeper than {}", max_depth_));
-    if (omitted_depth_ > 0 || is_next_omitted_) ++omitted_depth_;
     is_next_omitted_ = false;
     levels_.push_back({std::exchange(below_, nullptr), 0});
     return true;
   }
 
-  // True for a scalar that is not built.
-  bool passes_over() {
-    below_ = nullptr;
-    return std::exchange(is_next_omitted_, false) || omitted_depth_ > 0;
-  }
-
-  // Closes a container; true when it is not built.
-  bool leaves_omission() {
+  void leave() {
     --depth_;
     levels_.pop_back();
-    if (omitted_depth_ == 0) return false;
-    --omitted_depth_;
-    return true;
+  }
+
+  // The order of the names from `name` on. Numbers are sorted at a fraction of what moving members
+  // about costs.
+  const std::vector<std::ptrdiff_t>& order_of(std::vector<std::string>::iterator name,
+                                              std::size_t count) {
+    const auto before = [name](std::ptrdiff_t a, std::ptrdiff_t b) { return name[a] < name[b]; };
+    order_.resize(count);
+    std::iota(order_.begin(), order_.end(), 0);
+    if (count > kFewMembers) {
+      std::stable_sort(order_.begin(), order_.end(), before);
+      return order_;
+    }
+    for (auto at = order_.begin(); at != order_.end(); ++at) {
+      std::rotate(std::upper_bound(order_.begin(), at, *at, before), at, at + 1);
+    }
+    return order_;
   }
 
   // Notes what is left out of the value after this name; true when that is all of it.
@@ -175,6 +251,7 @@ class Builder {
       }
       ++level.omitted;
       is_next_omitted_ = true;
+      is_member_omitted_ = true;
       return true;
     }
     return false;
@@ -203,15 +280,20 @@ class Builder {
     rapidjson::SizeType omitted = 0;
   };
 
+  static constexpr std::size_t kUsualDepth = 16;
+  static constexpr std::size_t kFewMembers =
+      24;  // where a stable sort's buffer costs more than it saves
+
   const int max_depth_;
   const bool has_unicode_escapes_;
+  bool& is_member_omitted_;
   int depth_ = 0;
-  int omitted_depth_ = 0;                 // open containers that are not built
   bool is_next_omitted_ = false;          // the value that comes is not built
   const JsonOmissions* below_ = nullptr;  // what is left out of the value that comes
   std::vector<Level> levels_;
   std::vector<Json> values_;
   std::vector<std::string> names_;
+  std::vector<std::ptrdiff_t> order_;
   std::string problem_;
 };
 
@@ -277,8 +359,9 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
   std::string copy(text);
-  ByteStream stream(copy);
-  Builder builder(limits.max_depth, text.find("\\u") != text.npos, omissions);
+  bool is_member_omitted = false;
+  ByteStream stream(copy, is_member_omitted);
+  Builder builder(limits.max_depth, text.find("\\u") != text.npos, omissions, is_member_omitted);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
   if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());

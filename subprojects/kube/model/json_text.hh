@@ -27,7 +27,7 @@ using JsonOmissions = std::vector<JsonOmission>;
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, a number that is no finite double, and an object that has the same name
-// twice. Omitted members must be well-formed, too; only their names and numbers are not looked at.
+// twice. Of omitted members only the end is looked for: brackets and strings must close.
 // Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonOmissions& omissions = {});

@@ -48,6 +48,11 @@ std::string_view without_leading_zeros(std::string_view digits) {
 
 }  // namespace
 
+JsonOmissions without_managed_fields(JsonOmissions more) {
+  more.push_back({"metadata", {{"managedFields", {}}}});
+  return more;
+}
+
 Json OwnerReference::to_json() const {
   Json value =
       Json::object({{"apiVersion", api_version}, {"kind", kind}, {"name", name}, {"uid", uid}});

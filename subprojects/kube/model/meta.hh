@@ -9,6 +9,7 @@
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/time.hh"
 
 namespace kube {
@@ -33,6 +34,10 @@ struct Resource {
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
   friend bool operator==(const Resource&, const Resource&) = default;
 };
+
+// metadata.managedFields, often the larger half of an object, and `more`: members other than
+// metadata.
+JsonOmissions without_managed_fields(JsonOmissions more = {});
 
 struct OwnerReference {
   std::string api_version;

@@ -35,6 +35,11 @@ struct Fixture {
       records.push_back(std::string(record.method) + " " + std::string(record.resource) + " " +
                         std::to_string(record.status));
     };
+    options.left_out = [](const Resource& resource) -> const JsonOmissions& {
+      static const JsonOmissions kManagedFields = without_managed_fields();
+      static const JsonOmissions kNone;
+      return resource == kJobs ? kManagedFields : kNone;
+    };
     return options;
   }
 
@@ -288,4 +293,24 @@ TEST_CASE_METHOD(Fixture, "a stream that is refused tells why") {
   const auto busy = finish(client.stream("/watch"));
   CHECK(code_of(busy) == ErrorCode::kTooManyRequests);
   CHECK(busy.error().retry_after == Milliseconds(7'000));
+}
+
+TEST_CASE("writes answer what somebody looks at, gets answer all") {
+  Fixture f;
+  const std::string whole =
+      R"({"metadata":{"managedFields":[{"manager":"x"}],"name":"y"},"spec":{}})";
+  const std::string left = R"({"metadata":{"name":"y"},"spec":{}})";
+  f.server.on("GET", kPath).answer(200, whole);
+  f.server.on("PATCH", kPath).answer(200, whole).times(3);
+  f.server.on("POST", kAll).answer(201, whole);
+  f.server.on("PUT", kPath).answer(200, whole);
+  f.server.on("DELETE", kPath).answer(200, whole);
+  CHECK(print_json(*f.finish(f.client.get(kJobs, f.key))) == whole);
+  const Json object = Json::object({{"metadata", Json::object({{"namespace", "x"}})}});
+  CHECK(print_json(*f.finish(f.client.create(kJobs, object))) == left);
+  CHECK(print_json(*f.finish(f.client.apply(kJobs, f.key, object, "t", true))) == left);
+  CHECK(print_json(*f.finish(f.client.merge_patch(kJobs, f.key, object))) == left);
+  CHECK(print_json(*f.finish(f.client.json_patch(kJobs, f.key, Json::array()))) == left);
+  CHECK(print_json(*f.finish(f.client.replace(kJobs, f.key, object))) == left);
+  CHECK(print_json(*f.finish(f.client.remove(kJobs, f.key, DeleteOptions()))) == left);
 }

@@ -178,7 +178,7 @@ TEST_CASE("patches are judged by the snapshot once there is one") {
   Json after = before;
   after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
   Cluster cluster;
-  cluster.snapshot = snapshot_text(torch_runtime());
+  cluster.snapshot = snapshot_of(torch_runtime())->text;
   SECTION("the live runtime is gone") {
     cluster.runtimes.clear();
   }
@@ -202,7 +202,7 @@ TEST_CASE("an edited snapshot is no judge") {
   Json after = before;
   after["spec"].set("runtimePatches", patches("acme.io/a", "x"));
   Cluster cluster;
-  cluster.snapshot = snapshot_text(torch_runtime());
+  cluster.snapshot = snapshot_of(torch_runtime())->text;
   cluster.runtimes.clear();
   CHECK(validate(update(before, after), cluster).message.find("spec.RuntimeRef: Invalid value: ") ==
         0);

@@ -14,11 +14,23 @@ namespace {
 
 // Literals are text here, not strings of a document.
 std::shared_ptr<JobView> job_of(std::string_view text) {
-  return project_job(text);
+  auto view = project_job(text);
+  const auto object = kube::parse_json(text);
+  const auto whole = object ? view_job(*object) : nullptr;
+  // What is not decoded of the text must make no difference.
+  REQUIRE(!view == !whole);
+  if (view) {
+    REQUIRE(!view->scheduling == !whole->scheduling);
+    if (view->scheduling) REQUIRE(*view->scheduling == *whole->scheduling);
+    whole->scheduling = view->scheduling;
+    REQUIRE(*view == *whole);
+  }
+  return view;
 }
 
 std::shared_ptr<PodView> pod_of(std::string_view text) {
-  return project_pod(text);
+  const auto pod = kube::parse_json(text);
+  return pod ? view_pod(*pod) : nullptr;
 }
 
 std::vector<Json> jobs_of(std::string_view yaml, Gates gates = {}) {

@@ -24,20 +24,25 @@ TEST_CASE("equal runtimes have equal snapshots") {
   again["metadata"].set("managedFields", Json::array({Json::object({{"manager", "kubectl"}})}));
   again["metadata"].set("annotations",
                         Json::object({{"kubectl.kubernetes.io/last-applied-configuration", "{}"}}));
-  CHECK(snapshot_text(again) == snapshot_text(torch_runtime()));
+  CHECK(snapshot_of(again)->text == snapshot_of(torch_runtime())->text);
   again["spec"]["mlPolicy"].set("numNodes", 3);
-  CHECK(snapshot_text(again) != snapshot_text(torch_runtime()));
+  CHECK(snapshot_of(again)->text != snapshot_of(torch_runtime())->text);
 }
 
 TEST_CASE("a snapshot reads back as the runtime it was made from") {
   RuntimeRef ref;
   ref.name = "rt";
-  const auto runtime = read_snapshot(snapshot_text(torch_runtime()), ref, "ns");
-  REQUIRE(runtime);
-  CHECK(runtime->kind == "ClusterTrainingRuntime");
-  CHECK(runtime->metadata.name == "rt");
-  CHECK(runtime->spec.mlPolicy->numNodes == 2);
-  REQUIRE(runtime->spec.template_->spec->replicatedJobs.size() == 1);
+  const auto written = snapshot_of(torch_runtime());
+  const auto read = snapshot_from(written->text);
+  CHECK(read->hash == written->hash);
+  for (const auto& snapshot : {written, read}) {
+    const auto runtime = runtime_in(*snapshot, ref, "ns");
+    REQUIRE(runtime);
+    CHECK((*runtime)->kind == "ClusterTrainingRuntime");
+    CHECK((*runtime)->metadata.name == "rt");
+    CHECK((*runtime)->spec.mlPolicy->numNodes == 2);
+    REQUIRE((*runtime)->spec.template_->spec->replicatedJobs.size() == 1);
+  }
 }
 
 TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
@@ -47,7 +52,7 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
     std::string kind;
     std::string expected;
   };
-  const std::string good = snapshot_text(torch_runtime());
+  const std::string good = snapshot_of(torch_runtime())->text;
   const Row row = GENERATE_COPY(
       Row{"somebody", good, "ClusterTrainingRuntime",
           "getting runtime snapshot: invalid runtime snapshot: a snapshot configmap exists but is "
@@ -74,7 +79,7 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   World world(start);
   auto view = std::make_shared<SnapshotView>();
   view->owner_uid = row.owner;
-  view->text = row.text;
+  if (row.text) view->content = snapshot_from(*row.text);
   world.known_snapshot = std::shared_ptr<const SnapshotView>(view);
   CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
   CHECK(world.reason() == "RuntimeSnapshotInvalid");
@@ -88,7 +93,8 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
 TEST_CASE("unset parts of a reference print as any") {
   RuntimeRef ref;
   ref.name = "other";
-  const auto runtime = read_snapshot(snapshot_text(torch_runtime()), ref, "ns");
+  const auto snapshot = snapshot_of(torch_runtime());
+  const auto runtime = runtime_in(*snapshot, ref, "ns");
   REQUIRE_FALSE(runtime);
   CHECK(runtime.error().message.find("\"other\", \"<any>\", \"<any>\" but found") !=
         std::string::npos);
@@ -97,7 +103,7 @@ TEST_CASE("unset parts of a reference print as any") {
 TEST_CASE("an edited snapshot is refused, a running job goes on") {
   World world;
   world.settle();
-  world.others[kSnapshot]["data"].set("runtime", snapshot_text(torch_runtime()) + "# edited\n");
+  world.others[kSnapshot]["data"].set("runtime", snapshot_of(torch_runtime())->text + "# edited\n");
   world.restart();
   CHECK(world.settle().empty());
   world.set_spec("suspend", true);
@@ -138,7 +144,7 @@ TEST_CASE("a job of before is trusted with the snapshot it finds") {
   world.restart();
   world.settle();
   CHECK(world.status().get_string("runtimeSnapshotHash") ==
-        kube::sha256_hex(snapshot_text(torch_runtime())));
+        kube::sha256_hex(snapshot_of(torch_runtime())->text));
 }
 
 TEST_CASE("a runtime that does not exist is waited for") {

@@ -87,6 +87,35 @@ TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions l
   CHECK(world.status().get_string("runtimeSnapshotHash") == hash);
 }
 
+TEST_CASE("that a new job is on its way can wait for its pods") {
+  Json start = train_job();
+  SECTION("it runs") {
+    World world(start);
+    world.are_minor_statuses_held = true;
+    TrainJobPlan plan = world.reconcile();
+    CHECK(plan.is_status_minor);
+    CHECK(plan.total_nodes == 2);
+    CHECK(world.phase().empty());
+    // What only the plan that built the JobSet counted is still known.
+    plan = world.reconcile();
+    CHECK(plan.is_status_minor);
+    CHECK(plan.actions.empty());
+    REQUIRE(plan.status_patch);
+    CHECK(plan.status_patch->find_path({"status", "nodes"})->get_int("total") == 2);
+    CHECK_FALSE(plan.status_patch->find("status")->get_string("runtimeSnapshotHash").empty());
+  }
+  SECTION("it is suspended, which Kueue waits to hear") {
+    start["spec"].set("suspend", true);
+    CHECK_FALSE(World(start).reconcile().is_status_minor);
+  }
+  SECTION("it cannot be built, which its owner should hear") {
+    World world(start);
+    world.is_runtime_deleted = true;
+    CHECK_FALSE(world.reconcile().is_status_minor);
+    CHECK(world.reason() == "RuntimeNotFound");
+  }
+}
+
 TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
   Json start = train_job();
   start["spec"].set("suspend", true);

@@ -171,6 +171,36 @@ TEST_CASE("events are asked for when nothing else explains the wait") {
   CHECK(world.reason() == "CreatingPods");
 }
 
+TEST_CASE("a Job controller that has not come to the job yet is not asked about") {
+  World world = at_creation(train_job());
+  world.are_jobs_begun = false;
+  world.settle();
+  TrainJobPlan plan;
+  for (int seconds = 0; seconds < 30; seconds += 5) {
+    plan = world.reconcile();
+    INFO(seconds);
+    CHECK_FALSE(plan.needs_events);
+    CHECK(plan.requeue_after == 5s);
+    world.advance(5s);
+  }
+  // By now something may be wrong with it.
+  plan = world.reconcile();
+  CHECK(plan.needs_events);
+  CHECK(plan.requeue_after == 30s);
+  SECTION("it has begun") {
+    world.now = world.now + -20s;
+    world.are_jobs_begun = true;
+    CHECK(world.reconcile().needs_events);
+  }
+  SECTION("there are pods") {
+    world.now = world.now + -20s;
+    PodSpec pod;
+    pod.phase = "Pending";
+    world.put_pod(pod);
+    CHECK(world.reconcile().needs_events);
+  }
+}
+
 TEST_CASE("pods say why they wait") {
   struct Row {
     const char* waiting_reason;

@@ -14,7 +14,13 @@ namespace {
 using kube::Json;
 
 std::shared_ptr<TrainPodView> project(std::string_view text) {
-  return project_train_pod(yaml(text));
+  const Json pod = yaml(text);
+  const auto view = project_train_pod(pod);
+  // What is not decoded of the text must make no difference.
+  const auto from_text = project_train_pod(std::string_view(kube::print_json(pod)));
+  REQUIRE(!view == !from_text);
+  if (view) REQUIRE(*view == *from_text);
+  return view;
 }
 
 TEST_CASE("a pod's projection") {
@@ -48,6 +54,44 @@ status:
   CHECK_FALSE(pod->is_deleting);
   CHECK_FALSE(pod->failure);
   CHECK(pod->waiting_reason.empty());
+}
+
+TEST_CASE("a pod as it comes from a kubelet, whole") {
+  const auto pod = project(R"(
+metadata:
+  name: j-node-0-1-x
+  namespace: ns
+  uid: u
+  resourceVersion: "5"
+  labels: {jobset.sigs.k8s.io/jobset-name: j, jobset.sigs.k8s.io/replicatedjob-name: node}
+  annotations:
+    jobset.sigs.k8s.io/in-place-restart-attempt: "4"
+    alpha.jobset.sigs.k8s.io/exclusive-topology: rack
+    batch.kubernetes.io/job-completion-index: "0"
+  managedFields: [{manager: kubelet, operation: Update, fieldsV1: {"f:status": {}}}]
+spec:
+  nodeName: m1
+  affinity: {podAffinity: {}}
+  tolerations: [{key: a}]
+  topologySpreadConstraints: [{maxSkew: 1}]
+  volumes: [{name: v, emptyDir: {}}]
+  initContainers: [{name: i, image: x}]
+  containers: [{name: node, image: x, command: ["sh", "-c", "exit 3"]}]
+status:
+  phase: Failed
+  conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler}]
+  initContainerStatuses: [{name: i, restartCount: 7, state: {terminated: {exitCode: 0}}}]
+  containerStatuses:
+    - {name: node, restartCount: 2, state: {terminated: {exitCode: 3, reason: Error, message: no}}}
+)");
+  REQUIRE(pod);
+  CHECK(pod->machine == "m1");
+  CHECK(pod->is_disrupted);
+  CHECK(pod->is_infrastructure_failure);
+  CHECK(pod->restart_count == 7);
+  CHECK(pod->in_place_attempt == "4");
+  REQUIRE(pod->failure);
+  CHECK(pod->failure->exit_code == 3);
 }
 
 TEST_CASE("what is no pod") {

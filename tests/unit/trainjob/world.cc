@@ -72,6 +72,7 @@ void World::restart() {
   known_snapshot.reset();
   known_companions.clear();
   known_objects.clear();
+  total_nodes = 0;
 }
 
 TrainJob World::job() const {
@@ -140,7 +141,7 @@ void World::fail_pod(const std::string& name, std::int32_t exit_code, std::strin
 }
 
 void World::write_status(const TrainJobPlan& plan) {
-  if (!plan.status_patch) return;
+  if (!plan.status_patch || (plan.is_status_minor && are_minor_statuses_held)) return;
   ++requests;
   object = kube::merge_patch(object, *plan.status_patch);
 }
@@ -175,14 +176,14 @@ void World::carry_out(const Action& action) {
     if (const Json* text = action.body.find_path({"data", "runtime"})) {
       auto view = std::make_shared<SnapshotView>();
       view->owner_uid = action.owner_uid;
-      view->text = text->as_string();
+      view->content = snapshot_from(text->as_string());
       known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
     }
   }
 }
 
 TrainJobPlan World::reconcile() {
-  std::shared_ptr<const Json> live;
+  std::shared_ptr<const RuntimeSnapshot> live;
   std::string runtime_error;
   for (int round = 0; round < 8; ++round) {
     const TrainJob typed = job();
@@ -207,6 +208,8 @@ TrainJobPlan World::reconcile() {
     observed.companion_objects = known_objects;
     observed.build_error = build_error;
     observed.waiting_event = waiting_event;
+    observed.total_nodes = total_nodes;
+    observed.are_jobs_begun = are_jobs_begun;
     observed.jobset_managed_by = managed_by_stamp;
     observed.now = now;
 
@@ -220,7 +223,7 @@ TrainJobPlan World::reconcile() {
         const auto meta = kube::ObjectMeta::of(found->second);
         if (meta.controller()) view->owner_uid = meta.controller()->uid;
         if (const Json* text = found->second.find_path({"data", "runtime"}))
-          view->text = text->as_string();
+          view->content = snapshot_from(text->as_string());
       }
       known_snapshot = std::shared_ptr<const SnapshotView>(std::move(view));
       has_read = true;
@@ -230,7 +233,7 @@ TrainJobPlan World::reconcile() {
       if (is_runtime_deleted) {
         runtime_error = "clustertrainingruntimes.trainer.kubeflow.org \"rt\" not found";
       } else {
-        live = std::make_shared<const Json>(runtime);
+        live = snapshot_of(runtime);
       }
       has_read = true;
       ++reads;
@@ -248,6 +251,7 @@ TrainJobPlan World::reconcile() {
       CHECK_FALSE(plan.status_patch);
       continue;
     }
+    total_nodes = plan.total_nodes.value_or(total_nodes);
     if (plan.is_status_first) write_status(plan);
     for (const Action& action : plan.actions) carry_out(action);
     if (!plan.is_status_first) write_status(plan);

@@ -66,6 +66,8 @@ class World {
   std::map<std::string, std::shared_ptr<TrainPodView>> pods;
   std::string build_error;
   std::string waiting_event;
+  bool are_jobs_begun = true;
+  bool are_minor_statuses_held = false;  // as the shell does for a moment
   std::string managed_by_stamp;
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
@@ -83,6 +85,7 @@ class World {
   std::optional<std::shared_ptr<const SnapshotView>> known_snapshot;
   std::map<std::string, bool> known_companions;
   std::map<std::string, std::shared_ptr<const kube::Json>> known_objects;
+  std::int32_t total_nodes = 0;
   // A new process knows nothing.
   void restart();
 };

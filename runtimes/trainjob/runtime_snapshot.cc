@@ -1,0 +1,133 @@
+#include "runtimes/trainjob/runtime_snapshot.hh"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/yaml.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+// What identifies a runtime and what it says. Its uid, versions and times are left out: a runtime
+// that was applied again, word for word, is the same blueprint.
+Json canonical_runtime(const Json& runtime) {
+  Json metadata = Json::object();
+  if (const Json* source = runtime.find("metadata")) {
+    for (const std::string_view name : {"name", "namespace", "labels", "annotations"}) {
+      if (const Json* value = source->find(name)) metadata.set(name, *value);
+    }
+  }
+  if (Json* annotations = metadata.find("annotations"); annotations && annotations->is_object()) {
+    annotations->erase(kLastApplied);
+    if (annotations->empty()) metadata.erase("annotations");
+  }
+  Json canonical = Json::object();
+  for (const std::string_view name : {"apiVersion", "kind", "spec"}) {
+    if (const Json* value = runtime.find(name)) canonical.set(name, *value);
+  }
+  canonical.set("metadata", std::move(metadata));
+  return canonical;
+}
+
+// JSON is YAML, but reading it as JSON is far cheaper where somebody wrote a snapshot that way.
+kube::Result<Json> parse_snapshot(std::string_view text) {
+  if (!text.empty() && text.front() == '{') {
+    if (auto parsed = kube::parse_json(text)) return parsed;
+  }
+  return kube::parse_yaml(text);
+}
+
+tl::unexpected<kube::Error> invalid_text(std::string_view why) {
+  return kube::fail(
+      kube::ErrorCode::kInvalid,
+      fmt::format("invalid runtime snapshot: unable to unmarshal the snapshot: {}", why));
+}
+
+std::shared_ptr<const RuntimeSnapshot> make_snapshot(std::string text,
+                                                     const kube::Result<Json>& object) {
+  auto snapshot = std::make_shared<RuntimeSnapshot>();
+  snapshot->hash = kube::sha256_hex(text);
+  snapshot->text = std::move(text);
+  if (!object) {
+    snapshot->runtime = invalid_text(object.error().message);
+    return snapshot;
+  }
+  if (!object->is_object()) {
+    snapshot->runtime =
+        invalid_text(fmt::format("it is of type {}, not an object", object->type_name()));
+    return snapshot;
+  }
+  snapshot->is_object = true;
+  const std::string_view api_version = object->get_string("apiVersion");
+  const auto meta = kube::ObjectMeta::of(*object);
+  snapshot->group = api_version.substr(0, api_version.find('/'));
+  snapshot->kind = object->get_string("kind");
+  snapshot->ns = meta.ns;
+  snapshot->name = meta.name;
+  if (auto runtime = read_runtime(*object)) {
+    snapshot->runtime = std::move(*runtime);
+  } else {
+    snapshot->runtime = invalid_text(kube::to_string(runtime.error()));
+  }
+  return snapshot;
+}
+
+}  // namespace
+
+std::string_view kind_of(const RuntimeRef& ref) {
+  return ref.kind ? std::string_view(*ref.kind) : "ClusterTrainingRuntime";
+}
+
+std::string_view group_of(const RuntimeRef& ref) {
+  return ref.apiGroup ? std::string_view(*ref.apiGroup) : kTrainerGroup;
+}
+
+bool is_cluster_scoped(const RuntimeRef& ref) {
+  return kind_of(ref) == "ClusterTrainingRuntime";
+}
+
+std::shared_ptr<const RuntimeSnapshot> snapshot_of(const Json& runtime) {
+  kube::Result<Json> canonical = canonical_runtime(runtime);
+  std::string text = kube::print_yaml(*canonical);
+  return make_snapshot(std::move(text), canonical);
+}
+
+std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text) {
+  const auto object = parse_snapshot(text);
+  return make_snapshot(std::move(text), object);
+}
+
+kube::Result<const Runtime*> runtime_in(const RuntimeSnapshot& snapshot, const RuntimeRef& ref,
+                                        std::string_view ns) {
+  if (!snapshot.is_object) return tl::unexpected(snapshot.runtime.error());
+  const bool is_elsewhere = !is_cluster_scoped(ref) && !snapshot.ns.empty() && snapshot.ns != ns;
+  if (snapshot.name != ref.name || snapshot.group != group_of(ref) ||
+      snapshot.kind != kind_of(ref) || is_elsewhere) {
+    const auto or_any = [](const std::optional<std::string>& value) {
+      return value ? std::string_view(*value) : "<any>";
+    };
+    return kube::fail(
+        kube::ErrorCode::kInvalid,
+        fmt::format("invalid runtime snapshot: the snapshot refers to the wrong runtime: expecting "
+                    "a runtime with name, "
+                    "api group and kind of \"{}\", \"{}\", \"{}\" but found runtime with name, api "
+                    "group and kind of "
+                    "\"{}\", \"{}\", \"{}\"",
+                    ref.name, or_any(ref.apiGroup), or_any(ref.kind), snapshot.name, snapshot.group,
+                    snapshot.kind));
+  }
+  if (!snapshot.runtime) return tl::unexpected(snapshot.runtime.error());
+  return &*snapshot.runtime;
+}
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+// What a snapshot of a runtime says, without whose it is: one for all jobs made from the same text.
+// Pure.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// Immutable once made, so that thousands of jobs can share one.
+struct RuntimeSnapshot {
+  std::string text;        // data.runtime of the ConfigMap
+  std::string hash;        // its SHA-256, hex
+  bool is_object = false;  // else the text is no runtime of anybody, and `runtime` says why
+  // Whose blueprint the text claims to be.
+  std::string group;
+  std::string kind;
+  std::string ns;
+  std::string name;
+  // An error carries upstream's text (trainer-contract 3.4), without its prefix.
+  kube::Result<Runtime> runtime;
+};
+
+// The snapshot of a runtime as it stands. Its text is canonical: equal runtimes have equal texts,
+// whatever their uid, versions and times.
+std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
+// A text that stands in a ConfigMap, whoever wrote it.
+std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text);
+
+// The runtime that a job in namespace `ns` asks for by `ref`, valid as long as `snapshot`. Errors
+// as RuntimeSnapshot::runtime; also where it is the snapshot of another runtime.
+kube::Result<const Runtime*> runtime_in(const RuntimeSnapshot& snapshot, const RuntimeRef& ref,
+                                        std::string_view ns);
+
+// The kind and group that a reference means; absent members read as their schema defaults.
+std::string_view kind_of(const RuntimeRef& ref);
+std::string_view group_of(const RuntimeRef& ref);
+bool is_cluster_scoped(const RuntimeRef& ref);
+
+}  // namespace trainer
