@@ -40,7 +40,7 @@ class Executor {
                                               std::string resource_version, kube::Json patch,
                                               bool is_minor);
 
-  // More children are to be written than may be at a time.
+  // More is to be written than may be at a time.
   bool is_crowded() const { return slots_.is_crowded(); }
 
  private:

@@ -10,9 +10,11 @@ using kube::Task;
 using std::chrono::milliseconds;
 
 // Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
-// one write ...
-constexpr milliseconds kCounterWindow{700};
-// ... or longer while others still wait to create their children at all, ...
+// one write. A TrainJob waits longer, so that its JobSet's counters come with its own ...
+constexpr milliseconds kJobSetWindow{400};
+constexpr milliseconds kTrainJobWindow{700};
+// ... and both while more is to be written than the API server takes: what waits in a queue grows
+// old there, ...
 constexpr milliseconds kCrowdedWindow{5'000};
 // ... and are written once a second at most while they keep changing. A few may be written sooner:
 // a small job changes its counters a handful of times in all, and Kueue waits for them.
@@ -72,7 +74,7 @@ Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
 Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
   if (plan.status_patch) {
     if (plan.is_status_minor) {
-      const auto wait = hold_back(subject.uid);
+      const auto wait = hold_back(subject);
       if (wait.count() > 0) co_return Requeue(wait);
     }
     kube::Json patch = std::move(*plan.status_patch);
@@ -88,14 +90,15 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
   co_return Requeue{};
 }
 
-milliseconds Shell::hold_back(const std::string& uid) {
+milliseconds Shell::hold_back(const Subject& subject) {
   const auto now = clock_.steady();
-  auto& counters = counters_[uid];
+  auto& counters = counters_[subject.uid];
   if (!counters.waiting) counters.waiting = now;
   // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
   // more.
   counters.next = std::max(counters.next, now - kCounterInterval * (kCounterBurst - 1));
-  const auto window = executor_.is_crowded() ? kCrowdedWindow : kCounterWindow;
+  const auto usual = subject.resource.kind == "TrainJob" ? kTrainJobWindow : kJobSetWindow;
+  const auto window = executor_.is_crowded() ? kCrowdedWindow : usual;
   const auto due = std::max(*counters.waiting + window, counters.next);
   const auto wait = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
   if (wait.count() == 0) counters.next += kCounterInterval;

@@ -45,7 +45,7 @@ class Shell {
     std::chrono::steady_clock::time_point next{};
   };
   // How long a difference in counters must still wait; zero: write it now.
-  std::chrono::milliseconds hold_back(const std::string& uid);
+  std::chrono::milliseconds hold_back(const Subject& subject);
   kube::Task<kube::Result<Requeue>> write_status(const Subject& subject, Plan& plan);
   void record(const Subject& subject, const PlannedEvent& event);
 

@@ -33,8 +33,8 @@ class Slots {
     Slots* slots_;
   };
   kube::Task<Holder> acquire(Class priority);
-  // Somebody waits to create children.
-  bool is_crowded() const { return !children_.empty(); }
+  // Somebody waits.
+  bool is_crowded() const { return !children_.empty() || !statuses_.empty(); }
 
  private:
   struct Waiter {

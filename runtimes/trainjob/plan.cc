@@ -170,11 +170,17 @@ class TrainJobPlanner {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
     }
     const auto waited = observed_.now - since;
-    // A Job controller that has not come to this job yet has nothing to say of it.
-    const bool is_begun = observed_.are_jobs_begun || !observed_.pods.empty();
-    plan_.needs_events = waited >= (is_begun ? kPatience : kNextLook);
+    plan_.needs_events = waited >= (has_anybody_begun() ? kPatience : kNextLook);
     if (plan_.needs_events) return wake_within(plan_, kNextLook);
     wake_within(plan_, waited < kPatience ? kPatience - waited : kPatience);
+  }
+
+  // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
+  // scheduler's first word stands on the pod; what it cannot say there, the kubelet says in events.
+  bool has_anybody_begun() const {
+    if (observed_.pods.empty()) return observed_.are_jobs_begun;
+    return std::any_of(observed_.pods.begin(), observed_.pods.end(),
+                       [](const TrainPodView* pod) { return pod && !pod->machine.empty(); });
   }
 
   // What a finished job leaves to do. All of it is repeated until it is done, whatever fails in

@@ -192,10 +192,15 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.are_jobs_begun = true;
     CHECK(world.reconcile().needs_events);
   }
-  SECTION("there are pods") {
+  SECTION("there are pods, which no scheduler has looked at") {
     world.now = world.now + -20s;
+    world.are_jobs_begun = true;
     PodSpec pod;
-    pod.phase = "Pending";
+    world.put_pod(pod);
+    plan = world.reconcile();
+    CHECK_FALSE(plan.needs_events);
+    CHECK(world.reason() == "Scheduling");
+    pod.machine = "m1";
     world.put_pod(pod);
     CHECK(world.reconcile().needs_events);
   }
