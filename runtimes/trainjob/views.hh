@@ -13,9 +13,9 @@
 namespace trainer {
 
 // A Pod as the API server sends it, for both who read pods: the TrainJob's status and the expander.
-// nullptr for a text that is no JSON object with a name; members
-// of unexpected types count as absent. A failure that a pod suffers only because it was being
-// deleted is left out: it is an effect, never a cause.
+// nullptr for a text that is no JSON object with a name; members of unexpected types count as
+// absent. A failure that a pod suffers only because it was being deleted is left out: it is an
+// effect, never a cause.
 std::shared_ptr<TrainPodView> project_train_pod(const kube::Json& pod);
 // The same from its text, of which only what the view looks at is decoded.
 std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);

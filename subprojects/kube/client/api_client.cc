@@ -132,6 +132,12 @@ Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject,
   co_return std::move(*body);
 }
 
+Task<Result<Json>> ApiClient::write(HttpRequest request, const Resource& resource,
+                                    std::string subresource) {
+  return send_json(std::move(request), Subject(resource.plural, std::move(subresource)),
+                   options_.left_out ? options_.left_out(resource) : kNothingLeftOut);
+}
+
 Task<Result<Json>> ApiClient::get(Resource resource, ObjectKey key) {
   HttpRequest request("GET", api_path(resource, key));
   co_return co_await send_json(std::move(request), Subject(resource.plural, ""));
@@ -182,8 +188,7 @@ Task<Result<Json>> ApiClient::create(Resource resource, Json object, std::string
   auto request = with_body(
       "POST", api_path(resource, collection) + "?fieldManager=" + percent_encode(field_manager),
       kJson, object, false);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, ""),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, {});
 }
 
 Task<Result<Json>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
@@ -193,16 +198,14 @@ Task<Result<Json>> ApiClient::apply(Resource resource, ObjectKey key, Json objec
                            api_path(resource, key, subresource) + "?fieldManager=" +
                                percent_encode(field_manager) + (force ? "&force=true" : ""),
                            "application/apply-patch+yaml", object, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, std::move(subresource));
 }
 
 Task<Result<Json>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
                                           std::string subresource) {
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/merge-patch+json", patch, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, std::move(subresource));
 }
 
 Task<Result<Json>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
@@ -210,21 +213,18 @@ Task<Result<Json>> ApiClient::json_patch(Resource resource, ObjectKey key, Json 
   // An operation that inserts into a list does something else the second time.
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/json-patch+json", operations, false);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, std::move(subresource));
 }
 
 Task<Result<Json>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
                                       std::string subresource) {
   auto request = with_body("PUT", api_path(resource, key, subresource), kJson, object, true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, subresource),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, std::move(subresource));
 }
 
 Task<Result<Json>> ApiClient::remove(Resource resource, ObjectKey key, DeleteOptions options) {
   auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);
-  co_return co_await send_json(std::move(request), Subject(resource.plural, ""),
-                               left_out(resource));
+  co_return co_await write(std::move(request), resource, {});
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {

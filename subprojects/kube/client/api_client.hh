@@ -100,9 +100,8 @@ class ApiClient {
   Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
   Task<Result<Json>> send_json(HttpRequest request, Subject subject,
                                const JsonOmissions& omissions = kNothingLeftOut);
-  const JsonOmissions& left_out(const Resource& resource) const {
-    return options_.left_out ? options_.left_out(resource) : kNothingLeftOut;
-  }
+  // A request whose answer is read as far as Options::left_out says.
+  Task<Result<Json>> write(HttpRequest request, const Resource& resource, std::string subresource);
   Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
   Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
                                    std::function<void(std::string_view item)> on_item);

@@ -1,6 +1,8 @@
 #include "kube/model/json.hh"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <stdexcept>
 
 namespace kube {
@@ -8,6 +10,26 @@ namespace {
 
 bool name_before(const JsonObject::Member& member, std::string_view name) {
   return member.first < name;
+}
+
+// Equal names keep their order. Numbers are put in order at a fraction of what moving members about
+// costs.
+void sort_by_name(JsonObject::Members& members) {
+  const auto before = [](const JsonObject::Member& a, const JsonObject::Member& b) {
+    return a.first < b.first;
+  };
+  if (std::is_sorted(members.begin(), members.end(), before)) return;
+  std::vector<std::size_t> order(members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // What stood first is less, so that no stable sort with its buffer is needed.
+  std::sort(order.begin(), order.end(), [&members](std::size_t a, std::size_t b) {
+    const int names = members[a].first.compare(members[b].first);
+    return names != 0 ? names < 0 : a < b;
+  });
+  JsonObject::Members sorted;
+  sorted.reserve(members.size());
+  for (const std::size_t i : order) sorted.push_back(std::move(members[i]));
+  members = std::move(sorted);
 }
 
 const Json::Array kNoItems;
@@ -40,16 +62,7 @@ bool JsonObject::erase(std::string_view name) {
 }
 
 std::optional<std::string> JsonObject::assign(Members members) {
-  const auto before = [](const Member& a, const Member& b) { return a.first < b.first; };
-  // Most objects have few members, for which a stable sort's buffer would cost more than the sort.
-  if (members.size() <= 24) {
-    for (auto at = members.begin(); at != members.end(); ++at) {
-      if (at == members.begin() || !before(*at, *(at - 1))) continue;
-      std::rotate(std::upper_bound(members.begin(), at, *at, before), at, at + 1);
-    }
-  } else {
-    std::stable_sort(members.begin(), members.end(), before);
-  }
+  sort_by_name(members);
   std::optional<std::string> duplicate;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < members.size(); ++i) {

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
@@ -171,13 +169,8 @@ class Builder {
     const auto name = names_.end() - static_cast<std::ptrdiff_t>(count);
     JsonObject::Members members;
     members.reserve(count);
-    if (std::is_sorted(name, names_.end())) {
-      for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
-        members.emplace_back(std::move(name[i]), std::move(value[i]));
-    } else {
-      for (const std::ptrdiff_t i : order_of(name, count))
-        members.emplace_back(std::move(name[i]), std::move(value[i]));
-    }
+    for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
+      members.emplace_back(std::move(name[i]), std::move(value[i]));
     values_.erase(value, values_.end());
     names_.erase(name, names_.end());
     Json::Object object;
@@ -219,23 +212,6 @@ class Builder {
   void leave() {
     --depth_;
     levels_.pop_back();
-  }
-
-  // The order of the names from `name` on. Numbers are sorted at a fraction of what moving members
-  // about costs.
-  const std::vector<std::ptrdiff_t>& order_of(std::vector<std::string>::iterator name,
-                                              std::size_t count) {
-    const auto before = [name](std::ptrdiff_t a, std::ptrdiff_t b) { return name[a] < name[b]; };
-    order_.resize(count);
-    std::iota(order_.begin(), order_.end(), 0);
-    if (count > kFewMembers) {
-      std::stable_sort(order_.begin(), order_.end(), before);
-      return order_;
-    }
-    for (auto at = order_.begin(); at != order_.end(); ++at) {
-      std::rotate(std::upper_bound(order_.begin(), at, *at, before), at, at + 1);
-    }
-    return order_;
   }
 
   // Notes what is left out of the value after this name; true when that is all of it.
@@ -281,8 +257,6 @@ class Builder {
   };
 
   static constexpr std::size_t kUsualDepth = 16;
-  static constexpr std::size_t kFewMembers =
-      24;  // where a stable sort's buffer costs more than it saves
 
   const int max_depth_;
   const bool has_unicode_escapes_;
@@ -293,7 +267,6 @@ class Builder {
   std::vector<Level> levels_;
   std::vector<Json> values_;
   std::vector<std::string> names_;
-  std::vector<std::ptrdiff_t> order_;
   std::string problem_;
 };
 
