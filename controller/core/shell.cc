@@ -11,8 +11,8 @@ using std::chrono::milliseconds;
 
 // Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
 // one write. A TrainJob waits longer, so that its JobSet's counters come with its own ...
-constexpr milliseconds kJobSetWindow{400};
-constexpr milliseconds kTrainJobWindow{700};
+constexpr milliseconds kJobSetWindow{150};
+constexpr milliseconds kTrainJobWindow{300};
 // ... and both while more is to be written than the API server takes: what waits in a queue grows
 // old there, ...
 constexpr milliseconds kCrowdedWindow{5'000};
