@@ -4,7 +4,7 @@
 # Wants: ROOT (the clone), LOGS (where logs go), NAME (what stands before each step). Keeps: PASSED, FAILED.
 
 COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
-LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev prometheus-cpp-dev
+LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev
   libcli11-dev catch2)
 
 # Clones share one compiler cache: paths below the clone are made relative, so they hit each other's entries.

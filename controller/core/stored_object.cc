@@ -1,5 +1,7 @@
 #include "controller/core/stored_object.hh"
 
+#include <algorithm>
+
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -10,6 +12,20 @@ constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-co
 
 bool has_owned_fields(const kube::Resource& resource) {
   return resource.kind == "JobSet";
+}
+
+// A TrainJob or a JobSet that nothing happens to for now. One that moves is read many times a
+// second, and packing it would not pay.
+bool is_at_rest(const kube::Json& object) {
+  if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
+  const auto* conditions = object.find_path({"status", "conditions"});
+  if (!conditions || !conditions->is_array()) return false;
+  const auto& all = conditions->as_array();
+  return std::any_of(all.begin(), all.end(), [](const kube::Json& condition) {
+    const auto type = condition.get_string("type");
+    const bool is_end = type == "Complete" || type == "Completed" || type == "Failed";
+    return is_end && condition.get_string("status") == "True";
+  });
 }
 
 std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
@@ -29,19 +45,20 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
 }  // namespace
 
 kube::Json StoredObject::object() const {
-  auto parsed = kube::parse_json(text);
+  auto parsed = kube::parse_json(text.text());
   return parsed ? std::move(*parsed) : kube::Json();
 }
 
-std::shared_ptr<StoredObject> project_stored(std::string_view text,
-                                             const kube::Resource& resource) {
+std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
+                                             kube::TextPacker* packer) {
   static const kube::JsonOmissions kManagedFields = kube::without_managed_fields();
   static const kube::JsonOmissions kNone;
   auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? kNone : kManagedFields);
-  return object ? project_stored(std::move(*object), resource) : nullptr;
+  return object ? project_stored(std::move(*object), resource, packer) : nullptr;
 }
 
-std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Resource& resource) {
+std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Resource& resource,
+                                             kube::TextPacker* packer) {
   auto stored = project_header(object);
   if (!stored) return nullptr;
   // What we own of it is known only as long as managedFields are there.
@@ -54,8 +71,9 @@ std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Reso
       if (annotations->empty()) meta->erase("annotations");
     }
   }
-  stored->text = kube::print_json(object);
-  stored->text.shrink_to_fit();
+  std::string text = kube::print_json(object);
+  stored->text = packer && is_at_rest(object) ? packer->pack(std::move(text))
+                                              : kube::PackedText(std::move(text));
   return stored;
 }
 

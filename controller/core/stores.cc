@@ -17,8 +17,9 @@ const kube::Resource kEvents{"", "v1", "events", "Event", true};
 
 namespace {
 
-auto keep(const kube::Resource& resource) {
-  return [resource](std::string_view text) { return project_stored(text, resource); };
+auto keep(const kube::Resource& resource, kube::TextPacker* packer = nullptr) {
+  return
+      [resource, packer](std::string_view text) { return project_stored(text, resource, packer); };
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
@@ -51,12 +52,13 @@ std::vector<const jobset::JobView*> views_of(const Index& index, const std::stri
 }  // namespace
 
 Stores::Stores(Listeners listeners)
-    : trainjobs(keep(kTrainJobs), [this](auto& b, auto& a) { trainjob_changed(b, a); }),
+    : trainjobs(keep(kTrainJobs, &trainjob_packer_),
+                [this](auto& b, auto& a) { trainjob_changed(b, a); }),
       training_runtimes(keep(kTrainingRuntimes),
                         [this](auto&, auto&) { listeners_.runtimes_changed(); }),
       cluster_runtimes(keep(kClusterTrainingRuntimes),
                        [this](auto&, auto&) { listeners_.runtimes_changed(); }),
-      jobsets(keep(kJobSets), [this](auto& b, auto& a) { jobset_changed(b, a); }),
+      jobsets(keep(kJobSets, &jobset_packer_), [this](auto& b, auto& a) { jobset_changed(b, a); }),
       services([](std::string_view text) { return project_owner(text); },
                [this](auto& before, auto& after) {
                  const auto& any = after ? after : before;
@@ -110,8 +112,10 @@ void Stores::offer(const kube::Resource& resource, kube::Json object) {
   if (resource == kTrainJobs || resource == kJobSets) {
     // A delete answers what still stands, with its deletionTimestamp, or what stood last; the watch
     // tells which.
-    auto stored = project_stored(std::move(object), resource);
-    if (stored) (resource == kTrainJobs ? trainjobs : jobsets).offer(std::move(stored));
+    const bool is_trainjob = resource == kTrainJobs;
+    auto stored = project_stored(std::move(object), resource,
+                                 is_trainjob ? &trainjob_packer_ : &jobset_packer_);
+    if (stored) (is_trainjob ? trainjobs : jobsets).offer(std::move(stored));
   } else if (resource == kJobs) {
     if (auto view = jobset::view_job(object)) jobs.offer(std::move(view));
   } else if (resource == kServices) {

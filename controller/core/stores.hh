@@ -74,6 +74,8 @@ class Stores {
                         const std::shared_ptr<const StoredObject>& after);
 
   Listeners listeners_;
+  kube::TextPacker trainjob_packer_;
+  kube::TextPacker jobset_packer_;
   enum class Writer { kOthers, kOurStatus, kOurCounters };
   // How soon the object that changes now must be looked at again; nullopt: not at all.
   std::optional<Urgency> urgency_of_change() const;

@@ -109,7 +109,7 @@ TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& ke
     child.object = child.stored->object();
     if (auto read = read_jobset(child.object)) child.jobset = std::move(*read);
   } else if (memory.deleted_jobset) {
-    if (const auto object = kube::parse_json(*memory.deleted_jobset)) {
+    if (const auto object = kube::parse_json(memory.deleted_jobset->text())) {
       if (auto read = read_jobset(*object)) child.deleted = std::move(*read);
     }
   }
@@ -306,7 +306,7 @@ void TrainJobReconciler::jobset_removed(const StoredObject& last) {
   if (last.controller_kind != "TrainJob" || last.controller_uid.empty()) return;
   auto& slot = memories_[last.controller_uid];
   if (!slot) slot = std::make_shared<Memory>();
-  slot->deleted_jobset = std::make_shared<const std::string>(last.text);
+  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.text);
 }
 
 void TrainJobReconciler::forget(const std::string& uid) {

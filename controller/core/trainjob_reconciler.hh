@@ -45,7 +45,7 @@ class TrainJobReconciler {
     bool is_fresh = true;  // nothing was read or written for this job by this process
     std::map<std::string, bool> companions;
     std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
-    std::shared_ptr<const std::string> deleted_jobset;  // its text
+    std::shared_ptr<const kube::PackedText> deleted_jobset;
     std::optional<std::size_t> shape;  // of generation, labels and annotations when last looked at
     std::int32_t total_nodes = 0;      // of the JobSet that was built
     std::string build_error;

@@ -97,3 +97,66 @@ TEST_CASE_METHOD(Fixture, "a Job wakes its JobSet, at once when it has ended or 
   REQUIRE(stores.jobs.remove(kube::print_json(job)));
   CHECK(told == Told{"jobset n/j soon", "jobset n/j now", "jobset n/j now"});
 }
+
+TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read as it was") {
+  const struct {
+    const char* members;
+    bool is_packed;
+  } cases[] = {
+      {R"({"spec":{"suspend":true}})", true},
+      {R"({"spec":{"suspend":false}})", false},
+      {R"({"spec":{"suspend":"true"}})", false},
+      {R"({})", false},
+      {R"({"status":{"conditions":[{"type":"Complete","status":"True"}]}})", true},
+      {R"({"status":{"conditions":[{"type":"Suspended","status":"False"},{"type":"Failed","status":"True"}]}})",
+       true},
+      {R"({"status":{"conditions":[{"type":"Completed","status":"True"}]}})", true},
+      {R"({"status":{"conditions":[{"type":"Complete","status":"False"}]}})", false},
+      {R"({"status":{"conditions":[{"type":"Suspended","status":"True"}]}})", false},
+      {R"({"status":{"conditions":"Complete"}})", false},
+  };
+  // A script, as the SDK sends one with each job.
+  std::string script;
+  for (int line = 0; line < 60; ++line) script += "loss[" + std::to_string(line * line) + "]\n";
+  for (const auto& c : cases) {
+    CAPTURE(c.members);
+    for (auto* store : {&stores.trainjobs, &stores.jobsets}) {
+      Json object = from(c.members);
+      object.set("metadata",
+                 from(R"({"name":"k","namespace":"n","uid":"u9","managedFields":[{}]})"));
+      object["spec"].set("script", script);
+      seen(*store, object);
+      seen(*store, object);  // the second one has the first to be packed against
+      const auto stored = store->find({"n", "k"});
+      REQUIRE(stored);
+      if (c.is_packed) {
+        CHECK(stored->text.kept() < stored->text.size() / 4);
+      } else {
+        CHECK(stored->text.kept() == stored->text.size());
+      }
+      const Json read = stored->object();
+      CHECK(*read.find_path({"spec", "script"}) == Json(script));
+      CHECK(!read.find_path({"metadata", "managedFields"}));
+      for (const char* member : {"spec", "status"}) {
+        const Json* given = object.find(member);
+        CHECK((given ? *given : Json()) == (read.find(member) ? *read.find(member) : Json()));
+      }
+    }
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "the answer to a write of ours is packed as what is watched") {
+  for (const auto& resource : {kTrainJobs, kJobSets}) {
+    Json object = from(R"({"metadata":{"name":"k","namespace":"n","uid":"u9"},
+                           "spec":{"suspend":true}})");
+    object.set("kind", resource.kind);
+    object["spec"].set("script", std::string(2'000, 'x'));
+    object["metadata"].set("resourceVersion", std::to_string(++version));
+    stores.offer(resource, object);
+    const auto& store = resource == kTrainJobs ? stores.trainjobs : stores.jobsets;
+    const auto stored = store.find({"n", "k"});
+    REQUIRE(stored);
+    CHECK(stored->text.kept() < 300);
+    CHECK(stored->object().find_path({"spec", "script"})->as_string().size() == 2'000);
+  }
+}
