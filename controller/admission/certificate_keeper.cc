@@ -14,7 +14,7 @@ CertificateKeeper::CertificateKeeper(kube::asio::io_context& io, kube::ApiClient
       log_(log),
       options_(std::move(options)),
       use_(std::move(use)),
-      wake_(io, client.clock()) {}
+      wake_(io.get_executor()) {}
 
 void CertificateKeeper::lead() {
   is_leader_ = true;
@@ -28,7 +28,8 @@ Task<void> CertificateKeeper::run() {
     if (!looked) log_.warn("certificates", {{"why", looked.error().message}});
     // Leadership may have come while we looked.
     if (was_leader != is_leader_) continue;
-    co_await wake_.wait_for(looked && has_certificate() ? options_.poll : options_.first_poll);
+    co_await wake_.wait_for(client_.clock(),
+                            looked && has_certificate() ? options_.poll : options_.first_poll);
   }
 }
 

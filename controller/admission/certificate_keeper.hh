@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "controller/admission/bell.hh"
 #include "controller/admission/certificates.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/bell.hh"
 
 namespace trainer {
 
@@ -55,7 +55,7 @@ class CertificateKeeper {
   const Log& log_;
   CertificateOptions options_;
   Use use_;
-  Bell wake_;
+  kube::Bell wake_;
   bool is_leader_ = false;
   std::string used_;                      // the certificates handed over last, CA and server
   std::optional<CertificateBundle> own_;  // without a Secret

@@ -61,7 +61,7 @@ class CaInjector::Sink final : public kube::WatchSink {
 };
 
 CaInjector::CaInjector(kube::asio::io_context& io, kube::ApiClient& client, const Log& log)
-    : io_(io), client_(client), log_(log), wake_(io, client.clock()) {
+    : io_(io), client_(client), log_(log), wake_(io.get_executor()) {
   const auto on_change = [this] { wake_.ring(); };
   mutating_ = std::make_unique<Sink>(kMutatingWebhooks, on_change);
   validating_ = std::make_unique<Sink>(kValidatingWebhooks, on_change);
@@ -105,7 +105,7 @@ Task<void> CaInjector::inject_forever() {
     if (is_done && !this->is_done() && mutating_->is_synced && validating_->is_synced &&
         !ca_pem_.empty())
       continue;
-    co_await wake_.wait_for(is_done ? kIdle : kRetry);
+    co_await wake_.wait_for(client_.clock(), is_done ? kIdle : kRetry);
   }
 }
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "controller/admission/bell.hh"
 #include "controller/admission/webhooks.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/bell.hh"
 #include "kube/client/watcher.hh"
 
 namespace trainer {
@@ -39,7 +39,7 @@ class CaInjector {
   kube::ApiClient& client_;
   const Log& log_;
   std::string ca_pem_;
-  Bell wake_;
+  kube::Bell wake_;
   std::unique_ptr<Sink> mutating_;
   std::unique_ptr<Sink> validating_;
 };

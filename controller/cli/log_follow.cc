@@ -105,7 +105,7 @@ LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Op
     : io_(io),
       client_(client),
       options_(std::move(options)),
-      news_(io, client.clock()),
+      news_(io.get_executor()),
       pod_sink_(std::make_unique<PodSink>(*this)),
       job_sink_(std::make_unique<JobSink>(*this)),
       tasks_(io.get_executor(), [this](std::string_view task, std::string_view what) {
@@ -166,7 +166,7 @@ bool LogFollower::is_over() const {
 }
 
 Task<void> LogFollower::wait_for_news() {
-  return news_.wait_for(kTick);
+  return news_.wait_for(client_.clock(), kTick);
 }
 
 Task<bool> LogFollower::read_stream(std::shared_ptr<Followed> followed, std::string container,

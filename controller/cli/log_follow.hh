@@ -7,8 +7,8 @@
 #include <string>
 
 #include "api/trainjob.hh"
-#include "controller/admission/bell.hh"
 #include "controller/cli/log_merge.hh"
+#include "kube/client/bell.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/watcher.hh"
 
@@ -61,7 +61,7 @@ class LogFollower {
   std::string told_;         // the state told last
   std::size_t running_ = 0;  // logs being followed
   bool are_too_many_ = false;
-  Bell news_;
+  kube::Bell news_;
   std::unique_ptr<PodSink> pod_sink_;
   std::unique_ptr<JobSink> job_sink_;
   kube::TaskGroup tasks_;

@@ -18,6 +18,7 @@ namespace {
 using kube::ErrorCode;
 using kube::Json;
 using kube::Result;
+using kube::Slots;
 using kube::Task;
 
 std::string_view name_of(Action::Verb verb) {
@@ -55,7 +56,7 @@ bool may_force(const Action& action) {
 
 Executor::Executor(kube::asio::io_context& io, kube::ApiClient& client, Stores& stores,
                    const Log& log, std::size_t max_in_flight)
-    : io_(io), client_(client), stores_(stores), log_(log), slots_(io, max_in_flight) {}
+    : io_(io), client_(client), stores_(stores), log_(log), slots_(max_in_flight) {}
 
 Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
   std::stable_sort(actions.begin(), actions.end(),
@@ -102,7 +103,8 @@ Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage
 }
 
 Task<Result<void>> Executor::run_one(Action action) {
-  const auto slot = co_await slots_.acquire(Slots::Class::kChildren);
+  const auto slot = co_await slots_.acquire(Slots::kNoDeadline, Slots::Priority::kHigh);
+  if (!slot) co_return tl::unexpected(slot.error());
   if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
   const std::string what = describe(action);
   const kube::Resource resource = action.resource;
@@ -178,7 +180,8 @@ Task<Result<void>> Executor::remove(Action action) {
 Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectKey key,
                                           std::string resource_version, kube::Json patch,
                                           bool is_minor) {
-  const auto slot = co_await slots_.acquire(Slots::Class::kStatus);
+  const auto slot = co_await slots_.acquire(Slots::kNoDeadline, Slots::Priority::kLow);
+  if (!slot) co_return tl::unexpected(slot.error());
   if (log_.is_debug()) {
     log_.debug("status", {{"object", resource.kind + " " + key.to_string()},
                           {"patch", kube::print_json(patch)}});

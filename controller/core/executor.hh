@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "controller/core/log.hh"
-#include "controller/core/slots.hh"
 #include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/slots.hh"
 #include "runtimes/action.hh"
 
 namespace trainer {
@@ -41,7 +41,7 @@ class Executor {
                                               bool is_minor);
 
   // More is to be written than may be at a time.
-  bool is_crowded() const { return slots_.is_crowded(); }
+  bool is_crowded() const { return slots_.waiting() > 0; }
 
  private:
   kube::Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
@@ -53,7 +53,7 @@ class Executor {
   kube::ApiClient& client_;
   Stores& stores_;
   const Log& log_;
-  Slots slots_;
+  kube::Slots slots_;  // statuses queue behind the creation of children
 };
 
 }  // namespace trainer

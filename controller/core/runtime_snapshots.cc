@@ -1,8 +1,6 @@
 #include "controller/core/runtime_snapshots.hh"
 
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <utility>
 
@@ -27,7 +25,7 @@ struct RuntimeSnapshots::Turn {
     if (!call->result) {
       call->result = kube::fail(kube::ErrorCode::kCancelled, "reading the runtime was given up");
     }
-    call->done.cancel();
+    call->done.ring();
     if (runtime->running == call) runtime->running = std::exchange(runtime->next, nullptr);
     if (runtime->next == call) runtime->next.reset();
   }
@@ -35,8 +33,7 @@ struct RuntimeSnapshots::Turn {
 
 Task<void> RuntimeSnapshots::wait_for(std::shared_ptr<Call> call) {
   if (call->result) co_return;
-  boost::system::error_code error;
-  co_await call->done.async_wait(kube::asio::redirect_error(kube::asio::use_awaitable, error));
+  co_await call->done.wait();
   if (!call->result) throw boost::system::system_error(kube::asio::error::operation_aborted);
 }
 

@@ -1,7 +1,6 @@
 // What runtimes say, as snapshots of them: read live where it matters, and each text kept once.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 
 #include "kube/client/api_client.hh"
+#include "kube/client/bell.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 
 namespace trainer {
@@ -32,10 +32,8 @@ class RuntimeSnapshots {
  private:
   // One request, for all who wait for it.
   struct Call {
-    explicit Call(kube::asio::any_io_executor executor) : done(std::move(executor)) {
-      done.expires_at(std::chrono::steady_clock::time_point::max());
-    }
-    kube::asio::steady_timer done;  // cancelled when `result` stands
+    explicit Call(kube::asio::any_io_executor executor) : done(std::move(executor)) {}
+    kube::Bell done;  // rung when `result` stands
     std::optional<kube::Result<Content>> result;
   };
   // The requests for one runtime, and what the last one found.

@@ -14,12 +14,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kJobSetWindow{150};
 constexpr milliseconds kTrainJobWindow{300};
 // ... and both while more is to be written than the API server takes: what waits in a queue grows
-// old there, ...
+// old there.
 constexpr milliseconds kCrowdedWindow{5'000};
-// ... and are written once a second at most while they keep changing. A few may be written sooner:
-// a small job changes its counters a handful of times in all, and Kueue waits for them.
-constexpr milliseconds kCounterInterval{1'000};
-constexpr int kCounterBurst = 3;
 constexpr std::string_view kDefaultFailureReason = "TrainJobResourcesCreationFailed";
 
 // What the API server's NamespaceLifecycle admission says; its reason is not passed on.
@@ -82,8 +78,7 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
         co_await executor_.patch_status(subject.resource, subject.key, subject.resource_version,
                                         std::move(patch), plan.is_status_minor);
     if (!written) co_return tl::unexpected(written.error());
-    if (const auto at = counters_.find(subject.uid); at != counters_.end())
-      at->second.waiting.reset();
+    pace_.written(subject.uid);
   }
   // Events tell what stands in the status, so they follow it.
   for (const auto& event : plan.events) record(subject, event);
@@ -91,18 +86,9 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
 }
 
 milliseconds Shell::hold_back(const Subject& subject) {
-  const auto now = clock_.steady();
-  auto& counters = counters_[subject.uid];
-  if (!counters.waiting) counters.waiting = now;
-  // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
-  // more.
-  counters.next = std::max(counters.next, now - kCounterInterval * (kCounterBurst - 1));
   const auto usual = subject.resource.kind == "TrainJob" ? kTrainJobWindow : kJobSetWindow;
   const auto window = executor_.is_crowded() ? kCrowdedWindow : usual;
-  const auto due = std::max(*counters.waiting + window, counters.next);
-  const auto wait = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
-  if (wait.count() == 0) counters.next += kCounterInterval;
-  return wait;
+  return pace_.wait(subject.uid, clock_.steady(), window);
 }
 
 void Shell::record(const Subject& subject, const PlannedEvent& event) {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
+#include "controller/core/counter_pace.hh"
 #include "controller/core/executor.hh"
 #include "controller/core/log.hh"
 #include "kube/client/clock.hh"
@@ -36,14 +36,9 @@ class Shell {
   // others' counts.
   kube::Task<kube::Result<Requeue>> carry_out(Subject subject, Plan plan);
   // The object is gone: when its counters were written is forgotten.
-  void forget(const std::string& uid) { counters_.erase(uid); }
+  void forget(const std::string& uid) { pace_.forget(uid); }
 
  private:
-  // Since when a difference in an object's counters waits, and when the next one may be written.
-  struct Counters {
-    std::optional<std::chrono::steady_clock::time_point> waiting;
-    std::chrono::steady_clock::time_point next{};
-  };
   // How long a difference in counters must still wait; zero: write it now.
   std::chrono::milliseconds hold_back(const Subject& subject);
   kube::Task<kube::Result<Requeue>> write_status(const Subject& subject, Plan& plan);
@@ -53,7 +48,7 @@ class Shell {
   kube::EventRecorder& events_;
   kube::Clock& clock_;
   const Log& log_;
-  std::unordered_map<std::string, Counters> counters_;
+  CounterPace pace_;
 };
 
 }  // namespace trainer

@@ -33,7 +33,7 @@ Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, Json trainer_status)
   const SteadyTime now = client_.clock().steady();
   forget_idle(now);
   auto& slot = jobs_[trainjob];
-  if (!slot) slot = std::make_shared<Job>(io_, client_.clock());
+  if (!slot) slot = std::make_shared<Job>(io_);
   const std::shared_ptr<Job> job = slot;
   job->waiting = std::move(trainer_status);
   const std::uint64_t number = ++job->submitted;
@@ -56,7 +56,7 @@ Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> 
   });
   while (job->waiting) {
     if (job->written_at && job->last && !is_flushing_) {
-      co_await job->pause.wait_until(*job->written_at + limits_.min_interval);
+      co_await job->pause.wait_until(client_.clock(), *job->written_at + limits_.min_interval);
     }
     Json trainer_status = std::move(*job->waiting);
     job->waiting.reset();

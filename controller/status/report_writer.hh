@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "controller/admission/bell.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
+#include "kube/client/bell.hh"
 #include "kube/client/task_group.hh"
 
 namespace trainer {
@@ -43,10 +43,10 @@ class ReportWriter {
 
  private:
   struct Job {
-    Job(kube::asio::io_context& io, kube::Clock& clock) : pause(io, clock), news(io, clock) {}
+    explicit Job(kube::asio::io_context& io) : pause(io.get_executor()), news(io.get_executor()) {}
     std::optional<kube::Json> waiting;
-    Bell pause;                   // before the next write; rung to end it early
-    Bell news;                    // rung by every write that has ended
+    kube::Bell pause;             // before the next write; rung to end it early
+    kube::Bell news;              // rung by every write that has ended
     std::uint64_t submitted = 0;  // number of the last report
     std::uint64_t written = 0;    // number of the last one that was written, or refused
     bool is_writer_running = false;

@@ -12,6 +12,7 @@
 #include <list>
 #include <utility>
 
+#include "kube/client/bell.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/tls.hh"
@@ -38,7 +39,7 @@ struct Shared {
       : options(std::move(options_)),
         handler(std::move(handler_)),
         acceptor(io),
-        changed(io, SteadyClock::time_point::max()),
+        changed(io.get_executor()),
         tasks(io.get_executor(), [on_error = options.on_error](auto, std::string_view what) {
           if (on_error) on_error(what);
         }) {}
@@ -46,7 +47,7 @@ struct Shared {
   ServerOptions options;
   HttpServer::Handler handler;
   tcp::acceptor acceptor;
-  asio::steady_timer changed;  // never expires; cancelled when a connection ends or falls idle
+  Bell changed;  // rung when a connection ends or falls idle
   ServerTls tls;
   std::list<ByteStream*> idle;  // longest idle first
   std::size_t connections = 0;
@@ -57,7 +58,7 @@ struct Shared {
     is_stopping = true;
     error_code ignored;
     acceptor.close(ignored);
-    changed.cancel();
+    changed.ring();
     for (ByteStream* const stream : idle) stream->close();
   }
 };
@@ -72,7 +73,7 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
   ~Counted() {
     --shared_->connections;
-    shared_->changed.cancel();
+    shared_->changed.ring();
   }
 
  private:
@@ -84,7 +85,7 @@ class Idle {
  public:
   Idle(Shared& shared, ByteStream& stream)
       : shared_(shared), at_(shared.idle.insert(shared.idle.end(), &stream)) {
-    shared_.changed.cancel();
+    shared_.changed.ring();
   }
   Idle(const Idle&) = delete;
   Idle& operator=(const Idle&) = delete;
@@ -260,7 +261,7 @@ Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
 Task<void> make_room(std::shared_ptr<Shared> shared) {
   while (shared->connections >= shared->options.max_connections && !shared->is_stopping) {
     if (!shared->idle.empty()) shared->idle.front()->close();
-    co_await shared->changed.async_wait(kToken);
+    co_await shared->changed.wait();
   }
 }
 

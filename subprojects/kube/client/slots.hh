@@ -10,10 +10,15 @@
 
 namespace kube {
 
-// First come, first served. Concurrency: one thread. Outlives its permits.
+// First come, first served among equals. Concurrency: one thread. Outlives its permits.
 class Slots {
  public:
-  // Gives its slot back, to whoever waits longest.
+  // Whoever waits with kHigh goes before everybody who waits with kLow.
+  enum class Priority { kHigh, kLow };
+  // Without one, acquire() waits for as long as it takes.
+  static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
+
+  // Gives its slot back, to whoever is next.
   class Permit {
    public:
     explicit Permit(Slots* slots) : slots_(slots) {}
@@ -32,8 +37,9 @@ class Slots {
   Slots& operator=(const Slots&) = delete;
 
   // Errors: kTimeout, kCancelled.
-  Task<Result<Permit>> acquire(std::chrono::steady_clock::time_point deadline);
-  std::size_t waiting() const { return waiting_.size(); }
+  Task<Result<Permit>> acquire(std::chrono::steady_clock::time_point deadline,
+                               Priority priority = Priority::kHigh);
+  std::size_t waiting() const { return high_.size() + low_.size(); }
 
  private:
   struct Waiter {
@@ -41,9 +47,11 @@ class Slots {
     asio::steady_timer timer;
     bool is_granted = false;
   };
+  using Queue = std::deque<std::shared_ptr<Waiter>>;
   void release();
   std::size_t free_;
-  std::deque<std::shared_ptr<Waiter>> waiting_;
+  Queue high_;
+  Queue low_;
 };
 
 }  // namespace kube

@@ -1,17 +1,16 @@
 #include "kube/client/task_group.hh"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <exception>
 #include <list>
 #include <vector>
+
+#include "kube/client/bell.hh"
 
 namespace kube {
 
@@ -46,12 +45,10 @@ std::string what_of(const std::exception_ptr& error) {
 
 struct TaskGroup::State {
   State(asio::any_io_executor executor_, OnError on_error_)
-      : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {
-    ended.expires_at(std::chrono::steady_clock::time_point::max());
-  }
+      : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {}
   asio::any_io_executor executor;
   OnError on_error;
-  asio::steady_timer ended;  // never expires; cancelled when the last child is gone
+  Bell ended;  // rung when the last child is gone
   std::list<std::shared_ptr<Child>> children;
   bool is_cancelled = false;
 
@@ -81,7 +78,7 @@ bool TaskGroup::spawn(std::string name, Task<void> task) {
     if (error && !is_cancellation(error) && state->on_error) {
       state->on_error(ended->name, what_of(error));
     }
-    if (state->children.empty()) state->ended.cancel();
+    if (state->children.empty()) state->ended.ring();
   };
   asio::co_spawn(state_->executor, std::move(task),
                  asio::bind_cancellation_slot(child->signal.slot(), std::move(on_end)));
@@ -96,7 +93,7 @@ Task<void> TaskGroup::join() {
   const auto state = state_;
   bool was_cancelled = false;
   while (!state->children.empty()) {
-    co_await state->ended.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await state->ended.wait();
     const auto asked = co_await asio::this_coro::cancellation_state;
     if (asked.cancelled() != asio::cancellation_type::none) {
       was_cancelled = true;

@@ -1,0 +1,25 @@
+#include "controller/core/counter_pace.hh"
+
+#include <algorithm>
+
+namespace trainer {
+
+std::chrono::milliseconds CounterPace::wait(const std::string& uid, Time now,
+                                            std::chrono::milliseconds window) {
+  using std::chrono::milliseconds;
+  Object& object = objects_[uid];
+  if (!object.waiting) object.waiting = now;
+  // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
+  // more.
+  object.next = std::max(object.next, now - kInterval * (kBurst - 1));
+  const auto due = std::max(*object.waiting + window, object.next);
+  const auto left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
+  if (left.count() == 0) object.next += kInterval;
+  return left;
+}
+
+void CounterPace::written(const std::string& uid) {
+  if (const auto at = objects_.find(uid); at != objects_.end()) at->second.waiting.reset();
+}
+
+}  // namespace trainer

@@ -1,0 +1,86 @@
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "kube/client/slots.hh"
+#include "kube/client/task_group.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/run_task.hh"
+
+using namespace kube;
+using Log = std::vector<std::string>;
+
+namespace {
+
+// Takes a slot, says so, and holds it until it is told to let go.
+struct Holders {
+  asio::io_context io;
+  Slots slots{1};
+  Log log;
+  TaskGroup group{io.get_executor(), nullptr};
+  asio::steady_timer work{io, std::chrono::steady_clock::time_point::max()};
+
+  static Task<void> hold(Holders& all, std::string name, Slots::Priority priority,
+                         std::chrono::steady_clock::time_point deadline) {
+    const auto permit = co_await all.slots.acquire(deadline, priority);
+    if (!permit) {
+      all.log.push_back(name + ": " + std::string(name_of(permit.error().code)));
+      co_return;
+    }
+    all.log.push_back(name);
+    boost::system::error_code ignored;
+    co_await all.work.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  void start(const std::string& name, Slots::Priority priority = Slots::Priority::kHigh,
+             std::chrono::steady_clock::time_point deadline = Slots::kNoDeadline) {
+    group.spawn(name, hold(*this, name, priority, deadline));
+    settle(io);
+  }
+  // Whoever holds the slot is done with it.
+  void finish() {
+    work.cancel();
+    settle(io);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("slots are given in order of arrival, high before low") {
+  Holders holders;
+  holders.start("first", Slots::Priority::kLow);
+  holders.start("low 1", Slots::Priority::kLow);
+  holders.start("high 1");
+  holders.start("low 2", Slots::Priority::kLow);
+  holders.start("high 2");
+  CHECK(holders.slots.waiting() == 4);
+  for (int i = 0; i < 5; ++i) holders.finish();
+  CHECK(holders.log == Log{"first", "high 1", "high 2", "low 1", "low 2"});
+  CHECK(holders.slots.waiting() == 0);
+}
+
+TEST_CASE("who waits for a slot too long, or is cancelled, leaves the queue") {
+  Holders holders;
+  holders.start("first");
+  holders.start("late", Slots::Priority::kLow,
+                std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+  CHECK(run_until(holders.io, [&] { return holders.log.size() == 2; }));
+  CHECK(holders.log == Log{"first", "late: Timeout"});
+  {
+    TaskGroup others(holders.io.get_executor(), nullptr);
+    others.spawn("cancelled",
+                 Holders::hold(holders, "cancelled", Slots::Priority::kHigh, Slots::kNoDeadline));
+    settle(holders.io);
+    CHECK(holders.slots.waiting() == 1);
+    others.cancel();
+    run_task(holders.io, others.join());
+  }
+  CHECK(holders.slots.waiting() == 0);
+  holders.start("next");
+  holders.finish();
+  CHECK(holders.log.back() == "next");
+  holders.finish();
+  holders.start("free");  // nobody keeps a slot that nobody holds
+  CHECK(holders.log.back() == "free");
+  holders.finish();
+}

@@ -1,0 +1,69 @@
+// How often counters are written, by a clock that stands still until it is moved.
+#include "controller/core/counter_pace.hh"
+
+#include <vector>
+
+#include "tests/support/catch.hh"
+
+using std::chrono::milliseconds;
+using trainer::CounterPace;
+
+namespace {
+
+constexpr milliseconds kWindow{150};
+
+struct Fixture {
+  CounterPace pace;
+  CounterPace::Time now{std::chrono::hours(1)};
+  long long wait(milliseconds window = kWindow) { return pace.wait("u", now, window).count(); }
+  // Counters that change every 10 ms for a while: when each write happens, in ms.
+  std::vector<long long> writes(milliseconds during) {
+    std::vector<long long> at;
+    for (const auto begin = now; now - begin < during; now += milliseconds(10)) {
+      if (wait() > 0) continue;
+      at.push_back(std::chrono::duration_cast<milliseconds>(now - begin).count());
+      pace.written("u");
+    }
+    return at;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a difference waits for its companions, from when it was first seen") {
+  CHECK(wait() == 150);
+  now += milliseconds(100);
+  CHECK(wait() == 50);
+  now += milliseconds(50);
+  CHECK(wait() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "what is written with something else waits no more") {
+  CHECK(wait() == 150);
+  now += milliseconds(100);
+  pace.written("u");
+  CHECK(wait() == 150);
+}
+
+TEST_CASE_METHOD(Fixture, "while the API server is busy it waits longer, and no longer than that") {
+  CHECK(wait(milliseconds(5'000)) == 5'000);
+  now += milliseconds(1'000);
+  CHECK(wait(milliseconds(5'000)) == 4'000);
+  CHECK(wait() == 0);  // no longer busy
+}
+
+TEST_CASE_METHOD(Fixture, "a few writes may follow one another, then one a second") {
+  CHECK(writes(milliseconds(4'000)) == std::vector<long long>{150, 310, 470, 1'150, 2'150, 3'150});
+  // After a rest it may be a few again.
+  pace.written("u");
+  now += milliseconds(5'000);
+  CHECK(writes(milliseconds(1'000)) == std::vector<long long>{150, 310, 470});
+}
+
+TEST_CASE_METHOD(Fixture, "objects do not wait for one another") {
+  writes(milliseconds(4'000));
+  CHECK(wait() > 0);
+  CHECK(pace.wait("other", now, milliseconds(0)).count() == 0);
+  pace.forget("u");
+  CHECK(wait() == 150);
+}
