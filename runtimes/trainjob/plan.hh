@@ -31,7 +31,7 @@ struct TrainPodView {
   std::optional<std::int32_t> index;  // job completion index
   std::int32_t attempt = 0;           // label restart-attempt
   std::string phase;                  // Pending, Running, Succeeded, Failed, Unknown
-  bool is_ready = false;
+  bool is_ready = false;              // condition Ready, or all containers have ended with 0
   bool is_deleting = false;
   bool is_disrupted = false;  // condition DisruptionTarget
   // Leads a Job under exclusive placement, and has a node (jobset::is_scheduled_leader).

@@ -1,5 +1,6 @@
 #include "runtimes/trainjob/views.hh"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string>
@@ -45,6 +46,17 @@ const Json* find_pod_condition(const Json& status, std::string_view type) {
     if (condition.get_string("type") == type) return &condition;
   }
   return nullptr;
+}
+
+// The kubelet calls a pod not ready as soon as its containers have ended, and succeeded only when
+// it has cleaned up behind them. Containers of a Job that ended with 0 are not started again.
+bool have_all_ended_well(const Json& status) {
+  const auto& containers = status.get_array("containerStatuses");
+  return !containers.empty() &&
+         std::all_of(containers.begin(), containers.end(), [](const Json& container) {
+           const Json& ended = member(member(container, "state"), "terminated");
+           return ended.is_object() && ended.get_int("exitCode", -1) == 0;
+         });
 }
 
 // What every container passes through on its way says nothing about why a pod waits.
@@ -168,7 +180,7 @@ std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
   view->is_deleting = metadata.find("deletionTimestamp") != nullptr;
   view->machine = member(pod, "spec").get_string("nodeName");
   const Json* ready = find_pod_condition(status, "Ready");
-  view->is_ready = ready && ready->get_string("status") == "True";
+  view->is_ready = (ready && ready->get_string("status") == "True") || have_all_ended_well(status);
   const Json* disruption = find_pod_condition(status, "DisruptionTarget");
   view->is_disrupted = disruption && disruption->get_string("status") == "True";
   if (view->phase == "Pending" || view->phase == "Running") read_waiting(*view, status);

@@ -56,6 +56,34 @@ status:
   CHECK(pod->waiting_reason.empty());
 }
 
+TEST_CASE("a pod whose containers have all ended with 0 is as good as ready") {
+  const struct {
+    const char* containers;
+    bool is_ready;
+  } cases[] = {
+      {"[{name: a, state: {terminated: {exitCode: 0}}}]", true},
+      {"[{name: a, state: {terminated: {exitCode: 0}}}, {name: b, state: {terminated: {exitCode: "
+       "0}}}]",
+       true},
+      {"[{name: a, state: {terminated: {exitCode: 0}}}, {name: b, state: {running: {}}}]", false},
+      {"[{name: a, state: {terminated: {exitCode: 3}}}]", false},
+      {"[{name: a, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: "
+       "{exitCode: 0}}}]",
+       false},
+      {"[{name: a}]", false},
+      {"[]", false},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.containers);
+    const auto pod = project(
+        "{metadata: {name: p, namespace: ns, resourceVersion: '1'}, status: {phase: Running, "
+        "conditions: [{type: Ready, status: 'False'}], containerStatuses: " +
+        std::string(c.containers) + "}}");
+    REQUIRE(pod);
+    CHECK(pod->is_ready == c.is_ready);
+  }
+}
+
 TEST_CASE("a pod as it comes from a kubelet, whole") {
   const auto pod = project(R"(
 metadata:
