@@ -229,7 +229,15 @@ if rank == 0:
 def test_xgboost(cluster):
     cluster.apply(library_runtime("xgboost", {"xgboost": {}}, "xgboost-cpu==3.0.5"))
     cluster.apply(trainjob("xgboost", "xgboost", trainer={"numNodes": 2, "command": ["python3", "-c", XGBOOST]}))
-    logs = completes(cluster, "xgboost")
+    try:
+        logs = completes(cluster, "xgboost")
+    except Failed as failed:
+        # XGBoost 3.0.5 has been seen to crash in its own XGCommunicatorFinalize, after all was done; once may be that.
+        if "exit code 139" not in str(failed):
+            raise
+        print(f"again, for XGBoost crashed:\n{failed}")
+        cluster.apply(trainjob("again", "xgboost", trainer={"numNodes": 2, "command": ["python3", "-c", XGBOOST]}))
+        logs = completes(cluster, "again")
     for worker in range(2):
         assert f"worker {worker} of 2 sum 3.0 trees 20" in logs, logs
 
