@@ -18,10 +18,10 @@ bool has_owned_fields(const kube::Resource& resource) {
 // second, and packing it would not pay.
 bool is_at_rest(const kube::Json& object) {
   if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
-  const auto* conditions = object.find_path({"status", "conditions"});
-  if (!conditions || !conditions->is_array()) return false;
-  const auto& all = conditions->as_array();
-  return std::any_of(all.begin(), all.end(), [](const kube::Json& condition) {
+  const auto* status = object.find("status");
+  if (!status) return false;
+  const auto& conditions = status->get_array("conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const kube::Json& condition) {
     const auto type = condition.get_string("type");
     const bool is_end = type == "Complete" || type == "Completed" || type == "Failed";
     return is_end && condition.get_string("status") == "True";
@@ -45,7 +45,8 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
 }  // namespace
 
 kube::Json StoredObject::object() const {
-  auto parsed = kube::parse_json(text.text());
+  std::string room;
+  auto parsed = kube::parse_json(text.text(room));
   return parsed ? std::move(*parsed) : kube::Json();
 }
 

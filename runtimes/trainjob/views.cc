@@ -54,8 +54,7 @@ bool have_all_ended_well(const Json& status) {
   const auto& containers = status.get_array("containerStatuses");
   return !containers.empty() &&
          std::all_of(containers.begin(), containers.end(), [](const Json& container) {
-           const Json& ended = member(member(container, "state"), "terminated");
-           return ended.is_object() && ended.get_int("exitCode", -1) == 0;
+           return member(member(container, "state"), "terminated").get_int("exitCode", -1) == 0;
          });
 }
 

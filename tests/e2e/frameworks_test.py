@@ -232,8 +232,9 @@ def test_xgboost(cluster):
     try:
         logs = completes(cluster, "xgboost")
     except Failed as failed:
-        # XGBoost 3.0.5 has been seen to crash in its own XGCommunicatorFinalize, after all was done; once may be that.
-        if "exit code 139" not in str(failed):
+        # XGBoost 3.0.5 was seen to end with a segmentation fault behind its own XGCommunicatorFinalize, once in dozens of
+        # runs. Why is not known; any other failure, and the same one again, counts.
+        if "XGCommunicatorFinalize" not in str(failed) or "exit code 139" not in str(failed):
             raise
         print(f"again, for XGBoost crashed:\n{failed}")
         cluster.apply(trainjob("again", "xgboost", trainer={"numNodes": 2, "command": ["python3", "-c", XGBOOST]}))

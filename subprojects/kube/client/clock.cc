@@ -1,12 +1,12 @@
 #include "kube/client/clock.hh"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <random>
 #include <utility>
+
+#include "kube/client/bell.hh"
 
 namespace kube {
 
@@ -45,13 +45,13 @@ Clock::Steady SystemClock::steady() const {
 
 Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration) {
   const auto executor = co_await asio::this_coro::executor;
-  asio::steady_timer woken(executor, Clock::Steady::max());
+  Bell woken(executor);
   bool is_over = false;
   const auto alarm = clock.wake_at(executor, clock.steady() + duration, [&woken, &is_over] {
     is_over = true;
-    woken.cancel();
+    woken.ring();
   });
-  co_await woken.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_await woken.wait();
   if (!is_over) throw boost::system::system_error(asio::error::operation_aborted);
 }
 

@@ -1,11 +1,10 @@
 #include "kube/client/work_queue.hh"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
+
+#include "kube/client/bell.hh"
 
 namespace kube {
 
@@ -21,9 +20,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   State(asio::io_context& io, Clock& clock_) : executor(io.get_executor()), clock(clock_) {}
 
   struct Waiter {
-    explicit Waiter(const asio::any_io_executor& executor)
-        : woken(executor, Clock::Steady::max()) {}
-    asio::steady_timer woken;
+    explicit Waiter(const asio::any_io_executor& executor) : woken(executor) {}
+    Bell woken;
     std::optional<ObjectKey> key;
     bool is_served = false;
   };
@@ -62,7 +60,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       waiters.pop_front();
       waiter->is_served = true;
       if (!is_closed) waiter->key = take();
-      waiter->woken.cancel();
+      waiter->woken.ring();
     }
   }
 
@@ -153,7 +151,7 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
   if (!state->ready.empty()) co_return state->take();
   const auto waiter = std::make_shared<State::Waiter>(state->executor);
   state->waiters.push_back(waiter);
-  co_await waiter->woken.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_await waiter->woken.wait();
   if (!waiter->is_served) {
     const auto at = std::find(state->waiters.begin(), state->waiters.end(), waiter);
     if (at != state->waiters.end()) state->waiters.erase(at);

@@ -1,9 +1,12 @@
 #include "kube/model/packed_text.hh"
 
+// What zlib only reads is const.
+#define ZLIB_CONST
 #include <zlib.h>
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -23,11 +26,6 @@ int window_bits(std::size_t dictionary, std::size_t text) {
   return static_cast<int>(std::clamp<std::size_t>(std::bit_width(dictionary + text), 9, 15));
 }
 
-// zlib takes what it only reads as mutable, too.
-Bytef* bytes_of(const std::string& text) {
-  return reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-}
-
 // These streams work on memory alone, so only its lack and bugs make them fail.
 void must(int code, int wanted, const char* what) {
   if (code == wanted) return;
@@ -35,66 +33,48 @@ void must(int code, int wanted, const char* what) {
   throw std::logic_error(std::string("zlib: ") + what + ": error " + std::to_string(code));
 }
 
-class Deflater {
- public:
-  explicit Deflater(int bits) {
-    // Less memory for smaller windows: setting up the stream is most of the work for a short text.
-    const int memory = std::clamp(bits - 7, 1, 9);
-    must(deflateInit2(&stream_, Z_BEST_SPEED, Z_DEFLATED, -bits, memory, Z_DEFAULT_STRATEGY), Z_OK,
-         "deflateInit2");
-  }
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
-  ~Deflater() { deflateEnd(&stream_); }
-  z_stream& stream() { return stream_; }
+// Ends a stream that lives on the stack.
+using Ending = std::unique_ptr<z_stream, int (*)(z_stream*)>;
+using SetDictionary = int (*)(z_stream*, const Bytef*, uInt);
+using Step = int (*)(z_stream*, int);
 
- private:
-  z_stream stream_{};
-};
-
-class Inflater {
- public:
-  explicit Inflater(int bits) { must(inflateInit2(&stream_, -bits), Z_OK, "inflateInit2"); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream_); }
-  z_stream& stream() { return stream_; }
-
- private:
-  z_stream stream_{};
-};
-
-std::string deflate_all(const std::string& text, const std::string& dictionary) {
-  Deflater deflater(window_bits(dictionary.size(), text.size()));
-  z_stream& stream = deflater.stream();
+// All of `in` in one step. `room` is what comes out at most, in bytes.
+std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const std::string& in,
+                const std::string& dictionary, std::size_t room) {
+  const auto bytes = [](const std::string& text) {
+    return reinterpret_cast<const Bytef*>(text.data());
+  };
   if (!dictionary.empty()) {
-    must(deflateSetDictionary(&stream, bytes_of(dictionary), static_cast<uInt>(dictionary.size())),
-         Z_OK, "deflateSetDictionary");
+    must(set_dictionary(&stream, bytes(dictionary), static_cast<uInt>(dictionary.size())), Z_OK,
+         "the dictionary");
   }
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = bytes_of(text);
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = bytes_of(out);
+  std::string out(room, '\0');
+  stream.next_in = bytes(in);
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
-  must(deflate(&stream, Z_FINISH), Z_STREAM_END, "deflate");
+  must(step(&stream, Z_FINISH), Z_STREAM_END, "the text");
   out.resize(out.size() - stream.avail_out);
   return out;
 }
 
+std::string deflate_all(const std::string& text, const std::string& dictionary) {
+  z_stream stream{};
+  const int bits = window_bits(dictionary.size(), text.size());
+  // Less memory for smaller windows: setting up the stream is most of the work for a short text.
+  const int memory = std::clamp(bits - 7, 1, 9);
+  must(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -bits, memory, Z_DEFAULT_STRATEGY), Z_OK,
+       "deflateInit2");
+  const Ending ending(&stream, deflateEnd);
+  return run(stream, deflateSetDictionary, deflate, text, dictionary,
+             deflateBound(&stream, text.size()));
+}
+
 std::string inflate_all(const std::string& bytes, const std::string& dictionary, std::size_t size) {
-  Inflater inflater(window_bits(dictionary.size(), size));
-  z_stream& stream = inflater.stream();
-  if (!dictionary.empty()) {
-    must(inflateSetDictionary(&stream, bytes_of(dictionary), static_cast<uInt>(dictionary.size())),
-         Z_OK, "inflateSetDictionary");
-  }
-  std::string out(size, '\0');
-  stream.next_in = bytes_of(bytes);
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = bytes_of(out);
-  stream.avail_out = static_cast<uInt>(out.size());
-  must(inflate(&stream, Z_FINISH), Z_STREAM_END, "inflate");
-  return out;
+  z_stream stream{};
+  must(inflateInit2(&stream, -window_bits(dictionary.size(), size)), Z_OK, "inflateInit2");
+  const Ending ending(&stream, inflateEnd);
+  return run(stream, inflateSetDictionary, inflate, bytes, dictionary, size);
 }
 
 const std::string& text_or_none(const std::shared_ptr<const std::string>& text) {
@@ -104,21 +84,28 @@ const std::string& text_or_none(const std::shared_ptr<const std::string>& text) 
 
 }  // namespace
 
-PackedText::PackedText(std::string text) : bytes_(std::move(text)) {
+PackedText::PackedText(std::string text) : bytes_(std::move(text)), size_(bytes_.size()) {
   bytes_.shrink_to_fit();
 }
 
-PackedText PackedText::deflated(std::string text, std::shared_ptr<const std::string> dictionary) {
+PackedText PackedText::deflated(const std::string& text,
+                                std::shared_ptr<const std::string> dictionary) {
   PackedText packed(deflate_all(text, text_or_none(dictionary)));
-  if (packed.bytes_.size() >= text.size()) return PackedText(std::move(text));
+  if (packed.kept() >= text.size()) return PackedText(text);
   packed.dictionary_ = std::move(dictionary);
   packed.size_ = text.size();
-  packed.is_deflated_ = true;
   return packed;
 }
 
+std::string_view PackedText::text(std::string& room) const {
+  if (!is_deflated()) return bytes_;
+  room = inflate_all(bytes_, text_or_none(dictionary_), size_);
+  return room;
+}
+
 std::string PackedText::text() const {
-  return is_deflated_ ? inflate_all(bytes_, text_or_none(dictionary_), size_) : bytes_;
+  std::string room;
+  return std::string(text(room));
 }
 
 PackedText TextPacker::pack(std::string text) {

@@ -18,19 +18,24 @@ class PackedText {
   explicit PackedText(std::string text);
   // Deflated, if that makes it shorter. Whatever `text` repeats of `dictionary` (may be null; its
   // last 32 KiB count) takes next to nothing, and the dictionary lives as long as the result.
-  static PackedText deflated(std::string text, std::shared_ptr<const std::string> dictionary);
+  static PackedText deflated(const std::string& text,
+                             std::shared_ptr<const std::string> dictionary);
 
   std::string text() const;
+  // The same without a copy where it is kept as it is; else it is unpacked into `room`. Valid as
+  // long as both.
+  std::string_view text(std::string& room) const;
   // Of the text, in bytes.
-  std::size_t size() const { return is_deflated_ ? size_ : bytes_.size(); }
+  std::size_t size() const { return size_; }
   // What is kept of it, in bytes, without the dictionary.
   std::size_t kept() const { return bytes_.size(); }
 
  private:
+  // Deflated only where that is shorter.
+  bool is_deflated() const { return bytes_.size() < size_; }
   std::string bytes_;
   std::shared_ptr<const std::string> dictionary_;
   std::size_t size_ = 0;
-  bool is_deflated_ = false;
 };
 
 // Packs texts that resemble each other, such as the objects of one kind: each against an earlier

@@ -1,8 +1,7 @@
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <string>
 #include <vector>
 
+#include "kube/client/bell.hh"
 #include "kube/client/slots.hh"
 #include "kube/client/task_group.hh"
 #include "kube/tests/catch.hh"
@@ -19,7 +18,7 @@ struct Holders {
   Slots slots{1};
   Log log;
   TaskGroup group{io.get_executor(), nullptr};
-  asio::steady_timer work{io, std::chrono::steady_clock::time_point::max()};
+  Bell work{io.get_executor()};
 
   static Task<void> hold(Holders& all, std::string name, Slots::Priority priority,
                          std::chrono::steady_clock::time_point deadline) {
@@ -29,8 +28,7 @@ struct Holders {
       co_return;
     }
     all.log.push_back(name);
-    boost::system::error_code ignored;
-    co_await all.work.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await all.work.wait();
   }
   void start(const std::string& name, Slots::Priority priority = Slots::Priority::kHigh,
              std::chrono::steady_clock::time_point deadline = Slots::kNoDeadline) {
@@ -39,7 +37,7 @@ struct Holders {
   }
   // Whoever holds the slot is done with it.
   void finish() {
-    work.cancel();
+    work.ring();
     settle(io);
   }
 };
