@@ -89,6 +89,7 @@ struct JobStatus {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 
 struct Metric {
@@ -97,6 +98,7 @@ struct Metric {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const Metric&, const Metric&) = default;
 };
 
 struct TrainerStatus {
@@ -107,6 +109,7 @@ struct TrainerStatus {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const TrainerStatus&, const TrainerStatus&) = default;
 };
 
 // How many training nodes there are, and how many of them run. An extension of ours, as all below.
@@ -116,6 +119,7 @@ struct NodesStatus {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const NodesStatus&, const NodesStatus&) = default;
 
   // "ready/total", written as `summary` for the column NODES: a printer column's JSONPath reads one
   // member only.
@@ -138,6 +142,7 @@ struct FirstFailure {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const FirstFailure&, const FirstFailure&) = default;
 };
 
 struct TrainJobStatus {
@@ -158,6 +163,7 @@ struct TrainJobStatus {
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
+  friend bool operator==(const TrainJobStatus&, const TrainJobStatus&) = default;
 };
 
 struct TrainJob {

@@ -7,10 +7,10 @@ ExpanderMode Expansion::mode() const {
   return is_upstream_present_ ? ExpanderMode::kShare : ExpanderMode::kOwn;
 }
 
-bool Expansion::expands(const JobSetSpec& spec) const {
+bool Expansion::expands(const std::optional<std::string>& managed_by) const {
   if (mode() == ExpanderMode::kOff) return false;
-  if (spec.managedBy == kOurExpander) return true;
-  return mode() == ExpanderMode::kOwn && (!spec.managedBy || spec.managedBy == kUpstreamExpander);
+  if (managed_by == kOurExpander) return true;
+  return mode() == ExpanderMode::kOwn && (!managed_by || managed_by == kUpstreamExpander);
 }
 
 std::string_view Expansion::stamp() const {

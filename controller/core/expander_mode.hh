@@ -1,10 +1,10 @@
 // Whose JobSets we turn into Jobs: the modes Own, Share, Off and Auto of docs/DECISIONS.md.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "api/jobset.hh"
 #include "controller/config/options.hh"
 
 namespace trainer {
@@ -23,9 +23,9 @@ class Expansion {
   // Own, Share or Off; never Auto.
   ExpanderMode mode() const;
   ExpanderMode configured() const { return mode_; }
-  // Whether this JobSet is ours to expand now. A stamped JobSet stays ours in every mode but Off,
-  // since nobody else will take it.
-  bool expands(const JobSetSpec& spec) const;
+  // Whether a JobSet with this spec.managedBy is ours to expand now. A stamped JobSet stays ours in
+  // every mode but Off, since nobody else will take it.
+  bool expands(const std::optional<std::string>& managed_by) const;
   // What a new JobSet of a TrainJob is stamped with: in Share our name, so that the upstream
   // controller never starts on it.
   std::string_view stamp() const;

@@ -1,6 +1,7 @@
 #include "controller/core/jobset_reconciler.hh"
 
-#include "api/api.hh"
+#include <utility>
+
 #include "kube/client/give_way.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/unreadable.hh"
@@ -32,10 +33,9 @@ jobset::PodView view_of(const TrainPodView& pod) {
 Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.jobsets.find(key);
   if (!stored) co_return Requeue{};
-  kube::Json object = stored->object();
+  const auto decoded = jobsets_.of(stored);
+  const auto& jobset = decoded->jobset;
   if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
-  jobset::apply_webhook_defaults(object);  // it may have been made while no webhook was served
-  auto jobset = read_jobset(object);
   if (!jobset) {
     // The schema keeps such objects out; one that slipped through must not be retried for ever.
     Plan told;
@@ -43,8 +43,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
     Subject unreadable{kJobSets, key, stored->uid, stored->resource_version};
     co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
   }
-  if (!expansion_.expands(jobset->spec)) co_return Requeue{};
-  jobset->spec.managedBy.reset();  // it is ours: the plan need not know under which name
+  if (!expansion_.expands(decoded->managed_by)) co_return Requeue{};
   if (auto learnt = co_await learn_claims(*jobset); !learnt) {
     co_return tl::unexpected(learnt.error());
   }
@@ -78,6 +77,14 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   auto done = co_await shell_.carry_out(std::move(subject), std::move(plan));
   if (!done) claims_.erase(stored->uid);
   co_return done;
+}
+
+JobSetReconciler::Decoded JobSetReconciler::decode(kube::Json object) {
+  jobset::apply_webhook_defaults(object);  // it may have been made while no webhook was served
+  Decoded decoded{read_jobset(object), std::nullopt};
+  // One that is ours is expanded whatever name it has us by.
+  if (decoded.jobset) decoded.managed_by = std::exchange(decoded.jobset->spec.managedBy, {});
+  return decoded;
 }
 
 Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {

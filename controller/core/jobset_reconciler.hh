@@ -1,10 +1,13 @@
 // observe -> plan -> act for one JobSet. Every rule is in runtimes/jobset.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 
+#include "api/api.hh"
+#include "controller/core/decoded_objects.hh"
 #include "controller/core/expander_mode.hh"
 #include "controller/core/shell.hh"
 #include "controller/core/stores.hh"
@@ -29,6 +32,11 @@ class JobSetReconciler {
   void forget(const std::string& uid);
 
  private:
+  struct Decoded {
+    tl::expected<JobSet, kube::FieldErrors> jobset;  // without its managedBy
+    std::optional<std::string> managed_by;
+  };
+  static Decoded decode(kube::Json object);
   // Claims are not watched. After a restart those that may exist are asked for by name, once.
   kube::Task<kube::Result<void>> learn_claims(const JobSet& jobset);
 
@@ -39,6 +47,7 @@ class JobSetReconciler {
   jobset::Gates gates_;
   kube::Clock& clock_;
   std::unordered_map<std::string, std::set<std::string>> claims_;  // by JobSet uid
+  DecodedObjects<Decoded> jobsets_{decode};
 };
 
 }  // namespace trainer

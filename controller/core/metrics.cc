@@ -8,11 +8,18 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <initializer_list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace trainer {
 namespace {
 
-using Labels = std::map<std::string, std::string>;
 using Seconds = std::chrono::duration<double>;
 
 const prometheus::Histogram::BucketBoundaries kSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -29,54 +36,98 @@ double resident_bytes() {
   return read == 2 ? static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
+// A family's metrics by the values of its labels. The library's own lookup sorts and hashes names
+// and values each time; here the values alone lead to a metric that was met before. Concurrency:
+// any thread.
+template <class T>
+class Series {
+ public:
+  Series(prometheus::Family<T>& family, std::vector<std::string> names)
+      : family_(family), names_(std::move(names)) {}
+
+  // `values` go with the names, in their order.
+  T& of(std::initializer_list<std::string_view> values) {
+    std::string key;
+    for (const auto value : values) key.append(value).push_back('\0');
+    const std::lock_guard lock(mutex_);
+    auto& metric = known_[std::move(key)];
+    if (!metric) metric = &add(values);
+    return *metric;
+  }
+
+ private:
+  T& add(std::initializer_list<std::string_view> values) {
+    std::map<std::string, std::string> labels;
+    auto name = names_.begin();
+    for (const auto value : values) labels.emplace(*name++, value);
+    if constexpr (std::is_same_v<T, prometheus::Histogram>) {
+      return family_.Add(labels, kSeconds);
+    } else {
+      return family_.Add(labels);
+    }
+  }
+
+  prometheus::Family<T>& family_;
+  std::vector<std::string> names_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, T*> known_;  // metrics are never removed
+};
+
 }  // namespace
 
 struct Metrics::State {
-  prometheus::Family<prometheus::Counter>& counter(const char* name, const char* help) {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  using Names = std::vector<std::string>;
+  Series<prometheus::Counter> counter(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildCounter().Name(name).Help(help).Register(registry), std::move(labels)};
   }
-  prometheus::Family<prometheus::Gauge>& gauge(const char* name, const char* help) {
-    return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+  Series<prometheus::Gauge> gauge(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildGauge().Name(name).Help(help).Register(registry), std::move(labels)};
   }
-  prometheus::Family<prometheus::Histogram>& histogram(const char* name, const char* help) {
-    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  Series<prometheus::Histogram> histogram(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildHistogram().Name(name).Help(help).Register(registry),
+            std::move(labels)};
   }
 
   prometheus::Registry registry;
-  prometheus::Family<prometheus::Counter>& reconciles =
-      counter("controller_runtime_reconcile_total", "Reconciles by controller and result.");
-  prometheus::Family<prometheus::Counter>& errors = counter(
-      "controller_runtime_reconcile_errors_total", "Reconciles that failed, by controller.");
-  prometheus::Family<prometheus::Histogram>& reconcile_seconds = histogram(
-      "controller_runtime_reconcile_time_seconds", "Time of a reconcile, waits included.");
-  prometheus::Family<prometheus::Histogram>& queue_seconds =
-      histogram("workqueue_queue_duration_seconds", "Time a key waited for a worker.");
-  prometheus::Family<prometheus::Gauge>& queue_depth =
-      gauge("workqueue_depth", "Keys that wait for a worker.");
-  prometheus::Family<prometheus::Counter>& requests =
-      counter("rest_client_requests_total",
+  Series<prometheus::Counter> reconciles =
+      counter("controller_runtime_reconcile_total", {"controller", "result"},
+              "Reconciles by controller and result.");
+  Series<prometheus::Counter> errors =
+      counter("controller_runtime_reconcile_errors_total", {"controller"},
+              "Reconciles that failed, by controller.");
+  Series<prometheus::Histogram> reconcile_seconds =
+      histogram("controller_runtime_reconcile_time_seconds", {"controller"},
+                "Time of a reconcile, waits included.");
+  Series<prometheus::Histogram> queue_seconds =
+      histogram("workqueue_queue_duration_seconds", {"name"}, "Time a key waited for a worker.");
+  Series<prometheus::Gauge> queue_depth =
+      gauge("workqueue_depth", {"name"}, "Keys that wait for a worker.");
+  Series<prometheus::Counter> requests =
+      counter("rest_client_requests_total", {"method", "resource", "code"},
               "Requests to the API server by verb, resource and status; code 0 is no answer.");
-  prometheus::Family<prometheus::Histogram>& request_seconds = histogram(
-      "rest_client_request_duration_seconds", "Time of a request to the API server, by verb.");
-  prometheus::Family<prometheus::Counter>& watches =
-      counter("trainer_watch_notes_total",
+  Series<prometheus::Histogram> request_seconds =
+      histogram("rest_client_request_duration_seconds", {"verb"},
+                "Time of a request to the API server, by verb.");
+  Series<prometheus::Counter> watches =
+      counter("trainer_watch_notes_total", {"resource", "what"},
               "What happened to watches: list, watch, gone, malformed, error.");
-  prometheus::Family<prometheus::Counter>& admissions = counter(
-      "controller_runtime_webhook_requests_total", "Admission requests by webhook and answer.");
-  prometheus::Family<prometheus::Histogram>& admission_seconds =
-      histogram("controller_runtime_webhook_latency_seconds", "Time of an admission request.");
-  prometheus::Family<prometheus::Counter>& stalls =
-      counter("trainer_loop_stalls_total", "Steps of a control loop that took longer than 10 ms.");
-  prometheus::Family<prometheus::Counter>& ends =
-      counter("trainer_finished_total", "Objects that finished, by kind and result.");
-  prometheus::Family<prometheus::Gauge>& leader =
-      gauge("leader_election_master_status", "1 on the replica that runs the control loops.");
-  prometheus::Family<prometheus::Gauge>& objects =
-      gauge("trainer_store_objects", "Objects in the stores, by kind.");
-  prometheus::Family<prometheus::Gauge>& events =
-      gauge("trainer_events", "Events waiting to be sent, and dropped under load.");
-  prometheus::Family<prometheus::Gauge>& memory =
-      gauge("process_resident_memory_bytes", "Resident memory of this process.");
+  Series<prometheus::Counter> admissions =
+      counter("controller_runtime_webhook_requests_total", {"webhook", "code"},
+              "Admission requests by webhook and answer.");
+  Series<prometheus::Histogram> admission_seconds = histogram(
+      "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
+  Series<prometheus::Counter> stalls = counter(
+      "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
+  Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
+                                             "Objects that finished, by kind and result.");
+  Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
+                                           "1 on the replica that runs the control loops.");
+  Series<prometheus::Gauge> objects =
+      gauge("trainer_store_objects", {"kind"}, "Objects in the stores, by kind.");
+  Series<prometheus::Gauge> events =
+      gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
+  Series<prometheus::Gauge> memory =
+      gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
   std::function<void()> collect;
 };
 
@@ -85,53 +136,42 @@ Metrics::~Metrics() = default;
 
 void Metrics::reconciled(std::string_view controller, std::string_view result,
                          std::chrono::steady_clock::duration took) {
-  const Labels by{{"controller", std::string(controller)}};
-  state_->reconciles.Add({{"controller", std::string(controller)}, {"result", std::string(result)}})
-      .Increment();
-  if (result == "error") state_->errors.Add(by).Increment();
-  state_->reconcile_seconds.Add(by, kSeconds).Observe(Seconds(took).count());
+  state_->reconciles.of({controller, result}).Increment();
+  if (result == "error") state_->errors.of({controller}).Increment();
+  state_->reconcile_seconds.of({controller}).Observe(Seconds(took).count());
 }
 
 void Metrics::queued(std::string_view controller, std::chrono::steady_clock::duration waited) {
-  state_->queue_seconds.Add({{"name", std::string(controller)}}, kSeconds)
-      .Observe(Seconds(waited).count());
+  state_->queue_seconds.of({controller}).Observe(Seconds(waited).count());
 }
 
 void Metrics::requested(const kube::RequestRecord& record) {
   std::string resource(record.resource);
-  if (!record.subresource.empty()) resource += "/" + std::string(record.subresource);
-  state_->requests
-      .Add({{"method", std::string(record.method)},
-            {"resource", std::move(resource)},
-            {"code", std::to_string(record.status)}})
-      .Increment();
-  state_->request_seconds.Add({{"verb", std::string(record.method)}}, kSeconds)
-      .Observe(Seconds(record.duration).count());
+  if (!record.subresource.empty()) resource.append("/").append(record.subresource);
+  state_->requests.of({record.method, resource, std::to_string(record.status)}).Increment();
+  state_->request_seconds.of({record.method}).Observe(Seconds(record.duration).count());
 }
 
 void Metrics::watched(std::string_view resource, std::string_view what) {
-  state_->watches.Add({{"resource", std::string(resource)}, {"what", std::string(what)}})
-      .Increment();
+  state_->watches.of({resource, what}).Increment();
 }
 
 void Metrics::admitted(std::string_view webhook, bool is_allowed,
                        std::chrono::steady_clock::duration took) {
-  const Labels by{{"webhook", std::string(webhook)}};
-  state_->admissions.Add({{"webhook", std::string(webhook)}, {"code", is_allowed ? "200" : "403"}})
-      .Increment();
-  state_->admission_seconds.Add(by, kSeconds).Observe(Seconds(took).count());
+  state_->admissions.of({webhook, is_allowed ? "200" : "403"}).Increment();
+  state_->admission_seconds.of({webhook}).Observe(Seconds(took).count());
 }
 
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
-  state_->stalls.Add({}).Increment();
+  state_->stalls.of({}).Increment();
 }
 
 void Metrics::finished(std::string_view kind, std::string_view result) {
-  state_->ends.Add({{"kind", std::string(kind)}, {"result", std::string(result)}}).Increment();
+  state_->ends.of({kind, result}).Increment();
 }
 
 void Metrics::set_leader(bool is_leader) {
-  state_->leader.Add({{"name", "trainer.kubeflow.org"}}).Set(is_leader ? 1 : 0);
+  state_->leader.of({"trainer.kubeflow.org"}).Set(is_leader ? 1 : 0);
 }
 
 void Metrics::on_collect(std::function<void()> collect) {
@@ -139,21 +179,21 @@ void Metrics::on_collect(std::function<void()> collect) {
 }
 
 void Metrics::set_queue_depth(std::string_view controller, std::size_t depth) {
-  state_->queue_depth.Add({{"name", std::string(controller)}}).Set(static_cast<double>(depth));
+  state_->queue_depth.of({controller}).Set(static_cast<double>(depth));
 }
 
 void Metrics::set_objects(std::string_view kind, std::size_t count) {
-  state_->objects.Add({{"kind", std::string(kind)}}).Set(static_cast<double>(count));
+  state_->objects.of({kind}).Set(static_cast<double>(count));
 }
 
 void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
-  state_->events.Add({{"state", "pending"}}).Set(static_cast<double>(pending));
-  state_->events.Add({{"state", "dropped"}}).Set(static_cast<double>(dropped));
+  state_->events.of({"pending"}).Set(static_cast<double>(pending));
+  state_->events.of({"dropped"}).Set(static_cast<double>(dropped));
 }
 
 std::string Metrics::render() {
   if (state_->collect) state_->collect();
-  state_->memory.Add({}).Set(resident_bytes());
+  state_->memory.of({}).Set(resident_bytes());
   return prometheus::TextSerializer().Serialize(state_->registry.Collect());
 }
 

@@ -147,7 +147,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
 kube::ApiClient::Options Process::client_options() {
   kube::ApiClient::Options client;
   client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
-  client.left_out = &Stores::unseen_in_answers;
+  client.read_of_answers = &Stores::read_of_answers;
   return client;
 }
 

@@ -52,9 +52,8 @@ kube::Json StoredObject::object() const {
 
 std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
                                              kube::TextPacker* packer) {
-  static const kube::JsonOmissions kManagedFields = kube::without_managed_fields();
-  static const kube::JsonOmissions kNone;
-  auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? kNone : kManagedFields);
+  static const kube::JsonSelection kUsual = kube::without_managed_fields();
+  auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? seen_of_jobsets() : kUsual);
   return object ? project_stored(std::move(*object), resource, packer) : nullptr;
 }
 
@@ -83,9 +82,14 @@ std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
 }
 
 std::shared_ptr<StoredObject> project_owner(std::string_view text) {
-  static const kube::JsonOmissions kOmitted =
-      kube::without_managed_fields({{"spec", {}}, {"status", {}}});
-  const auto object = kube::parse_json(text, {}, kOmitted);
+  using enum kube::JsonSelection::Members;
+  static const kube::JsonSelection kHeader{
+      "",
+      kOnly,
+      {{"metadata",
+        kOnly,
+        {{"name"}, {"namespace"}, {"uid"}, {"resourceVersion"}, {"ownerReferences"}}}}};
+  const auto object = kube::parse_json(text, {}, kHeader);
   return object ? project_header(*object) : nullptr;
 }
 

@@ -73,16 +73,15 @@ Stores::Stores(Listeners listeners)
            [this](auto& b, auto& a) { pod_changed(b, a); }),
       listeners_(std::move(listeners)) {}
 
-const kube::JsonOmissions& Stores::unseen_in_answers(const kube::Resource& resource) {
-  static const kube::JsonOmissions kSeen;
-  static const kube::JsonOmissions kManagedFields = kube::without_managed_fields();
-  static const kube::JsonOmissions kContents =
-      kube::without_managed_fields({{"data", {}}, {"spec", {}}, {"status", {}}});
-  if (resource == kJobSets) return kSeen;  // what we own of them is read off managedFields
-  if (resource == kJobs) return jobset::unseen_of_jobs();
+const kube::JsonSelection& Stores::read_of_answers(const kube::Resource& resource) {
+  static const kube::JsonSelection kUsual = kube::without_managed_fields();
+  static const kube::JsonSelection kNameOnly =
+      kube::without_managed_fields({{"data"}, {"spec"}, {"status"}});
+  if (resource == kJobSets) return seen_of_jobsets();
+  if (resource == kJobs) return jobset::seen_of_jobs();
   const bool is_named_only =
       resource == kServices || resource == kConfigMaps || resource == kEvents;
-  return is_named_only ? kContents : kManagedFields;
+  return is_named_only ? kNameOnly : kUsual;
 }
 
 bool Stores::are_synced() const {

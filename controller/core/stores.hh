@@ -57,8 +57,8 @@ class Stores {
   std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
   // Takes what a write of ours answered; kinds without a store are ignored.
   void offer(const kube::Resource& resource, kube::Json object);
-  // What of such an answer need not be decoded, by kind.
-  static const kube::JsonOmissions& unseen_in_answers(const kube::Resource& resource);
+  // What is read of such an answer, by kind.
+  static const kube::JsonSelection& read_of_answers(const kube::Resource& resource);
   // The same for a status that we wrote: what follows from it can wait for its companions, and from
   // counters alone (`is_minor`) nothing follows.
   void offer_status(const kube::Resource& resource, kube::Json object, bool is_minor);

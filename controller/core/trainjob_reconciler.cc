@@ -51,9 +51,10 @@ Result<void> fill_ssh_keys(TrainJobPlan& plan) {
 Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.trainjobs.find(key);
   if (!stored) co_return Requeue{};
-  const kube::Json object = stored->object();
+  const auto decoded = jobs_.of(stored);
+  const kube::Json& object = decoded->object;
+  const auto& job = decoded->job;
   if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
-  const auto job = read_trainjob(object);
   if (!job) {
     Subject unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
     co_return co_await shell_.carry_out(std::move(unreadable),
@@ -64,13 +65,9 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const auto memory = slot;  // the map may change while we wait
   // Snapshots are not watched: whoever deleted one sees it made again with the next change of the
   // job.
-  const std::string shape = fmt::format("{}|{}|{}", job->metadata.generation,
-                                        kube::print_json(kube::to_json(job->metadata.labels)),
-                                        kube::print_json(kube::to_json(job->metadata.annotations)));
-  const auto digest = std::hash<std::string>()(shape);
-  if (memory->shape != digest) {
+  if (memory->shape != decoded->shape) {
     if (memory->shape) memory->snapshot.reset();
-    memory->shape = digest;
+    memory->shape = decoded->shape;
   }
   if (is_snapshot_refused(job->status)) memory->snapshot.reset();
   const Child child = child_of(key, *memory);
@@ -101,13 +98,30 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   co_return done;
 }
 
+TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(kube::Json object) {
+  auto job = read_trainjob(object);
+  std::size_t shape = 0;
+  if (job) {
+    shape = std::hash<std::string>()(fmt::format(
+        "{}|{}|{}", job->metadata.generation, kube::print_json(kube::to_json(job->metadata.labels)),
+        kube::print_json(kube::to_json(job->metadata.annotations))));
+  }
+  return {std::move(object), std::move(job), shape};
+}
+
+TrainJobReconciler::DecodedJobSet TrainJobReconciler::decode_jobset(kube::Json object) {
+  DecodedJobSet decoded;
+  if (auto read = read_jobset(object)) decoded.jobset = std::move(*read);
+  decoded.object = std::move(object);
+  return decoded;
+}
+
 TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& key,
-                                                       const Memory& memory) const {
+                                                       const Memory& memory) {
   Child child;
   child.stored = stores_.jobsets.find(key);
   if (child.stored) {
-    child.object = child.stored->object();
-    if (auto read = read_jobset(child.object)) child.jobset = std::move(*read);
+    child.decoded = jobsets_.of(child.stored);
   } else if (memory.deleted_jobset) {
     if (const auto object = kube::parse_json(memory.deleted_jobset->text())) {
       if (auto read = read_jobset(*object)) child.deleted = std::move(*read);
@@ -139,8 +153,8 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   observed.snapshot = memory.snapshot;
   observed.live_runtime = reads.live_runtime;
   observed.runtime_error = reads.runtime_error;
-  observed.jobset = child.jobset ? &*child.jobset : nullptr;
-  observed.jobset_object = child.stored ? &child.object : nullptr;
+  observed.jobset = child.jobset();
+  observed.jobset_object = child.decoded ? &child.decoded->object : nullptr;
   if (child.stored) observed.jobset_owned_fields = child.stored->owned_fields;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = stores_.pods_of(job.metadata.key());
@@ -150,8 +164,8 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   observed.waiting_event = memory.waiting_event;
   observed.total_nodes = memory.total_nodes;
   if (child.stored) observed.are_jobs_begun = have_jobs_begun(child.stored->uid);
-  observed.is_expander_active = child.jobset ? expansion_.expands(child.jobset->spec)
-                                             : expansion_.mode() != ExpanderMode::kOff;
+  observed.is_expander_active = child.jobset() ? expansion_.expands(child.jobset()->spec.managedBy)
+                                               : expansion_.mode() != ExpanderMode::kOff;
   observed.jobset_managed_by = expansion_.stamp();
   observed.now = clock_.now();
   return observed;

@@ -8,6 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "api/api.hh"
+#include "controller/core/decoded_objects.hh"
 #include "controller/core/expander_mode.hh"
 #include "controller/core/runtime_snapshots.hh"
 #include "controller/core/shell.hh"
@@ -46,7 +48,7 @@ class TrainJobReconciler {
     std::map<std::string, bool> companions;
     std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
     std::shared_ptr<const kube::PackedText> deleted_jobset;
-    std::optional<std::size_t> shape;  // of generation, labels and annotations when last looked at
+    std::optional<std::size_t> shape;  // the job's, when last looked at
     std::int32_t total_nodes = 0;      // of the JobSet that was built
     std::string build_error;
     std::string waiting_event;
@@ -58,14 +60,29 @@ class TrainJobReconciler {
     std::string runtime_error;
   };
 
-  // The JobSet of the job's name as it stands, decoded, and the one that stood before it.
+  struct DecodedJob {
+    kube::Json object;
+    tl::expected<TrainJob, kube::FieldErrors> job;
+    std::size_t shape = 0;  // a hash of generation, labels and annotations
+  };
+  static DecodedJob decode_job(kube::Json object);
+  struct DecodedJobSet {
+    kube::Json object;
+    std::optional<JobSet> jobset;  // nullopt: unreadable
+  };
+  static DecodedJobSet decode_jobset(kube::Json object);
+
+  // The JobSet of the job's name as it stands, and the one that stood before it.
   struct Child {
     std::shared_ptr<const StoredObject> stored;
-    kube::Json object;
-    std::optional<JobSet> jobset;
+    std::shared_ptr<const DecodedJobSet> decoded;  // of `stored`, with it
     std::optional<JobSet> deleted;
+
+    const JobSet* jobset() const {
+      return decoded && decoded->jobset ? &*decoded->jobset : nullptr;
+    }
   };
-  Child child_of(const kube::ObjectKey& key, const Memory& memory) const;
+  Child child_of(const kube::ObjectKey& key, const Memory& memory);
   TrainJobObserved observe(const TrainJob& job, const kube::Json& object, const Memory& memory,
                            const Reads& reads, const Child& child) const;
   kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
@@ -92,6 +109,8 @@ class TrainJobReconciler {
   kube::Clock& clock_;
   RuntimeSnapshots snapshots_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
+  DecodedObjects<DecodedJob> jobs_{decode_job};
+  DecodedObjects<DecodedJobSet> jobsets_{decode_jobset};
 };
 
 }  // namespace trainer

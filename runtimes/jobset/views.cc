@@ -83,6 +83,38 @@ std::int32_t largest_restart_count(const Json& status) {
   return to_int32(largest);
 }
 
+bool is_suspended(const Json& job) {
+  return member(job, "spec").get_bool("suspend");
+}
+
+kube::JsonSelection selection_of_jobs(bool has_template) {
+  using enum kube::JsonSelection::Members;
+  const kube::JsonSelection metadata{
+      "metadata",
+      kOnly,
+      {{"name"},
+       {"namespace"},
+       {"uid"},
+       {"resourceVersion"},
+       {"deletionTimestamp"},
+       {"ownerReferences"},
+       {"labels",
+        kOnly,
+        {{kReplicatedJobNameKey}, {kRestartAttemptKey}, {kJobRestartAttemptKey}, {kJobIndexKey}}}}};
+  const kube::JsonSelection pod_template{
+      "template",
+      kOnly,
+      {{"metadata", kOnly, {{"labels"}, {"annotations"}}},
+       {"spec", kOnly, {{"nodeSelector"}, {"tolerations"}, {"schedulingGates"}}}}};
+  kube::JsonSelection spec{"spec", kOnly, {{"suspend"}, {"parallelism"}, {"completions"}}};
+  if (has_template) spec.below.push_back(pod_template);
+  const kube::JsonSelection status{
+      "status",
+      kOnly,
+      {{"startTime"}, {"active"}, {"ready"}, {"succeeded"}, {"failed"}, {"conditions"}}};
+  return {"", kOnly, {{"apiVersion"}, {"kind"}, metadata, spec, status}};
+}
+
 }  // namespace
 
 const kube::Condition* JobView::failure() const {
@@ -103,16 +135,16 @@ Json scheduling_of(const Json& pod_template) {
   return scheduling;
 }
 
-const kube::JsonOmissions& unseen_of_jobs() {
-  static const kube::JsonOmissions kUnseen = kube::without_managed_fields(
-      {{"spec",
-        {{"template",
-          {{"spec", {{"containers", {}}, {"initContainers", {}}, {"volumes", {}}}}}}}}});
-  return kUnseen;
+const kube::JsonSelection& seen_of_jobs() {
+  static const kube::JsonSelection kSeen = selection_of_jobs(true);
+  return kSeen;
 }
 
 std::shared_ptr<JobView> project_job(std::string_view json_text) {
-  const auto job = kube::parse_json(json_text, {}, unseen_of_jobs());
+  // Only of a suspended Job the template counts.
+  static const kube::JsonSelection kUsual = selection_of_jobs(false);
+  auto job = kube::parse_json(json_text, {}, kUsual);
+  if (job && is_suspended(*job)) job = kube::parse_json(json_text, {}, seen_of_jobs());
   return job ? view_job(*job) : nullptr;
 }
 
@@ -131,7 +163,7 @@ std::shared_ptr<JobView> view_job(const Json& job) {
   view->restart_attempt = label(metadata, kRestartAttemptKey);
   view->job_restart_attempt = label(metadata, kJobRestartAttemptKey);
   view->job_index = label(metadata, kJobIndexKey);
-  view->is_suspended = spec.get_bool("suspend");
+  view->is_suspended = is_suspended(job);
   view->has_start_time = !status.get_string("startTime").empty();
   view->is_deleting = !metadata.get_string("deletionTimestamp").empty();
   view->parallelism = find_int(spec, "parallelism");

@@ -210,4 +210,24 @@ std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
   return hash_of(std::move(names));
 }
 
+const kube::JsonSelection& seen_of_jobsets() {
+  using enum kube::JsonSelection::Members;
+  // f:spec.f:replicatedJobs.k:{"name":...}.f:template.f:spec.f:template.f:metadata
+  static const kube::JsonSelection kTemplates{
+      "f:replicatedJobs",
+      kOnly,
+      {{"*",
+        kOnly,
+        {{"f:template", kOnly, {{"f:spec", kOnly, {{"f:template", kOnly, {{"f:metadata"}}}}}}}}}}};
+  static const kube::JsonSelection kFields{
+      "fieldsV1", kOnly, {{"f:metadata"}, {"f:spec", kOnly, {kTemplates}}}};
+  static const kube::JsonSelection kSeen{
+      "",
+      kAllBut,
+      {{"metadata",
+        kAllBut,
+        {{"managedFields", kOnly, {{"manager"}, {"operation"}, {"subresource"}, kFields}}}}}};
+  return kSeen;
+}
+
 }  // namespace trainer

@@ -10,6 +10,7 @@
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/exclusive.hh"
+#include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/text.hh"
 
@@ -153,6 +154,48 @@ void drop_failure_by_deletion(TrainPodView& view, const Json& metadata) {
   if (!ended || *ended > *asked || (*ended == *asked && was_killed)) view.failure.reset();
 }
 
+// What the view, the expander's view and the placement of pods look at.
+kube::JsonSelection selection_of_pods() {
+  using enum kube::JsonSelection::Members;
+  const kube::JsonSelection labels{"labels",
+                                   kOnly,
+                                   {{kJobSetNameLabel},
+                                    {kJobSetUidLabel},
+                                    {kReplicatedJobLabel},
+                                    {kJobIndexLabel},
+                                    {kAttemptLabel},
+                                    {kCompletionIndex}}};
+  const kube::JsonSelection annotations{"annotations",
+                                        kOnly,
+                                        {{kCompletionIndex},
+                                         {jobset::kInPlaceRestartAttemptKey},
+                                         {jobset::kJobSetNameKey},
+                                         {jobset::kNodeSelectorKey},
+                                         {jobset::kExclusiveTopologyKey}}};
+  const kube::JsonSelection metadata{"metadata",
+                                     kOnly,
+                                     {{"name"},
+                                      {"namespace"},
+                                      {"uid"},
+                                      {"resourceVersion"},
+                                      {"deletionTimestamp"},
+                                      {"deletionGracePeriodSeconds"},
+                                      labels,
+                                      annotations}};
+  const std::vector<kube::JsonSelection> container{
+      {"name"}, {"state"}, {"lastState"}, {"restartCount"}};
+  const kube::JsonSelection status{
+      "status",
+      kOnly,
+      {{"phase"},
+       {"reason"},
+       {"message"},
+       {"conditions", kOnly, {{"type"}, {"status"}, {"reason"}, {"message"}}},
+       {"initContainerStatuses", kOnly, container},
+       {"containerStatuses", kOnly, container}}};
+  return {"", kOnly, {metadata, {"spec", kOnly, {{"nodeName"}}}, status}};
+}
+
 }  // namespace
 
 std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
@@ -195,16 +238,8 @@ std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
 }
 
 std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text) {
-  // Nobody looks at what the pod consists of.
-  static const kube::JsonOmissions kUnseen =
-      kube::without_managed_fields({{"spec",
-                                     {{"affinity", {}},
-                                      {"containers", {}},
-                                      {"initContainers", {}},
-                                      {"tolerations", {}},
-                                      {"topologySpreadConstraints", {}},
-                                      {"volumes", {}}}}});
-  const auto pod = kube::parse_json(json_text, {}, kUnseen);
+  static const kube::JsonSelection kSeen = selection_of_pods();
+  const auto pod = kube::parse_json(json_text, {}, kSeen);
   return pod ? project_train_pod(*pod) : nullptr;
 }
 

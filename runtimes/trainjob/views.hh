@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "runtimes/trainjob/plan.hh"
 
 namespace trainer {
@@ -25,5 +26,7 @@ std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);
 // tells which of them a later apply would remove. nullopt without managedFields of ours. For the
 // store, which drops managedFields.
 std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
+// All of a JobSet but what the function above does not look at in its managedFields.
+const kube::JsonSelection& seen_of_jobsets();
 
 }  // namespace trainer

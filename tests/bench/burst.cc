@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -105,6 +107,7 @@ std::vector<Figure> burst(Context& context, ControllerProcess& controller, Burst
   const Usage before = controller.usage();
   context.cluster.run(run_burst(context, result));
   const Usage after = controller.usage();
+  fmt::print(stderr, "bench: {} TrainJobs have settled and are removed\n", context.jobs);
   context.cluster.run(context.cluster.remove_namespace(kNamespace));
   const std::string jobs = std::to_string(context.jobs) + " TrainJobs at once: ";
   return {

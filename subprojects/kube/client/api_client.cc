@@ -73,7 +73,7 @@ ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options
 
 ApiClient::~ApiClient() = default;
 
-const JsonOmissions ApiClient::kNothingLeftOut;
+const JsonSelection ApiClient::kEverything;
 
 Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const Subject& subject) {
   const std::string method = request.method;
@@ -119,14 +119,14 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject)
 }
 
 Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject,
-                                        const JsonOmissions& omissions) {
+                                        const JsonSelection& selection) {
   const std::string what = request.method + " " + request.target;
   // Neither side of the exchange is one step with what the caller computes before and after it.
   if (request.body.size() >= kLargeText) co_await give_way();
   const auto response = co_await send(std::move(request), std::move(subject));
   if (!response) co_return tl::unexpected(response.error());
   if (response->body.size() >= kLargeText) co_await give_way();
-  auto body = parse_json(response->body, {}, omissions);
+  auto body = parse_json(response->body, {}, selection);
   if (!body) co_return tl::unexpected(body.error().at(what));
   if (response->body.size() >= kLargeText) co_await give_way();
   co_return std::move(*body);
@@ -135,7 +135,7 @@ Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject,
 Task<Result<Json>> ApiClient::write(HttpRequest request, const Resource& resource,
                                     std::string subresource) {
   return send_json(std::move(request), Subject(resource.plural, std::move(subresource)),
-                   options_.left_out ? options_.left_out(resource) : kNothingLeftOut);
+                   options_.read_of_answers ? options_.read_of_answers(resource) : kEverything);
 }
 
 Task<Result<Json>> ApiClient::get(Resource resource, ObjectKey key) {

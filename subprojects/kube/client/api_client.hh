@@ -51,9 +51,9 @@ class ApiClient {
     Milliseconds deadline{30'000};
     int max_attempts = 4;
     std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
-    // What is left out of the answers to writes of a kind, which nobody will look at; may be empty.
-    // What a get answers is whole.
-    std::function<const JsonOmissions&(const Resource&)> left_out;
+    // What is read of the answers to writes of a kind; may be empty: all. What a get answers is
+    // whole.
+    std::function<const JsonSelection&(const Resource&)> read_of_answers;
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
@@ -99,13 +99,13 @@ class ApiClient {
   };
   Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
   Task<Result<Json>> send_json(HttpRequest request, Subject subject,
-                               const JsonOmissions& omissions = kNothingLeftOut);
-  // A request whose answer is read as far as Options::left_out says.
+                               const JsonSelection& selection = kEverything);
+  // A request whose answer is read as far as Options::read_of_answers says.
   Task<Result<Json>> write(HttpRequest request, const Resource& resource, std::string subresource);
   Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
   Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
                                    std::function<void(std::string_view item)> on_item);
-  static const JsonOmissions kNothingLeftOut;
+  static const JsonSelection kEverything;
   Transport& transport_;
   Clock& clock_;
   Random& random_;

@@ -11,62 +11,119 @@ namespace {
 
 constexpr std::size_t kMaxEnvelope = 1U << 20;
 constexpr std::size_t kCutItem = 1U << 10;
-constexpr auto kNone = std::string_view::npos;
 
-std::size_t skip_space(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_json_space(text[at])) ++at;
-  return at;
-}
+// Steps through the members of the object that `text` begins with. What follows the object does not
+// matter.
+class Members {
+ public:
+  explicit Members(std::string_view text) : text_(text) { is_good_ = take('{'); }
 
-std::size_t position(std::string_view text, const char* found) {
-  return found != nullptr ? static_cast<std::size_t>(found - text.data()) : kNone;
-}
+  // False at the object's end, and where the text breaks off.
+  bool next() {
+    if (!is_good_ || (is_amid_ && !(skip_value() && take(',')))) return is_good_ = false;
+    is_amid_ = true;
+    if (!take('"')) return is_good_ = false;
+    const auto name = at_;
+    if (!move_to(find_string_end(here(), end()))) return is_good_ = false;
+    name_ = text_.substr(name, at_ - name - 1);
+    is_good_ = take(':');
+    skip_space();
+    return is_good_;
+  }
+  // As it is spelled.
+  std::string_view name() const { return name_; }
+  // The text from the member's value on.
+  std::string_view rest() const { return text_.substr(at_); }
+  // The value's text; nullopt where it breaks off.
+  std::optional<std::string_view> value() const {
+    const char* const stop = find_value_end(here(), end());
+    if (stop == nullptr) return std::nullopt;
+    return text_.substr(at_, static_cast<std::size_t>(stop - here()));
+  }
 
-// The position after the string that starts at `at`, or kNone.
-std::size_t skip_string(std::string_view text, std::size_t at) {
-  return position(text, find_string_end(text.data() + at + 1, text.data() + text.size()));
-}
+ private:
+  const char* here() const { return text_.data() + at_; }
+  const char* end() const { return text_.data() + text_.size(); }
+  void skip_space() {
+    while (at_ < text_.size() && is_json_space(text_[at_])) ++at_;
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  bool move_to(const char* where) {
+    if (where != nullptr) at_ = static_cast<std::size_t>(where - text_.data());
+    return where != nullptr;
+  }
+  bool skip_value() { return move_to(find_value_end(here(), end())); }
 
-// The position after the value that starts at `at`, or kNone.
-std::size_t skip_value(std::string_view text, std::size_t at) {
-  return position(text, find_value_end(text.data() + at, text.data() + text.size()));
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string_view name_;
+  bool is_good_ = false;
+  bool is_amid_ = false;  // stands before a value
+};
+
+// A string without escapes, without its quotation marks.
+std::optional<std::string_view> plain_string(std::optional<std::string_view> value) {
+  if (!value || value->size() < 2 || value->front() != '"') return std::nullopt;
+  const std::string_view text = value->substr(1, value->size() - 2);
+  if (text.find('\\') != std::string_view::npos) return std::nullopt;
+  return text;
 }
 
 }  // namespace
 
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name) {
-  std::size_t at = skip_space(object, 0);
-  if (at >= object.size() || object[at] != '{') return std::nullopt;
-  at = skip_space(object, at + 1);
-  while (at < object.size() && object[at] == '"') {
-    const std::size_t key_end = skip_string(object, at);
-    if (key_end == kNone) return std::nullopt;
-    const std::string_view key = object.substr(at + 1, key_end - at - 2);
-    at = skip_space(object, key_end);
-    if (at >= object.size() || object[at] != ':') return std::nullopt;
-    at = skip_space(object, at + 1);
-    const std::size_t end = skip_value(object, at);
-    if (end == kNone) return std::nullopt;
-    if (key == name) return object.substr(at, end - at);
-    at = skip_space(object, end);
-    if (at >= object.size() || object[at] != ',') return std::nullopt;
-    at = skip_space(object, at + 1);
+  for (Members members(object); members.next();) {
+    if (members.name() == name) return members.value();
   }
   return std::nullopt;
 }
 
 std::optional<std::string_view> scan_string(std::string_view object, std::string_view name) {
-  const auto value = scan_member(object, name);
-  if (!value || value->size() < 2 || value->front() != '"') return std::nullopt;
-  const std::string_view text = value->substr(1, value->size() - 2);
-  if (text.find('\\') != kNone) return std::nullopt;
-  return text;
+  return plain_string(scan_member(object, name));
 }
 
-std::string_view scan_version(std::string_view object) {
-  const auto metadata = scan_member(object, "metadata");
-  if (!metadata) return {};
-  return scan_string(*metadata, "resourceVersion").value_or(std::string_view());
+ScannedIdentity scan_identity(std::string_view object) {
+  ScannedIdentity found;
+  Members members(object);
+  while (members.next() && members.name() != "metadata") {
+  }
+  if (members.name() != "metadata") return found;
+  int missing = 3;
+  for (Members metadata(members.rest()); missing > 0 && metadata.next();) {
+    std::string_view* const wanted = metadata.name() == "namespace"         ? &found.ns
+                                     : metadata.name() == "name"            ? &found.name
+                                     : metadata.name() == "resourceVersion" ? &found.version
+                                                                            : nullptr;
+    if (wanted == nullptr) continue;
+    *wanted = plain_string(metadata.value()).value_or(std::string_view());
+    --missing;
+  }
+  return found;
+}
+
+std::optional<ScannedEvent> scan_event(std::string_view line) {
+  while (!line.empty() && is_json_space(line.back())) line.remove_suffix(1);
+  if (!line.ends_with('}')) return std::nullopt;
+  ScannedEvent event;
+  for (Members members(line); members.next();) {
+    if (members.name() == "type") {
+      event.type = plain_string(members.value()).value_or(std::string_view());
+    } else if (members.name() == "object" && !event.type.empty()) {
+      // Nothing follows it, and it is most of the line: that ends as both end.
+      event.object = members.rest();
+      event.object.remove_suffix(1);
+      return event;
+    } else if (members.name() == "object") {
+      event.object = members.value().value_or(std::string_view());
+    }
+  }
+  if (event.type.empty() || event.object.empty()) return std::nullopt;
+  return event;
 }
 
 ListSplitter::ListSplitter(OnItem on_item, std::size_t max_item_bytes)

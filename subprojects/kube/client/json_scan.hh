@@ -17,8 +17,22 @@ namespace kube {
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name);
 // The member as a string without escapes; nullopt for anything else.
 std::optional<std::string_view> scan_string(std::string_view object, std::string_view name);
-// metadata.resourceVersion of an object's text, "" where there is none.
-std::string_view scan_version(std::string_view object);
+
+// Which object a text is, and in which version; "" for what is missing.
+struct ScannedIdentity {
+  std::string_view ns;
+  std::string_view name;
+  std::string_view version;  // metadata.resourceVersion
+};
+ScannedIdentity scan_identity(std::string_view object);
+
+// One line of a watch: `{"type":"ADDED","object":{...}}`, see meta/v1's WatchEvent. nullopt for
+// anything else.
+struct ScannedEvent {
+  std::string_view type;
+  std::string_view object;  // in the usual order its end is taken for the line's, unseen
+};
+std::optional<ScannedEvent> scan_event(std::string_view line);
 
 // Cuts a list document into its items while it arrives: `{"metadata":{...},"items":[{...},...]}`.
 //

@@ -139,13 +139,10 @@ class Store final : public WatchSink {
   // What is held of this object in the version that the text has, found without decoding it; a
   // relist of thousands costs a look at each. nullptr where it must be read.
   Pointer find_known(std::string_view object) const {
-    const auto metadata = scan_member(object, "metadata");
-    const auto version = metadata ? scan_string(*metadata, "resourceVersion") : std::nullopt;
-    const auto name = version ? scan_string(*metadata, "name") : std::nullopt;
-    if (!name) return nullptr;
-    const auto ns = scan_string(*metadata, "namespace").value_or(std::string_view());
-    Pointer known = find({std::string(ns), std::string(*name)});
-    return known && known->resource_version == *version ? known : nullptr;
+    const auto identity = scan_identity(object);
+    if (identity.name.empty() || identity.version.empty()) return nullptr;
+    Pointer known = find({std::string(identity.ns), std::string(identity.name)});
+    return known && known->resource_version == identity.version ? known : nullptr;
   }
 
   void advance(const std::string& version) {

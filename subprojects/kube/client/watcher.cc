@@ -128,33 +128,37 @@ class Watcher {
     }
     if (piece->size() < kLongPiece) read_at_ = client_.clock().steady();
     std::optional<Input> outcome;
-    const bool fits = lines_.feed(*piece, [this, &outcome](std::string_view line) {
-      if (auto input = on_event(line)) outcome = std::move(input);
-      return !outcome || std::holds_alternative<watch::Seen>(*outcome);
+    std::optional<watch::Seen> seen;  // the last event that has a version
+    const bool fits = lines_.feed(*piece, [&](std::string_view line) {
+      outcome = on_event(line, seen);
+      return !outcome;
     });
     if (!fits) {
       note("malformed", "an event is longer than " + std::to_string(options_.max_event_bytes) +
                             " bytes; listing again");
       outcome = watch::Gone();
     }
-    if (outcome && !std::holds_alternative<watch::Seen>(*outcome)) stream_.reset();
+    if (outcome) stream_.reset();
+    if (!outcome && seen) outcome = std::move(*seen);
     co_return outcome;
   }
 
-  std::optional<Input> on_event(std::string_view line) {
-    const auto type = scan_string(line, "type");
-    const auto object = scan_member(line, "object");
-    if (!type || !object) {
+  // What ends the stream, if the event does.
+  std::optional<Input> on_event(std::string_view line, std::optional<watch::Seen>& seen) {
+    const auto event = scan_event(line);
+    if (!event) {
       note("malformed", "a line of the stream is no event");
       return std::nullopt;
     }
-    if (*type == "ERROR") return on_error_event(*object);
-    if (*type == "ADDED" || *type == "MODIFIED") {
-      put(*object);
-    } else if (*type == "DELETED") {
-      if (!sink_.remove(*object)) note("malformed", "a deleted object could not be read");
+    if (event->type == "ERROR") return on_error_event(event->object);
+    if (event->type == "ADDED" || event->type == "MODIFIED") {
+      put(event->object);
+    } else if (event->type == "DELETED") {
+      if (!sink_.remove(event->object)) note("malformed", "a deleted object could not be read");
     }
-    return watch::Seen{std::string(scan_version(*object))};
+    const auto version = scan_identity(event->object).version;
+    if (!seen || !version.empty()) seen = watch::Seen{std::string(version)};
+    return std::nullopt;
   }
 
   Input on_error_event(std::string_view object) {

@@ -8,7 +8,7 @@ inline bool is_json_space(char c) {
 }
 
 // The first byte from `at` on that a string cannot hold as it is: a quotation mark, a backslash, a
-// control character; `end` where there is none. Eight bytes go at a time.
+// control character; `end` where there is none. Sixteen bytes go at a time.
 const char* find_string_stop(const char* at, const char* end);
 // The end of the string whose opening quotation mark is before `at`; nullptr where it is not
 // closed.

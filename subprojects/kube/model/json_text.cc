@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -124,12 +125,12 @@ namespace {
 class Builder {
  public:
   // `is_member_omitted` tells the stream what not to read.
-  Builder(int max_depth, bool has_unicode_escapes, const JsonOmissions& omissions,
+  Builder(int max_depth, bool has_unicode_escapes, const JsonSelection& selection,
           bool& is_member_omitted)
       : max_depth_(max_depth),
         has_unicode_escapes_(has_unicode_escapes),
         is_member_omitted_(is_member_omitted) {
-    if (!omissions.empty()) below_ = &omissions;
+    if (!selection.below.empty()) below_ = &selection;
     values_.reserve(kUsualDepth * 4);
     names_.reserve(kUsualDepth * 4);
     levels_.reserve(kUsualDepth);
@@ -142,7 +143,7 @@ class Builder {
   }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     if (!check_text({text, length})) return false;
-    if (!meets_omission({text, length})) names_.emplace_back(text, length);
+    if (!is_left_out({text, length})) names_.emplace_back(text, length);
     return true;
   }
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
@@ -150,10 +151,11 @@ class Builder {
     if (std::exchange(is_next_omitted_, false)) return true;
     return number({text, length});
   }
-  bool StartObject() { return enter(); }
+  bool StartObject() { return enter(false); }
   bool StartArray() {
-    below_ = nullptr;
-    return enter();
+    if (!enter(true)) return false;
+    below_ = levels_.back().selection;
+    return true;
   }
   bool EndArray(rapidjson::SizeType count) {
     leave();
@@ -191,7 +193,7 @@ class Builder {
 
  private:
   bool push(Json value) {
-    below_ = nullptr;
+    below_ = !levels_.empty() && levels_.back().is_array ? levels_.back().selection : nullptr;
     values_.push_back(std::move(value));
     return true;
   }
@@ -201,11 +203,11 @@ class Builder {
     return false;
   }
 
-  bool enter() {
+  bool enter(bool is_array) {
     if (++depth_ > max_depth_)
       return stop(fmt::format("containers are nested deeper than {}", max_depth_));
     is_next_omitted_ = false;
-    levels_.push_back({std::exchange(below_, nullptr), 0});
+    levels_.push_back({std::exchange(below_, nullptr), 0, is_array});
     return true;
   }
 
@@ -214,23 +216,26 @@ class Builder {
     levels_.pop_back();
   }
 
-  // Notes what is left out of the value after this name; true when that is all of it.
-  bool meets_omission(std::string_view name) {
+  // Notes what is selected of the value after this name; true when that is none of it.
+  bool is_left_out(std::string_view name) {
     Level& level = levels_.back();
     below_ = nullptr;
-    if (!level.omissions) return false;
-    for (const JsonOmission& omission : *level.omissions) {
-      if (omission.name != name) continue;
-      if (!omission.below.empty()) {
-        below_ = &omission.below;
-        return false;
-      }
-      ++level.omitted;
-      is_next_omitted_ = true;
-      is_member_omitted_ = true;
-      return true;
+    if (!level.selection) return false;
+    const bool is_only = level.selection->members == JsonSelection::Members::kOnly;
+    const auto& listed = level.selection->below;
+    const auto at = std::find_if(listed.begin(), listed.end(), [name, is_only](const auto& each) {
+      return each.name == name || (is_only && each.name == "*");
+    });
+    const bool is_listed = at != listed.end();
+    if (is_listed && !at->below.empty()) {
+      below_ = &*at;
+      return false;
     }
-    return false;
+    if (is_listed == is_only) return false;
+    ++level.omitted;
+    is_next_omitted_ = true;
+    is_member_omitted_ = true;
+    return true;
   }
 
   // The text as a whole is checked before parsing; only an escape like "\udc00" can still produce
@@ -250,10 +255,11 @@ class Builder {
     return real ? push(Json(*real)) : stop("the number is out of range");
   }
 
-  // An open container, with what is left out of it and how many members have been.
+  // An open container, with what is selected of it and how many members have been left out.
   struct Level {
-    const JsonOmissions* omissions = nullptr;
+    const JsonSelection* selection = nullptr;
     rapidjson::SizeType omitted = 0;
+    bool is_array = false;
   };
 
   static constexpr std::size_t kUsualDepth = 16;
@@ -263,7 +269,7 @@ class Builder {
   bool& is_member_omitted_;
   int depth_ = 0;
   bool is_next_omitted_ = false;          // the value that comes is not built
-  const JsonOmissions* below_ = nullptr;  // what is left out of the value that comes
+  const JsonSelection* below_ = nullptr;  // what is selected of the value that comes; null: all
   std::vector<Level> levels_;
   std::vector<Json> values_;
   std::vector<std::string> names_;
@@ -317,7 +323,7 @@ tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
-                        const JsonOmissions& omissions) {
+                        const JsonSelection& selection) {
   if (text.size() > limits.max_bytes) {
     return fail(ErrorCode::kParse, fmt::format("bad JSON: {} bytes, more than the limit of {}",
                                                text.size(), limits.max_bytes));
@@ -334,7 +340,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
   std::string copy(text);
   bool is_member_omitted = false;
   ByteStream stream(copy, is_member_omitted);
-  Builder builder(limits.max_depth, text.find("\\u") != text.npos, omissions, is_member_omitted);
+  Builder builder(limits.max_depth, text.find("\\u") != text.npos, selection, is_member_omitted);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
   if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());

@@ -16,21 +16,26 @@ struct JsonLimits {
   int max_depth = 200;  // containers within containers; the API server itself stops at 10,000
 };
 
-// A member that the reader passes over: the whole of it, or what is listed below it. Of a watched
-// object most bytes are often of no interest, such as managedFields; not building them halves the
-// work. Names are not copied.
-struct JsonOmission {
-  std::string_view name;
-  std::vector<JsonOmission> below;  // empty: all of it
+// Which parts of a document are built, as a tree of member names; the reader passes over the rest.
+// Of a watched object most bytes are often of no interest, such as managedFields; not building them
+// spares most of the work. Without members below it a selection takes everything. The items of an
+// array are read as the array's selection says. Names are not copied.
+struct JsonSelection {
+  enum class Members {
+    kAllBut,  // of what is listed below, a member with nothing below it is left out
+    kOnly,    // what is not listed below is left out; "*" stands for every name
+  };
+  std::string_view name;  // of the member this is about; not looked at in the document's own
+  Members members = Members::kAllBut;
+  std::vector<JsonSelection> below;
 };
-using JsonOmissions = std::vector<JsonOmission>;
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, a number that is no finite double, and an object that has the same name
-// twice. Of omitted members only the end is looked for: brackets and strings must close.
+// twice. Of members left out only the end is looked for: brackets and strings must close.
 // Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
-                        const JsonOmissions& omissions = {});
+                        const JsonSelection& selection = {});
 
 // Compact text; members come sorted. `print_json(*parse_json(t))` is a canonical form of t.
 std::string print_json(const Json& value);

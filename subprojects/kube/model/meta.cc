@@ -48,9 +48,10 @@ std::string_view without_leading_zeros(std::string_view digits) {
 
 }  // namespace
 
-JsonOmissions without_managed_fields(JsonOmissions more) {
-  more.push_back({"metadata", {{"managedFields", {}}}});
-  return more;
+JsonSelection without_managed_fields(std::vector<JsonSelection> more) {
+  using enum JsonSelection::Members;
+  more.push_back({"metadata", kAllBut, {{"managedFields", kAllBut, {}}}});
+  return {"", kAllBut, std::move(more)};
 }
 
 Json OwnerReference::to_json() const {

@@ -35,9 +35,9 @@ struct Resource {
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-// metadata.managedFields, often the larger half of an object, and `more`: members other than
-// metadata.
-JsonOmissions without_managed_fields(JsonOmissions more = {});
+// All of an object but metadata.managedFields, often its larger half, and `more`: members other
+// than metadata.
+JsonSelection without_managed_fields(std::vector<JsonSelection> more = {});
 
 struct OwnerReference {
   std::string api_version;

@@ -35,9 +35,9 @@ struct Fixture {
       records.push_back(std::string(record.method) + " " + std::string(record.resource) + " " +
                         std::to_string(record.status));
     };
-    options.left_out = [](const Resource& resource) -> const JsonOmissions& {
-      static const JsonOmissions kManagedFields = without_managed_fields();
-      static const JsonOmissions kNone;
+    options.read_of_answers = [](const Resource& resource) -> const JsonSelection& {
+      static const JsonSelection kManagedFields = without_managed_fields();
+      static const JsonSelection kNone;
       return resource == kJobs ? kManagedFields : kNone;
     };
     return options;

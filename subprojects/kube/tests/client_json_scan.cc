@@ -37,10 +37,66 @@ TEST_CASE("a member's text is found without decoding the object") {
     REQUIRE(found.has_value() == (row.expected != nullptr));
     if (found) CHECK(*found == row.expected);
   }
-  CHECK(scan_version(R"({"kind":"X","metadata":{"name":"a","resourceVersion":"42"}})") == "42");
-  CHECK(scan_version(R"({"kind":"X"})").empty());
-  CHECK(scan_version(R"({"metadata":"x"})").empty());
   CHECK_FALSE(scan_string(R"({"a":"x\u0041"})", "a").has_value());
+}
+
+TEST_CASE("scan_identity finds which object a text is, in any order of its members") {
+  struct Row {
+    const char* object;
+    const char* identity;  // namespace/name@version
+  };
+  const Row rows[] = {
+      {R"({"kind":"X","metadata":{"name":"a","namespace":"n","resourceVersion":"42"}})", "n/a@42"},
+      {R"({"metadata":{"resourceVersion":"42","x":[{"name":"b"}],"name":"a"},"name":"c"})",
+       "/a@42"},
+      {R"({"spec":{"metadata":{"name":"b"}}, "metadata" : { "name" : "a" } })", "/a@"},
+      {R"({"metadata":{"name":"\u0041","resourceVersion":42}})", "/@"},
+      {R"({"kind":"X"})", "/@"},
+      {R"({"metadata":"x"})", "/@"},
+      {R"({"metadata":{"name":"a","resourceVer)", "/a@"},
+      {R"({"kind":"X","metadata")", "/@"},
+      {"[]", "/@"},
+      {"", "/@"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.object);
+    const auto found = scan_identity(row.object);
+    CHECK(std::string(found.ns) + "/" + std::string(found.name) + "@" +
+              std::string(found.version) ==
+          row.identity);
+  }
+}
+
+TEST_CASE("scan_event takes a watch's line apart") {
+  struct Row {
+    const char* line;
+    const char* type;  // nullptr: no event
+    const char* object = "";
+  };
+  const Row rows[] = {
+      {R"({"type":"ADDED","object":{"a":[1,{"b":"}"}]}})", "ADDED", R"({"a":[1,{"b":"}"}]})"},
+      {R"({"object":{"a":1},"type":"DELETED"})", "DELETED", R"({"a":1})"},
+      {R"({"type":"ADDED","more":1,"object":{}} )", "ADDED", "{}"},
+      // Whoever decodes the object finds that it is broken.
+      {R"({"type":"ADDED","object":{"a"})", "ADDED", R"({"a")"},
+      {R"({"type":"ADDED","object":{},"more":1})", "ADDED", R"({},"more":1)"},
+      {R"({"type":"ADDED","object":})", "ADDED", ""},
+      {R"({"type":"ADDED"})", nullptr},
+      {R"({"type":3,"object":{}})", nullptr},
+      {R"({"object":{}})", nullptr},
+      {R"({"type":"ADDED","object":{"a":1)", nullptr},
+      {R"("type")", nullptr},
+      {"}", nullptr},
+      {"", nullptr},
+  };
+  for (const Row& row : rows) {
+    INFO(row.line);
+    const auto event = scan_event(row.line);
+    REQUIRE(event.has_value() == (row.type != nullptr));
+    if (!event) continue;
+    CHECK(event->type == row.type);
+    CHECK(event->object == row.object);
+  }
 }
 
 namespace {

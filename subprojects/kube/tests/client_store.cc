@@ -24,7 +24,8 @@ std::shared_ptr<Thing> project(std::string_view object) {
   if (!metadata) return nullptr;
   const auto name = scan_string(*metadata, "name");
   if (!name) throw std::runtime_error("no name");
-  return std::make_shared<Thing>(Thing{std::string(*name), std::string(scan_version(object))});
+  return std::make_shared<Thing>(
+      Thing{std::string(*name), std::string(scan_identity(object).version)});
 }
 
 struct Fixture {

@@ -44,9 +44,9 @@ class LogSink final : public WatchSink {
   bool note(const char* what, std::string_view text) {
     const auto parsed = parse_json(text);
     if (!parsed || parsed->find("broken") != nullptr) return false;
-    const auto metadata = scan_member(text, "metadata").value_or("");
-    log.push_back(what + std::string(scan_string(metadata, "name").value_or("?")) +
-                  std::string(scan_version(text)));
+    const auto identity = scan_identity(text);
+    log.push_back(what + std::string(identity.name.empty() ? "?" : identity.name) +
+                  std::string(identity.version));
     return true;
   }
 };

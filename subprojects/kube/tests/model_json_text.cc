@@ -19,30 +19,44 @@ std::string error_of(std::string_view text, const kube::JsonLimits& limits = {})
   return result ? "no error" : result.error().message;
 }
 
-// What omitting comes to: reading all of it, and erasing.
-void erase(Json& value, const kube::JsonOmissions& omissions) {
-  for (const auto& [name, below] : omissions) {
-    Json* member = value.find(name);
-    if (!member) continue;
-    if (below.empty()) {
-      value.erase(name);
-    } else {
-      erase(*member, below);
-    }
+using kube::JsonSelection;
+using enum kube::JsonSelection::Members;
+
+// What selecting comes to: reading all of it, and erasing the rest.
+Json selected(const Json& value, const JsonSelection& selection) {
+  if (selection.below.empty()) return value;
+  if (value.is_array()) {
+    Json items = Json::array();
+    for (const Json& item : value.as_array()) items.push_back(selected(item, selection));
+    return items;
   }
+  if (!value.is_object()) return value;
+  Json object = Json::object();
+  for (const auto& [name, member] : value.as_object()) {
+    const bool is_only = selection.members == kOnly;
+    const JsonSelection* listed = nullptr;
+    for (const auto& each : selection.below) {
+      if (!listed && (each.name == name || (is_only && each.name == "*"))) listed = &each;
+    }
+    const bool is_left_out = is_only ? !listed : listed && listed->below.empty();
+    if (!is_left_out) object.set(name, listed ? selected(member, *listed) : member);
+  }
+  return object;
 }
 
-// Some members of the value, at any depth. The names are the value's own.
-kube::JsonOmissions some_of(const Json& value, kube::test::RandomJson& random) {
-  kube::JsonOmissions omissions;
-  if (!value.is_object()) return omissions;
+// About some members of the value, at any depth. The names are the value's own.
+JsonSelection some_of(const Json& value, kube::test::RandomJson& random) {
+  JsonSelection selection;
+  selection.members = random.below(2) == 0 ? kOnly : kAllBut;
+  if (value.is_array() && !value.empty()) return some_of(value.as_array().front(), random);
+  if (!value.is_object()) return selection;
   for (const auto& [name, member] : value.as_object()) {
     if (random.below(3) == 0) continue;
-    kube::JsonOmissions below = some_of(member, random);
-    if (below.empty() && random.below(2) == 0) continue;
-    omissions.push_back({name, std::move(below)});
+    JsonSelection below = some_of(member, random);
+    below.name = random.below(20) == 0 ? "*" : std::string_view(name);
+    selection.below.push_back(std::move(below));
   }
-  return omissions;
+  return selection;
 }
 
 }  // namespace
@@ -213,32 +227,42 @@ TEST_CASE("every double survives") {
   }
 }
 
-TEST_CASE("parse_json leaves out what is omitted") {
-  const kube::JsonOmissions omissions = {{"a", {}}, {"b", {{"a", {}}, {"c", {{"d", {}}}}}}};
+TEST_CASE("parse_json leaves out what is listed, or what is not") {
+  const JsonSelection but{"", kAllBut, {{"a"}, {"b", kAllBut, {{"a"}, {"c", kAllBut, {{"d"}}}}}}};
+  const JsonSelection only{
+      "", kOnly, {{"a"}, {"b", kOnly, {{"a"}, {"*", kAllBut, {{"d"}}}}}, {"c", kOnly, {{"*"}}}}};
   struct Case {
+    const JsonSelection& selection;
     std::string_view text;
     std::string_view left;
   };
   const Case cases[] = {
-      {R"({"a":1})", R"({})"},
-      {R"({"a":null,"b":2,"z":{"a":1}})", R"({"b":2,"z":{"a":1}})"},
-      {R"({"a":{"b":[{"c":[[]]},2.5,"x"]},"c":3})", R"({"c":3})"},
-      {R"({"a":[],"b":{"a":[{}],"b":{"a":true}},"d":"e"})", R"({"b":{"b":{"a":true}},"d":"e"})"},
-      {R"({"b":{"c":{"d":{},"e":[{"d":1}]},"d":4}})", R"({"b":{"c":{"e":[{"d":1}]},"d":4}})"},
-      {R"({"b":[{"a":1}]})", R"({"b":[{"a":1}]})"},
-      {R"([{"a":1}])", R"([{"a":1}])"},
-      {R"("a")", R"("a")"},
+      {but, R"({"a":1})", R"({})"},
+      {but, R"({"a":null,"b":2,"z":{"a":1}})", R"({"b":2,"z":{"a":1}})"},
+      {but, R"({"a":{"b":[{"c":[[]]},2.5,"x"]},"c":3})", R"({"c":3})"},
+      {but, R"({"a":[],"b":{"a":[{}],"b":{"a":true}},"d":"e"})",
+       R"({"b":{"b":{"a":true}},"d":"e"})"},
+      {but, R"({"b":{"c":{"d":{},"e":[{"d":1}]},"d":4}})", R"({"b":{"c":{"e":[{"d":1}]},"d":4}})"},
+      {but, R"({"b":[{"a":1,"b":2},3,[{"a":4}]]})", R"({"b":[{"b":2},3,[{}]]})"},
+      {but, R"([{"a":1,"c":2},{"c":3}])", R"([{"c":2},{"c":3}])"},
+      {but, R"("a")", R"("a")"},
+      {only, R"({"x":{"a":1},"y":[1,{}]})", R"({})"},
+      {only, R"({"a":{"x":[{"y":1}]},"x":1})", R"({"a":{"x":[{"y":1}]}})"},
+      {only, R"({"b":{"a":{"d":1},"x":{"d":1,"e":2},"y":3}})",
+       R"({"b":{"a":{"d":1},"x":{"e":2},"y":3}})"},
+      {only, R"({"b":1,"c":{"x":{"y":[0]}}})", R"({"b":1,"c":{"x":{"y":[0]}}})"},
+      {only, R"([{"x":1,"a":2},[{"x":3}],null])", R"([{"a":2},[{}],null])"},
   };
-  for (const auto& [text, left] : cases) {
+  for (const auto& [selection, text, left] : cases) {
     INFO(text);
-    const auto read = parse_json(text, {}, omissions);
+    const auto read = parse_json(text, {}, selection);
     REQUIRE(read);
     CHECK(print_json(*read) == left);
   }
 }
 
-TEST_CASE("of what is omitted only the end is looked for") {
-  const kube::JsonOmissions omissions = {{"a", {}}};
+TEST_CASE("of what is left out only the end is looked for") {
+  const JsonSelection selection{"", kAllBut, {{"a"}}};
   struct Case {
     std::string_view text;
     bool is_read;
@@ -267,7 +291,7 @@ TEST_CASE("of what is omitted only the end is looked for") {
   };
   for (const auto& [text, is_read] : cases) {
     INFO(text);
-    const auto read = parse_json(text, {1000, 3}, omissions);
+    const auto read = parse_json(text, {1000, 3}, selection);
     REQUIRE(read.has_value() == is_read);
     if (read) CHECK(print_json(*read) == R"({"b":1})");
   }
@@ -315,16 +339,14 @@ TEST_CASE("strings of any length end where they end") {
   }
 }
 
-TEST_CASE("omitting is reading and erasing") {
+TEST_CASE("selecting is reading and erasing") {
   kube::test::RandomJson random(11);
   for (int i = 0; i < 2000; ++i) {
     const Json whole = random.object(6);
-    const auto omissions = some_of(whole, random);
-    const auto read = parse_json(print_json(whole), {}, omissions);
+    const auto selection = some_of(whole, random);
+    const auto read = parse_json(print_json(whole), {}, selection);
     REQUIRE(read);
-    Json left = whole;
-    erase(left, omissions);
-    REQUIRE(*read == left);
+    REQUIRE(*read == selected(whole, selection));
   }
 }
 

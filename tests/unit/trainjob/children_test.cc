@@ -267,10 +267,21 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
   const Json wanted = jobset_with("{ours: x}");
   const Json stored = jobset_with("{ours: x, theirs: y}");
   CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+  const Json applied = jobset_with(
+      "{}",
+      R"({f:metadata: {f:labels: {f:more: {}}}, f:spec: {f:suspend: {}, f:replicatedJobs: {'k:{"name":"node"}': {.: {}, f:name: {}, f:template: {f:spec: {f:backoffLimit: {}, f:template: {f:spec: {}, f:metadata: {f:labels: {f:ours: {}}}}}}}}}})");
+  CHECK(owned_template_fields(applied));
   const auto owned = owned_template_fields(jobset_with(
       "{}",
       R"({f:spec: {f:replicatedJobs: {'k:{"name":"node"}': {f:template: {f:spec: {f:template: {f:metadata: {f:labels: {f:ours: {}}}}}}}}}})"));
   REQUIRE(owned);
+  CHECK(owned != owned_template_fields(applied));
+  // The stores read no more of managedFields than this looks at.
+  const auto read = kube::parse_json(kube::print_json(applied), {}, seen_of_jobsets());
+  REQUIRE(read);
+  CHECK(owned_template_fields(*read) == owned_template_fields(applied));
+  CHECK(kube::print_json(*read).size() < kube::print_json(applied).size());
+  CHECK(read->find("spec"));
   CHECK_FALSE(is_jobset_changed(wanted, stored, owned));
   // A label of ours that must go, and one whose value is another.
   CHECK(is_jobset_changed(jobset_with("{}"), stored, owned));
