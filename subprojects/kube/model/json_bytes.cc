@@ -21,11 +21,14 @@ Block load(const char* at) {
 
 // The index of the first byte that matches, 16 where there is none.
 int first_of(Matches matches) {
-  static_assert(std::endian::native == std::endian::little);
+  const auto zeros = [](std::uint64_t half) {
+    return std::endian::native == std::endian::little ? std::countr_zero(half)
+                                                      : std::countl_zero(half);
+  };
   std::uint64_t halves[2];
   std::memcpy(halves, &matches, sizeof(halves));
-  if (halves[0] != 0) return std::countr_zero(halves[0]) / 8;
-  return halves[1] != 0 ? 8 + std::countr_zero(halves[1]) / 8 : 16;
+  if (halves[0] != 0) return zeros(halves[0]) / 8;
+  return halves[1] != 0 ? 8 + zeros(halves[1]) / 8 : 16;
 }
 
 // A quotation mark or a backslash, or `end`.
