@@ -1,6 +1,7 @@
 #include "kube/client/json_scan.hh"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
@@ -74,6 +75,23 @@ std::optional<std::string_view> plain_string(std::optional<std::string_view> val
   return text;
 }
 
+// Of the metadata that `text` begins with. Looks no further than it must: what comes behind may be
+// long.
+ScannedIdentity identity_in(std::string_view text) {
+  ScannedIdentity found;
+  const std::pair<std::string_view, std::string_view*> wanted[] = {
+      {"namespace", &found.ns}, {"name", &found.name}, {"resourceVersion", &found.version}};
+  std::size_t missing = std::size(wanted);
+  for (Members metadata(text); missing > 0 && metadata.next();) {
+    for (const auto& [name, target] : wanted) {
+      if (metadata.name() != name) continue;
+      *target = plain_string(metadata.value()).value_or(std::string_view());
+      --missing;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name) {
@@ -88,22 +106,10 @@ std::optional<std::string_view> scan_string(std::string_view object, std::string
 }
 
 ScannedIdentity scan_identity(std::string_view object) {
-  ScannedIdentity found;
-  Members members(object);
-  while (members.next() && members.name() != "metadata") {
+  for (Members members(object); members.next();) {
+    if (members.name() == "metadata") return identity_in(members.rest());
   }
-  if (members.name() != "metadata") return found;
-  int missing = 3;
-  for (Members metadata(members.rest()); missing > 0 && metadata.next();) {
-    std::string_view* const wanted = metadata.name() == "namespace"         ? &found.ns
-                                     : metadata.name() == "name"            ? &found.name
-                                     : metadata.name() == "resourceVersion" ? &found.version
-                                                                            : nullptr;
-    if (wanted == nullptr) continue;
-    *wanted = plain_string(metadata.value()).value_or(std::string_view());
-    --missing;
-  }
-  return found;
+  return {};
 }
 
 std::optional<ScannedEvent> scan_event(std::string_view line) {
