@@ -82,13 +82,8 @@ std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
 }
 
 std::shared_ptr<StoredObject> project_owner(std::string_view text) {
-  using enum kube::JsonSelection::Members;
   static const kube::JsonSelection kHeader{
-      "",
-      kOnly,
-      {{"metadata",
-        kOnly,
-        {{"name"}, {"namespace"}, {"uid"}, {"resourceVersion"}, {"ownerReferences"}}}}};
+      "", kube::JsonSelection::Members::kOnly, {kube::metadata_with({{"ownerReferences"}})}};
   const auto object = kube::parse_json(text, {}, kHeader);
   return object ? project_header(*object) : nullptr;
 }

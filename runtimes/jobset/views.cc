@@ -89,18 +89,12 @@ bool is_suspended(const Json& job) {
 
 kube::JsonSelection selection_of_jobs(bool has_template) {
   using enum kube::JsonSelection::Members;
-  const kube::JsonSelection metadata{
-      "metadata",
-      kOnly,
-      {{"name"},
-       {"namespace"},
-       {"uid"},
-       {"resourceVersion"},
-       {"deletionTimestamp"},
+  const kube::JsonSelection metadata = kube::metadata_with(
+      {{"deletionTimestamp"},
        {"ownerReferences"},
        {"labels",
         kOnly,
-        {{kReplicatedJobNameKey}, {kRestartAttemptKey}, {kJobRestartAttemptKey}, {kJobIndexKey}}}}};
+        {{kReplicatedJobNameKey}, {kRestartAttemptKey}, {kJobRestartAttemptKey}, {kJobIndexKey}}}});
   const kube::JsonSelection pod_template{
       "template",
       kOnly,

@@ -172,16 +172,8 @@ kube::JsonSelection selection_of_pods() {
                                          {jobset::kJobSetNameKey},
                                          {jobset::kNodeSelectorKey},
                                          {jobset::kExclusiveTopologyKey}}};
-  const kube::JsonSelection metadata{"metadata",
-                                     kOnly,
-                                     {{"name"},
-                                      {"namespace"},
-                                      {"uid"},
-                                      {"resourceVersion"},
-                                      {"deletionTimestamp"},
-                                      {"deletionGracePeriodSeconds"},
-                                      labels,
-                                      annotations}};
+  const kube::JsonSelection metadata = kube::metadata_with(
+      {{"deletionTimestamp"}, {"deletionGracePeriodSeconds"}, labels, annotations});
   const std::vector<kube::JsonSelection> container{
       {"name"}, {"state"}, {"lastState"}, {"restartCount"}};
   const kube::JsonSelection status{

@@ -54,6 +54,11 @@ JsonSelection without_managed_fields(std::vector<JsonSelection> more) {
   return {"", kAllBut, std::move(more)};
 }
 
+JsonSelection metadata_with(std::vector<JsonSelection> more) {
+  for (const char* name : {"name", "namespace", "uid", "resourceVersion"}) more.push_back({name});
+  return {"metadata", JsonSelection::Members::kOnly, std::move(more)};
+}
+
 Json OwnerReference::to_json() const {
   Json value =
       Json::object({{"apiVersion", api_version}, {"kind", kind}, {"name", name}, {"uid", uid}});
