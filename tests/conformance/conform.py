@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Replay conformance cases against the cluster of $KUBECONFIG and compare what the controllers make of them.
 
-usage: conform.py [--record] [--only GLOB] [--verbose] [--messages] [--departures FILE] [--expected FILE] CASEDIR...
+usage: conform.py [--record | --record-departed] [--only GLOB] [--verbose] [--messages]
+                  [--departures FILE] [--departed FILE] [--expected FILE] CASEDIR...
 
 A case is CASEDIR/NAME.yaml:
     about: one line
@@ -16,12 +17,14 @@ shown, with uids, times, key material and the empty maps of JobSets and Jobs tak
 the run compares and prints 'N passed, N failed'. The words of a refusal count only with --messages.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
-kept-back cases alike. An expected file names, one in a line, the cases that are held (# begins a comment); all others
+kept-back cases alike. A departed file says what stands there instead, {case: {path: text}}, so that a case it names may
+differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (# begins a comment); all others
 are not run but listed as open. Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a
 case are removed before it starts and after it ends.
 """
 import argparse
 import base64
+import collections
 import fnmatch
 import glob
 import http.client
@@ -310,55 +313,70 @@ class Runner:
 FREE = [r"shown/TrainJob/[^/]+/status/(?!conditions|jobsStatus)", r"shown/ConfigMap/[^/]+-runtime-snapshot"]
 
 
-def brief(value):
-    return json.dumps(value)[:300]
+# Where an answer is not what was recorded; texts of what was wanted and of what was found.
+Difference = collections.namedtuple("Difference", "path want got")
+
+
+def text(value):
+    return json.dumps(value, sort_keys=True)
 
 
 def diff(want, got, path=""):
     if type(want) is not type(got):
-        return [f"{path or '/'}: want {brief(want)} got {brief(got)}"]
+        return [Difference(path or "/", text(want), text(got))]
     if isinstance(want, dict):
         if re.search(r"shown/TrainJob/[^/]+$", path):
             want, got = {"status": {}, **want}, {"status": {}, **got}
         out = []
         for k in sorted(set(want) | set(got)):
             if k not in got:
-                out.append(f"{path}/{k}: missing, want {brief(want[k])}")
+                out.append(Difference(f"{path}/{k}", text(want[k]), "nothing"))
             elif k not in want:
-                out.append(f"{path}/{k}: unexpected {brief(got[k])}")
+                out.append(Difference(f"{path}/{k}", "nothing", text(got[k])))
             else:
                 out += diff(want[k], got[k], f"{path}/{k}")
         return out
     if isinstance(want, list):
         if len(want) != len(got):
-            return [f"{path}: want {len(want)} items {brief(want)} got {len(got)} {brief(got)}"]
+            return [Difference(path, f"{len(want)} items {text(want)}", f"{len(got)} {text(got)}")]
         return [d for i, (w, g) in enumerate(zip(want, got)) for d in diff(w, g, f"{path}/{i}")]
-    return [] if want == got else [f"{path}: want {brief(want)} got {brief(got)}"]
-
-
-def is_allowed(difference, name, case, departures):
-    """A case may list, under 'free', regexes of difference paths that are left to the implementation."""
-    meant = [d["path"] for d in departures if fnmatch.fnmatch(name, d["case"])]
-    return any(re.search(pattern, difference.split(": ")[0]) for pattern in case.get("free", []) + meant + FREE)
+    return [] if want == got else [Difference(path, text(want), text(got))]
 
 
 class Expectation:
     """What a case's recording says, and which differences from it do not count."""
 
-    def __init__(self, name, case, path, departures, with_messages):
+    def __init__(self, name, case, path, departures, departed, with_messages):
         with open(path) as f:
             self.want = json.load(f)
-        self.name, self.case, self.departures, self.with_messages = name, case, departures, with_messages
+        # A case may list, under 'free', regexes of difference paths that are left to the implementation.
+        self.free = case.get("free", []) + FREE + ([] if with_messages else [r"^/\d+/message$"])
+        self.meant = [d["path"] for d in departures if fnmatch.fnmatch(name, d["case"])]
+        self.departed = departed.get(name)
 
     def differences(self, answers):
-        return self.counted(diff(self.want, answers))
+        return self.counted(diff(self.want, answers), "/")
 
     def is_met(self, at, answer):
-        return at >= len(self.want) or not self.counted(diff(self.want[at], answer, f"/{at}"))
+        return at >= len(self.want) or not self.counted(diff(self.want[at], answer, f"/{at}"), f"/{at}/")
 
-    def counted(self, found):
-        return [d for d in found if not is_allowed(d, self.name, self.case, self.departures)
-                and (self.with_messages or not re.match(r"/\d+/message: ", d))]
+    def departures(self, answers):
+        """What stands where a difference is meant, by path."""
+        return {d.path: d.got for d in diff(self.want, answers) if self.is_meant(d)}
+
+    def counted(self, found, below):
+        if self.departed is None:
+            return [d for d in found if not self.is_free(d) and not self.is_meant(d)]
+        wanted = [d._replace(want=self.departed.get(d.path, d.want)) for d in found if not self.is_free(d)]
+        gone = set(self.departed) - {d.path for d in found}
+        return [d for d in wanted if d.want != d.got] + \
+               [Difference(path, self.departed[path], "what was recorded") for path in sorted(gone) if path.startswith(below)]
+
+    def is_free(self, difference):
+        return any(re.search(pattern, difference.path) for pattern in self.free)
+
+    def is_meant(self, difference):
+        return not self.is_free(difference) and any(re.search(pattern, difference.path) for pattern in self.meant)
 
 
 def main():
@@ -366,16 +384,21 @@ def main():
     parser.add_argument("dirs", nargs="+")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--only", default="*")
+    parser.add_argument("--record-departed", action="store_true")
     parser.add_argument("--departures")
+    parser.add_argument("--departed")
     parser.add_argument("--expected")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--messages", action="store_true", help="refusals must also read the same")
     args = parser.parse_args()
 
-    departures, expected, still_open = [], None, []
+    departures, departed, expected, still_open = [], {}, None, []
     if args.departures:
         with open(args.departures) as f:
             departures = yaml.safe_load(f) or []
+    if args.departed and os.path.exists(args.departed):
+        with open(args.departed) as f:
+            departed = json.load(f)
     if args.expected:
         with open(args.expected) as f:
             expected = {line.split("#")[0].strip() for line in f} - {""}
@@ -399,21 +422,31 @@ def main():
                 f.write("\n")
             print("recorded", name, [a.get("code") for a in answers])
             continue
+        if args.record_departed:
+            departed.pop(name, None)
         try:
-            expectation = Expectation(name, case, recording, departures, args.messages)
-            wrong = expectation.differences(runner.run(name, case, expectation.is_met))
+            expectation = Expectation(name, case, recording, departures, departed, args.messages)
+            answers = runner.run(name, case, expectation.is_met)
+            wrong = expectation.differences(answers)
+            if args.record_departed and not wrong:
+                departed[name] = expectation.departures(answers)
         except Exception as error:   # one broken case must not hide the others
-            wrong = [repr(error)]
+            wrong = [Difference("", "an answer", repr(error))]
         if wrong:
             failed += 1
             print(f"FAIL {name}: {case.get('about', '')}")
-            for line in wrong if args.verbose else wrong[:6]:
-                print("   ", line)
+            limit = None if args.verbose else 300
+            for path, want, got in wrong if args.verbose else wrong[:6]:
+                print(f"    {path}: want {want[:limit]} got {got[:limit]}")
         else:
             passed += 1
             print(f"ok   {name}")
     if args.record:
         return
+    if args.record_departed:
+        with open(args.departed, "w") as f:
+            json.dump(departed, f, indent=1, sort_keys=True)
+            f.write("\n")
     if still_open:
         print("\nopen:\n" + "\n".join(still_open) + "\n")
     print(f"{passed} passed, {failed} failed")
