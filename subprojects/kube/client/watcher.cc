@@ -17,7 +17,6 @@ namespace {
 using watch::Input;
 using watch::State;
 
-constexpr Milliseconds kSilenceBeyondTimeout{5'000};
 constexpr std::chrono::seconds kBrief{1};
 constexpr int kGone = 410;
 // After a piece this long more is probably there already.
@@ -104,7 +103,7 @@ class Watcher {
         "?watch=true&allowWatchBookmarks=true&resourceVersion=" + percent_encode(version) +
         "&timeoutSeconds=" + std::to_string(seconds);
     if (const std::string query = selectors(options_); !query.empty()) path += "&" + query;
-    idle_limit_ = std::chrono::seconds(seconds) + kSilenceBeyondTimeout;
+    idle_limit_ = std::chrono::seconds(seconds) + options_.silence;
     lines_ = LineSplitter(options_.max_event_bytes);
     auto stream = co_await client_.stream(std::move(path));
     if (!stream) co_return refused(stream.error());

@@ -29,8 +29,8 @@ struct WatchOptions {
   std::string ns;              // empty: all namespaces
   std::string label_selector;  // unescaped
   std::string field_selector;
-  // Asked of the server, jittered by 10 %; silence for 5 s more ends the stream.
-  Milliseconds timeout{290'000};
+  Milliseconds timeout{290'000};  // asked of the server, in whole seconds, jittered by 10 %
+  Milliseconds silence{5'000};    // a stream that is still open, and silent, this much later ends
   // What follows an event within this time is read together, which spares a busy collection most
   // of its wakeups. An event that comes alone is not held up; others are, by this much at most.
   Milliseconds gather{0};
