@@ -148,6 +148,9 @@ std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string c
 }
 
 Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
+  const auto turn = co_await turn_.acquire(kube::Slots::kNoDeadline);
+  if (!turn) co_return tl::unexpected(turn.error());
+  if (is_withdrawn_) co_return Result<void>();
   if (username_.empty()) {
     Json review = Json::object();
     review.set("apiVersion", "authentication.k8s.io/v1").set("kind", "SelfSubjectReview");
@@ -160,6 +163,7 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
   auto wanted = configurations(std::move(ca_pem));
   is_published_ = true;
   for (WebhookConfiguration& configuration : wanted) {
+    if (is_withdrawn_) break;
     const std::string what = configuration.resource.kind + " " + configuration.key().name;
     kube::ObjectKey key = configuration.key();
     auto applied = co_await client_.apply(configuration.resource, std::move(key),
@@ -171,7 +175,9 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
 }
 
 Task<void> WebhookRegistrar::withdraw() {
-  if (!is_published_) co_return;
+  is_withdrawn_ = true;
+  const auto turn = co_await turn_.acquire(kube::Slots::kNoDeadline);
+  if (!turn || !is_published_) co_return;
   const auto published = configurations("");
   for (const WebhookConfiguration& configuration : published) {
     const std::string what = configuration.resource.kind + " " + configuration.key().name;

@@ -10,6 +10,7 @@
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/bell.hh"
+#include "kube/client/slots.hh"
 #include "kube/client/watcher.hh"
 
 namespace trainer {
@@ -52,10 +53,11 @@ class WebhookRegistrar {
   WebhookRegistrar(kube::ApiClient& client, const Log& log, std::string url, bool with_pods)
       : client_(client), log_(log), url_(std::move(url)), with_pods_(with_pods) {}
 
-  // Creates or updates them; call again with a new CA. Errors name the object.
+  // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
+  // name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
-  // Removes what publish() made. Call it before the process ends: a webhook that nobody serves
-  // refuses every TrainJob.
+  // Removes what publish() made, also one that is still under way. Call it before the process ends:
+  // a webhook that nobody serves refuses every TrainJob.
   kube::Task<void> withdraw();
 
  private:
@@ -67,6 +69,8 @@ class WebhookRegistrar {
   bool with_pods_;
   std::string username_;
   bool is_published_ = false;
+  bool is_withdrawn_ = false;
+  kube::Slots turn_{1};  // to publish or to withdraw
 };
 
 }  // namespace trainer

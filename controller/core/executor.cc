@@ -153,6 +153,12 @@ Task<Result<void>> Executor::create(Action action) {
                                      "it is left alone: delete or rename it, or rename the job",
                                      what, controller_of(meta)));
   }
+  if (action.owner_uid.empty() && meta.deletion_timestamp) {
+    co_return kube::fail(ErrorCode::kAlreadyExists,
+                         what +
+                             ": one of this name is still being deleted; it is made anew once "
+                             "that one is gone: end the pods that use it");
+  }
   if (action.resource == kConfigMaps || action.resource == kSecrets) {
     // Not watched, and its content may differ from what this plan would have written: let it be
     // read before anything builds on it.

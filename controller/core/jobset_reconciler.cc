@@ -1,6 +1,8 @@
 #include "controller/core/jobset_reconciler.hh"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "kube/client/give_way.hh"
 #include "runtimes/jobset/admission.hh"
@@ -28,6 +30,22 @@ jobset::PodView view_of(const TrainPodView& pod) {
   return view;
 }
 
+// Whether pods follow from it that were not there before.
+bool starts_pods(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return action.resource == kJobs && action.verb != Action::Verb::kDelete;
+  });
+}
+
+std::vector<std::string> claims_made_by(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const auto& action : plan.actions) {
+    if (action.resource == kClaims && action.verb == Action::Verb::kCreate)
+      names.push_back(action.key.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
@@ -44,47 +62,64 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
     co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
   }
   if (!expansion_.expands(decoded->managed_by)) co_return Requeue{};
+  const std::string& uid = stored->uid;
+  const bool were_claims_known = claims_.count(uid) > 0;
   if (auto learnt = co_await learn_claims(*jobset); !learnt) {
     co_return tl::unexpected(learnt.error());
   }
+  Plan plan = plan_for(*stored, *jobset);
+  if (were_claims_known && starts_pods(plan)) {
+    claims_.erase(uid);  // somebody may have deleted what the pods are about to mount
+    if (auto learnt = co_await learn_claims(*jobset); !learnt) {
+      co_return tl::unexpected(learnt.error());
+    }
+    plan = plan_for(*stored, *jobset);
+  }
 
-  jobset::Observed observed{*jobset};
-  observed.jobs = stores_.jobs_of(stored->uid);
-  observed.removed_jobs = stores_.removed_jobs_of(stored->uid);
+  const std::vector<std::string> made = claims_made_by(plan);
+  Subject subject{kJobSets, key, uid, stored->resource_version};
+  auto done = co_await shell_.carry_out(std::move(subject), std::move(plan));
+  if (!done) {
+    claims_.erase(uid);
+  } else if (!made.empty() && stands(key, uid)) {
+    claims_[uid].insert(made.begin(), made.end());
+  }
+  co_return done;
+}
+
+Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset) const {
+  jobset::Observed observed{jobset};
+  observed.jobs = stores_.jobs_of(stored.uid);
+  observed.removed_jobs = stores_.removed_jobs_of(stored.uid);
   std::vector<jobset::PodView> pods;
-  if (jobset::needs_pods(*jobset, gates_)) {
-    for (const auto* pod : stores_.pods_of(key)) pods.push_back(view_of(*pod));
+  if (jobset::needs_pods(jobset, gates_)) {
+    for (const auto* pod : stores_.pods_of(stored.object_key)) pods.push_back(view_of(*pod));
     for (const auto& pod : pods) observed.pods.push_back(&pod);
   }
-  if (const auto service = jobset::headless_service(*jobset)) {
+  if (const auto service = jobset::headless_service(jobset)) {
     const auto standing = stores_.services.find(kube::ObjectMeta::of(*service).key());
-    observed.service_exists = standing && standing->controller_uid == stored->uid;
+    observed.service_exists = standing && standing->controller_uid == stored.uid;
   }
-  if (const auto known = claims_.find(stored->uid); known != claims_.end()) {
+  if (const auto known = claims_.find(stored.uid); known != claims_.end()) {
     observed.claims = known->second;
   }
   observed.now = clock_.now();
   observed.gates = gates_;
-  observed.is_of_trainjob = stored->controller_kind == "TrainJob";
-
-  Plan plan = jobset::plan(observed);
-  for (const auto& action : plan.actions) {
-    if (action.resource == kClaims && action.verb == Action::Verb::kCreate) {
-      claims_[stored->uid].insert(action.key.name);  // taken back below when it fails
-    }
-  }
-  Subject subject{kJobSets, key, stored->uid, stored->resource_version};
-  auto done = co_await shell_.carry_out(std::move(subject), std::move(plan));
-  if (!done) claims_.erase(stored->uid);
-  co_return done;
+  observed.is_of_trainjob = stored.controller_kind == "TrainJob";
+  return jobset::plan(observed);
 }
 
 JobSetReconciler::Decoded JobSetReconciler::decode(kube::Json object) {
-  jobset::apply_webhook_defaults(object);  // it may have been made while no webhook was served
+  jobset::apply_late_defaults(object);  // it may have been made while no webhook was served
   Decoded decoded{read_jobset(object), std::nullopt};
   // One that is ours is expanded whatever name it has us by.
   if (decoded.jobset) decoded.managed_by = std::exchange(decoded.jobset->spec.managedBy, {});
   return decoded;
+}
+
+bool JobSetReconciler::stands(const kube::ObjectKey& key, const std::string& uid) const {
+  const auto now = stores_.jobsets.find(key);
+  return now && now->uid == uid;
 }
 
 Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
@@ -93,20 +128,20 @@ Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
   if (jobset.spec.volumeClaimPolicies.empty() || is_new || claims_.count(uid)) {
     co_return Result<void>{};
   }
-  auto& known = claims_[uid];
+  std::set<std::string> known;
   for (const auto& policy : jobset.spec.volumeClaimPolicies) {
     for (const auto& claim : policy.templates) {
       const kube::ObjectKey key{jobset.metadata.ns,
                                 kube::ObjectMeta::of(claim).name + "-" + jobset.metadata.name};
-      auto standing = co_await client_.get(kClaims, key);
-      if (standing) {
-        known.insert(key.name);
-      } else if (standing.error().code != kube::ErrorCode::kNotFound) {
-        claims_.erase(uid);
+      const auto standing = co_await client_.get(kClaims, key);
+      if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
         co_return tl::unexpected(standing.error());
       }
+      if (standing && !kube::ObjectMeta::of(*standing).deletion_timestamp) known.insert(key.name);
     }
   }
+  // It may have been deleted, and forgotten, while we asked.
+  if (stands(jobset.metadata.key(), uid)) claims_[uid] = std::move(known);
   co_return Result<void>{};
 }
 

@@ -37,7 +37,11 @@ class JobSetReconciler {
     std::optional<std::string> managed_by;
   };
   static Decoded decode(kube::Json object);
-  // Claims are not watched. After a restart those that may exist are asked for by name, once.
+  // True while the object of this uid is there.
+  bool stands(const kube::ObjectKey& key, const std::string& uid) const;
+  Plan plan_for(const StoredObject& stored, const JobSet& jobset) const;
+  // Claims are not watched: where nothing is known of them, those that may exist are asked for by
+  // name. One that is being deleted does not count, since no pod can mount it.
   kube::Task<kube::Result<void>> learn_claims(const JobSet& jobset);
 
   Stores& stores_;

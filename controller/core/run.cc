@@ -34,6 +34,8 @@ using kube::Task;
 constexpr Milliseconds kDrain{10'000};
 // A step of the control loops that computes for longer holds every other object up.
 constexpr std::int64_t kStallNanoseconds = 10'000'000;
+const char* const kElectionTask = "leader election";
+const char* const kLeadTask = "lead";
 
 LogLevel level_of(const std::string& name) {
   if (name == "debug") return LogLevel::kDebug;
@@ -74,6 +76,7 @@ class Process {
 
  private:
   kube::ApiClient::Options client_options();
+  kube::ApiClient::Options lease_client_options();
   Result<void> start_serving();
   Result<void> start_endpoints();
   Result<void> start_metrics(const CertificateBundle* bundle);
@@ -85,6 +88,7 @@ class Process {
   Task<void> publish_webhooks(std::string ca_pem);
   Task<void> await_signal();
   Task<void> shut_down();
+  void stop(int exit_code);
   std::string not_ready() const;
   PipelineOptions pipeline_options(const std::string& ca_pem) const;
 
@@ -101,6 +105,9 @@ class Process {
   Metrics metrics_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
+  // The Lease has connections of its own: its renewal must not wait behind a burst.
+  std::unique_ptr<kube::Transport> lease_transport_;
+  kube::ApiClient lease_client_;
   ControlPlane control_;
   AdmissionState admission_;
   std::unique_ptr<Serving> serving_;
@@ -117,6 +124,13 @@ class Process {
   bool is_stopping_ = false;
   int exit_code_ = 0;
 };
+
+std::unique_ptr<kube::Transport> make_lease_transport(kube::asio::io_context& io,
+                                                      const kube::ClientConfig& client) {
+  kube::TransportLimits limits;
+  limits.max_in_flight = 2;
+  return kube::make_transport(io, client, limits);
+}
 
 std::unique_ptr<kube::Transport> make_limited_transport(kube::asio::io_context& io,
                                                         const kube::ClientConfig& client,
@@ -137,10 +151,15 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       webhooks_(webhooks_of(options)),
       transport_(make_limited_transport(io_, client_config_, configuration_)),
       client_(*transport_, clock_, random_, client_options()),
+      lease_transport_(make_lease_transport(io_, client_config_)),
+      lease_client_(*lease_transport_, clock_, random_, lease_client_options()),
       control_(io_, client_, configuration_, pipeline_options(""), metrics_, log),
       tasks_(io_.get_executor(),
              [this](std::string_view task, std::string_view what) {
                log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+               // Without the election two may write, and without the loops nobody does.
+               const bool is_vital = task == kElectionTask || task == kLeadTask;
+               if (is_vital && !is_stopping_) stop(1);
              }),
       signals_(io_, SIGTERM, SIGINT) {}
 
@@ -148,6 +167,13 @@ kube::ApiClient::Options Process::client_options() {
   kube::ApiClient::Options client;
   client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
   client.read_of_answers = &Stores::read_of_answers;
+  return client;
+}
+
+kube::ApiClient::Options Process::lease_client_options() {
+  auto client = client_options();
+  // A connection that died unnoticed leaves time for a second try.
+  client.deadline = configuration_.leaderElection.renewDeadline / 2;
   return client;
 }
 
@@ -298,7 +324,7 @@ Task<void> Process::lead() {
 }
 
 void Process::start_leading() {
-  tasks_.spawn("lead", lead());
+  tasks_.spawn(kLeadTask, lead());
 }
 
 Task<void> Process::elect() {
@@ -327,10 +353,9 @@ Task<void> Process::elect() {
     if (is_stopping_) return;
     // Somebody else may be writing by now: the only safe thing is to end at once.
     log_.error("leadership lost", {{"then", "exit, to be started again"}});
-    exit_code_ = 1;
-    io_.stop();
+    stop(1);
   };
-  co_await kube::run_leader_election(client_, std::move(lease), std::move(on_started),
+  co_await kube::run_leader_election(lease_client_, std::move(lease), std::move(on_started),
                                      std::move(on_stopped));
 }
 
@@ -358,6 +383,11 @@ Task<void> Process::shut_down() {
   log_.info("stopped");
 }
 
+void Process::stop(int exit_code) {
+  exit_code_ = exit_code;
+  io_.stop();
+}
+
 int Process::run() {
   control_.on_stores_changed([this] { publish_view(); });
   // Where another controller expands JobSets, its webhooks judge them.
@@ -370,11 +400,9 @@ int Process::run() {
     }
   }
   control_.start_watching();
-  tasks_.spawn("leader election", elect());
+  tasks_.spawn(kElectionTask, elect());
   kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
-    if (!error) return;
-    exit_code_ = 1;
-    io_.stop();
+    if (error) stop(1);
   });
   // Processor time, not the clock's: waiting for events, or for a busy machine, holds nobody up.
   for (auto begin = thread_nanoseconds(); !io_.stopped();) {

@@ -317,7 +317,10 @@ bool TrainJobReconciler::have_jobs_begun(const std::string& jobset_uid) const {
 }
 
 void TrainJobReconciler::jobset_removed(const StoredObject& last) {
-  if (last.controller_kind != "TrainJob" || last.controller_uid.empty()) return;
+  if (last.controller_kind != "TrainJob") return;
+  // Of a TrainJob that went first nothing is remembered any more.
+  const auto owner = stores_.trainjobs.find(last.object_key);
+  if (!owner || owner->uid != last.controller_uid) return;
   auto& slot = memories_[last.controller_uid];
   if (!slot) slot = std::make_shared<Memory>();
   slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.text);

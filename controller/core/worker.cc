@@ -1,5 +1,6 @@
 #include "controller/core/worker.hh"
 
+#include <algorithm>
 #include <boost/system/system_error.hpp>
 #include <exception>
 
@@ -11,6 +12,8 @@ namespace {
 using kube::ErrorCode;
 using kube::Result;
 using kube::Task;
+
+constexpr kube::Milliseconds kLongestWait{300'000};
 
 // The one place where a bug in a rule becomes an error of one object.
 Task<Result<Requeue>> guarded(Loop& loop, kube::ObjectKey key) {
@@ -32,7 +35,11 @@ void settle(Loop& loop, const kube::ObjectKey& key, const Result<Requeue>& resul
     if (*result) loop.queue.add_after(key, **result);
     return;
   }
-  loop.queue.add_failed(key);
+  if (const auto wait = result.error().retry_after) {
+    loop.queue.add_after(key, std::min(*wait, kLongestWait));  // the API server has asked for it
+  } else {
+    loop.queue.add_failed(key);
+  }
   // Somebody wrote in between: the newer state is on its way, and there is nothing to tell.
   if (result.error().code == ErrorCode::kConflict) return;
   loop.log.warn("failed", {{"loop", loop.name},

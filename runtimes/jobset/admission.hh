@@ -14,6 +14,10 @@ namespace trainer::jobset {
 // The mutating webhook's defaults, on the object as it is sent; the JSON Patch is the caller's to
 // make.
 void apply_webhook_defaults(kube::Json& jobset);
+// Those that hold also for one that is stored without them. The network is not among them: where it
+// is absent, or was removed, there is no Service and pods have no host names (jobset-contract,
+// trap 21).
+void apply_late_defaults(kube::Json& jobset);
 
 // `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
 using FindClaim =

@@ -68,6 +68,12 @@ void default_retention(Json& spec) {
 }  // namespace
 
 void apply_webhook_defaults(Json& jobset) {
+  apply_late_defaults(jobset);
+  Json* spec = jobset.is_object() ? jobset.find("spec") : nullptr;
+  if (spec && spec->is_object()) default_network(*spec);
+}
+
+void apply_late_defaults(Json& jobset) {
   if (!jobset.is_object()) return;
   Json* spec = object_at(jobset, "spec");
   if (!spec) return;
@@ -76,7 +82,6 @@ void apply_webhook_defaults(Json& jobset) {
   if (Json* jobs = spec->find("replicatedJobs"); jobs && jobs->is_array()) {
     for (Json& replicated_job : jobs->as_array()) default_job_template(replicated_job);
   }
-  default_network(*spec);
   default_rule_names(*spec);
   default_retention(*spec);
 }

@@ -49,14 +49,24 @@ std::optional<std::int64_t> count_pods(Pass& pass) {
   return total;
 }
 
-bool is_beyond_limit(const Pass& pass, std::int32_t largest_attempt) {
-  const std::int32_t limit = pass.jobset.spec.failurePolicy->maxRestarts.value_or(0);
-  std::int32_t most_restarts = 0;
-  for (const PodView* pod : pass.observed.pods) {
-    most_restarts = std::max(most_restarts, pod->restart_count);
-  }
+std::int32_t restart_limit(const Pass& pass) {
+  return pass.jobset.spec.failurePolicy->maxRestarts.value_or(0);
+}
+
+bool has_container_beyond_limit(const Pass& pass) {
+  const auto& pods = pass.observed.pods;
+  return std::any_of(pods.begin(), pods.end(), [limit = restart_limit(pass)](const PodView* pod) {
+    return pod->restart_count > limit;
+  });
+}
+
+bool is_attempt_beyond_limit(const Pass& pass, std::int32_t largest_attempt) {
   const std::int32_t uncounted = pass.status.restarts - pass.status.restartsCountTowardsMax;
-  return most_restarts > limit || largest_attempt - uncounted > limit;
+  return largest_attempt - uncounted > restart_limit(pass);
+}
+
+void fail_at_limit(Pass& pass) {
+  fail(pass, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts");
 }
 
 }  // namespace
@@ -69,14 +79,13 @@ bool restarts_in_place(const JobSet& jobset, const Gates& gates) {
 
 void track_in_place_restarts(Pass& pass) {
   if (!restarts_in_place(pass.jobset, pass.observed.gates)) return;
+  // Whatever the annotations say.
+  if (has_container_beyond_limit(pass)) return fail_at_limit(pass);
   const auto attempts = read_attempts(pass);
   if (!attempts) return;
   const std::int32_t largest =
       attempts->empty() ? 0 : *std::max_element(attempts->begin(), attempts->end());
-  if (is_beyond_limit(pass, largest)) {
-    fail(pass, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts");
-    return;
-  }
+  if (is_attempt_beyond_limit(pass, largest)) return fail_at_limit(pass);
   const auto total = count_pods(pass);
   if (!total || attempts->empty()) return;
   const bool is_same = std::all_of(attempts->begin(), attempts->end(),

@@ -33,7 +33,7 @@ void check_strategy(Draft& draft) {
 
 void check_subdomain(Draft& draft) {
   const auto& network = draft.jobset.spec.network;
-  if (!network || !network->subdomain) return;
+  if (!network || network->subdomain.value_or("").empty()) return;
   const std::string path = "spec.network.subdomain";
   const std::string& value = *network->subdomain;
   const std::string problem = kube::check_dns1123_subdomain(value);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/pod_template.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/job_template.hh"
@@ -140,6 +141,14 @@ Json replicated_jobs(std::vector<ReplicatedJob> jobs) {
   return member(write(spec), "replicatedJobs");
 }
 
+// What two lists of jobs have in common when they differ in spelling alone. Upstream compares Go
+// structs, and clients with Go types (Kueue) write the whole list back from theirs.
+Json meaning_of(std::vector<ReplicatedJob> jobs) {
+  Json list = replicated_jobs(std::move(jobs));
+  kube::write_as_go(list);
+  return normalised(list);
+}
+
 }  // namespace
 
 kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates) {
@@ -153,8 +162,7 @@ kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, con
       if (old) mask_scheduling(*old, job);
     }
   }
-  const Json old_jobs = normalised(replicated_jobs(before.spec.replicatedJobs));
-  if (normalised(replicated_jobs(std::move(masked))) != old_jobs) {
+  if (meaning_of(std::move(masked)) != meaning_of(before.spec.replicatedJobs)) {
     errors.push_back(kube::invalid(
         "spec.replicatedJobs", replicated_jobs(after.spec.replicatedJobs), "field is immutable"));
   }

@@ -26,6 +26,32 @@ const kube::Json* part(const RuntimePatch& patch, std::string_view member) {
   return found != nullptr && found->is_object() && !found->empty() ? found : nullptr;
 }
 
+// An empty list is an absent one: clients that write every member of a type send both alike, and a
+// patch cannot delete (trainer-contract 4.4). Merged as it stands it would empty an atomic list.
+void drop_empty_lists(kube::Json& value) {
+  if (value.is_array()) {
+    for (kube::Json& item : value.as_array()) drop_empty_lists(item);
+  } else if (value.is_object()) {
+    kube::Json::Object& members = value.as_object();
+    for (auto at = members.begin(); at != members.end();) {
+      if (at->second.is_array() && at->second.empty()) {
+        at = members.erase(at);
+      } else {
+        drop_empty_lists(at->second);
+        ++at;
+      }
+    }
+  }
+}
+
+// What a patch says about the JobSet's spec; empty where it says nothing.
+kube::Json spec_changes(const RuntimePatch& patch) {
+  const kube::Json* spec = part(patch, "spec");
+  kube::Json changes = spec == nullptr ? kube::Json() : *spec;
+  drop_empty_lists(changes);
+  return changes;
+}
+
 void overlay(Draft& draft, kube::StringMap& target, const kube::Json* metadata,
              std::string_view member, std::string_view source) {
   if (metadata == nullptr) return;
@@ -127,11 +153,11 @@ bool merge_template(Draft& draft) {
   std::optional<kube::Json> merged;
   const auto& patches = draft.job.spec.runtimePatches;
   for (std::size_t i = 0; i < patches.size(); ++i) {
-    const kube::Json* spec = part(patches[i], "spec");
-    if (spec == nullptr) continue;
+    const kube::Json changes = spec_changes(patches[i]);
+    if (changes.empty()) continue;
     if (!merged) merged = write(*template_->spec);
-    drop_replaced_sources(*merged, *spec);
-    auto next = kube::strategic_merge(std::move(*merged), *spec, jobset_merge_keys());
+    drop_replaced_sources(*merged, changes);
+    auto next = kube::strategic_merge(std::move(*merged), changes, jobset_merge_keys());
     if (!next) {
       draft.errors.push_back(kube::invalid(
           kube::join_index("spec.runtimePatches", i) + ".trainingRuntimeSpec.template.spec",
@@ -139,7 +165,7 @@ bool merge_template(Draft& draft) {
       return false;
     }
     merged = std::move(*next);
-    explain(draft, patches[i], *spec);
+    explain(draft, patches[i], changes);
   }
   if (merged) {
     restore_order(*merged, *template_->spec);
@@ -175,8 +201,7 @@ std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
     };
     if (const kube::Json* metadata = part(patch, "metadata"))
       visit_leaves(*metadata, "metadata", {}, visit);
-    if (const kube::Json* spec = part(patch, "spec"))
-      visit_leaves(*spec, "spec", jobset_merge_keys(), visit);
+    visit_leaves(spec_changes(patch), "spec", jobset_merge_keys(), visit);
   }
   return conflicts;
 }

@@ -81,6 +81,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   }
   merge_metadata(draft);
   if (!merge_template(draft)) return draft;
+  respell(draft);
   count_pods(draft);
   merge_resources(draft);
   return draft;

@@ -46,22 +46,13 @@ void overlay_claims(kube::Json& resources, const kube::Json& wanted) {
   }
 }
 
-// Amounts as the API machinery prints them: "2" for 2, "500m" for 0.5. Typed clients read and write
-// them so, and an object that says the same in other words would look changed to them.
-void make_canonical(kube::Json& pod_template) {
-  for (const char* list : {"containers", "initContainers"}) {
-    kube::Json* containers = pod_template.find_path({"spec", list});
-    if (containers == nullptr || !containers->is_array()) continue;
-    for (kube::Json& container : containers->as_array())
-      for (const char* kind : {"limits", "requests"})
-        if (kube::Json* amounts = container.find_path({"resources", kind});
-            amounts != nullptr && amounts->is_object())
-          for (auto& [name, amount] : amounts->as_object())
-            if (const auto quantity = kube::Quantity::read(amount)) amount = quantity->to_string();
-  }
-}
-
 }  // namespace
+
+void respell(Draft& draft) {
+  for (ReplicatedJob& job : draft.spec.replicatedJobs) kube::write_as_go(job.template_);
+  for (VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
+    for (kube::Json& claim : policy.templates) kube::write_as_go(claim);
+}
 
 void count_pods(Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
@@ -115,7 +106,8 @@ void settle_pod_sets(Draft& draft) {
     kube::Json& spec = draft.spec.replicatedJobs[i].template_["spec"];
     spec.set("parallelism", set.count);
     spec.set("completions", set.count);
-    make_canonical(draft.pod_template(i));
+    // Amounts of the job and of plugins came after respell(); their zeros are meant.
+    kube::canonicalise_quantities(draft.pod_template(i));
     // A limit without a request is a request by the time a scheduler sees the pod.
     set.requests = kube::pod_requests(draft.pod_template(i), true);
     set.pod_prefix = fmt::format("{}-{}-", draft.name(), set.name);

@@ -1,4 +1,6 @@
 // The Secret, the caBundle and the webhook configurations, against a scripted API server.
+#include <set>
+
 #include "controller/admission/certificate_keeper.hh"
 #include "controller/admission/registration.hh"
 #include "kube/client/task_group.hh"
@@ -231,8 +233,6 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
     api.on("DELETE", path).answer(200, "{}");
   }
   WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
-  kube::run_task(io, registrar.withdraw());
-  CHECK(api.log().empty());
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
   REQUIRE(api.log().size() == 5);
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -248,6 +248,41 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
     CHECK(api.log()[i + 5].method == "DELETE");
     CHECK(api.log()[i + 5].path == objects[i]);
   }
+}
+
+TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in the end") {
+  api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews").answer(201, "{}").always();
+  const std::string base = "/apis/admissionregistration.k8s.io/v1/";
+  std::set<std::string> standing;
+  for (const std::string kind : {"mutating", "validating"}) {
+    for (const std::string name : {"defaulter", "validator", "jobset"}) {
+      const std::string path =
+          base + kind + "webhookconfigurations/" + name + ".trainer.kubeflow.org";
+      api.on("PATCH", path).always().reply([&standing](const kube::ReceivedRequest& request) {
+        standing.insert(request.path);
+        return kube::ScriptedReply(200, "{}");
+      });
+      api.on("DELETE", path).always().reply([&standing](const kube::ReceivedRequest& request) {
+        return kube::ScriptedReply(standing.erase(request.path) ? 200 : 404, "{}");
+      });
+    }
+  }
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  tasks.spawn("publish", [](WebhookRegistrar& all) -> kube::Task<void> {
+    (void)co_await all.publish("CA");
+  }(registrar));
+  REQUIRE(kube::run_until(io, [&] { return standing.size() == 1; }));
+  kube::run_task(io, registrar.withdraw());
+  CHECK(standing.empty());
+  // Nor does a certificate that is renewed later bring them back.
+  REQUIRE(kube::run_task(io, registrar.publish("next")));
+  CHECK(standing.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "what was never published needs no withdrawing") {
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  kube::run_task(io, registrar.withdraw());
+  CHECK(api.log().empty());
 }
 
 TEST_CASE_METHOD(Fixture, "the webhooks of pods are made only where they are wanted") {

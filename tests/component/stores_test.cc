@@ -87,6 +87,19 @@ TEST_CASE_METHOD(Fixture, "a pod that changes wakes its TrainJob soon") {
   CHECK(told == Told(3, "trainjob n/j soon"));
 }
 
+TEST_CASE_METHOD(Fixture, "what an agent of in-place restarts writes wakes the JobSet") {
+  pod["metadata"].set("annotations",
+                      Json::object({{"jobset.sigs.k8s.io/in-place-restart-attempt", "1"}}));
+  seen(stores.pods, pod);
+  CHECK(told == Told{"trainjob n/j soon", "jobset n/j soon"});
+  told.clear();
+  pod["status"].set("podIP", "10.0.0.1");
+  seen(stores.pods, pod);
+  CHECK(told.empty());
+  REQUIRE(stores.pods.remove(kube::print_json(pod)));
+  CHECK(told == Told{"trainjob n/j soon", "jobset n/j soon"});
+}
+
 TEST_CASE_METHOD(Fixture, "a Job wakes its JobSet, at once when it has ended or is gone") {
   job["status"].set("ready", 2);
   seen(stores.jobs, job);

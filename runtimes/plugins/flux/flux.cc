@@ -67,7 +67,8 @@ std::string joined(const std::vector<std::string>& words) {
                                     : line.substr(first, line.find_last_not_of(' ') - first + 1);
 }
 
-// The runtime's or the job's command line as one string, for the entrypoint to run.
+// The runtime's or the job's command, with the job's arguments, as one string for the entrypoint to
+// run.
 void wrap_command(Draft& draft, const ContainerEdit& container) {
   std::vector<std::string> words;
   if (draft.command) {
@@ -76,11 +77,10 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
     for (const Json& word : container.json().get_array("command"))
       if (word.is_string()) words.push_back(word.as_string());
   }
-  if (draft.args) {
-    words.insert(words.end(), draft.args->begin(), draft.args->end());
-    draft.args =
-        std::vector<std::string>{};  // they are part of the command now, and replace the runtime's
-  }
+  if (draft.args) words.insert(words.end(), draft.args->begin(), draft.args->end());
+  // They are part of the command now. The runtime's own stay in the container, and the entrypoint
+  // puts them behind the command (trainer-contract 5.6).
+  draft.args.reset();
   draft.command =
       std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/converted_env.hh"
 
 namespace trainer::pipeline {
 
@@ -22,7 +23,7 @@ const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
 
 void apply(const InitializerSource& wanted, ContainerEdit& container) {
   if (wanted.storageUri) container.env("STORAGE_URI", *wanted.storageUri);
-  for (const kube::Json& variable : wanted.env) container.env(variable);
+  for (const kube::Json& variable : wanted.env) container.env(converted_env(variable));
   if (wanted.secretRef)
     container.env_from(kube::Json::object(
         {{"secretRef", kube::Json::object({{"name", wanted.secretRef->get_string("name")}})}}));

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "runtimes/pipeline/converted_env.hh"
+
 namespace trainer::pipeline {
 
 namespace {
@@ -32,7 +34,8 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer) return;
   if (trainer->image) edit("spec.trainer.image")->set("image", *trainer->image);
-  for (const kube::Json& variable : trainer->env) edit("spec.trainer.env")->env(variable);
+  for (const kube::Json& variable : trainer->env)
+    edit("spec.trainer.env")->env(converted_env(variable));
 }
 
 }  // namespace

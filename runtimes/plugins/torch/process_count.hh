@@ -12,10 +12,12 @@ namespace trainer::pipeline {
 // Either a number, or torchrun's own "auto": one process a device.
 struct ProcessCount {
   std::optional<std::int64_t> number;
-  std::int64_t accelerators = 0;  // of the container; counts only while `number` is unset
+  std::int64_t accelerators = 0;  // of the container
 
   std::string to_string() const { return number ? std::to_string(*number) : "auto"; }
-  bool is_one() const { return number ? *number == 1 : accelerators == 1; }
+  // One device, or one process on whatever there is. Several processes may share the one device, so
+  // both of these can hold (trainer-contract 5.1).
+  bool is_single_device() const { return accelerators == 1 || (number && *number == 1); }
   bool is_several() const { return number ? *number > 1 : accelerators > 1; }
 };
 

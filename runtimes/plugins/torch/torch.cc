@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/torch/process_count.hh"
@@ -85,7 +86,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   // stands.
   if (trainer && !draft.trainer_container().is_null()) {
     if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
-      for (const kube::Json& variable : trainer->env) container->env(variable);
+      for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
     auto container = draft.edit(*index, kNode, source());
     inject_size(*container, rendezvous);
     if (torchtune::is_torchtune(trainer->command)) {
@@ -123,9 +124,7 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
       errors);
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !torchtune::is_torchtune(trainer->command)) return;
-  const auto index = draft.find_ancestor(kTrainerStep);
-  const std::int32_t nodes = trainer->numNodes.value_or(index ? draft.pod_sets[*index].count : 1);
-  torchtune::validate(draft.job, nodes, draft.trainer_container(), errors);
+  torchtune::validate(draft.job, draft.trainer_container(), errors);
 }
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {

@@ -131,7 +131,7 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
   std::vector<std::string> command = {"tune", "run"};
   if (nodes > 1 || processes.is_several())
     command.push_back(fmt::format("--rdzv_endpoint={}:{}", master, kTrainerPort));
-  const Recipe recipe = recipe_for(nodes, processes.is_one(), tuning_of(args));
+  const Recipe recipe = recipe_for(nodes, processes.is_single_device(), tuning_of(args));
   command.push_back(recipe.name);
   command.emplace_back("--config");
   command.push_back(model_of(runtime_name) + recipe.config_suffix);
@@ -141,8 +141,8 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
   return command;
 }
 
-void validate(const TrainJob& job, std::int32_t nodes, const kube::Json& container,
-              kube::FieldErrors& errors) {
+void validate(const TrainJob& job, const kube::Json& container, kube::FieldErrors& errors) {
+  const std::int32_t nodes = job.spec.trainer->numNodes.value_or(1);
   const std::string model = model_of(job.spec.runtimeRef.name);
   if (std::find(kModels.begin(), kModels.end(), model) == kModels.end())
     errors.push_back(kube::invalid("spec.runtimeRef.name", job.spec.runtimeRef.name,

@@ -37,8 +37,9 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
                                      const std::vector<std::string>& args,
                                      const kube::Json::Array& runtime_command);
 
-// Rules 19 to 24 of trainer-contract 6.3. `nodes` and `container` are the prepared trainer's.
-void validate(const TrainJob& job, std::int32_t nodes, const kube::Json& container,
-              kube::FieldErrors& errors);
+// Rules 19 to 24 of trainer-contract 6.3, for a job with a trainer section. `container` is the
+// prepared trainer's. Nodes are those that the job itself asks for, by default 1: how many a
+// runtime has is its author's business, and nothing that the job could be refused for.
+void validate(const TrainJob& job, const kube::Json& container, kube::FieldErrors& errors);
 
 }  // namespace trainer::pipeline::torchtune

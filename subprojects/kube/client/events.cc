@@ -56,6 +56,8 @@ struct Waiting {
   Time last;
   std::int64_t count = 1;
   int tries = 0;
+  // Of the object, from the first create on: one whose answer was lost may have made it.
+  std::string name;
 };
 
 struct Sent {
@@ -158,7 +160,7 @@ struct EventRecorder::State {
     ++dropped;
   }
 
-  Task<Result<void>> send(const Waiting& one) {
+  Task<Result<void>> send(Waiting& one) {
     const auto known = sent.find(one.identity);
     if (known != sent.end() && client.clock().steady() - known->second.at < kCountedFor) {
       const auto counted = co_await count_up(one, known->second);
@@ -177,17 +179,23 @@ struct EventRecorder::State {
     co_return Result<void>();
   }
 
-  Task<Result<void>> create(const Waiting& one) {
+  Task<Result<void>> create(Waiting& one) {
     Sent made;
     const ObjectKey& on = one.event.regarding.key;
+    if (one.name.empty()) {
+      one.name = on.name.substr(0, kMaxNamePrefix) + "." + hex(client.random().next());
+    }
     made.key.ns = on.ns.empty() ? "default" : on.ns;
-    made.key.name = on.name.substr(0, kMaxNamePrefix) + "." + hex(client.random().next());
+    made.key.name = one.name;
     const auto written =
         co_await client.create(resource, object_of(one, made.key, component), component);
-    if (!written) co_return tl::unexpected(written.error());
-    made.count = one.count;
+    const bool is_made_before = !written && written.error().code == ErrorCode::kAlreadyExists;
+    if (!written && !is_made_before) co_return tl::unexpected(written.error());
+    made.count = is_made_before ? 0 : one.count;
     made.at = client.clock().steady();
     remember(one.identity, std::move(made));
+    // An earlier try came through, with the count of that time; more may have been counted since.
+    if (is_made_before) co_return co_await count_up(one, sent.at(one.identity));
     co_return Result<void>();
   }
 

@@ -2,42 +2,70 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <deque>
 
 namespace kube {
 
+struct Slots::State {
+  explicit State(std::size_t count) : free(count) {}
+
+  struct Waiter {
+    explicit Waiter(asio::steady_timer timer_) : timer(std::move(timer_)) {}
+    asio::steady_timer timer;
+    bool is_granted = false;
+  };
+  using Queue = std::deque<std::shared_ptr<Waiter>>;
+
+  std::size_t free;
+  Queue high;
+  Queue low;
+
+  void release() {
+    Queue& queue = high.empty() ? low : high;
+    if (queue.empty()) {
+      ++free;
+      return;
+    }
+    const auto next = queue.front();
+    queue.pop_front();
+    next->is_granted = true;
+    next->timer.cancel();
+  }
+};
+
+Slots::Permit::~Permit() {
+  if (state_) state_->release();
+}
+
+Slots::Slots(std::size_t count) : state_(std::make_shared<State>(count)) {}
+
+std::size_t Slots::waiting() const {
+  return state_->high.size() + state_->low.size();
+}
+
 Task<Result<Slots::Permit>> Slots::acquire(std::chrono::steady_clock::time_point deadline,
                                            Priority priority) {
-  if (free_ > 0) {
-    --free_;
-    co_return Permit(this);
+  const std::shared_ptr<State> state = state_;
+  if (state->free > 0) {
+    --state->free;
+    co_return Permit(state);
   }
   asio::steady_timer timer(co_await asio::this_coro::executor, deadline);
-  const auto waiter = std::make_shared<Waiter>(std::move(timer));
-  Queue& queue = priority == Priority::kHigh ? high_ : low_;
+  const auto waiter = std::make_shared<State::Waiter>(std::move(timer));
+  State::Queue& queue = priority == Priority::kHigh ? state->high : state->low;
   queue.push_back(waiter);
   const auto [error] = co_await waiter->timer.async_wait(asio::as_tuple(asio::use_awaitable));
   if (waiter->is_granted) {
-    Permit permit(this);  // a caller that was cancelled meanwhile gives it back by dropping it
+    Permit permit(state);  // a caller that was cancelled meanwhile gives it back by dropping it
     co_return std::move(permit);
   }
   queue.erase(std::find(queue.begin(), queue.end(), waiter));
   co_return error
       ? fail(ErrorCode::kCancelled, "waiting for a turn was given up")
       : fail(ErrorCode::kTimeout, "too much else was under way, and there was no turn in time");
-}
-
-void Slots::release() {
-  Queue& queue = high_.empty() ? low_ : high_;
-  if (queue.empty()) {
-    ++free_;
-    return;
-  }
-  const auto next = queue.front();
-  queue.pop_front();
-  next->is_granted = true;
-  next->timer.cancel();
 }
 
 }  // namespace kube

@@ -1,8 +1,8 @@
 // A bound on how many may do something at once; the others wait their turn.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
-#include <deque>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -10,8 +10,12 @@
 
 namespace kube {
 
-// First come, first served among equals. Concurrency: one thread. Outlives its permits.
+// First come, first served among equals. Concurrency: one thread. Lifecycle: permits, and those who
+// wait for one, may outlive it: the frames that hold them may go with the io_context, which goes
+// last.
 class Slots {
+  struct State;
+
  public:
   // Whoever waits with kHigh goes before everybody who waits with kLow.
   enum class Priority { kHigh, kLow };
@@ -21,37 +25,26 @@ class Slots {
   // Gives its slot back, to whoever is next.
   class Permit {
    public:
-    explicit Permit(Slots* slots) : slots_(slots) {}
-    Permit(Permit&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
+    explicit Permit(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    Permit(Permit&&) noexcept = default;
     Permit& operator=(Permit&&) = delete;
-    ~Permit() {
-      if (slots_ != nullptr) slots_->release();
-    }
+    ~Permit();
 
    private:
-    Slots* slots_;
+    std::shared_ptr<State> state_;  // nullptr once moved from
   };
 
-  explicit Slots(std::size_t count) : free_(count) {}
+  explicit Slots(std::size_t count);
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
 
   // Errors: kTimeout, kCancelled.
   Task<Result<Permit>> acquire(std::chrono::steady_clock::time_point deadline,
                                Priority priority = Priority::kHigh);
-  std::size_t waiting() const { return high_.size() + low_.size(); }
+  std::size_t waiting() const;
 
  private:
-  struct Waiter {
-    explicit Waiter(asio::steady_timer timer_) : timer(std::move(timer_)) {}
-    asio::steady_timer timer;
-    bool is_granted = false;
-  };
-  using Queue = std::deque<std::shared_ptr<Waiter>>;
-  void release();
-  std::size_t free_;
-  Queue high_;
-  Queue low_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace kube

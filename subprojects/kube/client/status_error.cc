@@ -40,13 +40,16 @@ ErrorCode code_of(int status, std::string_view reason) {
   return status >= 500 ? ErrorCode::kServerError : ErrorCode::kBadRequest;
 }
 
+// More seconds than fit into milliseconds would overflow there, and nobody waits for longer anyway.
+constexpr std::chrono::seconds kLongestWait = std::chrono::hours(24);
+
 // Retry-After in whole seconds; the form with a date is not used by Kubernetes.
 std::optional<Milliseconds> seconds_of(std::string_view text) {
   const bool is_number =
       !text.empty() && text.size() <= 6 &&
       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!is_number) return std::nullopt;
-  return std::chrono::seconds(std::stol(std::string(text)));
+  return std::min(kLongestWait, std::chrono::seconds(std::stol(std::string(text))));
 }
 
 }  // namespace
@@ -64,7 +67,8 @@ Error error_of(const HttpResponse& response) {
     error.message = body->get_string("message");
     if (const Json* const after = body->find_path({"details", "retryAfterSeconds"});
         !error.retry_after && after != nullptr && after->is_int() && after->as_int() > 0) {
-      error.retry_after = std::chrono::seconds(after->as_int());
+      error.retry_after =
+          std::chrono::seconds(std::min<std::int64_t>(after->as_int(), kLongestWait.count()));
     }
   }
   if (error.message.empty()) {

@@ -23,7 +23,9 @@ namespace kube {
 // Guarantees: readers hold `std::shared_ptr<const T>`, which nobody changes; a relist becomes
 // visible whole, before any change of it is told, and keys it no longer has are reported as
 // removed; an older version never replaces a newer one, and never brings back what has been deleted
-// (a write's answer may arrive before its event, or after the event of a later deletion).
+// (a write's answer may arrive before its event, or after the event of a later deletion). The
+// exception is a list older than what the watch had brought: a server that was restored from a
+// backup, where what we held never was.
 // Concurrency: one thread. There is exactly one writer: the watcher, and offer() and forget() for
 // what our own writes answered.
 template <class T>
@@ -84,10 +86,19 @@ class Store final : public WatchSink {
     // The server orders by "namespace/name", which is not the order of our keys.
     std::sort(listed.begin(), listed.end(),
               [](const Listed& a, const Listed& b) { return a.first < b.first; });
-    advance(list_version_);
+    // A list tells the newest state there is, and the watch stands still meanwhile. (What our own
+    // writes answered may be newer; it does not count as seen.)
+    const bool is_restored = is_newer_version(seen_, list_version_);
+    if (is_restored) {
+      seen_ = list_version_;
+    } else {
+      advance(list_version_);
+    }
     Changes changes;
-    drop_unlisted(listed, changes);
-    for (Listed& each : listed) take(std::move(each.first), std::move(each.second), changes);
+    drop_unlisted(listed, is_restored, changes);
+    for (Listed& each : listed) {
+      take(std::move(each.first), std::move(each.second), is_restored, changes);
+    }
     tell(changes);
   }
 
@@ -150,13 +161,13 @@ class Store final : public WatchSink {
   }
 
   // What is newer than the list was written while it was on its way, so the list says nothing about
-  // it.
-  void drop_unlisted(const std::vector<Listed>& listed, Changes& changes) {
+  // it; unless versions went back (`is_restored`), which makes them incomparable.
+  void drop_unlisted(const std::vector<Listed>& listed, bool is_restored, Changes& changes) {
     auto next = listed.begin();
     for (auto at = items_.begin(); at != items_.end();) {
       while (next != listed.end() && next->first < at->first) ++next;
       const bool is_listed = next != listed.end() && next->first == at->first;
-      if (is_listed || is_newer_than_list(*at->second)) {
+      if (is_listed || (!is_restored && is_newer_than_list(*at->second))) {
         ++at;
         continue;
       }
@@ -169,9 +180,14 @@ class Store final : public WatchSink {
     return !list_version_.empty() && is_newer_version(item.resource_version, list_version_);
   }
 
-  void take(ObjectKey key, Pointer item, Changes& changes) {
+  // Where versions went back (`is_restored`) any other one than the one that is held is taken.
+  void take(ObjectKey key, Pointer item, bool is_restored, Changes& changes) {
     Pointer& slot = items_[std::move(key)];
-    if (slot && !is_newer_version(item->resource_version, slot->resource_version)) return;
+    if (slot) {
+      const std::string& held = slot->resource_version;
+      const std::string& got = item->resource_version;
+      if (is_restored ? got == held : !is_newer_version(got, held)) return;
+    }
     Pointer before = std::exchange(slot, std::move(item));
     changes.emplace_back(std::move(before), slot);
   }
@@ -179,7 +195,7 @@ class Store final : public WatchSink {
   void replace(Pointer item) {
     Changes changes;
     ObjectKey key = item->key();
-    take(std::move(key), std::move(item), changes);
+    take(std::move(key), std::move(item), false, changes);
     tell(changes);
   }
 
@@ -198,7 +214,7 @@ class Store final : public WatchSink {
   std::map<ObjectKey, Pointer> items_;
   std::vector<Listed> listed_;
   std::string list_version_;
-  std::string seen_;  // the newest version the watch has brought
+  std::string seen_;  // the newest version the watch and its lists have brought
   bool is_listing_ = false;
   bool is_synced_ = false;
   std::size_t malformed_ = 0;

@@ -44,4 +44,9 @@ bool TokenSource::refresh(Now now) {
   return authorization_.reveal() != before;
 }
 
+bool TokenSource::has_other_than(const Secret<std::string>& sent, Now now) {
+  refresh(now);
+  return authorization_.reveal() != sent.reveal();
+}
+
 }  // namespace kube

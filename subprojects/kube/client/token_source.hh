@@ -15,8 +15,11 @@ class TokenSource {
   TokenSource(Secret<std::string> token, std::string file);
   // "Bearer ...", or "" without a token. Looks into the file once a minute.
   const Secret<std::string>& authorization(Now now);
-  // Looks into the file at once, after a 401; true when the token has become another one.
+  // Looks into the file at once; true when the token has become another one.
   bool refresh(Now now);
+  // After a 401 to a request that carried `sent`: looks into the file, and is true when there is
+  // another one to try. Of several requests refused together only the first finds the file changed.
+  bool has_other_than(const Secret<std::string>& sent, Now now);
 
  private:
   void set(const std::string& token);

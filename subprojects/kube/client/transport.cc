@@ -168,9 +168,11 @@ class PooledTransport final : public Transport {
     const Deadline deadline = SteadyClock::now() + request.deadline;
     const auto permit = co_await slots_.acquire(deadline);
     if (!permit) co_return tl::unexpected(permit.error().at(name_of(request)));
-    auto done = co_await exchange(request, deadline);
-    if (done && done->status == kUnauthorized && tokens_.refresh(SteadyClock::now())) {
-      done = co_await exchange(request, deadline);
+    const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
+    auto done = co_await exchange(request, sent, deadline);
+    if (done && done->status == kUnauthorized && tokens_.has_other_than(sent, SteadyClock::now())) {
+      const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
+      done = co_await exchange(request, other, deadline);
     }
     if (!done) co_return tl::unexpected(done.error().at(name_of(request)));
     co_return std::move(*done);
@@ -178,9 +180,12 @@ class PooledTransport final : public Transport {
 
   Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) override {
     const Deadline deadline = SteadyClock::now() + request.deadline;
-    auto stream = co_await open_once(request, deadline);
-    if (stream && (*stream)->status() == kUnauthorized && tokens_.refresh(SteadyClock::now())) {
-      stream = co_await open_once(request, deadline);
+    const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
+    auto stream = co_await open_once(request, sent, deadline);
+    if (stream && (*stream)->status() == kUnauthorized &&
+        tokens_.has_other_than(sent, SteadyClock::now())) {
+      const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
+      stream = co_await open_once(request, other, deadline);
     }
     if (!stream) co_return tl::unexpected(stream.error().at(name_of(request)));
     co_return std::move(*stream);
@@ -197,15 +202,14 @@ class PooledTransport final : public Transport {
            request.target.substr(0, request.target.find('?'));
   }
 
-  std::string text_of(const HttpRequest& request) {
+  std::string text_of(const HttpRequest& request, const Secret<std::string>& token) const {
     std::string text;
     text.reserve(512 + request.target.size() + request.body.size());
     text += request.method + " " + server_.base_path + request.target + " HTTP/1.1\r\n";
     text += "Host: " + server_.authority() + "\r\n";
     text += "User-Agent: " + user_agent_ + "\r\n";
     text += "Accept: " + request.accept + "\r\n";
-    const std::string& authorization = tokens_.authorization(SteadyClock::now()).reveal();
-    if (!authorization.empty()) text += "Authorization: " + authorization + "\r\n";
+    if (!token.reveal().empty()) text += "Authorization: " + token.reveal() + "\r\n";
     if (!request.content_type.empty()) text += "Content-Type: " + request.content_type + "\r\n";
     if (!request.body.empty() || request.method == "POST" || request.method == "PUT" ||
         request.method == "PATCH") {
@@ -218,8 +222,9 @@ class PooledTransport final : public Transport {
 
   // A connection that was used before may have been closed by the server just now, so one reset is
   // forgiven there.
-  Task<Result<HttpResponse>> exchange(const HttpRequest& request, Deadline deadline) {
-    const std::string text = text_of(request);
+  Task<Result<HttpResponse>> exchange(const HttpRequest& request, const Secret<std::string>& token,
+                                      Deadline deadline) {
+    const std::string text = text_of(request, token);
     if (auto reused = take_idle()) {
       bool has_answer = false;
       auto done = co_await exchange_on(std::move(reused), request, text, deadline, has_answer);
@@ -270,10 +275,11 @@ class PooledTransport final : public Transport {
   }
 
   Task<Result<std::unique_ptr<WatchStream>>> open_once(const HttpRequest& request,
+                                                       const Secret<std::string>& token,
                                                        Deadline deadline) {
     auto connected = co_await connect_stream(server_, tls_.get(), deadline);
     if (!connected) co_return tl::unexpected(connected.error());
-    const std::string text = text_of(request);
+    const std::string text = text_of(request, token);
     const auto sent = co_await write_request(**connected, request, text);
     if (!sent) co_return tl::unexpected(sent.error().error);
     auto stream = std::make_unique<WatchStream>(std::move(*connected));

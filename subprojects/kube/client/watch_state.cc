@@ -17,6 +17,8 @@ match(F...) -> match<F...>;
 constexpr int kMaxDoublings = 6;  // 0.5 s * 2^6 is above the 30 s where it ends
 constexpr Milliseconds kFirstPause{500};
 constexpr Milliseconds kLongestPause{30'000};
+// A server that asks for more is asked again all the same: how else would it be seen to be well?
+constexpr Milliseconds kLongestAsked{300'000};
 
 Milliseconds pause_after(int failures) {
   if (failures == 0) return Milliseconds(0);
@@ -29,6 +31,10 @@ int failures_when_gone(bool is_fresh, int failures) {
   return is_fresh ? failures + 1 : 0;
 }
 
+Milliseconds asked_by(const Failed& failed) {
+  return std::min(kLongestAsked, failed.retry_after.value_or(Milliseconds(0)));
+}
+
 }  // namespace
 
 State step(State state, const Input& input) {
@@ -37,15 +43,17 @@ State step(State state, const Input& input) {
           [](Listing&& s, const Listed& in) -> State {
             return Resuming{in.version, s.failures, true, true};
           },
-          [](Listing&& s, const Failed&) -> State { return Listing{s.failures + 1}; },
+          [](Listing&& s, const Failed& in) -> State {
+            return Listing{s.failures + 1, asked_by(in)};
+          },
           [](Listing&& s, const Gone&) -> State { return Listing{s.failures + 1}; },
           [](Listing&&, const NotServed&) -> State { return Unserved{}; },
 
           [](Resuming&& s, const Opened&) -> State {
             return Streaming{std::move(s.version), s.failures, s.is_fresh};
           },
-          [](Resuming&& s, const Failed&) -> State {
-            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh};
+          [](Resuming&& s, const Failed& in) -> State {
+            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
           },
           [](Resuming&& s, const Gone&) -> State {
             return Listing{failures_when_gone(s.is_fresh, s.failures)};
@@ -58,8 +66,8 @@ State step(State state, const Input& input) {
           [](Streaming&& s, const Closed& in) -> State {
             return Resuming{std::move(s.version), in.is_brief ? s.failures + 1 : 0, s.is_fresh};
           },
-          [](Streaming&& s, const Failed&) -> State {
-            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh};
+          [](Streaming&& s, const Failed& in) -> State {
+            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
           },
           [](Streaming&& s, const Gone&) -> State {
             return Listing{failures_when_gone(s.is_fresh, s.failures)};
@@ -68,7 +76,9 @@ State step(State state, const Input& input) {
           [](Unserved&&, const Listed& in) -> State {
             return Resuming{in.version, 0, true, true};
           },
-          [](Unserved&&, const Failed&) -> State { return Listing{1}; },
+          [](Unserved&&, const Failed& in) -> State {
+            return Listing{1, asked_by(in)};
+          },
           [](Unserved&&, const Gone&) -> State { return Listing{1}; },
           [](Unserved&& s, const NotServed&) -> State { return Unserved{s.tries + 1}; },
 
@@ -79,11 +89,22 @@ State step(State state, const Input& input) {
 }
 
 Milliseconds pause_before(const State& state) {
+  const Milliseconds own =
+      std::visit(match{
+                     [](const Listing& s) { return pause_after(s.failures); },
+                     [](const Resuming& s) { return pause_after(s.is_prompt ? 0 : s.failures); },
+                     [](const Streaming&) { return Milliseconds(0); },
+                     [](const Unserved& s) { return pause_after(s.tries); },
+                 },
+                 state);
+  return std::max(own, least_pause(state));
+}
+
+Milliseconds least_pause(const State& state) {
   return std::visit(match{
-                        [](const Listing& s) { return pause_after(s.failures); },
-                        [](const Resuming& s) { return pause_after(s.is_prompt ? 0 : s.failures); },
-                        [](const Streaming&) { return Milliseconds(0); },
-                        [](const Unserved& s) { return pause_after(s.tries); },
+                        [](const Listing& s) { return s.asked; },
+                        [](const Resuming& s) { return s.asked; },
+                        [](const auto&) { return Milliseconds(0); },
                     },
                     state);
 }

@@ -11,7 +11,8 @@ namespace kube::watch {
 
 // Nothing is known, or what is known is too old: the collection has to be listed.
 struct Listing {
-  int failures = 0;  // in a row; they lengthen the pause before the next try
+  int failures = 0;       // in a row; they lengthen the pause before the next try
+  Milliseconds asked{0};  // what the server wants the pause to be at least
   friend bool operator==(const Listing&, const Listing&) = default;
 };
 // The state as of `version` is known and no stream is open.
@@ -20,6 +21,7 @@ struct Resuming {
   int failures = 0;
   bool is_fresh = false;   // listed, and no event seen since
   bool is_prompt = false;  // straight from the list, which has waited already
+  Milliseconds asked{0};   // as of Listing
   friend bool operator==(const Resuming&, const Resuming&) = default;
 };
 // A stream is open and everything up to `version` has been seen.
@@ -57,7 +59,10 @@ using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed
 State step(State state, const Input& input);
 
 // How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure, or
-// with every answer that the kind is not served, up to 30 s.
+// with every answer that the kind is not served, up to 30 s; no less than least_pause().
 Milliseconds pause_before(const State& state);
+
+// What no jitter may shorten: the time the server asked for, of which five minutes are heeded.
+Milliseconds least_pause(const State& state);
 
 }  // namespace kube::watch

@@ -53,7 +53,8 @@ class Watcher {
     State state = watch::Listing{};
     for (;;) {
       const Milliseconds pause = watch::pause_before(state);
-      if (pause.count() > 0) co_await sleep(client_.clock(), jittered(pause));
+      const Milliseconds least = watch::least_pause(state);
+      if (pause.count() > 0) co_await sleep(client_.clock(), std::max(jittered(pause), least));
       std::optional<Input> input;
       if (const auto* const resuming = std::get_if<watch::Resuming>(&state)) {
         input = co_await open(resuming->version);

@@ -106,6 +106,17 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     }
     set_alarm();
   }
+
+  // Nobody will be handed what waits, so that only what is being worked on keeps the queue busy.
+  void close() {
+    is_closed = true;
+    alarm.reset();
+    ready.clear();
+    queued.clear();
+    due.clear();
+    by_time.clear();
+    serve();
+  }
 };
 
 WorkQueue::WorkQueue(asio::io_context& io, Clock& clock)
@@ -174,9 +185,7 @@ void WorkQueue::done(const ObjectKey& key) {
 }
 
 void WorkQueue::close() {
-  state_->is_closed = true;
-  state_->alarm.reset();
-  state_->serve();
+  state_->close();
 }
 
 std::size_t WorkQueue::depth() const {

@@ -17,7 +17,8 @@ namespace kube {
 // Guarantees: a key is queued at most once; it is never handed out while it is being worked on, and
 // if it was added meanwhile it is handed out again after done(); of several delays for a key the
 // earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. Concurrency: the io_context
-// thread. Lifecycle: close() makes every waiting and later next() answer nullopt.
+// thread. Lifecycle: close() drops the keys that wait and makes every waiting and later next()
+// answer nullopt.
 class WorkQueue {
  public:
   WorkQueue(asio::io_context& io, Clock& clock);

@@ -1,6 +1,8 @@
 #include "kube/model/pod_template.hh"
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 namespace kube {
@@ -75,6 +77,79 @@ ResourceList container_requests(const Json& container, bool limits_default_reque
 
 bool is_pod_level(std::string_view resource) {
   return resource == "cpu" || resource == "memory" || resource.substr(0, 10) == "hugepages-";
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Maps whose names are their users', so that no name below means what it means elsewhere.
+bool is_string_map(std::string_view name, const Json& value) {
+  return value.is_object() && is_one_of(name, {"annotations", "data", "labels", "matchLabels",
+                                               "nodeSelector", "options", "volumeAttributes"});
+}
+
+void canonicalise(Json& amount) {
+  if (const auto quantity = Quantity::read(amount)) amount = quantity->to_string();
+}
+
+// Members that core/v1 declares `omitempty` and without a pointer. `parent` is the member, or the
+// list, that holds the object: a toleration's key may be empty, that of a Secret is required. Of
+// such members elsewhere (`name`, `protocol`) CRDs have defaults, or they are rarely written.
+bool is_omitted_when_zero(std::string_view parent, std::string_view name) {
+  if (parent == "spec")  // a PodSpec's, all but the last
+    return is_one_of(name, {"dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "hostname",
+                            "nodeName", "priorityClassName", "restartPolicy", "schedulerName",
+                            "serviceAccount", "serviceAccountName", "subdomain", "volumeName"});
+  if (is_one_of(parent, {"containers", "initContainers"}))
+    return is_one_of(name,
+                     {"image", "imagePullPolicy", "stdin", "stdinOnce", "terminationMessagePath",
+                      "terminationMessagePolicy", "tty", "workingDir"});
+  if (is_one_of(parent, {"livenessProbe", "readinessProbe", "startupProbe"}))
+    return is_one_of(name, {"failureThreshold", "initialDelaySeconds", "periodSeconds",
+                            "successThreshold", "timeoutSeconds"});
+  if (parent == "env") return name == "value";
+  if (parent == "envFrom") return name == "prefix";
+  if (parent == "ports") return is_one_of(name, {"hostIP", "hostPort", "name"});
+  if (parent == "tolerations") return is_one_of(name, {"effect", "key", "operator", "value"});
+  if (parent == "volumeMounts") return is_one_of(name, {"readOnly", "subPath", "subPathExpr"});
+  if (parent == "fieldRef") return name == "apiVersion";
+  if (parent == "resourceFieldRef") return name == "containerName";
+  if (parent == "httpGet") return is_one_of(name, {"host", "path", "scheme"});
+  if (parent == "tcpSocket") return name == "host";
+  if (parent == "emptyDir") return name == "medium";
+  // Those of csi and azureDisk are pointers.
+  return name == "readOnly" &&
+         is_one_of(parent,
+                   {"awsElasticBlockStore", "azureFile", "cephfs", "cinder", "fc", "flexVolume",
+                    "gcePersistentDisk", "glusterfs", "iscsi", "nfs", "persistentVolumeClaim",
+                    "portworxVolume", "rbd", "scaleIO", "storageos"});
+}
+
+bool is_omitted(std::string_view parent, std::string_view name, const Json& value) {
+  if (value.is_null()) return true;
+  // Required lists are written empty; without them a schema refuses the object.
+  if (value.is_array())
+    return value.empty() && !is_one_of(name, {"containers", "nodeSelectorTerms", "rules"});
+  const bool is_zero = (value.is_string() && value.as_string().empty()) ||
+                       (value.is_bool() && !value.as_bool()) ||
+                       (value.is_int() && value.as_int() == 0);
+  return is_zero && is_omitted_when_zero(parent, name);
+}
+
+void drop_omitted(Json& value, std::string_view parent) {
+  if (value.is_array()) {
+    for (Json& item : value.as_array()) drop_omitted(item, parent);
+    return;
+  }
+  if (!value.is_object()) return;
+  Json::Object& members = value.as_object();
+  for (auto at = members.begin(); at != members.end();) {
+    if (!is_string_map(at->first, at->second)) drop_omitted(at->second, at->first);
+    at = is_omitted(parent, at->first, at->second) ? members.erase(at) : std::next(at);
+  }
+  // A struct, which `omitempty` never omits; clients that read no divisor write this one.
+  if (parent == "resourceFieldRef" && !members.contains("divisor")) value.set("divisor", "0");
 }
 
 }  // namespace
@@ -160,6 +235,29 @@ ResourceList pod_requests(const Json& pod_template, bool limits_default_requests
   }
   add_to(total, read_amounts(spec->find("overhead")));
   return total;
+}
+
+void canonicalise_quantities(Json& value) {
+  if (value.is_array()) {
+    for (Json& item : value.as_array()) canonicalise_quantities(item);
+    return;
+  }
+  if (!value.is_object()) return;
+  for (auto& [name, member] : value.as_object()) {
+    if (is_one_of(name, {"divisor", "sizeLimit"})) {
+      canonicalise(member);
+    } else if (member.is_object() &&
+               is_one_of(name, {"capacity", "limits", "overhead", "requests"})) {
+      for (auto& [resource, amount] : member.as_object()) canonicalise(amount);
+    } else if (!is_string_map(name, member)) {
+      canonicalise_quantities(member);
+    }
+  }
+}
+
+void write_as_go(Json& value) {
+  canonicalise_quantities(value);
+  drop_omitted(value, "");
 }
 
 }  // namespace kube

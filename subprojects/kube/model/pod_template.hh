@@ -44,4 +44,15 @@ ResourceList read_resources(const Json& container, std::string_view requests_or_
 // server defaults it for pods.
 ResourceList pod_requests(const Json& pod_template, bool limits_default_requests = false);
 
+// Amounts (limits, requests, overhead, capacity, sizeLimit, divisor) at any depth as the API
+// machinery prints them: "2" for 2, "500m" for 0.5, "1Gi" for 1024Mi. What is no quantity stays.
+void canonicalise_quantities(Json& value);
+
+// A pod template, or whatever holds some, as a client with Go types writes it back: amounts are
+// canonical, and what such a client cannot tell from absence is gone (null, empty lists, the zero
+// values of members that are no pointers, as k8s.io/api/core/v1 declares them). Pointers keep
+// their zeros (backoffLimit, automountServiceAccountToken), and so do maps of strings, such as
+// labels. Empty objects stay, whether they say something ("emptyDir: {}") or not ("limits: {}").
+void write_as_go(Json& value);
+
 }  // namespace kube

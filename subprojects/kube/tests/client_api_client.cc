@@ -139,6 +139,24 @@ TEST_CASE("the errors that Status answers stand for") {
   CHECK_THAT(error_of(bare).message, Catch::Contains("429") && Catch::Contains("try again later"));
 }
 
+TEST_CASE("a server may ask for a pause of a day, not of ages") {
+  const auto asked = [](const std::string& seconds) {
+    HttpResponse response;
+    response.status = 429;
+    response.body = R"({"kind":"Status","details":{"retryAfterSeconds":)" + seconds + "}}";
+    return error_of(response).retry_after;
+  };
+  CHECK(asked("2") == Milliseconds(2'000));
+  CHECK(asked("86401") == Milliseconds(86'400'000));
+  CHECK(asked("9223372036854775807") == Milliseconds(86'400'000));
+  CHECK_FALSE(asked("0"));
+  CHECK_FALSE(asked("-9223372036854775808"));
+  HttpResponse bare;
+  bare.status = 429;
+  bare.headers.emplace_back("retry-after", "999999");
+  CHECK(error_of(bare).retry_after == Milliseconds(86'400'000));
+}
+
 TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   const std::string answer = R"({"metadata":{"name":"y"}})";
   for (const char* const method : {"GET", "PATCH", "PUT", "DELETE"}) {

@@ -172,6 +172,29 @@ TEST_CASE_METHOD(Fixture, "a write that fails: three tries, or for ever where it
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "a create whose answer was lost makes no second object") {
+  server.on("POST", kEvents).reply([this](const ReceivedRequest&) {
+    random = FakeRandom(0xcd);  // any other name would be this one
+    ScriptedReply lost;
+    lost.is_reset = true;
+    return lost;
+  });
+  server.on("POST", kEvents).answer(409, R"({"kind":"Status","reason":"AlreadyExists"})");
+  server.on("PATCH", one_path()).answer(200, "{}");
+  start();
+  recorder.record(event("A"));
+  REQUIRE(run_until(io, [this] { return clock.alarms() > 0; }));
+  recorder.record(event("A"));
+  clock.advance(std::chrono::seconds(1));
+  REQUIRE(until_sent());
+  REQUIRE(server.log().size() == 3);
+  CHECK(body(0).find_path({"metadata", "name"})->as_string() == "job.00000000000000ab");
+  CHECK(body(1).find_path({"metadata", "name"})->as_string() == "job.00000000000000ab");
+  CHECK(body(2).get_int("count") == 2);
+  CHECK(recorder.dropped() == 0);
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "a refusal for good ends even a terminal event") {
   server.on("POST", kEvents).answer(403, R"({"kind":"Status","message":"is being terminated"})");
   start();

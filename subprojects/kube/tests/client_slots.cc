@@ -1,3 +1,5 @@
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,11 @@ struct Holders {
   }
 };
 
+Task<void> take(Slots& slots, std::optional<Slots::Permit>& taken) {
+  auto permit = co_await slots.acquire(Slots::kNoDeadline);
+  if (permit) taken.emplace(std::move(*permit));
+}
+
 }  // namespace
 
 TEST_CASE("slots are given in order of arrival, high before low") {
@@ -81,4 +88,37 @@ TEST_CASE("who waits for a slot too long, or is cancelled, leaves the queue") {
   holders.start("free");  // nobody keeps a slot that nobody holds
   CHECK(holders.log.back() == "free");
   holders.finish();
+}
+
+TEST_CASE("a permit may outlive its slots") {
+  asio::io_context io;
+  auto slots = std::make_unique<Slots>(1);
+  std::optional<Slots::Permit> first;
+  std::optional<Slots::Permit> second;
+  run_task(io, take(*slots, first));
+  REQUIRE(first);
+  SECTION("where nobody waits") {
+    slots.reset();
+    first.reset();
+  }
+  SECTION("and goes to who waits all the same") {
+    TaskGroup group(io.get_executor(), nullptr);
+    group.spawn("second", take(*slots, second));
+    settle(io);
+    REQUIRE(slots->waiting() == 1);
+    slots.reset();
+    CHECK_FALSE(second);
+    first.reset();
+    run_task(io, group.join());
+    CHECK(second);
+  }
+}
+
+TEST_CASE("whoever holds a slot or waits for one may end with the io_context, after the slots") {
+  Holders holders;  // its io_context is destroyed last, and the frames with it
+  holders.start("holds");
+  holders.start("waits");
+  holders.start("waits behind", Slots::Priority::kLow);
+  CHECK(holders.slots.waiting() == 2);
+  CHECK(holders.log == Log{"holds"});
 }

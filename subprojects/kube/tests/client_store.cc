@@ -162,6 +162,33 @@ TEST_CASE_METHOD(Fixture, "a newer state offered during a relist is not undone b
   CHECK(version_of("a") == "12");
 }
 
+TEST_CASE_METHOD(Fixture, "a list older than what the watch brought is the truth all the same") {
+  list(5, {text_of("a", 1), text_of("same", 2)});
+  store.put(text_of("a", 20));
+  store.put(text_of("late", 21));
+  store.remove(text_of("none", 22));
+  offer("answered", 30);
+  take_changes();
+  list(10, {text_of("a", 9), text_of("same", 2), text_of("back", 3)});
+  CHECK(take_changes() == Changes{"answered30>-", "late21>-", "a20>a9", "->back3"});
+  // From here on versions count from the list's.
+  store.put(text_of("a", 11));
+  store.put(text_of("late", 12));
+  offer("late", 13);
+  CHECK(take_changes() == Changes{"a9>a11", "->late12", "late12>late13"});
+  list(14, {text_of("a", 11), text_of("back", 3), text_of("same", 2)});
+  CHECK(take_changes() == Changes{"late13>-"});
+}
+
+TEST_CASE_METHOD(Fixture, "answers to writes alone do not make a list an old one") {
+  list(5, {text_of("a", 1)});
+  offer("a", 30);
+  offer("b", 31);
+  list(10, {text_of("a", 9)});
+  CHECK(version_of("a") == "30");
+  CHECK(version_of("b") == "31");
+}
+
 TEST_CASE_METHOD(Fixture, "the end of a predecessor does not remove its successor") {
   list(5, {text_of("a", 1)});
   offer("a", 12);  // deleted and created again by ourselves

@@ -34,6 +34,13 @@ TEST_CASE("a token file is looked into once a minute, and on demand") {
   CHECK(source.refresh(start + std::chrono::seconds(62)));
   CHECK(source.authorization(start + std::chrono::seconds(63)).reveal() == "Bearer three");
 
+  // It has changed already when the second of two requests comes back.
+  const Secret<std::string> old("Bearer two");
+  const Secret<std::string> current("Bearer three");
+  CHECK(source.has_other_than(old, start + std::chrono::seconds(64)));
+  CHECK(source.has_other_than(old, start + std::chrono::seconds(65)));
+  CHECK_FALSE(source.has_other_than(current, start + std::chrono::seconds(66)));
+
   for (const char* const text : {"", "\n", "a\r\nInjected: yes", "two words"}) {
     INFO(text);
     write(text);

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -272,6 +273,36 @@ TEST_CASE_METHOD(Fixture,
     CHECK(get("/b")->status == 401);
     CHECK(server.log().back().headers.at("authorization") == "Bearer new");
   }
+  std::filesystem::remove(path);
+}
+
+TEST_CASE_METHOD(Fixture, "of requests refused together for an old token each is sent once more") {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("kube-tokens-sent-" + std::to_string(::getpid()));
+  const auto write = [&path](const std::string& token) { std::ofstream(path) << token; };
+  write("old\n");
+  ClientConfig config = server.config();
+  config.token_file = path.string();
+  transport = make_transport(io, config, limits);
+  std::vector<std::string> done;
+  TaskGroup group(io.get_executor(), nullptr);
+  int refused = 0;
+  for (const char* const target : {"/a", "/b"}) {
+    server.on("GET", target)
+        .reply([&write, &refused](const ReceivedRequest& request) {
+          if (request.headers.at("authorization") == "Bearer new") return ScriptedReply(200, "x");
+          ++refused;
+          write("new\n");
+          return ScriptedReply(401, "x");
+        })
+        .always();
+    group.spawn(target, send_and_note(*transport, HttpRequest("GET", target), done));
+  }
+  run_task(io, group.join());
+  std::sort(done.begin(), done.end());
+  CHECK(done == Lines{"/a 200", "/b 200"});
+  CHECK(refused == 2);
+  CHECK(server.log().size() == 4);
   std::filesystem::remove(path);
 }
 

@@ -150,6 +150,19 @@ TEST_CASE_METHOD(Fixture, "410 as an event lists again, at once where the watch 
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "a server that says when to come again is obeyed, jitter or not") {
+  random = FakeRandom(0);  // jitter factor 0.75
+  next().answer(200, list_of(5, {}));
+  next().answer(429, "later").header("Retry-After", "7");
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(7'000));
+  REQUIRE(until_requests(3));
+  CHECK(asks_from(query(2), "5"));
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "another error as an event resumes after a pause") {
   next().answer(200, list_of(5, {}));
   next().stream({event("ADDED", object("a", 6)),

@@ -116,6 +116,24 @@ TEST_CASE_METHOD(Fixture, "waiting workers are served in the order they came") {
   CHECK_FALSE(run_task(io, queue.next()).has_value());
 }
 
+TEST_CASE_METHOD(Fixture, "a closed queue is idle as soon as nothing is being worked on") {
+  queue.add(key("a"));
+  CHECK(ready() == "a");
+  queue.add(key("a"));
+  queue.add(key("b"));
+  queue.add_after(key("c"), Milliseconds(100));
+  queue.close();
+  CHECK(queue.depth() == 0);
+  CHECK(clock.alarms() == 0);
+  CHECK_FALSE(queue.is_idle());
+  queue.done(key("a"));
+  CHECK(queue.is_idle());
+  queue.add(key("d"));
+  advance(Milliseconds(100));
+  CHECK(queue.is_idle());
+  CHECK_FALSE(run_task(io, queue.next()).has_value());
+}
+
 TEST_CASE_METHOD(Fixture, "a worker that was cancelled takes no key along") {
   std::vector<std::string> first;
   std::vector<std::string> second;

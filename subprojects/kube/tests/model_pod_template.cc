@@ -142,3 +142,58 @@ TEST_CASE("limits stand in for requests where the API server would default them"
                         "initContainers":[{"resources":{"limits":{"cpu":2}}}]})",
             true) == "cpu=2 gpu=2");
 }
+
+TEST_CASE("a template as a client with Go types writes it back") {
+  struct Case {
+    std::string_view before, after;
+  };
+  const Case cases[] = {
+      {R"({"resources":{"limits":{"cpu":1},"requests":{"cpu":0.5,"memory":"1024Mi","x":"many"}}})",
+       R"({"resources":{"limits":{"cpu":"1"},"requests":{"cpu":"500m","memory":"1Gi","x":"many"}}})"},
+      {R"({"overhead":{"memory":"0.5Gi"},"volumes":[{"emptyDir":{"medium":"","sizeLimit":"1024Mi"}}]})",
+       R"({"overhead":{"memory":"512Mi"},"volumes":[{"emptyDir":{"sizeLimit":"1Gi"}}]})"},
+      {R"({"resourceFieldRef":{"divisor":1,"resource":"limits.cpu"}})",
+       R"({"resourceFieldRef":{"divisor":"1","resource":"limits.cpu"}})"},
+      {R"({"resourceFieldRef":{"resource":"limits.cpu"}})",
+       R"({"resourceFieldRef":{"divisor":"0","resource":"limits.cpu"}})"},
+      {R"({"a":null,"args":[],"emptyDir":{},"labels":{},"containers":[]})",
+       R"({"containers":[],"emptyDir":{},"labels":{}})"},
+      {R"({"env":[{"name":"A","value":""},{"name":"B","value":"b"}]})",
+       R"({"env":[{"name":"A"},{"name":"B","value":"b"}]})"},
+      {R"({"httpHeaders":[{"name":"A","value":""}],"secretKeyRef":{"key":"","name":"s"}})",
+       R"({"httpHeaders":[{"name":"A","value":""}],"secretKeyRef":{"key":"","name":"s"}})"},
+      {R"({"spec":{"hostIPC":false,"hostNetwork":false,"hostPID":true,"nodeName":"","subdomain":""}})",
+       R"({"spec":{"hostPID":true}})"},
+      {R"({"containers":[{"stdin":false,"tty":false,"volumeMounts":[{"readOnly":false,"subPath":""}]}]})",
+       R"({"containers":[{"volumeMounts":[{}]}]})"},
+      {R"({"livenessProbe":{"periodSeconds":0,"terminationGracePeriodSeconds":0},"ports":[{"hostPort":0}]})",
+       R"({"livenessProbe":{"terminationGracePeriodSeconds":0},"ports":[{}]})"},
+      {R"({"tolerations":[{"effect":"","key":"","operator":"Exists","value":""}]})",
+       R"({"tolerations":[{"operator":"Exists"}]})"},
+      // Pointers, whose zeros differ from absence.
+      {R"({"spec":{"automountServiceAccountToken":false,"backoffLimit":0,"runtimeClassName":""}})",
+       R"({"spec":{"automountServiceAccountToken":false,"backoffLimit":0,"runtimeClassName":""}})"},
+      {R"({"csi":{"readOnly":false},"nfs":{"readOnly":false}})",
+       R"({"csi":{"readOnly":false},"nfs":{}})"},
+      // Names of users, which mean nothing here.
+      {R"({"annotations":{"value":""},"labels":{"env":"","limits":"1024Mi"},"nodeSelector":{"sizeLimit":"1024Mi"}})",
+       R"({"annotations":{"value":""},"labels":{"env":"","limits":"1024Mi"},"nodeSelector":{"sizeLimit":"1024Mi"}})"},
+      {"[]", "[]"},
+      {"7", "7"},
+  };
+  for (const auto& c : cases) {
+    INFO(c.before);
+    Json value = json(c.before);
+    kube::write_as_go(value);
+    CHECK(print_json(value) == c.after);
+    kube::write_as_go(value);
+    CHECK(print_json(value) == c.after);
+  }
+}
+
+TEST_CASE("canonical quantities leave all else") {
+  Json value = json(R"({"args":[],"env":[{"value":""}],"limits":{"cpu":2},"sizeLimit":"x"})");
+  kube::canonicalise_quantities(value);
+  CHECK(print_json(value) ==
+        R"({"args":[],"env":[{"value":""}],"limits":{"cpu":"2"},"sizeLimit":"x"})");
+}

@@ -90,6 +90,12 @@ TEST_CASE("the previous attempt never goes back") {
   CHECK(attempt(world, "previousInPlaceRestartAttempt") == "5");
 }
 
+TEST_CASE("a container that restarted too often counts, whatever the annotations say") {
+  World world = with_pods({"1", "one", "1", "1"}, 2);
+  world.settle();
+  CHECK(world.terminal_state() == "Failed");
+}
+
 TEST_CASE("behind a closed gate attempts are not looked at") {
   World world = with_pods({"1", "1", "1", "1"});
   world.gates.in_place_restart = false;

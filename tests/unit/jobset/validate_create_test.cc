@@ -19,6 +19,7 @@ TEST_CASE("what is accepted") {
       single("suspend: true"),               // W13
       single("managedBy: acme.io/foo"),      //
       single("network: {subdomain: ring}"),  //
+      single("network: {subdomain: \"\"}"),  //
       single("startupPolicy: {startupPolicyOrder: AnyOrder}"),
       with_jobs("{name: a, replicas: 0, " + kT + "}"),  // W12
       with_jobs("{name: a, " + kT + "}, {name: b, dependsOn: [{name: a, status: Ready}], " + kT +

@@ -1,6 +1,8 @@
 // Refusals of changes: rows W6 to W8, W13, W14, W18 to W20 and W33 to W37 of the acceptance
 // checklist, U7 and U8.
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/jobset/admission_support.hh"
@@ -80,6 +82,55 @@ TEST_CASE("removing scheduling members while suspended, and members that are not
   CHECK(update_errors(before, after).empty());
   after["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"] = "odd";
   CHECK_FALSE(update_errors(before, after).empty());
+}
+
+TEST_CASE("what a client with Go types writes back is the same, and no more than that") {
+  const auto pod = [](const std::string& spec) {
+    return fmt::format("template: {{spec: {{{}}}}}", spec);
+  };
+  const auto container = [&pod](const std::string& members) {
+    return pod(fmt::format("containers: [{{name: c, {}}}]", members));
+  };
+  // Specs of a Job, before and after, either way round.
+  const std::pair<std::string, std::string> same[] = {
+      {container("resources: {limits: {cpu: 1, memory: 1024Mi}}"),
+       container("resources: {limits: {cpu: '1', memory: 1Gi}}")},
+      {container("env: [{name: X, value: ''}]"), container("env: [{name: X}]")},
+      {container("tty: false, stdin: false, args: [], workingDir: ''"), container("resources: {}")},
+      {container("volumeMounts: [{name: v, mountPath: /v, readOnly: false}]"),
+       container("volumeMounts: [{name: v, mountPath: /v}]")},
+      {container("env: [{name: X, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]"),
+       container("env: [{name: X, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: "
+                 "'0'}}}]")},
+      {pod("hostNetwork: false, hostname: '', containers: []"), pod("containers: null")},
+      {pod("volumes: [{name: v, emptyDir: {sizeLimit: 1024Mi}}]"),
+       pod("volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]")},
+  };
+  const std::pair<std::string, std::string> different[] = {
+      {"backoffLimit: 0", ""},
+      {pod("automountServiceAccountToken: false"), pod("")},
+      {pod("hostNetwork: true"), pod("hostNetwork: false")},
+      {pod("volumes: [{name: v, emptyDir: {}}]"), pod("volumes: [{name: v}]")},
+      {"template: {metadata: {labels: {a: ''}}}", "template: {metadata: {labels: {}}}"},
+      {container("resources: {limits: {cpu: 1}}"), container("resources: {limits: {cpu: 2}}")},
+      {container("env: [{name: X, value: ' '}]"), container("env: [{name: X}]")},
+  };
+  const auto errors_of = [](const std::string& before, const std::string& after) {
+    const auto whole = [](const std::string& spec) {
+      return defaulted(with_jobs(fmt::format("{{name: w, template: {{spec: {{{}}}}}}}", spec)));
+    };
+    return update_errors(whole(before), whole(after));
+  };
+  for (const auto& [before, after] : same) {
+    INFO(before << " and " << after);
+    CHECK(errors_of(before, after) == "");
+    CHECK(errors_of(after, before) == "");
+  }
+  for (const auto& [before, after] : different) {
+    INFO(before << " and " << after);
+    CHECK(errors_of(before, after).find("field is immutable") != std::string::npos);
+    CHECK(errors_of(after, before).find("field is immutable") != std::string::npos);
+  }
 }
 
 TEST_CASE("U7, W18: lists and managers are fixed, suspended or not") {

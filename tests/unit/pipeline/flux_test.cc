@@ -84,10 +84,28 @@ TEST_CASE("a Flux job without a trainer section, or without a count, runs the ru
   CHECK(strings(
             container_in(built(job_with("{}"), flux_runtime()), "node").get_array("command"))[2] ==
         "");
-  // The job's arguments replace the runtime's.
-  const Built own = built(job_with("trainer: {args: [z]}"), runtime);
-  CHECK(strings(container_in(own, "node").get_array("command"))[2] == "lmp z");
-  CHECK(container_in(own, "node").get_array("args").empty());
+}
+
+TEST_CASE("a Flux job's arguments go behind the command, and the runtime's behind them", "[flux]") {
+  struct Row {
+    const char* trainer;
+    const char* command;
+  };
+  const Row rows[] = {
+      {"{args: [job-arg]}", "run job-arg"},
+      {"{args: []}", "run"},
+      {"{command: [own], args: [job-arg]}", "own job-arg"},
+      {"{command: [own]}", "own"},
+  };
+  const Runtime runtime = flux_runtime("{name: node, image: i, command: [run], args: [rt-arg]}");
+  for (const Row& row : rows) {
+    INFO(row.trainer);
+    const Built result = built(job_with("trainer: " + std::string(row.trainer)), runtime);
+    const kube::Json& container = container_in(result, "node");
+    CHECK(strings(container.get_array("command")) ==
+          Words{"/bin/bash", "/etc/flux-config/entrypoint.sh", row.command});
+    CHECK(strings(container.get_array("args")) == Words{"rt-arg"});
+  }
 }
 
 TEST_CASE("devices are handed out to tasks", "[flux]") {

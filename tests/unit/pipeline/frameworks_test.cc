@@ -75,14 +75,6 @@ TEST_CASE("a plain job gets its count, image, command and env, each by itself", 
   CHECK(container_in(none, "node").find("args") == nullptr);
 }
 
-TEST_CASE("env is carried as it is", "[plainml]") {
-  const char* variable =
-      "{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}";
-  const Built result = built(job_with("trainer: {env: [" + std::string(variable) + "]}"),
-                             runtime_with("{}", kNodeJob));
-  CHECK(container_in(result, "node").get_array("env").at(0) == yaml(variable));
-}
-
 TEST_CASE("only jobs of known steps are held to one Job", "[jobset]") {
   const Runtime runtime = runtime_with("{}", R"(
 - name: ps

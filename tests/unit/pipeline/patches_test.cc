@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -139,6 +141,35 @@ TEST_CASE("empty patches change nothing, in whatever form clients write them", "
   }
 }
 
+TEST_CASE("an empty list in a patch is an absent one, at every depth", "[patches]") {
+  const Built plain = built(job_with("{}"), runtime_to_patch());
+  for (const char* patch :
+       {"{tolerations: []}", "{containers: [], initContainers: [], volumes: []}",
+        "{imagePullSecrets: [], schedulingGates: []}",
+        "{containers: [{name: node, volumeMounts: [], securityContext: {capabilities: {add: "
+        "[]}}}]}",
+        "{initContainers: [{name: init, env: []}], tolerations: []}"}) {
+    INFO(patch);
+    const Built result = built(patched({patch}), runtime_to_patch());
+    CHECK(without_empty(result.jobset) == without_empty(plain.jobset));
+  }
+  // Beside other changes, inside the items of a list that replaces, and next to an empty object.
+  const Built mixed = built(
+      patched({"{tolerations: [], nodeSelector: {pool: x}, volumes: [{name: more, emptyDir: {}}], "
+               "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
+               "[{weight: 1, preference: {matchFields: [], matchExpressions: [{key: k, operator: "
+               "Exists, values: []}]}}]}}}"}),
+      runtime_to_patch());
+  CHECK(*pod_spec(mixed).find("tolerations") == yaml("[{key: old, operator: Exists}]"));
+  CHECK(*pod_spec(mixed).find("nodeSelector") == yaml("{pool: x, zone: b}"));
+  CHECK(*pod_spec(mixed).find("affinity") ==
+        yaml("{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, "
+             "preference: {matchExpressions: [{key: k, operator: Exists}]}}]}}"));
+  const auto& volumes = pod_spec(mixed).get_array("volumes");
+  CHECK(std::find(volumes.begin(), volumes.end(), yaml("{name: more, emptyDir: {}}")) !=
+        volumes.end());
+}
+
 TEST_CASE("names that the runtime does not have are refused, before and without a merge",
           "[patches]") {
   const std::string at =
@@ -171,6 +202,10 @@ TEST_CASE("names that the runtime does not have are refused, before and without 
 
 TEST_CASE("managers who contradict each other are both named", "[patches]") {
   CHECK(warn_trainjob(patched({"{nodeSelector: {pool: x}}", "{nodeSelector: {rack: y}}"}),
+                      runtime_to_patch())
+            .empty());
+  // An empty list says nothing that could contradict.
+  CHECK(warn_trainjob(patched({"{tolerations: [{key: k, operator: Exists}]}", "{tolerations: []}"}),
                       runtime_to_patch())
             .empty());
   const auto warnings = warn_trainjob(patched({"{nodeSelector: {pool: x}, serviceAccountName: s}",

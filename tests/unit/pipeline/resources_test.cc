@@ -104,6 +104,65 @@ TEST_CASE("a runtime without a policy takes no resources, and the job is told so
   CHECK(result.warnings[0].find("spec.trainer.resourcesPerNode") == 0);
 }
 
+TEST_CASE("a runtime's template is as Go types write it; what the job says stays", "[resources]") {
+  const Built result =
+      built(job_with("trainer: {env: [{name: MINE, value: ''}]}"), runtime_with("{torch: {}}", R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec:
+      backoffLimit: 0
+      template:
+        metadata: {annotations: {a: ''}}
+        spec:
+          hostNetwork: false
+          overhead: {cpu: 0.5}
+          resources: {limits: {memory: 2048Mi}}
+          tolerations: []
+          volumes:
+          - {name: e, emptyDir: {sizeLimit: 1024Mi}}
+          - {name: c, ephemeral: {volumeClaimTemplate: {spec: {resources: {requests: {storage: 0.5Gi}}}}}}
+          containers:
+          - name: node
+            image: i
+            args: []
+            tty: false
+            env: [{name: THEIRS, value: ''}]
+            volumeMounts: [{name: e, mountPath: /e, readOnly: false}]
+)"));
+  const kube::Json& pod = pod_in(result, "node");
+  CHECK(pod.find_path({"metadata", "annotations"})->find("a") != nullptr);
+  const kube::Json& spec = *pod.find("spec");
+  for (const char* gone : {"hostNetwork", "tolerations"}) CHECK(spec.find(gone) == nullptr);
+  CHECK(*spec.find("overhead") == yaml("{cpu: 500m}"));
+  CHECK(*spec.find("resources") == yaml("{limits: {memory: 2Gi}}"));
+  CHECK(*spec.find("volumes") ==
+        yaml("[{name: e, emptyDir: {sizeLimit: 1Gi}}, {name: c, ephemeral: {volumeClaimTemplate: "
+             "{spec: {resources: {requests: {storage: 512Mi}}}}}}]"));
+  CHECK(job_in(result, "node").find_path({"template", "spec", "backoffLimit"}) != nullptr);
+
+  const kube::Json& container = container_in(result, "node");
+  for (const char* gone : {"args", "tty"}) CHECK(container.find(gone) == nullptr);
+  CHECK(container.get_array("volumeMounts")[0] == yaml("{name: e, mountPath: /e}"));
+  const auto variable = [&container](std::string_view name) {
+    for (const kube::Json& one : container.get_array("env"))
+      if (one.get_string("name") == name) return one;
+    return kube::Json();
+  };
+  CHECK(variable("THEIRS") == yaml("{name: THEIRS}"));
+  CHECK(variable("MINE") == yaml("{name: MINE, value: ''}"));
+}
+
+TEST_CASE("claims of a runtime have canonical amounts", "[resources]") {
+  Runtime runtime = torch_runtime();
+  runtime.spec.template_->spec->volumeClaimPolicies.emplace_back().templates.push_back(
+      yaml("{metadata: {name: c}, spec: {resources: {requests: {storage: 1024Mi}}}}"));
+  const Built result = built(job_with("trainer: {}"), runtime);
+  const kube::Json& policy = result.jobset.find("spec")->get_array("volumeClaimPolicies").at(0);
+  CHECK(*policy.get_array("templates").at(0).find_path({"spec", "resources", "requests"}) ==
+        yaml("{storage: 1Gi}"));
+}
+
 // A pair of runtime and job resources, from a few kinds and amounts each, some of them absent.
 kube::Json random_resources(std::mt19937& random) {
   kube::Json out = kube::Json::object();

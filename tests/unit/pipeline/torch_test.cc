@@ -48,11 +48,24 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
 }
 
 TEST_CASE("devices and processes tell apart one, several and none", "[torch]") {
-  CHECK(ProcessCount{1, 8}.is_one());
-  CHECK_FALSE(ProcessCount{1, 8}.is_several());
-  CHECK(ProcessCount{std::nullopt, 1}.is_one());
-  CHECK(ProcessCount{std::nullopt, 2}.is_several());
-  CHECK(ProcessCount{4, 0}.is_several());
+  struct Row {
+    ProcessCount count;
+    bool is_single_device;
+    bool is_several;
+  };
+  const Row rows[] = {
+      {{1, 8}, true, false},
+      {{1, 0}, true, false},
+      {{std::nullopt, 1}, true, false},
+      {{std::nullopt, 2}, false, true},
+      {{4, 0}, false, true},
+      {{2, 1}, true, true},
+  };
+  for (const Row& row : rows) {
+    INFO(row.count.to_string() << " on " << row.count.accelerators);
+    CHECK(row.count.is_single_device() == row.is_single_device);
+    CHECK(row.count.is_several() == row.is_several);
+  }
 }
 
 TEST_CASE("a trainer section brings the rendezvous into the container, behind the job's own env",
@@ -232,13 +245,66 @@ TEST_CASE("torchtune's command keeps the runtime's files and no master address",
   CHECK(env_of(container) == Words{"PET_NNODES=2", "PET_NPROC_PER_NODE=auto", kRank});
 }
 
-TEST_CASE("one device needs no rendezvous; any other command is left alone", "[torchtune]") {
+TEST_CASE("the recipe follows from the device, the rendezvous from the processes", "[torchtune]") {
+  struct Row {
+    const char* limits;
+    const char* trainer;
+    Words words;
+  };
+  const std::string endpoint = "--rdzv_endpoint=j-node-0-0.j:29500";
+  const std::string config = "llama3_2/1B_full";
+  const Words single = {"full_finetune_single_device", "--config", config + "_single_device"};
+  const Row rows[] = {
+      {"{nvidia.com/gpu: 1}", "{command: [tune, run]}", single},
+      {"{nvidia.com/gpu: 8}", "{command: [tune, run], numProcPerNode: 1}", single},
+      {"{nvidia.com/gpu: 1}",
+       "{command: [tune, run], numProcPerNode: 2}",
+       {endpoint, single[0], single[1], single[2]}},
+      {"{nvidia.com/gpu: 2}",
+       "{command: [tune, run]}",
+       {endpoint, "full_finetune_distributed", "--config", config}},
+  };
+  const std::string name = "torchtune-llama3.2-1b";
+  for (const Row& row : rows) {
+    INFO(row.limits << " " << row.trainer);
+    const Built result = built(tune_job(name, row.trainer), tune_runtime(name, row.limits));
+    Words words = strings(container_in(result, "node").get_array("command"));
+    words.resize(2 + row.words.size());
+    words.erase(words.begin(), words.begin() + 2);
+    CHECK(words == row.words);
+  }
+}
+
+TEST_CASE("any other command than torchtune's is left alone", "[torchtune]") {
   const std::string name = "torchtune-llama3.2-1b";
   const Runtime one = tune_runtime(name, "{nvidia.com/gpu: 1}");
-  CHECK(strings(container_in(built(tune_job(name, "{command: [tune, run]}"), one), "node")
-                    .get_array("command"))[2] == "full_finetune_single_device");
   CHECK(strings(container_in(built(tune_job(name, "{command: [tune, run, x]}"), one), "node")
                     .get_array("command")) == Words{"tune", "run", "x"});
+}
+
+// What the runtime says about nodes is no mistake of the job's.
+TEST_CASE("torchtune's admission counts the nodes that the job asks for", "[torchtune]") {
+  struct Row {
+    const char* trainer;
+    Words paths;
+  };
+  const Row rows[] = {
+      {"{}", {}},
+      {"{args: ['model.lora_attn_modules=[q]']}", {}},
+      {"{numNodes: 1}", {}},
+      {"{numNodes: 2}", {"spec.trainer.numNodes"}},
+      {"{numNodes: 2, args: ['model.lora_attn_modules=[q]']}",
+       {"spec.trainer.numNodes", "spec.trainer.numNodes"}},
+  };
+  const std::string name = "torchtune-llama3.2-1b";
+  Runtime runtime = tune_runtime(name, "{nvidia.com/gpu: 2}");
+  runtime.spec.mlPolicy->numNodes = 2;
+  for (const Row& row : rows) {
+    INFO(row.trainer);
+    TrainJob job = tune_job(name, row.trainer);
+    job.spec.trainer->command = Words{"tune", "run"};
+    CHECK(paths_of(validate_trainjob(job, nullptr, runtime)) == row.paths);
+  }
 }
 
 TEST_CASE("torchtune jobs that cannot run are refused", "[torchtune]") {

@@ -1,0 +1,51 @@
+#include "runtimes/pipeline/converted_env.hh"
+
+#include <utility>
+
+#include "kube/model/quantity.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+using kube::Json;
+
+bool is_absent(const Json* value) {
+  return value == nullptr || value->is_null();
+}
+
+// What is no quantity stays as it is, for the API server to refuse.
+Json converted_divisor(const Json* divisor) {
+  if (is_absent(divisor)) return "0";
+  const auto quantity = kube::Quantity::read(*divisor);
+  return quantity ? Json(quantity->to_string()) : *divisor;
+}
+
+Json converted_source(const Json& source) {
+  Json out = source;
+  if (Json* field = out.find("fieldRef"); field && field->is_object()) field->erase("apiVersion");
+  if (Json* resource = out.find("resourceFieldRef"); resource && resource->is_object()) {
+    if (is_absent(resource->find("containerName"))) resource->set("containerName", "");
+    Json divisor = converted_divisor(resource->find("divisor"));
+    resource->set("divisor", std::move(divisor));
+  }
+  return out;
+}
+
+}  // namespace
+
+kube::Json converted_env(const kube::Json& variable) {
+  if (!variable.is_object()) return variable;  // read past the schema; the API server refuses it
+  Json out = variable;
+  const Json* source = variable.find("valueFrom");
+  if (!is_absent(source)) {
+    out.erase("value");
+    out.set("valueFrom", converted_source(*source));
+    return out;
+  }
+  out.erase("valueFrom");
+  if (is_absent(variable.find("value"))) out.set("value", "");
+  return out;
+}
+
+}  // namespace trainer::pipeline
