@@ -153,6 +153,8 @@ Task<Result<void>> Executor::create(Action action) {
                                      "it is left alone: delete or rename it, or rename the job",
                                      what, controller_of(meta)));
   }
+  // Of what has an owner and is being deleted the watch tells the end. Claims have none, and are
+  // not watched.
   if (action.owner_uid.empty() && meta.deletion_timestamp) {
     co_return kube::fail(ErrorCode::kAlreadyExists,
                          what +

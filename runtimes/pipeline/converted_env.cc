@@ -1,8 +1,6 @@
 #include "runtimes/pipeline/converted_env.hh"
 
-#include <utility>
-
-#include "kube/model/quantity.hh"
+#include "kube/model/pod_template.hh"
 
 namespace trainer::pipeline {
 
@@ -14,20 +12,13 @@ bool is_absent(const Json* value) {
   return value == nullptr || value->is_null();
 }
 
-// What is no quantity stays as it is, for the API server to refuse.
-Json converted_divisor(const Json* divisor) {
-  if (is_absent(divisor)) return "0";
-  const auto quantity = kube::Quantity::read(*divisor);
-  return quantity ? Json(quantity->to_string()) : *divisor;
-}
-
 Json converted_source(const Json& source) {
   Json out = source;
   if (Json* field = out.find("fieldRef"); field && field->is_object()) field->erase("apiVersion");
   if (Json* resource = out.find("resourceFieldRef"); resource && resource->is_object()) {
     if (is_absent(resource->find("containerName"))) resource->set("containerName", "");
-    Json divisor = converted_divisor(resource->find("divisor"));
-    resource->set("divisor", std::move(divisor));
+    if (is_absent(resource->find("divisor"))) resource->set("divisor", "0");
+    kube::canonicalise_quantities(*resource);
   }
   return out;
 }

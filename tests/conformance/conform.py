@@ -18,9 +18,9 @@ the run compares and prints 'N passed, N failed'. The words of a refusal count o
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
 kept-back cases alike. A departed file says what stands there instead, {case: {path: text}}, so that a case it names may
-differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (# begins a comment); all others
-are not run but listed as open. Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a
-case are removed before it starts and after it ends.
+differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (#
+begins a comment); all others are not run but listed as open. Every case runs in a namespace of its own, named after it.
+Cluster-scoped objects of a case are removed before it starts and after it ends.
 """
 import argparse
 import base64

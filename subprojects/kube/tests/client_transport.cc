@@ -51,6 +51,17 @@ Task<void> send_and_note(Transport& transport, HttpRequest request,
 
 using Lines = std::vector<std::string>;
 
+// A file that holds a token, as long as the test goes.
+struct TokenFile {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("kube-token-" + std::to_string(::getpid()));
+  TokenFile() = default;
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+  ~TokenFile() { std::filesystem::remove(path); }
+  void write(const std::string& token) const { std::ofstream(path) << token; }
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(Fixture, "requests share a connection that is kept open") {
@@ -244,17 +255,15 @@ TEST_CASE("a server that is not there is a network error that tells where") {
 
 TEST_CASE_METHOD(Fixture,
                  "after a 401 the token file is read again and the request sent once more") {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("kube-token-" + std::to_string(::getpid()));
-  const auto write = [&path](const std::string& token) { std::ofstream(path) << token; };
-  write("old\n");
+  const TokenFile file;
+  file.write("old\n");
   ClientConfig config = server.config();
-  config.token_file = path.string();
+  config.token_file = file.path.string();
   transport = make_transport(io, config, limits);
   server.on("POST", "/a")
-      .reply([&write](const ReceivedRequest& request) {
+      .reply([&file](const ReceivedRequest& request) {
         const bool is_old = request.headers.at("authorization") == "Bearer old";
-        if (is_old) write("new\n");
+        if (is_old) file.write("new\n");
         return ScriptedReply(is_old ? 401 : 201, "x");
       })
       .always();
@@ -268,31 +277,28 @@ TEST_CASE_METHOD(Fixture,
     CHECK(server.log().size() == 3);
   }
   SECTION("a file that holds no token leaves the last one in use") {
-    write("two words");
+    file.write("two words");
     server.on("GET", "/b").answer(401, "x").always();
     CHECK(get("/b")->status == 401);
     CHECK(server.log().back().headers.at("authorization") == "Bearer new");
   }
-  std::filesystem::remove(path);
 }
 
 TEST_CASE_METHOD(Fixture, "of requests refused together for an old token each is sent once more") {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("kube-tokens-sent-" + std::to_string(::getpid()));
-  const auto write = [&path](const std::string& token) { std::ofstream(path) << token; };
-  write("old\n");
+  const TokenFile file;
+  file.write("old\n");
   ClientConfig config = server.config();
-  config.token_file = path.string();
+  config.token_file = file.path.string();
   transport = make_transport(io, config, limits);
   std::vector<std::string> done;
   TaskGroup group(io.get_executor(), nullptr);
   int refused = 0;
   for (const char* const target : {"/a", "/b"}) {
     server.on("GET", target)
-        .reply([&write, &refused](const ReceivedRequest& request) {
+        .reply([&file, &refused](const ReceivedRequest& request) {
           if (request.headers.at("authorization") == "Bearer new") return ScriptedReply(200, "x");
           ++refused;
-          write("new\n");
+          file.write("new\n");
           return ScriptedReply(401, "x");
         })
         .always();
@@ -303,7 +309,6 @@ TEST_CASE_METHOD(Fixture, "of requests refused together for an old token each is
   CHECK(done == Lines{"/a 200", "/b 200"});
   CHECK(refused == 2);
   CHECK(server.log().size() == 4);
-  std::filesystem::remove(path);
 }
 
 namespace {
