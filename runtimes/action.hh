@@ -31,6 +31,8 @@ struct Action {
   // it is an error that names the owner. Empty: whoever owns it, it counts as done; claims that
   // outlive their JobSet are meant to be found again.
   std::string owner_uid;
+  // The same, where one that nobody controls is as good as ours.
+  bool takes_unowned = false;
   // Actions of one stage run side by side (a bounded number); the next stage starts when all of
   // them have succeeded.
   int stage = 0;

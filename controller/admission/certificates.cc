@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "controller/ssh/openssl.hh"
 #include "kube/model/digest.hh"
@@ -223,8 +224,8 @@ kube::Result<CertificateBundle> make_certificates(const std::vector<std::string>
   return bundle;
 }
 
-std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<std::string>& hosts,
-                            Time now) {
+std::string reason_not_to_serve(const CertificateBundle& bundle,
+                                const std::vector<std::string>& hosts, Time now) {
   const X509Ptr ca = read_certificate(bundle.ca_certificate);
   const X509Ptr certificate = read_certificate(bundle.certificate);
   const PkeyPtr key = read_key(bundle.key);
@@ -236,9 +237,6 @@ std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<s
     return "the CA has not signed the server certificate";
   if (!is_valid_at(ca.get(), now)) return "the CA is not valid now";
   if (!is_valid_at(certificate.get(), now)) return "the server certificate is not valid now";
-  if (!usable_ca(bundle, now)) return "the CA ends within 90 days, or its key is not usable";
-  if (!is_valid_at(certificate.get(), now + kAhead))
-    return "the server certificate ends within 90 days";
   for (const std::string& host : hosts) {
     if (!names_host(certificate.get(), host))
       return fmt::format("the server certificate does not name {}", host);
@@ -246,7 +244,17 @@ std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<s
   return {};
 }
 
-std::optional<CertificateBundle> read_certificate_secret(const kube::Json& secret) {
+std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<std::string>& hosts,
+                            Time now) {
+  std::string reason = reason_not_to_serve(bundle, hosts, now);
+  if (!reason.empty()) return reason;
+  if (!usable_ca(bundle, now)) return "the CA ends within 90 days, or its key is not usable";
+  if (!is_valid_at(read_certificate(bundle.certificate).get(), now + kAhead))
+    return "the server certificate ends within 90 days";
+  return {};
+}
+
+kube::Result<CertificateBundle> read_certificate_secret(const kube::Json& secret, bool needs_ca) {
   const auto value = [&](const char* name) {
     const kube::Json* text = secret.find_path({"data", name});
     const auto decoded = text != nullptr && text->is_string()
@@ -259,9 +267,12 @@ std::optional<CertificateBundle> read_certificate_secret(const kube::Json& secre
   bundle.ca_key = kube::Secret<std::string>(value("ca.key"));
   bundle.certificate = value("tls.crt");
   bundle.key = kube::Secret<std::string>(value("tls.key"));
-  if (bundle.ca_certificate.empty() || bundle.certificate.empty() || bundle.key.reveal().empty()) {
-    return std::nullopt;
-  }
+  const char* missing = bundle.certificate.empty()                  ? "tls.crt"
+                        : bundle.key.reveal().empty()               ? "tls.key"
+                        : needs_ca && bundle.ca_certificate.empty() ? "ca.crt"
+                                                                    : nullptr;
+  if (missing != nullptr)
+    return kube::fail(kube::ErrorCode::kInvalid, fmt::format("there is no data \"{}\"", missing));
   return bundle;
 }
 

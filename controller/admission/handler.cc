@@ -25,6 +25,10 @@ const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolu
 const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
                                       false};
 
+// Anybody who reaches the port may send a review: without a bound its 7 MB could become 300. What
+// etcd takes has fewer values, twice in a review and with its managedFields.
+constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
+
 using ObjectPointer = std::shared_ptr<const Json>;
 
 kube::ServerResponse plain(int status, std::string text) {
@@ -105,10 +109,15 @@ Task<kube::ServerResponse> AdmissionHandler::handle(kube::ServerRequest request)
   const auto begin = client_.clock().steady();
   if (!is_known(request.path)) co_return plain(404, "there is no webhook of this path");
   if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
-  const auto review = kube::parse_json(request.body);
+  auto review = kube::parse_json(request.body, kReviewLimits);
   if (!review) co_return plain(400, "not a JSON document: " + review.error().message);
   auto read = read_admission_review(*review);
   if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
+
+  // While lookups are waited for, nothing is held twice: of the review the answer needs this alone.
+  request.body = std::string();
+  const std::string uid(review->find("request")->get_string("uid"));
+  *review = Json::object({{"request", Json::object({{"uid", uid}})}});
 
   const ObjectKey key{read->ns, read->name};
   const std::string kind = read->kind;
@@ -142,7 +151,7 @@ Task<AdmissionAnswer> AdmissionHandler::answer(std::string path, AdmissionReques
   const auto facts = co_await gather(path, request);
   if (!facts) co_return failed_lookup(facts.error());
   if (is_jobset) co_return validate_jobset(request, facts->lookups(), gates_);
-  co_return validate_trainjob(request, facts->lookups());
+  co_return validate_trainjob(request, facts->lookups(), gates_);
 }
 
 Task<AdmissionAnswer> AdmissionHandler::answer_pod(std::string path, AdmissionRequest request) {

@@ -18,10 +18,10 @@ namespace trainer {
 // (two watches have no order: a runtime may have been applied a moment before its first job), then
 // asks the pure rules of runtimes/admission.
 //
-// Errors: a body that is no AdmissionReview is answered 400, an unknown path 404, another method
-// than POST 405; a lookup that failed for another reason than "not found" becomes a refusal with
-// code 500, so that the client may try again. Never throws on input. Concurrency: the io_context
-// thread of `client`; requests may overlap.
+// Errors: a body that is no AdmissionReview, or has more values than any object of etcd's, is
+// answered 400, an unknown path 404, another method than POST 405; a lookup that failed for another
+// reason than "not found" becomes a refusal with code 500, so that the client may try again. Never
+// throws on input. Concurrency: the io_context thread of `client`; requests may overlap.
 class AdmissionHandler {
  public:
   // Told of every answered review: the webhook's path, "allowed", "denied" or "error", and how long

@@ -19,8 +19,8 @@ namespace {
 // The API server waits ten seconds for a webhook; an answer after that is of no use to anybody.
 constexpr Milliseconds kLookupDeadline{8'000};
 constexpr Milliseconds kDrain{5'000};
-// Etcd takes 1.5 MB; a review holds the object twice, and escaping may double it.
-constexpr std::size_t kMaxReview = 16U << 20;
+// As controller-runtime: etcd takes 1.5 MB, and a review holds the object twice.
+constexpr std::size_t kMaxReview = 7U << 20;
 constexpr std::size_t kMaxReport = 1U << 20;
 
 kube::ApiClient::Options client_options(const ServingOptions& options) {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<kube::HttpServer>> Serving::Inside::listen(
     const CertificateBundle& bundle, unsigned short port, std::size_t max_body,
     kube::HttpServer::Handler handler) {
   kube::ServerOptions server;
-  if (!options.webhook_address.empty()) server.address = options.webhook_address;
+  server.address = options.webhook_address;
   server.port = port;
   server.is_tls = true;
   server.certificate_pem = bundle.certificate;

@@ -17,7 +17,7 @@ namespace trainer {
 
 struct ServingOptions {
   kube::ClientConfig client;    // for reads that no store answers, and for progress reports
-  std::string webhook_address;  // empty: all interfaces
+  std::string webhook_address;  // as kube::ServerOptions::address, of all servers
   unsigned short webhook_port = 9443;
   bool serves_status = false;  // gate TrainJobStatus
   unsigned short status_port = 10443;
@@ -43,7 +43,7 @@ class Serving {
 
   // Starts listening with the first certificate, changes to later ones without closing connections.
   // Waits for the serving thread (milliseconds). Errors: kInvalid for an unusable certificate,
-  // kNetwork when a port cannot be bound.
+  // kNetwork when an address cannot be listened on.
   kube::Result<void> use(const CertificateBundle& bundle);
   // For readiness: all servers accept connections.
   bool is_listening() const { return is_listening_; }

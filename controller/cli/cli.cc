@@ -1,12 +1,21 @@
 #include "controller/cli/cli.hh"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/zap_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
 #include "controller/config/values.hh"
@@ -16,15 +25,16 @@ namespace trainer {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done; 1 refused, not found, or the job asked about has failed; 2 wrong usage; 3 "
-    "the cluster "
-    "cannot be reached.";
+    "Exit codes: 0 done; 1 refused, not found, the job asked about has failed, or the output is "
+    "lost; 2 wrong usage; 3 the cluster cannot be reached.";
 
 // Options live as long as the parse and the run: CLI11 writes through the references it was given.
 struct Everything {
   ControllerOptions controller;
   std::string expander;
   std::string log_format = "text";
+  std::string zap_level;
+  std::string zap_encoder;
   BlueprintOptions blueprints;
   RenderOptions render;
   WhyOptions why;
@@ -68,6 +78,24 @@ std::string check_duration(const std::string& text) {
   return "\"" + text + "\" is no duration: write 30s, 15m or 2h";
 }
 
+template <class Number>
+std::string check_count(const std::string& text) {
+  Number value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  if (is_number && value >= 0) return {};
+  return "\"" + text + "\" is too large or no whole number: write 0 or more";
+}
+
+// What only the command lines of upstream's manager say: not shown in --help.
+void add_upstream(CLI::App& command, Everything& all) {
+  command.add_option("--zap-log-level", all.zap_level)->group("");
+  command.add_option("--zap-encoder", all.zap_encoder)->group("");
+  command.add_flag("--zap-devel")->group("");
+  command.add_option("--zap-stacktrace-level")->group("");
+  command.add_option("--zap-time-encoding")->group("");
+}
+
 CLI::App* add_controller(CLI::App& app, Everything& all) {
   CLI::App* command =
       app.add_subcommand("controller", "Run the controller, in the cluster or beside it");
@@ -85,7 +113,8 @@ CLI::App* add_controller(CLI::App& app, Everything& all) {
   auto* url = command->add_option(
       "--webhook-url", o.webhook_url,
       "Serve admission from outside the cluster: how the API server reaches us, "
-      "https://HOST:PORT. The webhook configurations are made, and removed at the end");
+      "https://HOST:PORT. The webhook configurations are made, and removed at the end. PORT is "
+      "listened on, unless the configuration file sets webhook.port: behind a tunnel they differ");
   url->check(check_webhook_url);
   command
       ->add_flag("--no-webhooks", o.no_webhooks,
@@ -111,6 +140,7 @@ CLI::App* add_controller(CLI::App& app, Everything& all) {
       ->add_option("--metrics-address", o.metrics_address,
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
       ->check(check_bind_address);
+  add_upstream(*command, all);
   return command;
 }
 
@@ -134,9 +164,9 @@ CLI::App* add_logs(CLI::App& app, Everything& all) {
   command->add_flag("-f,--follow", all.logs.is_followed,
                     "Wait for the start, follow restarts, end with the job");
   command->add_option("--node", all.logs.node, "Only this training node")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_count<std::int32_t>);
   command->add_option("--tail", all.logs.tail, "Only the last lines of each pod; default: all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_count<std::int64_t>);
   command->add_option("--since", all.logs.since, "Only lines younger than this, such as 30s or 2h")
       ->check(check_duration);
   command->add_flag("--timestamps", all.logs.has_timestamps, "Print each line's time");
@@ -144,10 +174,32 @@ CLI::App* add_logs(CLI::App& app, Everything& all) {
   return command;
 }
 
+// Our own flags win over those of upstream. Hidden options have no name in CLI11's messages, so
+// their values are checked here; false after saying what is wrong.
+bool use_zap_flags(Everything& all, const CLI::App& command, Console& console) {
+  const auto level = level_of_zap(all.zap_level);
+  if (!all.zap_level.empty() && !level) {
+    console.err << console.program << ": --zap-log-level: \"" << all.zap_level
+                << "\" is no level: write debug, info, error, panic or a number from 1 on\n";
+    return false;
+  }
+  const auto format = format_of_zap(all.zap_encoder);
+  if (!all.zap_encoder.empty() && !format) {
+    console.err << console.program << ": --zap-encoder: \"" << all.zap_encoder
+                << "\" is no encoder: write json or console\n";
+    return false;
+  }
+  if (level && command.count("--log-level") == 0) all.controller.log_level = *level;
+  if (format && command.count("--log-format") == 0) all.controller.log_format = *format;
+  return true;
+}
+
 void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Command>& commands) {
-  commands[add_controller(app, all)] = [&all](Console&) {
+  CLI::App* controller = add_controller(app, all);
+  commands[controller] = [&all, controller](Console& console) {
     if (!all.expander.empty()) all.controller.expander = parse_expander_mode(all.expander);
     all.controller.log_format = all.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+    if (!use_zap_flags(all, *controller, console)) return static_cast<int>(kExitUsage);
     return run_controller(all.controller);
   };
   commands[add_render(app, all)] = [&all](Console& console) {
@@ -196,22 +248,67 @@ std::string one_line(const CLI::App* app, const CLI::Error& error) {
   return app->get_name() + ": " + error.what() + " (see --help)\n";
 }
 
-// CLI11 takes an unknown word for a missing subcommand.
-std::string check_subcommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return {};
-  std::string known;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (command->get_name() == argv[1]) return {};
-    known += (known.empty() ? "" : ", ") + command->get_name();
-  }
-  return app.get_name() + ": there is no subcommand \"" + argv[1] + "\": choose from " + known;
+bool is_subcommand(const CLI::App& app, const std::string& word) {
+  const auto all = app.get_subcommands({});
+  return std::any_of(all.begin(), all.end(),
+                     [&word](const CLI::App* command) { return command->get_name() == word; });
 }
 
-}  // namespace
+// CLI11 takes an unknown word for a missing subcommand.
+std::string check_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-') || is_subcommand(app, words[0])) return {};
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return app.get_name() + ": there is no subcommand \"" + words[0] + "\": choose from " + known;
+}
 
-int run_cli(int argc, char** argv) {
+// Upstream's manager knows no subcommands, so its arguments begin with an option. Those that begin
+// with one of the controller's, and name no subcommand, are for the controller.
+bool is_for_controller(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App& controller = *app.get_subcommand("controller");
+  const auto option_of = [](const CLI::App& command, const std::string& word) {
+    return command.get_option_no_throw(word.substr(0, word.find('=')));
+  };
+  if (words.empty() || option_of(app, words[0]) != nullptr) return false;  // --help, --version
+  if (option_of(controller, words[0]) == nullptr) return false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const CLI::Option* option = option_of(controller, words[i]);
+    if (option == nullptr) {
+      if (is_subcommand(app, words[i])) return false;
+    } else if (option->get_items_expected_min() > 0 && words[i].find('=') == std::string::npos) {
+      ++i;  // its value
+    }
+  }
+  return true;
+}
+
+// Where a standard stream is closed, the next file or connection would get its number, and what is
+// printed would go there. /dev/null takes its place, opened the wrong way round: using it fails.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    const int got = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (got != stream && got != -1) close(got);
+  }
+}
+
+// Whoever redirects the output must learn that it is not whole.
+int flushed(int code, Console& console) {
+  errno = 0;
+  console.out.flush();
+  if (console.out) return code;
+  const int why = errno;
+  console.err << console.program << ": standard output cannot be written";
+  if (why != 0) console.err << ": " << std::generic_category().message(why);
+  console.err << '\n';
+  return code == kExitDone ? static_cast<int>(kExitRefused) : code;
+}
+
+int run(std::vector<std::string> words, Console& console) {
   CLI::App app("Runs training jobs on Kubernetes: TrainJobs, their runtimes and JobSets.",
-               shown_name(argc > 0 ? argv[0] : "trainer"));
+               console.program);
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("trainer ") + TRAINER_VERSION);
@@ -219,18 +316,29 @@ int run_cli(int argc, char** argv) {
   std::map<const CLI::App*, Command> commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
-  Console console{std::cin, std::cout, std::cerr};
-  if (const std::string mistake = check_subcommand(app, argc, argv); !mistake.empty()) {
+  if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';
     return kExitUsage;
   }
+  if (is_for_controller(app, words)) words.insert(words.begin(), "controller");
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" with code 0; of the others only the sentence is printed.
-    return app.exit(error, std::cout, std::cerr) == 0 ? kExitDone : kExitUsage;
+    return app.exit(error, console.out, console.err) == 0 ? kExitDone : kExitUsage;
   }
   return commands.at(app.get_subcommands().front())(console);
+}
+
+}  // namespace
+
+int run_cli(int argc, char** argv) {
+  occupy_standard_streams();
+  Console console{std::cin, std::cout, std::cerr, shown_name(argc > 0 ? argv[0] : "trainer")};
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
+  return flushed(run(std::move(words), console), console);
 }
 
 }  // namespace trainer

@@ -15,11 +15,12 @@
 
 namespace trainer {
 
-// Where a subcommand reads and writes, so that tests can look.
+// Where a subcommand reads and writes, so that tests can look, and by which name it was called.
 struct Console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
+  std::string program = "trainer";  // or "kubectl trainer": what advice says to type
 };
 
 enum class OutputFormat { kText, kYaml, kJson };

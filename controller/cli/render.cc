@@ -6,6 +6,7 @@
 #include <istream>
 #include <map>
 #include <ostream>
+#include <set>
 
 #include "api/api.hh"
 #include "controller/cli/commands.hh"
@@ -46,6 +47,15 @@ std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   return lines;
 }
 
+// What is rendered, by the kind alone: nullptr for anything else.
+const kube::Resource* resource_of(std::string_view kind) {
+  for (const kube::Resource* resource :
+       {&kTrainJobs, &kTrainingRuntimes, &kClusterTrainingRuntimes, &kJobSets}) {
+    if (resource->kind == kind) return resource;
+  }
+  return nullptr;
+}
+
 // Nothing has a uid offline, and an owner without one would be refused.
 void drop_unknown_owners(Json& object) {
   Json* metadata = object.find("metadata");
@@ -71,17 +81,17 @@ class Renderer {
 
   // A runtime of the files wins over a blueprint of the same name.
   void add(Json object) {
-    const std::string_view kind = object.get_string("kind");
-    if (kind == "TrainingRuntime" || kind == "ClusterTrainingRuntime") {
+    const kube::Resource* resource = resource_of(object.get_string("kind"));
+    if (resource == nullptr) return warn(object, "this kind is not rendered: it is left out");
+    if (!is_of_version(object, resource->api_version())) return;
+    if (*resource == kTrainJobs) {
+      jobs_.push_back(std::move(object));
+    } else if (*resource == kJobSets) {
+      jobsets_.push_back(std::move(object));
+    } else {
       if (!prepare(object) || !mutate(object, mutate_runtime(request_of(object)))) return;
       if (!refuse_unless_allowed(object, validate_runtime(request_of(object)))) return;
       add_runtime(std::move(object));
-    } else if (kind == "TrainJob") {
-      jobs_.push_back(std::move(object));
-    } else if (kind == "JobSet") {
-      jobsets_.push_back(std::move(object));
-    } else {
-      warn(object, "this kind is not rendered: it is left out");
     }
   }
 
@@ -142,8 +152,10 @@ class Renderer {
   void refuse(const Json& object, const kube::FieldErrors& errors) {
     for (const kube::FieldError& error : errors) refuse(object, error.to_string());
   }
+  // Once: what the rules of admission warn about the pipeline may warn about again.
   void warn(const Json& object, std::string_view what) {
-    console_.err << "warning: " << title_of(object) << ": " << what << '\n';
+    const std::string line = fmt::format("warning: {}: {}\n", title_of(object), what);
+    if (warned_.insert(line).second) console_.err << line;
   }
   bool refuse_unless_allowed(const Json& object, const AdmissionAnswer& answer) {
     for (const std::string& warning : answer.warnings) warn(object, warning);
@@ -151,7 +163,16 @@ class Renderer {
     return answer.is_allowed;
   }
 
-  // What the API server does before it asks anybody: a namespace, the schema's defaults and checks.
+  // Another version, or another project's kind of the same name, has other fields: what would come
+  // out is not what its author meant.
+  bool is_of_version(const Json& object, const std::string& expected) {
+    const std::string_view found = object.get_string("apiVersion");
+    if (found == expected) return true;
+    refuse(object, kube::not_supported("apiVersion", found, {expected}).to_string());
+    return false;
+  }
+
+  // What the API server does before it asks anybody: a namespace and the schema's defaults.
   bool prepare(Json& object) {
     const std::string_view kind = object.get_string("kind");
     Json& metadata = object["metadata"];
@@ -171,9 +192,7 @@ class Renderer {
       metadata.set("namespace", "default");
     }
     apply_schema_defaults(object);
-    const kube::FieldErrors errors = check_schema(object);
-    refuse(object, errors);
-    return errors.empty();
+    return true;
   }
 
   static AdmissionRequest request_of(const Json& object) {
@@ -186,7 +205,8 @@ class Renderer {
     return request;
   }
 
-  // Mutating, then the schema's defaults once more, as the API server does.
+  // Mutating, then the schema's defaults once more and its checks, as the API server does: what the
+  // webhook converts is not refused for what it was before.
   bool mutate(Json& object, const AdmissionAnswer& answer) {
     if (!refuse_unless_allowed(object, answer)) return false;
     auto patched = apply_json_patch(object, answer.json_patch);
@@ -196,7 +216,9 @@ class Renderer {
     }
     object = std::move(*patched);
     apply_schema_defaults(object);
-    return true;
+    const kube::FieldErrors errors = check_schema(object);
+    refuse(object, errors);
+    return errors.empty();
   }
 
   void add_runtime(Json object) {
@@ -276,6 +298,7 @@ class Renderer {
   std::vector<Json> jobs_;
   std::vector<Json> jobsets_;
   std::vector<Rendered> rendered_;
+  std::set<std::string> warned_;
   bool is_refused_ = false;
 };
 

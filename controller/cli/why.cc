@@ -29,7 +29,7 @@ Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, kube::Resource
   co_return items;
 }
 
-Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key) {
+Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key, std::string program) {
   const auto object = co_await client.get(kTrainJobs, key);
   if (!object) co_return tl::unexpected(object.error());
   const auto job = read_trainjob(*object);
@@ -42,7 +42,7 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key) {
       co_await list_all(client, kEvents, key.ns, "fieldSelector=involvedObject.name%3D" + key.name);
   // Those who may not list events get the rest all the same.
   if (!events) events = std::vector<Json>();
-  co_return why(*job, *pods, *events, client.clock().now());
+  co_return why(*job, *pods, *events, client.clock().now(), program);
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ int run_why(const WhyOptions& options, Console& console) {
     return kExitNoCluster;
   }
   const kube::ObjectKey key{(*cluster)->ns(), options.job};
-  const auto report = (*cluster)->run(ask((*cluster)->client(), key));
+  const auto report = (*cluster)->run(ask((*cluster)->client(), key, console.program));
   if (!report) return report_cluster_error(report.error(), "TrainJob " + key.to_string(), console);
   switch (options.format) {
     case OutputFormat::kJson:

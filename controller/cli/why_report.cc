@@ -131,7 +131,11 @@ void add_first_failure(const TrainJobStatus& status, WhyReport& report) {
   }
 }
 
-std::string advice_for_failure(const TrainJob& job) {
+std::string logs_command(const TrainJob& job, std::string_view program) {
+  return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
+}
+
+std::string advice_for_failure(const TrainJob& job, std::string_view program) {
   const auto* failed = kube::find_condition(job.status.conditions, "Failed");
   if (failed != nullptr && failed->reason == "DeadlineExceeded") {
     return "The job ran longer than spec.activeDeadlineSeconds: start a new one with a later "
@@ -141,26 +145,29 @@ std::string advice_for_failure(const TrainJob& job) {
     return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
            "process.";
   }
-  return fmt::format(
-      "Read the output with `kubectl trainer logs {} -n {}`, mend the cause, and start a new job.",
-      job.metadata.name, job.metadata.ns);
+  return fmt::format("Read the output with {}, mend the cause, and start a new job.",
+                     logs_command(job, program));
 }
 
-std::string advice(const TrainJob& job, const WhyReport& report) {
+std::string advice(const TrainJob& job, const WhyReport& report, std::string_view program) {
   if (report.phase == "Failed") {
     const std::string known = advice_for(report.reason);
-    return known.empty() ? advice_for_failure(job) : known;
+    return known.empty() ? advice_for_failure(job, program) : known;
   }
   if (report.phase.empty()) {
     return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
   }
-  return advice_for(report.reason);
+  std::string text = advice_for(report.reason);
+  if (report.reason == "ContainersCrashing") {
+    text += fmt::format(" Read it with {}.", logs_command(job, program));
+  }
+  return text;
 }
 
 }  // namespace
 
 WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vector<Json>& events,
-              Time now) {
+              Time now, std::string_view program) {
   const TrainJobStatus& status = job.status;
   WhyReport report;
   report.job = job.metadata.key().to_string();
@@ -186,7 +193,7 @@ WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vec
   }
   for (std::string& warning : warnings_of(events, one_line(report.message), now))
     report.evidence.push_back(std::move(warning));
-  report.next_step = advice(job, report);
+  report.next_step = advice(job, report, program);
   return report;
 }
 

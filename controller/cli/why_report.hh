@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/trainjob.hh"
@@ -23,8 +24,9 @@ struct WhyReport {
 };
 
 // `pods` and `events` as the API server lists them, whichever of them concern the job. Events are
-// told youngest first, five at most; so are pods.
+// told youngest first, five at most; so are pods. `program`: what the reader types to call us.
 WhyReport why(const TrainJob& job, const std::vector<kube::Json>& pods,
-              const std::vector<kube::Json>& events, kube::Time now);
+              const std::vector<kube::Json>& events, kube::Time now,
+              std::string_view program = "trainer");
 
 }  // namespace trainer

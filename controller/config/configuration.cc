@@ -44,6 +44,15 @@ void check_not_negative(const StrictReader& reader, std::string_view name, Numbe
       kube::invalid(reader.path_of(name), value, "must be greater than or equal to 0"));
 }
 
+// A burst is what a limit lets through at once: without a limit there is nothing to let through.
+void warn_of_lone_burst(const StrictReader& reader, const std::optional<double>& qps,
+                        const std::optional<std::int32_t>& burst, Findings& findings) {
+  if (burst.value_or(0) <= 0 || qps.value_or(0) > 0) return;
+  findings.warnings.push_back(
+      fmt::format("{}: {} has no effect without {}, for there is no limit then",
+                  reader.path_of("burst"), *burst, reader.path_of("qps")));
+}
+
 // Server addresses: "0" switches the server off.
 void check_bind_address(const StrictReader& reader, std::string_view name,
                         const std::string& address, FieldErrors& errors) {
@@ -54,6 +63,7 @@ void check_bind_address(const StrictReader& reader, std::string_view name,
 
 void read_webhook(StrictReader reader, Configuration::Webhook& webhook, Findings& findings) {
   reader.read("port", webhook.port);
+  webhook.is_port_set = reader.has("port");
   reader.read("host", webhook.host);
   reader.read("exclusivePlacement", webhook.exclusivePlacement);
   check_port(reader, "port", webhook.port, findings.errors);
@@ -98,27 +108,38 @@ void read_metrics(StrictReader reader, Configuration::Metrics& metrics, Findings
   reader.read("bindAddress", metrics.bindAddress);
   reader.read("secureServing", metrics.secureServing);
   StrictReader auth = reader.object("auth");
-  auth.read("enabled", metrics.is_auth_enabled);
+  bool is_auth_enabled = false;
+  auth.read("enabled", is_auth_enabled);
+  if (is_auth_enabled) {
+    // Without it whoever reaches the port reads the metrics: going on would be a promise broken.
+    findings.errors.push_back(kube::invalid(
+        auth.path_of("enabled"), is_auth_enabled,
+        "is not supported: leave it off, and restrict the port with a NetworkPolicy"));
+  }
   auth.finish();
   check_bind_address(reader, "bindAddress", metrics.bindAddress, findings.errors);
   reader.finish();
 }
 
+// Upstream accepts another name and serves the usual path all the same, so its files start here
+// too.
+void warn_of_other_endpoint(StrictReader& reader, std::string_view name, std::string_view served,
+                            Findings& findings) {
+  std::string value(served);
+  reader.read(name, value);
+  const std::string_view path = std::string_view(value).substr(value.starts_with('/') ? 1 : 0);
+  if (path == served) return;
+  findings.warnings.push_back(
+      fmt::format("{}: \"{}\" has no effect: the endpoint is /{}, let probes ask for that",
+                  reader.path_of(name), value, served));
+}
+
 void read_health(StrictReader reader, Configuration::Health& health, Findings& findings) {
   reader.read("healthProbeBindAddress", health.healthProbeBindAddress);
-  reader.read("readinessEndpointName", health.readinessEndpointName);
-  reader.read("livenessEndpointName", health.livenessEndpointName);
   check_bind_address(reader, "healthProbeBindAddress", health.healthProbeBindAddress,
                      findings.errors);
-  for (const auto& [name, value] :
-       {std::pair("readinessEndpointName", &health.readinessEndpointName),
-        {"livenessEndpointName", &health.livenessEndpointName}}) {
-    while (value->starts_with('/')) value->erase(0, 1);
-    if (value->empty() || value->find_first_of(" ?#") != std::string::npos) {
-      findings.errors.push_back(
-          kube::invalid(reader.path_of(name), *value, "must be a path such as \"readyz\""));
-    }
-  }
+  warn_of_other_endpoint(reader, "readinessEndpointName", "readyz", findings);
+  warn_of_other_endpoint(reader, "livenessEndpointName", "healthz", findings);
   reader.finish();
 }
 
@@ -167,6 +188,7 @@ void read_client(StrictReader reader, Configuration::ClientConnection& client, F
   reader.read("burst", client.burst);
   check_not_negative(reader, "qps", client.qps.value_or(0), findings.errors);
   check_not_negative(reader, "burst", client.burst.value_or(0), findings.errors);
+  warn_of_lone_burst(reader, client.qps, client.burst, findings);
   reader.finish();
 }
 
@@ -178,6 +200,7 @@ void read_status_server(StrictReader reader, Configuration::StatusServer& server
   check_port(reader, "port", server.port, findings.errors);
   check_not_negative(reader, "qps", server.qps.value_or(0), findings.errors);
   check_not_negative(reader, "burst", server.burst.value_or(0), findings.errors);
+  warn_of_lone_burst(reader, server.qps, server.burst, findings);
   reader.finish();
 }
 
@@ -213,6 +236,12 @@ void read_expander(StrictReader reader, Configuration::Expander& expander, Findi
   std::string mode(name_of(expander.mode));
   reader.read("mode", mode);
   reader.read("upstreamNamespaces", expander.upstreamNamespaces);
+  std::size_t i = 0;
+  for (const std::string& ns : expander.upstreamNamespaces) {
+    const std::string path = kube::join_index(reader.path_of("upstreamNamespaces"), i++);
+    const std::string problem = kube::check_dns1123_label(ns);
+    if (!problem.empty()) findings.errors.push_back(kube::invalid(path, ns, problem));
+  }
   if (const auto parsed = parse_expander_mode(mode)) {
     expander.mode = *parsed;
   } else {

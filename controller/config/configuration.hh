@@ -23,6 +23,8 @@ namespace trainer {
 struct Configuration {
   struct Webhook {
     std::int32_t port = 9443;
+    // By the file: then it is what --webhook-url listens on too, whatever port the URL has.
+    bool is_port_set = false;
     std::string host;  // empty: all interfaces
     // Ours: --webhook-url makes the pod webhooks of exclusive placement too. In a cluster
     // manifests/overlays/exclusive-placement installs them, and this means nothing.
@@ -41,12 +43,9 @@ struct Configuration {
   struct Metrics {
     std::string bindAddress = ":8443";  // "0": no metrics server
     bool secureServing = true;
-    bool is_auth_enabled = false;  // auth.enabled
   };
   struct Health {
     std::string healthProbeBindAddress = ":8081";  // "0": no health server
-    std::string readinessEndpointName = "readyz";
-    std::string livenessEndpointName = "healthz";
   };
   struct CertManagement {
     bool enable = true;
@@ -71,8 +70,9 @@ struct Configuration {
   // Ours.
   struct Expander {
     ExpanderMode mode = ExpanderMode::kAuto;
-    // Where the upstream JobSet controller would hold its Lease.
-    std::vector<std::string> upstreamNamespaces = {"jobset-system", "kubeflow-system"};
+    // Where the upstream JobSet controller may hold its Lease; empty: anywhere. Whoever may create
+    // Leases in one of them can make kAuto stand aside.
+    std::vector<std::string> upstreamNamespaces;
   };
 
   Webhook webhook;

@@ -25,6 +25,11 @@ constexpr Milliseconds kSoonTrainJob{150};
 constexpr Milliseconds kSoonJobSet{20};
 // A job's Pods and Jobs change together, and nobody waits for them by the millisecond.
 constexpr Milliseconds kGather{20};
+// The loops' names in logs and metrics, as dashboards for upstream's controllers know them:
+// trainer-contract 3.1, jobset-contract 6.1. There, too, `pod` is who keeps exclusive placement.
+const char* const kTrainJobLoop = "trainjob_controller";
+const char* const kJobSetLoop = "jobset";
+const char* const kPodLoop = "pod";
 constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
 
 jobset::Gates gates_of(const FeatureGates& gates) {
@@ -53,17 +58,19 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       events_(client, "trainer"),
       executor_(io, client, stores_, log, kWritesInFlight),
       shell_(executor_, events_, client.clock(), log),
-      trainjobs_(stores_, client, shell_, expansion_, std::move(options), client.clock()),
+      trainjobs_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
+                 std::move(options), client.clock()),
       jobsets_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
                client.clock()),
       placement_(stores_, client, executor_, expansion_, log),
-      trainjob_loop_{"trainjob", trainjob_queue_,
+      legacy_finalizers_(io, client, stores_, log),
+      trainjob_loop_{kTrainJobLoop, trainjob_queue_,
                      [this](kube::ObjectKey key) { return trainjobs_.reconcile(std::move(key)); },
                      metrics, log},
-      jobset_loop_{"jobset", jobset_queue_,
+      jobset_loop_{kJobSetLoop, jobset_queue_,
                    [this](kube::ObjectKey key) { return jobsets_.reconcile(std::move(key)); },
                    metrics, log},
-      placement_loop_{"placement", placement_queue_,
+      placement_loop_{kPodLoop, placement_queue_,
                       [this](kube::ObjectKey key) { return placement_.reconcile(std::move(key)); },
                       metrics, log},
       watches_(io.get_executor(),
@@ -73,10 +80,14 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
         log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
       }) {
-  trainjob_queue_.on_wait = [&metrics](auto waited) { metrics.queued("trainjob", waited); };
-  jobset_queue_.on_wait = [&metrics](auto waited) { metrics.queued("jobset", waited); };
-  placement_queue_.on_wait = [&metrics](auto waited) { metrics.queued("placement", waited); };
+  for (Loop* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
+    loop->queue.on_wait = [loop](auto waited) { loop->metrics.queued(loop->name, waited); };
+  }
+  metrics_.set_leader(configuration_.leaderElection.resourceName, false);
   metrics_.on_collect([this] { collect(); });
+  shell_.on_finished = [this](std::string_view kind, std::string_view result) {
+    metrics_.finished(kind, result);
+  };
 }
 
 Stores::Listeners ControlPlane::listeners() {
@@ -96,11 +107,12 @@ Stores::Listeners ControlPlane::listeners() {
   };
   told.leader = [this](const kube::ObjectKey& key) { placement_queue_.add(key); };
   told.runtimes_changed = [this] {
-    if (!stores_changed_ || is_told_) return;
+    if (is_told_) return;
     is_told_ = true;  // a list of a thousand objects is one change
     kube::asio::post(io_, [this] {
       is_told_ = false;
-      stores_changed_();
+      legacy_finalizers_.wake();
+      if (stores_changed_) stores_changed_();
     });
   };
   return told;
@@ -135,10 +147,11 @@ void ControlPlane::start_watching() {
     is_mode_known_ = true;
     return;
   }
-  watches_.spawn("follow the upstream JobSet controller",
-                 follow_upstream_lease(
-                     client_, [this](bool is_held) { upstream_changed(is_held); },
-                     [this] { is_mode_known_ = true; }));
+  watches_.spawn(
+      "follow the upstream JobSet controller",
+      follow_upstream_lease(
+          client_, configuration_.expander.upstreamNamespaces,
+          [this](bool is_held) { upstream_changed(is_held); }, [this] { is_mode_known_ = true; }));
 }
 
 void ControlPlane::upstream_changed(bool is_present) {
@@ -166,8 +179,9 @@ Task<void> ControlPlane::start_loops() {
     co_await timer.async_wait(kube::asio::use_awaitable);
   }
   is_leading_ = true;
-  metrics_.set_leader(true);
+  metrics_.set_leader(configuration_.leaderElection.resourceName, true);
   workers_.spawn("events", events_.run());
+  workers_.spawn("legacy finalizers", legacy_finalizers_.run());
   start_workers(workers_, trainjob_loop_,
                 configuration_.concurrency_of("TrainJob.trainer.kubeflow.org", kTrainJobWorkers));
   start_workers(workers_, jobset_loop_,
@@ -197,9 +211,10 @@ Task<void> ControlPlane::drain(Milliseconds limit) {
 }
 
 void ControlPlane::collect() {
-  metrics_.set_queue_depth("trainjob", trainjob_queue_.depth());
-  metrics_.set_queue_depth("jobset", jobset_queue_.depth());
-  metrics_.set_queue_depth("placement", placement_queue_.depth());
+  for (const Loop* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
+    const kube::WorkQueue& queue = loop->queue;
+    metrics_.set_queue(loop->name, {queue.depth(), queue.adds(), queue.retries()});
+  }
   metrics_.set_objects("TrainJob", stores_.trainjobs.items().size());
   metrics_.set_objects("JobSet", stores_.jobsets.items().size());
   metrics_.set_objects("Job", stores_.jobs.items().size());

@@ -10,6 +10,7 @@
 #include "controller/core/executor.hh"
 #include "controller/core/expander_mode.hh"
 #include "controller/core/jobset_reconciler.hh"
+#include "controller/core/legacy_finalizers.hh"
 #include "controller/core/log.hh"
 #include "controller/core/metrics.hh"
 #include "controller/core/placement_reconciler.hh"
@@ -83,6 +84,7 @@ class ControlPlane {
   TrainJobReconciler trainjobs_;
   JobSetReconciler jobsets_;
   PlacementReconciler placement_;
+  LegacyFinalizers legacy_finalizers_;
   Loop trainjob_loop_;
   Loop jobset_loop_;
   Loop placement_loop_;

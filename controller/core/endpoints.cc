@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "kube/client/url.hh"
+
 namespace trainer {
 namespace {
 
 using kube::ServerRequest;
 using kube::ServerResponse;
+
+// Nobody has anything to send here.
+constexpr std::size_t kMaxBody = 1U << 10;
 
 ServerResponse text(int status, std::string body) {
   ServerResponse response;
@@ -27,8 +32,14 @@ kube::Result<std::optional<Endpoint>> listen_address(std::string_view text) {
         fmt::format("\"{}\" is no address to listen on: write HOST:PORT, :PORT, or 0 for none",
                     text));
   }
-  if (parsed->host.empty()) parsed->host = "0.0.0.0";
   return parsed;
+}
+
+std::string https_url(const Endpoint& server) {
+  kube::ServerUrl url;
+  url.host = server.host;
+  url.port = std::to_string(server.port);
+  return "https://" + url.authority();
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
@@ -36,6 +47,7 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
   kube::ServerOptions options;
   options.address = address.host;
   options.port = address.port;
+  options.max_body_bytes = kMaxBody;
   const auto answer = [not_ready = std::move(not_ready)](const ServerRequest& request) {
     if (request.path == "/healthz") return text(200, "ok\n");
     if (request.path != "/readyz") return text(404, "not found: ask /healthz or /readyz\n");
@@ -56,6 +68,7 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(kube::asio::io_con
                                                               Metrics& metrics) {
   options.address = address.host;
   options.port = address.port;
+  options.max_body_bytes = kMaxBody;
   return kube::serve(io, std::move(options),
                      [&metrics](ServerRequest request) -> kube::Task<ServerResponse> {
                        return [](ServerResponse response) -> kube::Task<ServerResponse> {

@@ -17,6 +17,9 @@ namespace trainer {
 // (kInvalid) quote the text.
 kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
 
+// "https://HOST:PORT", with an IPv6 address in brackets.
+std::string https_url(const Endpoint& server);
+
 // /healthz answers 200 while the thread runs; /readyz answers 503 and what is missing while
 // `not_ready` says so.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(

@@ -21,6 +21,9 @@ using kube::Result;
 using kube::Slots;
 using kube::Task;
 
+// An event tells no more.
+constexpr std::size_t kMaxMessage = 1'024;
+
 std::string_view name_of(Action::Verb verb) {
   switch (verb) {
     case Action::Verb::kCreate:
@@ -36,6 +39,10 @@ std::string_view name_of(Action::Verb verb) {
 }
 
 std::string describe(const Action& action) {
+  // In the words of JobSet's own event (jobset-contract 3.4).
+  if (action.verb == Action::Verb::kCreate && action.resource == kJobs) {
+    return fmt::format("job \"{}\" creation failed with error", action.key.name);
+  }
   return fmt::format("{} {} {}", name_of(action.verb), action.resource.kind,
                      action.key.to_string());
 }
@@ -44,6 +51,22 @@ std::string describe(const Action& action) {
 std::string controller_of(const kube::ObjectMeta& meta) {
   const auto* owner = meta.controller();
   return owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody";
+}
+
+// A kind that the cluster does not know is a 404 like any other, and says nothing of what is
+// missing.
+kube::Error explain(kube::Error error, const kube::Resource& resource) {
+  const bool is_unknown_kind =
+      error.code == ErrorCode::kNotFound &&
+      (error.message.find("404 page not found") != std::string::npos ||
+       error.message.find("could not find the requested resource") != std::string::npos);
+  if (is_unknown_kind) {
+    error.message = fmt::format(
+        "the cluster does not serve {} of {}: install its CustomResourceDefinition, or take out of "
+        "the runtime what asks for it",
+        resource.kind, resource.api_version());
+  }
+  return error;
 }
 
 // A JobSet that is applied for the first time must not be there: without force, the fields that
@@ -96,10 +119,16 @@ Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage
   for (const auto& exception : exceptions) {
     if (exception) std::rethrow_exception(exception);
   }
+  std::optional<ActionFailure> failure;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i]) co_return ActionFailure{results[i].error(), reasons[i]};
+    if (results[i]) continue;
+    if (!failure) {
+      failure = ActionFailure{results[i].error(), reasons[i]};
+    } else if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage) {
+      failure->error.message += "\n" + results[i].error().message;
+    }
   }
-  co_return std::nullopt;
+  co_return failure;
 }
 
 Task<Result<void>> Executor::run_one(Action action) {
@@ -125,7 +154,7 @@ Task<Result<void>> Executor::run_one(Action action) {
                                             action.subresource);
       break;
   }
-  if (!answer) co_return tl::unexpected(answer.error().at(what));
+  if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
   stores_.offer(resource, std::move(*answer));
   co_return Result<void>{};
 }
@@ -146,7 +175,8 @@ Task<Result<void>> Executor::create(Action action) {
   if (!standing) co_return tl::unexpected(standing.error().at(what));
   const auto meta = kube::ObjectMeta::of(*standing);
   const auto* owner = meta.controller();
-  const bool is_ours = action.owner_uid.empty() || (owner && owner->uid == action.owner_uid);
+  const bool is_ours =
+      action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_ours) {
     co_return kube::fail(ErrorCode::kAlreadyExists,
                          fmt::format("{}: an object of this name exists and is controlled by {}; "

@@ -29,7 +29,8 @@ class Executor {
            std::size_t max_in_flight);
 
   // Stage by stage, the actions of a stage side by side. The first error of a stage is the answer,
-  // after the whole stage has been tried; later stages are then left out. Every answer enters the
+  // with the messages of those that follow from the same cause, a line each; it comes after the
+  // whole stage has been tried, and later stages are then left out. Every answer enters the
   // stores.
   kube::Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
 

@@ -63,6 +63,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   }
   if (!expansion_.expands(decoded->managed_by)) co_return Requeue{};
   const std::string& uid = stored->uid;
+  forget_doubtful_claims(uid);
   const bool were_claims_known = claims_.count(uid) > 0;
   if (auto learnt = co_await learn_claims(*jobset); !learnt) {
     co_return tl::unexpected(learnt.error());
@@ -75,6 +76,8 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
     }
     plan = plan_for(*stored, *jobset);
   }
+  // Deleted while we asked: a claim made now might have no owner to go with.
+  if (!stands(key, uid)) co_return Requeue{};
 
   const std::vector<std::string> made = claims_made_by(plan);
   Subject subject{kJobSets, key, uid, stored->resource_version};
@@ -82,7 +85,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   if (!done) {
     claims_.erase(uid);
   } else if (!made.empty() && stands(key, uid)) {
-    claims_[uid].insert(made.begin(), made.end());
+    claims_[uid].names.insert(made.begin(), made.end());
   }
   co_return done;
 }
@@ -98,10 +101,11 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
   }
   if (const auto service = jobset::headless_service(jobset)) {
     const auto standing = stores_.services.find(kube::ObjectMeta::of(*service).key());
-    observed.service_exists = standing && standing->controller_uid == stored.uid;
+    observed.service_exists =
+        standing && (standing->controller_uid.empty() || standing->controller_uid == stored.uid);
   }
   if (const auto known = claims_.find(stored.uid); known != claims_.end()) {
-    observed.claims = known->second;
+    observed.claims = known->second.names;
   }
   observed.now = clock_.now();
   observed.gates = gates_;
@@ -120,6 +124,19 @@ JobSetReconciler::Decoded JobSetReconciler::decode(kube::Json object) {
 bool JobSetReconciler::stands(const kube::ObjectKey& key, const std::string& uid) const {
   const auto now = stores_.jobsets.find(key);
   return now && now->uid == uid;
+}
+
+std::int64_t JobSetReconciler::failed_pods(const std::string& uid) const {
+  std::int64_t failed = 0;
+  for (const auto* job : stores_.jobs_of(uid)) failed += job->failed;
+  return failed;
+}
+
+// The Job controller puts another pod in the place of one that failed, without a write of ours. A
+// claim that was being deleted went with the pod that used it.
+void JobSetReconciler::forget_doubtful_claims(const std::string& uid) {
+  const auto known = claims_.find(uid);
+  if (known != claims_.end() && failed_pods(uid) > known->second.failed_pods) claims_.erase(known);
 }
 
 Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
@@ -141,7 +158,7 @@ Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
     }
   }
   // It may have been deleted, and forgotten, while we asked.
-  if (stands(jobset.metadata.key(), uid)) claims_[uid] = std::move(known);
+  if (stands(jobset.metadata.key(), uid)) claims_[uid] = {std::move(known), failed_pods(uid)};
   co_return Result<void>{};
 }
 

@@ -43,6 +43,9 @@ class JobSetReconciler {
   // Claims are not watched: where nothing is known of them, those that may exist are asked for by
   // name. One that is being deleted does not count, since no pod can mount it.
   kube::Task<kube::Result<void>> learn_claims(const JobSet& jobset);
+  void forget_doubtful_claims(const std::string& uid);
+  // Of the Jobs that a JobSet of this uid has now.
+  std::int64_t failed_pods(const std::string& uid) const;
 
   Stores& stores_;
   kube::ApiClient& client_;
@@ -50,7 +53,12 @@ class JobSetReconciler {
   const Expansion& expansion_;
   jobset::Gates gates_;
   kube::Clock& clock_;
-  std::unordered_map<std::string, std::set<std::string>> claims_;  // by JobSet uid
+  // Claims that were found or made, and how many pods had failed by then.
+  struct Claims {
+    std::set<std::string> names;
+    std::int64_t failed_pods = 0;
+  };
+  std::unordered_map<std::string, Claims> claims_;  // by JobSet uid
   DecodedObjects<Decoded> jobsets_{decode};
 };
 

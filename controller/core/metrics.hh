@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,22 +21,30 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // `controller` is "trainjob" or "jobset"; result is "success", "requeue_after" or "error".
+  // `controller` is a loop's name; result is "success", "requeue_after" or "error".
   void reconciled(std::string_view controller, std::string_view result,
                   std::chrono::steady_clock::duration took);
   void queued(std::string_view controller, std::chrono::steady_clock::duration waited);
   void requested(const kube::RequestRecord& record);
   void watched(std::string_view resource, std::string_view what);
-  void admitted(std::string_view webhook, bool is_allowed,
+  // `outcome` is "allowed", "denied" or "error": the request could not be judged.
+  void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void loop_stalled(std::chrono::steady_clock::duration took);
   void finished(std::string_view kind, std::string_view result);
-  void set_leader(bool is_leader);
+  // Of the Lease of this name. A replica that waits for it is told so, too: no series at all would
+  // look like a replica that is gone.
+  void set_leader(std::string_view lease, bool is_leader);
 
-  // Gauges read when the metrics are: queue depths, objects in the stores, events waiting. Called
-  // on the thread that renders.
+  // What is read when the metrics are: queues, objects in the stores, events waiting. Called on the
+  // thread that renders.
   void on_collect(std::function<void()> collect);
-  void set_queue_depth(std::string_view controller, std::size_t depth);
+  struct QueueFigures {
+    std::size_t depth = 0;
+    std::uint64_t adds = 0;  // since the start, as `retries`
+    std::uint64_t retries = 0;
+  };
+  void set_queue(std::string_view controller, const QueueFigures& figures);
   void set_objects(std::string_view kind, std::size_t count);
   void set_events_pending(std::size_t pending, std::size_t dropped);
 

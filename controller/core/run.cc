@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <exception>
@@ -18,10 +17,12 @@
 #include "controller/admission/serving.hh"
 #include "controller/admission/state.hh"
 #include "controller/core/control_plane.hh"
+#include "controller/core/descriptors.hh"
+#include "controller/core/election.hh"
 #include "controller/core/endpoints.hh"
+#include "controller/core/serving_options.hh"
 #include "controller/core/throttle.hh"
 #include "kube/client/kubeconfig.hh"
-#include "kube/client/lease.hh"
 #include "kube/client/task_group.hh"
 
 namespace trainer {
@@ -32,6 +33,9 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kDrain{10'000};
+// Between attempts to publish webhooks.
+constexpr Milliseconds kFirstRetry{1'000};
+constexpr Milliseconds kLastRetry{60'000};
 // A step of the control loops that computes for longer holds every other object up.
 constexpr std::int64_t kStallNanoseconds = 10'000'000;
 const char* const kElectionTask = "leader election";
@@ -76,16 +80,16 @@ class Process {
 
  private:
   kube::ApiClient::Options client_options();
-  kube::ApiClient::Options lease_client_options();
   Result<void> start_serving();
   Result<void> start_endpoints();
   Result<void> start_metrics(const CertificateBundle* bundle);
   Result<void> use_certificates(const CertificateBundle& bundle);
+  Result<void> serve_with(const CertificateBundle& bundle);
   void publish_view();
-  void start_leading();
   Task<void> lead();
   Task<void> elect();
-  Task<void> publish_webhooks(std::string ca_pem);
+  Task<bool> publish_webhooks();
+  Task<void> publish_webhooks_at_last();
   Task<void> await_signal();
   Task<void> shut_down();
   void stop(int exit_code);
@@ -105,9 +109,7 @@ class Process {
   Metrics metrics_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
-  // The Lease has connections of its own: its renewal must not wait behind a burst.
-  std::unique_ptr<kube::Transport> lease_transport_;
-  kube::ApiClient lease_client_;
+  Election election_;
   ControlPlane control_;
   AdmissionState admission_;
   std::unique_ptr<Serving> serving_;
@@ -124,13 +126,6 @@ class Process {
   bool is_stopping_ = false;
   int exit_code_ = 0;
 };
-
-std::unique_ptr<kube::Transport> make_lease_transport(kube::asio::io_context& io,
-                                                      const kube::ClientConfig& client) {
-  kube::TransportLimits limits;
-  limits.max_in_flight = 2;
-  return kube::make_transport(io, client, limits);
-}
 
 std::unique_ptr<kube::Transport> make_limited_transport(kube::asio::io_context& io,
                                                         const kube::ClientConfig& client,
@@ -151,8 +146,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       webhooks_(webhooks_of(options)),
       transport_(make_limited_transport(io_, client_config_, configuration_)),
       client_(*transport_, clock_, random_, client_options()),
-      lease_transport_(make_lease_transport(io_, client_config_)),
-      lease_client_(*lease_transport_, clock_, random_, lease_client_options()),
+      election_(io_, client_config_, configuration_.leaderElection, ns_, client_options(), log),
       control_(io_, client_, configuration_, pipeline_options(""), metrics_, log),
       tasks_(io_.get_executor(),
              [this](std::string_view task, std::string_view what) {
@@ -170,13 +164,6 @@ kube::ApiClient::Options Process::client_options() {
   return client;
 }
 
-kube::ApiClient::Options Process::lease_client_options() {
-  auto client = client_options();
-  // A connection that died unnoticed leaves time for a second try.
-  client.deadline = configuration_.leaderElection.renewDeadline / 2;
-  return client;
-}
-
 PipelineOptions Process::pipeline_options(const std::string& ca_pem) const {
   PipelineOptions pipeline;
   pipeline.cluster_domain = configuration_.clusterDomain;
@@ -185,7 +172,8 @@ PipelineOptions Process::pipeline_options(const std::string& ca_pem) const {
       webhooks_ == Webhooks::kUrl
           ? url_host_.host
           : configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
-  pipeline.status_server_url = fmt::format("https://{}:{}", host, configuration_.statusServer.port);
+  pipeline.status_server_url =
+      https_url({host, static_cast<unsigned short>(configuration_.statusServer.port)});
   pipeline.status_server_ca = ca_pem;
   return pipeline;
 }
@@ -199,25 +187,12 @@ Result<void> Process::start_serving() {
     return {};
   }
   CertificateOptions certificates;
-  ServingOptions serving;
-  serving.client = client_config_;
-  serving.webhook_address = configuration_.webhook.host;
-  serving.webhook_port = static_cast<unsigned short>(configuration_.webhook.port);
-  serving.serves_status = configuration_.featureGates.TrainJobStatus;
-  serving.status_port = static_cast<unsigned short>(configuration_.statusServer.port);
-  serving.min_tls_version = configuration_.tls.minVersion;
-  serving.gates.in_place_restart = configuration_.featureGates.InPlaceRestart;
-  serving.gates.restart_job = configuration_.featureGates.RestartJob;
-  serving.gates.elastic_jobset = configuration_.featureGates.ElasticJobSet;
-  serving.on_review = [this](std::string_view path, std::string_view outcome, auto took) {
-    metrics_.admitted(path, outcome == "allowed", took);
-  };
-  serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  std::optional<unsigned short> url_port;
   if (webhooks_ == Webhooks::kUrl) {
     auto host = host_of_url(options_.webhook_url);
     if (!host) return tl::unexpected(host.error());
     url_host_ = *host;
-    serving.webhook_port = host->port;
+    url_port = host->port;
     certificates.hosts = {host->host};
     registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url,
                                                     configuration_.webhook.exclusivePlacement);
@@ -230,6 +205,12 @@ Result<void> Process::start_serving() {
       injector_ = std::make_unique<CaInjector>(io_, client_, log_);
     }
   }
+  ServingOptions serving = serving_options(configuration_, url_port);
+  serving.client = client_config_;
+  serving.on_review = [this](std::string_view path, std::string_view outcome, auto took) {
+    metrics_.admitted(path, outcome, took);
+  };
+  serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
   serving_ = std::make_unique<Serving>(std::move(serving), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(certificates),
@@ -238,25 +219,44 @@ Result<void> Process::start_serving() {
   return {};
 }
 
+Result<void> Process::serve_with(const CertificateBundle& bundle) {
+  auto used = serving_->use(bundle);
+  if (!used || !is_metrics_tls_) return used;
+  return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
+                         : start_metrics(&bundle);
+}
+
 Result<void> Process::use_certificates(const CertificateBundle& bundle) {
-  if (auto used = serving_->use(bundle); !used) return used;
-  if (is_metrics_tls_) {
-    auto used = metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
-                                : start_metrics(&bundle);
-    if (!used) return used;
+  if (auto used = serve_with(bundle); !used) {
+    // An address that cannot be listened on. Waiting does not free it, and a leader that waits
+    // keeps others from leading.
+    if (used.error().code == kube::ErrorCode::kNetwork) {
+      log_.error("cannot start", {{"why", used.error().message}});
+      stop(1);
+    }
+    return used;
   }
-  ca_pem_ = bundle.ca_certificate;
+  ca_pem_ = bundle.trusted();
   control_.set_pipeline_options(pipeline_options(ca_pem_));
   if (injector_) injector_->set_ca(ca_pem_);
   if (registrar_ && control_.is_leading()) {
-    tasks_.spawn("webhooks", publish_webhooks(ca_pem_));
+    tasks_.spawn("webhooks", publish_webhooks_at_last());
   }
   return {};
 }
 
-Task<void> Process::publish_webhooks(std::string ca_pem) {
-  auto published = co_await registrar_->publish(std::move(ca_pem));
+// With the newest CA there is; false where that failed.
+Task<bool> Process::publish_webhooks() {
+  const auto published = co_await registrar_->publish(ca_pem_);
   if (!published) log_.error("webhooks", {{"why", published.error().message}});
+  co_return published.has_value();
+}
+
+Task<void> Process::publish_webhooks_at_last() {
+  for (auto pause = kFirstRetry; !co_await publish_webhooks();
+       pause = std::min(2 * pause, kLastRetry)) {
+    co_await kube::sleep(clock_, pause);
+  }
 }
 
 Result<void> Process::start_endpoints() {
@@ -295,7 +295,9 @@ Result<void> Process::start_metrics(const CertificateBundle* bundle) {
 
 std::string Process::not_ready() const {
   if (!control_.is_ready()) return "the first lists from the API server have not arrived";
-  if (serving_ && !serving_->is_listening()) return "certificates are not ready";
+  // The metrics server has the same certificate, and comes last.
+  if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
+    return "certificates are not ready";
   return {};
 }
 
@@ -312,51 +314,24 @@ Task<void> Process::lead() {
   if (keeper_) {
     keeper_->lead();
     // Pods are told the CA of the status server: none may be made before it is known.
-    kube::asio::steady_timer timer(io_);
-    while (!keeper_->has_certificate()) {
-      timer.expires_after(Milliseconds(20));
-      co_await timer.async_wait(kube::asio::use_awaitable);
-    }
+    co_await keeper_->wait_for_certificate();
     if (injector_) tasks_.spawn("caBundle", injector_->run());
-    if (registrar_) co_await publish_webhooks(ca_pem_);
+    if (registrar_ && !co_await publish_webhooks()) {
+      tasks_.spawn("webhooks", publish_webhooks_at_last());
+    }
   }
   co_await control_.start_loops();
 }
 
-void Process::start_leading() {
-  tasks_.spawn(kLeadTask, lead());
-}
-
 Task<void> Process::elect() {
-  const auto& election = configuration_.leaderElection;
-  if (!election.leaderElect) {
-    start_leading();
-    co_return;
-  }
-  kube::LeaseOptions lease;
-  lease.key = {election.resourceNamespace.empty() ? ns_ : election.resourceNamespace,
-               election.resourceName};
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  lease.identity = fmt::format("{}_{:016x}", host, random_.next());
-  lease.duration = election.leaseDuration;
-  lease.renew_deadline = election.renewDeadline;
-  lease.retry_period = election.retryPeriod;
-  lease.on_holder = [this](std::string_view holder) {
-    log_.info("leader", {{"holder", std::string(holder)}});
-  };
-  lease.on_error = [this, key = lease.key](std::string_view why) {
-    log_.warn("leader election", {{"lease", key.to_string()}, {"why", std::string(why)}});
-  };
-  std::function<void()> on_started = [this] { start_leading(); };
+  std::function<void()> on_started = [this] { tasks_.spawn(kLeadTask, lead()); };
   std::function<void()> on_stopped = [this] {
     if (is_stopping_) return;
     // Somebody else may be writing by now: the only safe thing is to end at once.
     log_.error("leadership lost", {{"then", "exit, to be started again"}});
     stop(1);
   };
-  co_await kube::run_leader_election(lease_client_, std::move(lease), std::move(on_started),
-                                     std::move(on_stopped));
+  co_await election_.run(std::move(on_started), std::move(on_stopped));
 }
 
 Task<void> Process::await_signal() {
@@ -428,6 +403,8 @@ int run_controller(const ControllerOptions& options) {
     log.error("cannot start", {{"why", parsed.error().message}});
     return 1;
   }
+  if (!raise_descriptor_limit())
+    log.warn("descriptors", {{"why", "the limit of open files could not be raised"}});
   for (const auto& warning : parsed->warnings) log.warn("configuration", {{"what", warning}});
   auto client = kube::load_config(options.kubeconfig, options.context);
   if (!client) {

@@ -33,11 +33,11 @@ Requeue earlier(Requeue a, Requeue b) {
 }  // namespace
 
 Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
-  Requeue requeue = plan.requeue_after;
+  Requeue held_back;
   if (plan.is_status_first) {
     auto written = co_await write_status(subject, plan);
     if (!written) co_return tl::unexpected(written.error());
-    requeue = earlier(requeue, *written);
+    held_back = *written;
   }
   const auto failure = co_await executor_.run(std::move(plan.actions));
   if (failure && is_namespace_ending(failure->error)) {
@@ -46,8 +46,10 @@ Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
                {{"object", subject.resource.kind + " " + subject.key.to_string()}});
     co_return Requeue{};
   }
+  // What fails of a JobSet without a reason of its own, such as a patch of a Job, is only logged.
   const bool is_told = failure && failure->error.code != kube::ErrorCode::kCancelled &&
-                       failure->error.code != kube::ErrorCode::kConflict;
+                       failure->error.code != kube::ErrorCode::kConflict &&
+                       (!failure->reason.empty() || subject.resource.kind == kTrainJobs.kind);
   if (is_told) {
     PlannedEvent event;
     event.type = "Warning";
@@ -61,10 +63,15 @@ Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
   if (!plan.is_status_first) {
     auto written = co_await write_status(subject, plan);
     if (!written) co_return tl::unexpected(written.error());
-    requeue = earlier(requeue, *written);
+    held_back = *written;
   }
-  if (failure) co_return tl::unexpected(failure->error);
-  co_return requeue;
+  if (failure) {
+    // Counters that wait for a moment must not wait for the backoff of a child that is refused.
+    kube::Error error = failure->error;
+    if (held_back && !error.retry_after) error.retry_after = held_back;
+    co_return tl::unexpected(std::move(error));
+  }
+  co_return earlier(plan.requeue_after, held_back);
 }
 
 Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
@@ -81,7 +88,12 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
     pace_.written(subject.uid);
   }
   // Events tell what stands in the status, so they follow it.
-  for (const auto& event : plan.events) record(subject, event);
+  for (const auto& event : plan.events) {
+    record(subject, event);
+    if (event.is_terminal && on_finished) {
+      on_finished(subject.resource.kind, event.type == "Warning" ? "failed" : "succeeded");
+    }
+  }
   co_return Requeue{};
 }
 

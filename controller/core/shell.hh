@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "controller/core/counter_pace.hh"
 #include "controller/core/executor.hh"
@@ -30,6 +32,10 @@ class Shell {
  public:
   Shell(Executor& executor, kube::EventRecorder& events, kube::Clock& clock, const Log& log)
       : executor_(executor), events_(events), clock_(clock), log_(log) {}
+
+  // Told once for each object whose end now stands in its status: its kind, and "succeeded" or
+  // "failed". May be empty.
+  std::function<void(std::string_view kind, std::string_view result)> on_finished;
 
   // In the order that Plan documents. A failed action becomes a Warning event and the result's
   // error, but the status is written all the same: a child that is refused must not hide the

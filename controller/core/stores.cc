@@ -199,9 +199,11 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
   if (after) pods_by_jobset_[key][after->name] = after;
   if (is_seen_already(before, after)) return;
   if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kSoon);
-  // What the agents of in-place restarts write is for the expander; nothing else tells it.
+  // What the agents of in-place restarts write is for the expander; nothing else tells it. Nor that
+  // containers begin again inside their pod.
   const bool has_agent = (before && before->in_place_attempt) || (after && after->in_place_attempt);
-  if (has_agent) listeners_.jobset(key, Urgency::kSoon);
+  const bool has_restarted = after && after->restart_count > (before ? before->restart_count : 0);
+  if (has_agent || has_restarted) listeners_.jobset(key, Urgency::kSoon);
 }
 
 }  // namespace trainer

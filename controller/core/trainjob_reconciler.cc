@@ -29,6 +29,10 @@ bool is_snapshot_refused(const TrainJobStatus& status) {
   return status.reason == "RuntimeSnapshotInvalid" || status.reason == "RuntimeSnapshotLost";
 }
 
+bool is_name_taken(const TrainJobStatus& status) {
+  return status.reason == "ChildNameTaken";
+}
+
 kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
 }
@@ -63,13 +67,14 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   auto& slot = memories_[stored->uid];
   if (!slot) slot = std::make_shared<Memory>();
   const auto memory = slot;  // the map may change while we wait
-  // Snapshots are not watched: whoever deleted one sees it made again with the next change of the
-  // job.
+  // What a job has beside its JobSet is not watched: whoever deleted it sees it made again with the
+  // next change of the job.
   if (memory->shape != decoded->shape) {
-    if (memory->shape) memory->snapshot.reset();
+    if (memory->shape) memory->forget_reads();
     memory->shape = decoded->shape;
   }
-  if (is_snapshot_refused(job->status)) memory->snapshot.reset();
+  // An object in the way is waited for: it may be gone by now.
+  if (is_snapshot_refused(job->status) || is_name_taken(job->status)) memory->forget_reads();
   const Child child = child_of(key, *memory);
   if (child.stored && child.stored->text.size() >= kube::kLargeText) co_await kube::give_way();
 
@@ -85,9 +90,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
     if (code == kube::ErrorCode::kCancelled) co_return done;
     if (code != kube::ErrorCode::kConflict) memory->build_error = done.error().message;
     // What a failed stage left behind is not known: ask again before writing again.
-    memory->companions.clear();
-    memory->companion_objects.clear();
-    memory->snapshot.reset();
+    memory->forget_reads();
     co_return done;
   }
   remember(wanted, *memory);
@@ -166,6 +169,7 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   if (child.stored) observed.are_jobs_begun = have_jobs_begun(child.stored->uid);
   observed.is_expander_active = child.jobset() ? expansion_.expands(child.jobset()->spec.managedBy)
                                                : expansion_.mode() != ExpanderMode::kOff;
+  observed.gates = gates_;
   observed.jobset_managed_by = expansion_.stamp();
   observed.now = clock_.now();
   return observed;
@@ -232,7 +236,7 @@ Task<Result<void>> TrainJobReconciler::read_snapshot(const TrainJob& job,
   if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
     co_return tl::unexpected(standing.error().at("read the runtime snapshot"));
   }
-  memory->snapshot = standing ? view_of_snapshot(*standing) : nullptr;
+  memory->snapshot = standing ? view_of_snapshot(*standing, job) : nullptr;
   co_return Result<void>{};
 }
 
@@ -283,12 +287,14 @@ Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<
 }
 
 std::shared_ptr<const SnapshotView> TrainJobReconciler::view_of_snapshot(
-    const kube::Json& config_map) {
+    const kube::Json& config_map, const TrainJob& job) {
   const auto meta = kube::ObjectMeta::of(config_map);
   auto view = std::make_shared<SnapshotView>();
   if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
   if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
-    view->content = snapshots_.of(text->as_string());
+    const std::string& content = text->as_string();
+    const bool is_usable = view->owner_uid == job.metadata.uid && is_text_of(job.status, content);
+    view->content = is_usable ? snapshots_.of(content) : unread_snapshot(content);
   }
   return view;
 }
@@ -297,8 +303,10 @@ void TrainJobReconciler::remember(const std::vector<Action>& actions, Memory& me
   for (const auto& action : actions) {
     if (action.resource == kJobSets || action.resource == kTrainJobs) continue;
     const bool stands = action.verb != Action::Verb::kDelete;
-    if (action.resource == kConfigMaps && stands && action.body.find_path({"data", "runtime"})) {
-      memory.snapshot = view_of_snapshot(action.body);
+    const auto* text = action.body.find_path({"data", "runtime"});
+    if (action.resource == kConfigMaps && stands && text) {
+      const SnapshotView written{action.owner_uid, snapshots_.of(text->as_string())};
+      memory.snapshot = std::make_shared<const SnapshotView>(written);
       continue;
     }
     const std::string name = companion_name(action.resource, action.key.name);

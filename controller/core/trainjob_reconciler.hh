@@ -23,11 +23,13 @@ namespace trainer {
 class TrainJobReconciler {
  public:
   TrainJobReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
-                     const Expansion& expansion, PipelineOptions options, kube::Clock& clock)
+                     const Expansion& expansion, jobset::Gates gates, PipelineOptions options,
+                     kube::Clock& clock)
       : stores_(stores),
         client_(client),
         shell_(shell),
         expansion_(expansion),
+        gates_(gates),
         options_(std::move(options)),
         clock_(clock),
         snapshots_(client) {}
@@ -53,6 +55,13 @@ class TrainJobReconciler {
     std::string build_error;
     std::string waiting_event;
     std::optional<std::chrono::steady_clock::time_point> events_asked;
+
+    // What stands beside the JobSet is read again before it is written again.
+    void forget_reads() {
+      snapshot.reset();
+      companions.clear();
+      companion_objects.clear();
+    }
   };
   // One reconcile's inputs that are not in the stores.
   struct Reads {
@@ -98,13 +107,15 @@ class TrainJobReconciler {
                                                 kube::ObjectKey key,
                                                 std::shared_ptr<Memory> memory);
   bool have_jobs_begun(const std::string& jobset_uid) const;
-  std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map);
+  std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map,
+                                                       const TrainJob& job);
   void remember(const std::vector<Action>& actions, Memory& memory);
 
   Stores& stores_;
   kube::ApiClient& client_;
   Shell& shell_;
   const Expansion& expansion_;
+  const jobset::Gates gates_;
   PipelineOptions options_;
   kube::Clock& clock_;
   RuntimeSnapshots snapshots_;

@@ -16,7 +16,7 @@ using Reconcile = std::function<kube::Task<kube::Result<Requeue>>(kube::ObjectKe
 
 // What the workers of one kind share. Outlives them.
 struct Loop {
-  std::string name;  // "trainjob", "jobset" or "placement", as logs and metrics call it
+  std::string name;  // as logs and metrics call it
   kube::WorkQueue& queue;
   Reconcile reconcile;
   Metrics& metrics;

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
+#include "kube/model/json_text.hh"
 
 namespace trainer {
 
@@ -20,6 +23,11 @@ namespace {
 
 constexpr auto kTrust = std::chrono::seconds(60);
 constexpr std::size_t kMaxTrusted = 20'000;
+constexpr std::size_t kTurns = 4;
+// Whoever waits for its turn for longer is answered that it failed, and reports again.
+constexpr auto kPatience = std::chrono::seconds(8);
+// How far the API server's clock may be behind ours.
+constexpr std::int64_t kClockSkew = 60;  // seconds
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
 constexpr std::string_view kJobSetLabel = "jobset.sigs.k8s.io/jobset-name";
@@ -46,6 +54,22 @@ bool is_bearer(std::string_view word) {
 
 tl::unexpected<kube::Error> forbid(std::string why) {
   return kube::fail(kube::ErrorCode::kForbidden, std::move(why));
+}
+
+std::optional<Json> read_claims(std::string_view token) {
+  const auto first = token.find('.');
+  const auto second = first == token.npos ? first : token.find('.', first + 1);
+  if (second == token.npos || token.find('.', second + 1) != token.npos) return std::nullopt;
+  std::string text(token.substr(first + 1, second - first - 1));
+  // base64url, without padding.
+  std::replace(text.begin(), text.end(), '-', '+');
+  std::replace(text.begin(), text.end(), '_', '/');
+  text.append((4 - text.size() % 4) % 4, '=');
+  const auto decoded = kube::base64_decode(text);
+  if (!decoded) return std::nullopt;
+  auto claims = kube::parse_json(*decoded);
+  if (!claims || !claims->is_object()) return std::nullopt;
+  return std::move(*claims);
 }
 
 // The pod that a token is bound to, as the API server tells.
@@ -104,14 +128,43 @@ std::string bearer_token(std::string_view authorization) {
   return words.size() == 2 && is_bearer(words[0]) ? std::string(words[1]) : std::string();
 }
 
+std::string reason_not_to_ask(std::string_view token, const std::string& audience, kube::Time now) {
+  const auto claims = read_claims(token);
+  if (!claims) return "the token is no JWT";
+  // One audience may stand without a list (RFC 7519, 4.1.3).
+  const Json::Array& audiences = claims->get_array("aud");
+  const bool is_listed =
+      std::find(audiences.begin(), audiences.end(), Json(audience)) != audiences.end();
+  if (!is_listed && claims->get_string("aud") != audience)
+    return "the token is for another audience";
+  const Json* end = claims->find("exp");
+  const bool has_ended =
+      end != nullptr && end->is_int() && end->as_int() < now.seconds() - kClockSkew;
+  return has_ended ? "the token has expired" : "";
+}
+
+TokenVerifier::TokenVerifier(kube::ApiClient& client) : client_(client), turns_(kTurns) {}
+
+bool TokenVerifier::is_trusted(const std::string& digest) {
+  const auto at = trusted_.find(digest);
+  if (at == trusted_.end()) return false;
+  if (client_.clock().steady() < at->second) return true;
+  trusted_.erase(at);
+  return false;
+}
+
 Task<Result<void>> TokenVerifier::verify(kube::Secret<std::string> token, ObjectKey trainjob) {
   if (token.reveal().empty()) co_return forbid("there is no bearer token");
+  const std::string audience = status_audience(trainjob);
+  std::string digest = kube::sha256_raw(token.reveal() + '\0' + audience);
+  if (is_trusted(digest)) co_return Result<void>();
+  std::string hopeless = reason_not_to_ask(token.reveal(), audience, client_.clock().now());
+  if (!hopeless.empty()) co_return forbid(std::move(hopeless));
+  const auto turn = co_await turns_.acquire(std::chrono::steady_clock::now() + kPatience);
+  if (!turn) co_return tl::unexpected(turn.error());
+  // Another report of the same pod may have been faster.
+  if (is_trusted(digest)) co_return Result<void>();
   const auto now = client_.clock().steady();
-  std::string digest = kube::sha256_raw(token.reveal() + '\0' + status_audience(trainjob));
-  if (const auto at = trusted_.find(digest); at != trusted_.end()) {
-    if (now < at->second) co_return Result<void>();
-    trusted_.erase(at);
-  }
   auto asked = co_await ask(std::move(token), std::move(trainjob));
   if (asked) remember(std::move(digest), now);
   co_return asked;

@@ -24,9 +24,10 @@ struct AdmissionRequest {
   kube::Json old_object;  // null on CREATE
   std::string ns;
   bool is_dry_run = false;
-  // An UPDATE that sends the whole object (PUT): what it lacks may be unknown to its client. A
-  // patch removes only what it means to.
-  bool is_replace = false;
+  // An UPDATE by a client that may not know every field: what its object lacks is no word of
+  // anybody's. True without a field manager, as typed clients send whole objects, and for Kueue.
+  // kubectl and server-side apply always name one, and remove what they mean to.
+  bool may_lack_fields = false;
   std::string kind;  // of the request: "TrainJob", "ClusterTrainingRuntime", "JobSet", ...
   std::string name;  // "" for a create with generateName
 };
@@ -61,7 +62,9 @@ struct AdmissionLookups {
 // warning that names today's field), and puts back extension fields that a PUT lacks. Without need
 // it changes nothing: the answer has no json_patch.
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now);
-AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups);
+// `gates`: of the expander that will judge the job's JobSet.
+AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
+                                  const jobset::Gates& gates = {});
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);
 AdmissionAnswer validate_runtime(const AdmissionRequest& request);

@@ -30,8 +30,10 @@ std::optional<AdmissionRequest> read_admission_review(const Json& review) {
   request.name = source->get_string("name");
   request.is_dry_run = source->get_bool("dryRun");
   request.kind = member(*source, "kind").get_string("kind");
-  // The options' kind is all that tells a PUT from a PATCH.
-  request.is_replace = member(*source, "options").get_string("kind") == "UpdateOptions";
+  // A PATCH comes with UpdateOptions, too, so nothing tells it from a PUT.
+  const std::string_view manager = member(*source, "options").get_string("fieldManager");
+  request.may_lack_fields =
+      request.operation == "UPDATE" && (manager.empty() || manager.starts_with("kueue"));
   return request;
 }
 

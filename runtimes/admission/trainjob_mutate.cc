@@ -60,10 +60,9 @@ void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
   }
 }
 
-// A PUT sends what its client knows, and one of v2.3 does not know our extensions: what it lacks is
-// put back. A patch removes a field only by naming it, so it is taken at its word.
+// A client of v2.3 does not know our extensions: what its object lacks is put back.
 void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
-  if (!request.is_replace) return;
+  if (!request.may_lack_fields) return;
   Json* spec = trainjob.find("spec");
   const Json* before = request.old_object.find("spec");
   if (!spec || !spec->is_object() || !before) return;
@@ -73,22 +72,16 @@ void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
   }
 }
 
-// A job that a queue has started has jobs in the queue's patch; before and after that it is empty.
-bool is_started_by_queue(const Json& patch) {
-  const Json* spec = patch.find_path({"trainingRuntimeSpec", "template", "spec"});
-  return spec && !spec->get_array("replicatedJobs").empty();
-}
-
 // Whether this is Kueue at work, which starts a job by filling its patch and stops it by
-// spec.suspend. Users do neither: the patch is not theirs, and Kueue undoes what they do to
-// suspend.
+// spec.suspend, also one that it never started and whose suspend was cleared by hand. Users do
+// neither: the patch is not theirs, and Kueue undoes what they do to suspend.
 bool is_from_queue(const AdmissionRequest& request) {
   const Json* before = find_patch(request.old_object, kQueueManager);
   const Json* after = find_patch(request.object, kQueueManager);
-  if (!request.is_replace || !before || !after) return false;
+  if (!request.may_lack_fields || !before || !after) return false;
   if (is_patch_changed(*before, *after)) return true;
-  return is_started_by_queue(*after) && request.object.find("spec")->get_bool("suspend") !=
-                                            request.old_object.find("spec")->get_bool("suspend");
+  return request.object.find("spec")->get_bool("suspend") !=
+         request.old_object.find("spec")->get_bool("suspend");
 }
 
 // To count pods Kueue runs a copy of upstream's pipeline on the object that it then sends, and that

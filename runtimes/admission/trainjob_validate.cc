@@ -67,10 +67,8 @@ std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups&
 std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
   const auto text =
       lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
-  if (!text) return std::nullopt;
+  if (!text || !is_text_of(before.status, *text)) return std::nullopt;
   const auto snapshot = snapshot_from(*text);
-  const std::string& hash = before.status.runtimeSnapshotHash;
-  if (!hash.empty() && hash != snapshot->hash) return std::nullopt;
   const auto runtime = runtime_in(*snapshot, before.spec.runtimeRef, before.metadata.ns);
   if (!runtime) return std::nullopt;
   return **runtime;
@@ -82,7 +80,8 @@ void append(kube::FieldErrors& errors, kube::FieldErrors more) {
 }
 
 // What could not be created although the request is allowed: said now rather than found out later.
-std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime) {
+std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime,
+                                             const jobset::Gates& gates) {
   const auto built = build(job, runtime, PipelineOptions{});
   if (!built)
     return {fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
@@ -90,8 +89,7 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   const auto jobset = read_jobset(built->jobset);
   if (!jobset) return warnings;
   const auto refused = jobset::validate_create(
-      *jobset, jobset::Gates{},
-      [](const std::string&, const std::string&) { return std::optional<Json>(); });
+      *jobset, gates, [](const std::string&, const std::string&) { return std::optional<Json>(); });
   if (!refused.empty())
     warnings.push_back(
         fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
@@ -110,14 +108,14 @@ AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
 }
 
 AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJob& job,
-                                  const AdmissionLookups& lookups) {
+                                  const AdmissionLookups& lookups, const jobset::Gates& gates) {
   const auto runtime = live_runtime(job, lookups);
   if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
   kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime);
   append(errors, check_priority_classes(*runtime, lookups));
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
-  answer.warnings = warn_about_children(job, *runtime);
+  answer.warnings = warn_about_children(job, *runtime, gates);
   for (std::string& warning : warn_about_surroundings(job, *runtime, lookups))
     answer.warnings.push_back(std::move(warning));
   return answer;
@@ -138,8 +136,8 @@ AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob
 
 }  // namespace
 
-AdmissionAnswer validate_trainjob(const AdmissionRequest& request,
-                                  const AdmissionLookups& lookups) {
+AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
+                                  const jobset::Gates& gates) {
   const bool is_update = request.operation == "UPDATE";
   if (!is_update && request.operation != "CREATE") return {};
   // What is on its way out, and what only labels or finalizers change of, is nobody's to hold up.
@@ -154,7 +152,7 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request,
   if (!is_supported_runtime(job->spec.runtimeRef)) {
     return forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef)));
   }
-  if (!is_update) return validate_creation(request, *job, lookups);
+  if (!is_update) return validate_creation(request, *job, lookups, gates);
 
   // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
   // that held before.

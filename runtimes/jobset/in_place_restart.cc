@@ -65,7 +65,10 @@ bool is_attempt_beyond_limit(const Pass& pass, std::int32_t largest_attempt) {
   return largest_attempt - uncounted > restart_limit(pass);
 }
 
+// Whatever this pass was about to start stays away: what has ended starts no pods.
 void fail_at_limit(Pass& pass) {
+  std::erase_if(pass.plan.actions,
+                [](const Action& action) { return action.verb != Action::Verb::kDelete; });
   fail(pass, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts");
 }
 

@@ -12,15 +12,10 @@
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
 #include "runtimes/action.hh"
+#include "runtimes/jobset/gates.hh"
 #include "runtimes/jobset/views.hh"
 
 namespace trainer::jobset {
-
-struct Gates {
-  bool in_place_restart = false;
-  bool restart_job = false;
-  bool elastic_jobset = false;
-};
 
 struct Observed {
   const JobSet& jobset;

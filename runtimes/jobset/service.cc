@@ -17,6 +17,7 @@ void ensure_service(Pass& pass) {
   action.key = {pass.jobset.metadata.ns, subdomain(pass.jobset)};
   action.body = std::move(*service);
   action.owner_uid = pass.jobset.metadata.uid;
+  action.takes_unowned = true;  // made by hand, say, for several JobSets of one subdomain
   action.failure_reason = "HeadlessServiceCreationFailed";
   pass.plan.actions.push_back(std::move(action));
 }

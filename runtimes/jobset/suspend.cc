@@ -74,27 +74,19 @@ Json template_patch(const Wave& wave, const JobView& job) {
   return patch;
 }
 
-// True when the Job runs again after this pass. The API lets the template of a suspended Job change
-// only while it has no start time; a Job that ran before gets rid of it first, and the event of
-// that write brings the next pass.
-bool resume_job(Pass& pass, const Wave& wave, const JobView& job) {
+// The API lets the template of a suspended Job change only while it has no start time; a Job that
+// ran before gets rid of it first, and the event of that write brings the next pass.
+void resume_job(Pass& pass, const Wave& wave, const JobView& job) {
   Json changes = template_patch(wave, job);
   if (!changes.empty() && job.has_start_time) {
     Json status = Json::object({{"startTime", nullptr}});
     pass.plan.actions.push_back(
         patch_of(pass, job, "status", Json::object({{"status", std::move(status)}})));
-    return false;
+    return;
   }
   Json spec = Json::object({{"suspend", false}});
   if (!changes.empty()) spec.set("template", std::move(changes));
   pass.plan.actions.push_back(patch_of(pass, job, "", Json::object({{"spec", std::move(spec)}})));
-  return true;
-}
-
-bool resume_wave(Pass& pass, const Wave& wave, const std::vector<const JobView*>& held) {
-  bool is_running = true;
-  for (const JobView* job : held) is_running = resume_job(pass, wave, *job) && is_running;
-  return is_running;
 }
 
 // The suspended active Jobs of every wave, by position.
@@ -110,31 +102,37 @@ std::vector<std::vector<const JobView*>> suspended_by_wave(Pass& pass) {
 
 }  // namespace
 
+// Both conditions say what was observed, not what was asked for: the API server may refuse, and the
+// answer to a write brings the next pass.
 void suspend_jobs(Pass& pass) {
+  bool is_done = true;
   for (const JobView* job : pass.jobs.active) {
     if (job->is_suspended || job->is_deleting) continue;
+    is_done = false;
     Json spec = Json::object({{"suspend", true}});
     pass.plan.actions.push_back(
         patch_of(pass, *job, "", Json::object({{"spec", std::move(spec)}})));
   }
+  if (!is_done) return;
   pass.set_condition(kSuspended, true, "SuspendedJobs", "jobset is suspended");
   pass.set_condition(kRestarting, false, "JobSetSuspended", "jobset is suspended");
 }
 
 void resume_jobs(Pass& pass) {
   const auto held = suspended_by_wave(pass);
-  bool is_running = true;
+  bool is_done = true;
   for (std::size_t i = 0; i < pass.waves.size(); ++i) {
     const Wave& wave = pass.waves[i];
     if (!are_dependencies_met(pass, wave)) continue;
     if (pass.is_in_order() && wave.has_started()) continue;
-    is_running = resume_wave(pass, wave, held[i]) && is_running;
+    for (const JobView* job : held[i]) resume_job(pass, wave, *job);
+    is_done = is_done && held[i].empty();
     if (pass.is_in_order()) {
       start_in_order(pass);
       return;
     }
   }
-  if (is_running) pass.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
+  if (is_done) pass.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
 }
 
 }  // namespace trainer::jobset

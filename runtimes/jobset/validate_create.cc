@@ -46,12 +46,8 @@ void check_manager(Draft& draft) {
   if (!draft.jobset.spec.managedBy) return;
   const std::string path = "spec.managedBy";
   const std::string& value = *draft.jobset.spec.managedBy;
-  if (value.empty()) {
-    draft.errors.push_back(kube::required(path, ""));
-    return;
-  }
-  const std::string problem = kube::check_domain_prefixed_path(value);
-  if (!problem.empty()) draft.errors.push_back(kube::invalid(path, value, problem));
+  for (auto& error : kube::domain_prefixed_path_errors(path, value))
+    draft.errors.push_back(std::move(error));
   if (value.size() > 63) {
     draft.errors.push_back(
         {kube::FieldError::Type::kTooLong, path, value, "may not be more than 63 bytes"});
@@ -98,8 +94,13 @@ void Draft::refuse(std::string text) {
 
 void Draft::check_generated(const std::string& path, const std::string& value,
                             std::string_view too_long) {
+  check_generated(path, value, value, too_long);
+}
+
+void Draft::check_generated(const std::string& path, const std::string& value,
+                            const std::string& generated, std::string_view too_long) {
   constexpr std::string_view kTooLong = "must be no more than 63 characters";
-  std::string problem = kube::check_dns1035_label(value);
+  std::string problem = kube::check_dns1035_label(generated);
   if (problem.starts_with(kTooLong)) {
     errors.push_back(kube::invalid(path, value, std::string(too_long)));
     problem.erase(0, kTooLong.size());

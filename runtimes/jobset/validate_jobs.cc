@@ -42,7 +42,7 @@ void check_names(Draft& draft, const ReplicatedJob& job, const std::string& path
   if (!is_indexed(job) || !completions) return;
   // The Job controller appends the index and five characters.
   draft.check_generated(
-      name_path, fmt::format("{}-{}-abcde", last_job, *completions - 1),
+      name_path, last_job, fmt::format("{}-{}-abcde", last_job, *completions - 1),
       "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters");
 }
 

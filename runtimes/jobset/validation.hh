@@ -19,6 +19,9 @@ struct Draft {
   // A generated name must be a DNS-1035 label; too long ones are explained by `too_long`.
   void check_generated(const std::string& path, const std::string& value,
                        std::string_view too_long);
+  // The same where the error shows `value`, from which `generated` is made.
+  void check_generated(const std::string& path, const std::string& value,
+                       const std::string& generated, std::string_view too_long);
   const ReplicatedJob* find(std::string_view replicated_job) const;
 };
 

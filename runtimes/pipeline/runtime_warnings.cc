@@ -67,6 +67,18 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
         "add a cpu limit");
 }
 
+// Annotations alone make no gang: another scheduler starts the pods one by one.
+void warn_about_scheduler(const JobSetSpec& spec, std::vector<std::string>& out) {
+  for (const ReplicatedJob& job : spec.replicatedJobs) {
+    const kube::Json* pod = job.template_.find_path({"spec", "template", "spec"});
+    if (!is_trainer(job) || (pod && !pod->get_string("schedulerName").empty())) continue;
+    out.push_back(fmt::format(
+        "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
+        "starts its pods one by one; set schedulerName: volcano in its pod template",
+        job.name));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> warn_runtime(const Runtime& runtime) {
@@ -92,6 +104,7 @@ std::vector<std::string> warn_runtime(const Runtime& runtime) {
     out.push_back(
         "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
         "gangs; keep one");
+  if (group && group->volcano && spec != nullptr) warn_about_scheduler(*spec, out);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/api.hh"
 #include "runtimes/admission/legacy.hh"
+#include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/nodes.hh"
 #include "runtimes/trainjob/snapshot.hh"
@@ -173,10 +174,57 @@ class ChildrenPlanner {
       state_.blocked = refused(built.error());
       return;
     }
+    if (const auto errors = jobset_errors(built->jobset); !errors.empty()) {
+      state_.blocked = refused(errors);
+      return;
+    }
     state_.total_nodes = count_nodes(built->pod_sets, runtime);
     for (const Companion& companion : built->companions) add_companion(companion);
     if (!plan_.needs_companions.empty()) return;
-    if (needs_jobset_write() && !state_.blocked) add_jobset(built->jobset);
+    if (!needs_jobset_write() || state_.blocked) return;
+    if (const auto changed = job_of_changed_affinity(built->jobset)) {
+      state_.blocked = Blocked{
+          "ChildRefused",
+          fmt::format("spec.runtimePatches: the affinity of job {} cannot change once its pods "
+                      "have been started, as the API keeps that of a Job: take the change back, or "
+                      "create the TrainJob anew",
+                      *changed)};
+      return;
+    }
+    add_jobset(built->jobset);
+  }
+
+  // Written into the JobSet it would stand there and no pod would have it.
+  std::optional<std::string> job_of_changed_affinity(const Json& built) const {
+    if (!observed_.jobset_object || !observed_.are_jobs_begun) return std::nullopt;
+    const auto jobs_of = [](const Json& jobset) -> const Json::Array& {
+      return jobset.find("spec")->get_array("replicatedJobs");
+    };
+    const auto affinity_of = [](const Json& job) {
+      const Json* found = job.find_path({"template", "spec", "template", "spec", "affinity"});
+      return found && !found->empty() ? *found : Json();
+    };
+    for (const Json& stored : jobs_of(*observed_.jobset_object)) {
+      for (const Json& job : jobs_of(built)) {
+        if (job.get_string("name") == stored.get_string("name") &&
+            affinity_of(job) != affinity_of(stored)) {
+          return std::string(job.get_string("name"));
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // No webhook judges the JobSets that we write, so the rules of their creation are kept here.
+  // Where another controller expands them, its webhook does.
+  kube::FieldErrors jobset_errors(const Json& built) const {
+    if (observed_.jobset || !observed_.is_expander_active) return {};
+    const auto read = read_jobset(built);
+    if (!read) return read.error();
+    return jobset::validate_create(*read, observed_.gates,
+                                   [](const std::string&, const std::string&) {
+                                     return std::optional<Json>();  // the reconciler finds claims
+                                   });
   }
 
   void add_companion(const Companion& companion) {

@@ -68,10 +68,16 @@ class TrainJobPlanner {
   }
 
   void mirror() {
-    if (!jobset_) return;
+    if (!jobset_) return count_no_pods();
     mirror_jobset(after_, *jobset_, observed_.now);
     after_.restarts = std::max(jobset_->status.restarts, 0);
     after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
+  }
+
+  // Kueue ends an eviction, and gives the quota back, once nothing is active.
+  void count_no_pods() {
+    if (is_finished(after_)) return;
+    for (auto& each : after_.jobsStatus) each.active = each.ready = 0;
   }
 
   void check_runtime_kind() {

@@ -13,6 +13,7 @@
 #include "api/trainjob.hh"
 #include "kube/model/time.hh"
 #include "runtimes/action.hh"
+#include "runtimes/jobset/gates.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 
@@ -100,6 +101,7 @@ struct TrainJobObserved {
   // it from making pods.
   bool are_jobs_begun = true;
   bool is_expander_active = true;  // we expand this job's JobSet ourselves
+  jobset::Gates gates;             // of that expander
   std::string jobset_managed_by;  // stamped into a JobSet at its creation (expander mode Share); ""
                                   // in the other modes
   kube::Time now;

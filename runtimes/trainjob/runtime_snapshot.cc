@@ -107,6 +107,18 @@ std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text) {
   return make_snapshot(std::move(text), object);
 }
 
+std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string text) {
+  auto snapshot = std::make_shared<RuntimeSnapshot>();
+  snapshot->hash = kube::sha256_hex(text);
+  snapshot->text = std::move(text);
+  snapshot->runtime = invalid_text("it is not the one that this job started with");
+  return snapshot;
+}
+
+bool is_text_of(const TrainJobStatus& status, std::string_view text) {
+  return status.runtimeSnapshotHash.empty() || status.runtimeSnapshotHash == kube::sha256_hex(text);
+}
+
 kube::Result<const Runtime*> runtime_in(const RuntimeSnapshot& snapshot, const RuntimeRef& ref,
                                         std::string_view ns) {
   if (!snapshot.is_object) return tl::unexpected(snapshot.runtime.error());

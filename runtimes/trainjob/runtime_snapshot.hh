@@ -32,6 +32,11 @@ struct RuntimeSnapshot {
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
 // A text that stands in a ConfigMap, whoever wrote it.
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text);
+// One that is not the job's, or no longer: nothing of it is read but its hash. Anybody may write a
+// ConfigMap of that name, and reading YAML can cost a great deal.
+std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string text);
+// Whether a job of this status may use a text: it is the one it started with, or none is known.
+bool is_text_of(const TrainJobStatus& status, std::string_view text);
 
 // The runtime that a job in namespace `ns` asks for by `ref`, valid as long as `snapshot`. Errors
 // as RuntimeSnapshot::runtime; also where it is the snapshot of another runtime.

@@ -125,6 +125,8 @@ void read_pod_failure(TrainPodView& view, const Json& status) {
 }
 
 void read_failure(TrainPodView& view, const Json& status) {
+  // Sidecars that are stopped after the main containers may end with any code.
+  if (view.phase == "Succeeded") return;
   for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Json& container : status.get_array(list)) {
       auto ended = read_termination(container);

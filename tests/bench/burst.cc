@@ -82,7 +82,7 @@ Task<void> run_burst(Context& context, BurstResult& result) {
     return (metric(after, name, labels) - metric(before, name, labels)) / context.jobs;
   };
   result.requests = each("rest_client_requests_total", {});
-  for (const char* loop : {"trainjob", "jobset"}) {
+  for (const char* loop : {"trainjob_controller", "jobset"}) {
     result.reconciles +=
         each("controller_runtime_reconcile_total", {"controller=\"" + std::string(loop) + "\""});
   }

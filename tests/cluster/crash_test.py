@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 
 import harness
 from api_proxy import ASIDE, Proxy
@@ -19,6 +20,10 @@ sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
 TRAINER_API = "trainer.kubeflow.org/v1alpha1"
+# A job is left alone once nothing was written for so long: counters alone are held back, a TrainJob's behind its JobSet's.
+QUIET_SECONDS = 1.5
+# Writes of counters come together or apart, so a life may have somewhat fewer than the one that was counted.
+LAST_FEW = 4
 
 
 def pod_template(name):
@@ -50,6 +55,11 @@ class Life:
         self.cluster, self.proxy = cluster, proxy
         self.api = Api(os.environ["KUBECONFIG"])
         self.controller = harness.Controller(directory, "--no-webhooks", kubeconfig=proxy.kubeconfig(directory))
+        self.deaths = 0   # in the life that is going on, or was the last
+
+    def die(self):
+        self.deaths += 1
+        self.controller.kill()
 
     def objects(self, kind, job):
         status, found = self.api.call("GET", self.api.path(kind, self.cluster.namespace))
@@ -68,7 +78,8 @@ class Life:
 
     def live(self, job, runtime_name, crash_at, is_before, fails=lambda *_: False):
         """Runs the job; answers how many writes it took."""
-        self.proxy.arm(crash_at, is_before, self.controller.kill)
+        self.deaths = 0
+        self.proxy.arm(crash_at, is_before, self.die)
         self.controller.start()
         status, answer = self.api.call("POST", self.api.path("TrainJob", self.cluster.namespace), trainjob(job, runtime_name))
         assert status == 201, answer
@@ -80,15 +91,16 @@ class Life:
             return self.cluster_condition(job)
 
         wait_until(f"{job} ends", ended, seconds=180)
-        # What follows the end (counters, clean-up) belongs to the writes, too: nothing may be left to do for a second.
-        quiet = {"writes": -1, "polls": 0}
+        # What follows the end (counters, clean-up) belongs to the writes, too.
+        quiet = {"writes": -1, "since": time.monotonic()}
 
         def is_quiet():
-            if self.controller.process.poll() is not None:
+            is_dead = self.controller.process.poll() is not None
+            if is_dead:
                 self.controller.start()
-            quiet["polls"] = quiet["polls"] + 1 if quiet["writes"] == self.proxy.writes else 0
-            quiet["writes"] = self.proxy.writes
-            return quiet["polls"] >= 4
+            if is_dead or quiet["writes"] != self.proxy.writes:
+                quiet.update(writes=self.proxy.writes, since=time.monotonic())
+            return time.monotonic() - quiet["since"] >= QUIET_SECONDS
 
         wait_until(f"{job} is left alone", is_quiet, seconds=20, every=0.15)
         self.controller.stop()
@@ -135,16 +147,20 @@ def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=(
         try:
             writes = life.live("calm", name, None, False, fails)
             check(life, "calm")
+            assert writes > 2 * LAST_FEW, f"a job's life has only {writes} writes"
+            deaths = 0
             for number in range(1, writes + 1, stride):
                 for moment in moments:
                     job = f"{moment}-{number}"
                     try:
                         life.live(job, name, number, moment == "before", fails)
                         check(life, job)
+                        assert life.deaths == 1 or number > writes - LAST_FEW, f"it died {life.deaths} times, after {proxy.writes} writes"
+                        deaths += life.deaths
                     except AssertionError as error:
                         request = next((r for r in proxy.requests if r[2] is None), "?")
                         raise AssertionError(f"killed {moment} write {number} of {writes} {request}: {error}")
-            print(f"     died {moments} every {stride}. of {writes} writes")
+            print(f"     died {deaths} times: {' and '.join(moments)} every {stride}. of {writes} writes")
         finally:
             life.controller.kill()
             proxy.close()

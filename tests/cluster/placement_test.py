@@ -128,6 +128,12 @@ def scene(cluster):
             made.controller.kill()
 
 
+def webhooks():
+    """The webhook configurations of ours that stand, by name."""
+    found = run("kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name").stdout
+    return [name for name in found.split() if name.endswith("trainer.kubeflow.org")]
+
+
 def terms(pod, kind):
     return pod["spec"].get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
 
@@ -212,13 +218,19 @@ def test_other_pods_are_left_alone(cluster):
                       {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "member", "labels": {NAME: "x"}, "annotations": {NAME: "x"}}, "spec": POD})
         stranger = cluster.get("pod", "stranger")
         assert "affinity" not in stranger["spec"] and "labels" not in stranger["metadata"]
-        refused = cluster.refusal({"apiVersion": "v1", "kind": "Pod", "spec": POD, "metadata": {
-            "name": "exclusive", "labels": {NAME: "x"}, "annotations": annotations}})
-        assert "placer.pods.jobset.trainer.kubeflow.org" in refused, refused
+        exclusive = {"apiVersion": "v1", "kind": "Pod", "spec": POD, "metadata": {
+            "name": "exclusive", "labels": {NAME: "x"}, "annotations": annotations}}
+        refused = cluster.refusal(exclusive)
+        assert "failed calling webhook" in refused and "placer.pods.jobset.trainer.kubeflow.org" in refused, refused
+        assert webhooks(), "the webhooks of a process that was killed do not stand"
         # The next process takes the webhooks over, and takes them away at its end.
         s.controller.start()
+        wait_until("pods of exclusive JobSets are judged again", lambda: "failed calling webhook" not in run(
+            "kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(exclusive), check=False).stderr)
         for name in ("prepared", "plain"):
             assert len(s.pods(name)) == 3, f"pods of {name} were deleted"
+        s.controller.stop()
+        assert not webhooks(), f"left behind: {webhooks()}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
 // scripted API server.
 #include "controller/admission/webhooks.hh"
+#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/component/admission_fixture.hh"
@@ -98,15 +99,53 @@ TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that may be tried ag
 TEST_CASE_METHOD(Fixture,
                  "an update is judged by the job's own snapshot, if nobody has changed it") {
   publish_runtime("torch");
-  const std::string snapshot_path = "/api/v1/namespaces/team-a/configmaps/j-runtime-snapshot";
-  const auto snapshot = [](const std::string& owner) {
-    return R"({"metadata":{"name":"j-runtime-snapshot","ownerReferences":[{"apiVersion":"v1","kind":"TrainJob",
-        "name":"j","uid":")" +
-           owner + R"(","controller":true}]},"data":{"runtime":")" + "{}" + "\"}}";
+  // The job was started with a runtime whose job had another name than it has today.
+  Json then = *kube::parse_json(runtime_text("torch"));
+  then["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0].set("name", "of-old");
+  const std::string text = kube::print_json(then);
+  Json before = trainjob("torch");
+  before["spec"].set("suspend", true);
+  Json after = before;
+  after["spec"].set("runtimePatches", *kube::parse_json(R"([{"manager":"acme.io/x",
+      "trainingRuntimeSpec":{"template":{"spec":{"replicatedJobs":[{"name":"of-old",
+      "template":{"spec":{"template":{"spec":{"nodeSelector":{"pool":"a"}}}}}}]}}}}])"));
+
+  struct Row {
+    const char* why;
+    std::string owner_uid;
+    std::string hash_in_status;
+    bool is_judge;
   };
-  api.on("GET", snapshot_path).answer(200, snapshot("job-uid")).always();
-  ask(kValidateTrainJob, review_of(trainjob("torch"), trainjob("torch")));
-  REQUIRE(api.lines() == std::vector<std::string>{"GET " + snapshot_path});
+  const Row row = GENERATE_COPY(
+      Row{"its own", "job-uid", "", true}, Row{"another's", "other-uid", "", false},
+      Row{"the text that the status tells of", "job-uid", kube::sha256_hex(text), true},
+      Row{"edited since", "job-uid", kube::sha256_hex("what it was"), false});
+  CAPTURE(row.why);
+  if (!row.hash_in_status.empty()) before["status"].set("runtimeSnapshotHash", row.hash_in_status);
+  const Json owner = Json::object({{"apiVersion", "trainer.kubeflow.org/v1alpha1"},
+                                   {"kind", "TrainJob"},
+                                   {"name", "j"},
+                                   {"uid", row.owner_uid},
+                                   {"controller", true}});
+  const Json snapshot =
+      Json::object({{"metadata", Json::object({{"name", "j-runtime-snapshot"},
+                                               {"namespace", "team-a"},
+                                               {"ownerReferences", Json::array({owner})}})},
+                    {"data", Json::object({{"runtime", text}})}});
+  const std::string snapshot_path = "/api/v1/namespaces/team-a/configmaps/j-runtime-snapshot";
+  api.on("GET", snapshot_path).answer(200, kube::print_json(snapshot)).always();
+
+  const Json response = ask(kValidateTrainJob, review_of(after, before));
+  CHECK(response.get_bool("allowed") == row.is_judge);
+  if (!row.is_judge) {
+    // The live runtime is: it has no such job.
+    CHECK_THAT(std::string(response.find("status")->get_string("message")),
+               Catch::Contains("replicatedJobs[0].name: Invalid value: \"of-old\"") &&
+                   Catch::EndsWith("jobs of ClusterTrainingRuntime \"torch\": node"));
+  }
+  CHECK(api.lines() ==
+        std::vector<std::string>{"GET " + snapshot_path,
+                                 "GET /apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j"});
 }
 
 TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run") {
@@ -144,6 +183,26 @@ TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing fo
     }
   }
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
+}
+
+TEST_CASE_METHOD(Fixture, "a body cannot become much more than it is, nor be much") {
+  publish_runtime("torch");
+  std::string values = "[0";
+  for (int i = 1; i < 300'000; ++i) values += ",0";
+  const auto many = send("POST", kValidateTrainJob, values + "]");
+  REQUIRE(many);
+  CHECK(many->status == 400);
+  CHECK_THAT(many->body, Catch::Contains("more than 300000 values"));
+  const auto longest = send("POST", kValidateTrainJob, std::string(7U << 20, ' '));
+  REQUIRE(longest);
+  CHECK(longest->status == 400);
+  // The connection may end before the answer is read.
+  const auto too_long = send("POST", kValidateTrainJob, std::string((7U << 20) + 1, ' '));
+  CHECK((!too_long || too_long->status == 413));
+  // Of etcd's size, twice.
+  Json job = trainjob("torch");
+  job["metadata"]["annotations"].set("long", std::string(1'500'000, 'x'));
+  CHECK(ask(kMutateTrainJob, review_of(job, job)).get_bool("allowed"));
 }
 
 TEST_CASE_METHOD(Fixture, "objects of any shape are judged, never a crash") {

@@ -7,6 +7,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/captured_errors.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -22,6 +23,8 @@ const std::vector<std::string> kHosts = {"manager.kubeflow-system.svc"};
 struct Fixture : trainer::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
+  const test::CapturedErrors errors;
+  Log warnings{LogLevel::kWarn, Log::Format::kText};
   std::vector<CertificateBundle> used;
   std::unique_ptr<CertificateKeeper> keeper;
 
@@ -42,7 +45,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   }
   void keep(CertificateOptions options = with_secret()) {
     keeper = std::make_unique<CertificateKeeper>(
-        io, client, log, std::move(options),
+        io, client, warnings, std::move(options),
         [this](const CertificateBundle& bundle) -> kube::Result<void> {
           used.push_back(bundle);
           return {};
@@ -74,10 +77,10 @@ TEST_CASE_METHOD(Fixture, "a follower serves what the Secret holds and notices c
   settle(1);
   REQUIRE(used.size() == 1);
   CHECK(used[0].certificate == first.certificate);
-  clock.advance(std::chrono::minutes(10));
+  clock.advance(std::chrono::seconds(30));
   settle(2);
   CHECK(used.size() == 1);
-  clock.advance(std::chrono::minutes(10));
+  clock.advance(std::chrono::seconds(30));
   settle(3);
   REQUIRE(used.size() == 2);
   CHECK(used[1].certificate == second.certificate);
@@ -101,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when 
                                                 "GET " + kSecret, api.lines().back()});
   const auto created = kube::parse_json(api.log().back().body);
   REQUIRE(created);
-  CHECK(read_certificate_secret(*created)->certificate == used[0].certificate);
+  CHECK(read_certificate_secret(*created, true)->certificate == used[0].certificate);
 }
 
 TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was read") {
@@ -123,7 +126,7 @@ TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was re
   REQUIRE(used.size() == 1);
   const auto patch = kube::parse_json(api.log().back().body);
   CHECK(patch->find_path({"metadata", "resourceVersion"})->as_string() == "12");
-  CHECK(read_certificate_secret(*patch));
+  CHECK(read_certificate_secret(*patch, true));
 }
 
 TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA") {
@@ -151,6 +154,115 @@ TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills is never written") 
   keeper->lead();
   settle(1);
   CHECK(used.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "what is stored serves while it cannot be renewed") {
+  const CertificateBundle first = make();
+  clock.advance(std::chrono::hours(24 * 280));
+  api.on("GET", kSecret).answer(200, secret_of(first)).always();
+  SECTION("because that is not allowed") {
+    api.on("PATCH", kSecret)
+        .answer(
+            403,
+            R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})")
+        .times(3);
+    api.on("PATCH", kSecret).answer(200, "{}");
+    keep();
+    keeper->lead();
+    settle(2);
+    for (const std::size_t requests : {4U, 6U}) {
+      REQUIRE(used.size() == 1);
+      CHECK(used[0].certificate == first.certificate);
+      clock.advance(std::chrono::seconds(30));
+      settle(requests);
+    }
+    CHECK(errors.count("not for you") == 1);
+    clock.advance(std::chrono::seconds(30));
+    settle(8);
+    REQUIRE(used.size() == 2);
+    CHECK(used[1].certificate != first.certificate);
+  }
+  SECTION("because nobody answers") {
+    api.on("PATCH", kSecret).hold();
+    keep();
+    keeper->lead();
+    REQUIRE(kube::run_until(io, [&] { return api.log().size() == 2; }));
+    REQUIRE(used.size() == 1);
+    CHECK(used[0].certificate == first.certificate);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "what clients would refuse is renewed before anything is served") {
+  const CertificateBundle first = make();
+  clock.advance(std::chrono::hours(24 * 366));
+  api.on("GET", kSecret).answer(200, secret_of(first)).always();
+  api.on("PATCH", kSecret).answer(200, "{}");
+  keep();
+  keeper->lead();
+  settle(2);
+  REQUIRE(used.size() == 1);
+  CHECK(used[0].certificate != first.certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills may hold no CA") {
+  Json secret = *kube::parse_json(secret_of(make()));
+  secret["data"].erase("ca.crt");
+  secret["data"].erase("ca.key");
+  api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
+  CertificateOptions options = with_secret();
+  options.is_made_here = false;
+  keep(std::move(options));
+  keeper->lead();
+  settle(1);
+  REQUIRE(used.size() == 1);
+  CHECK(used[0].ca_certificate.empty());
+  CHECK(used[0].trusted() == used[0].certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "what is missing of somebody else's Secret is said, now and then") {
+  const CertificateBundle whole = make();
+  Json secret = *kube::parse_json(secret_of(whole));
+  secret["data"].erase("tls.key");
+  CertificateOptions options = with_secret();
+  options.is_made_here = false;
+  keep(std::move(options));
+  keeper->lead();
+  settle(1);
+  CHECK(errors.count("Secret kubeflow-system/cert") == 1);
+  clock.advance(std::chrono::seconds(2));
+  settle(2);
+  CHECK(errors.count("Secret kubeflow-system/cert") == 1);
+
+  api.on("GET", kSecret).answer(200, kube::print_json(secret)).times(3);
+  for (const std::size_t requests : {3U, 4U}) {
+    clock.advance(std::chrono::seconds(2));
+    settle(requests);
+    CHECK(errors.count("tls.key") == 1);
+  }
+  clock.advance(std::chrono::minutes(5));
+  settle(5);
+  CHECK(errors.count("tls.key") == 2);
+  CHECK(used.empty());
+
+  api.on("GET", kSecret).answer(200, secret_of(whole)).always();
+  clock.advance(std::chrono::seconds(2));
+  settle(6);
+  CHECK(used.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "whoever waits for the first certificate is woken by it") {
+  bool is_awake = false;
+  keep();
+  tasks.spawn("waits", [](CertificateKeeper& all, bool& done) -> kube::Task<void> {
+    co_await all.wait_for_certificate();
+    done = true;
+  }(*keeper, is_awake));
+  settle(1);
+  CHECK_FALSE(is_awake);
+  api.on("GET", kSecret).answer(200, secret_of(make())).always();
+  clock.advance(std::chrono::seconds(2));
+  settle(2);
+  CHECK(kube::run_until(io, [&] { return is_awake; }));
 }
 
 TEST_CASE_METHOD(Fixture, "without a Secret the certificates are this process's own") {

@@ -17,9 +17,10 @@ const std::string kClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 
 // One of which a controller before us has written the status.
-std::string jobset() {
+std::string jobset(const std::string& version = "5") {
   return R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
-    "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5"},
+    "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":")" +
+         version + R"("},
     "spec":{
       "replicatedJobs":[{"name":"w","replicas":1,"groupName":"default","template":{"spec":{"template":{"spec":{
         "containers":[{"name":"c","image":"i","volumeMounts":[{"name":"data","mountPath":"/d"}]}]}}}}}],
@@ -45,10 +46,11 @@ struct Fixture : trainer::test::ScriptedPeer {
         .always()
         .answer(200, "{}");
     // As the API server answers a create.
-    api.on("POST", kJobsPath).always().reply([](const kube::ReceivedRequest& request) {
+    api.on("POST", kJobsPath).always().reply([this](const kube::ReceivedRequest& request) {
       auto made = *kube::parse_json(request.body);
       made["metadata"].set("uid", "u2").set("resourceVersion", "9").set("namespace", "n");
-      return kube::ScriptedReply(201, kube::print_json(made));
+      made_job_ = kube::print_json(made);
+      return kube::ScriptedReply(201, made_job_);
     });
   }
   Stores::Listeners listeners() {
@@ -73,6 +75,17 @@ struct Fixture : trainer::test::ScriptedPeer {
     }
     return lines;
   }
+  void remove_jobset() {
+    CHECK(stores.jobsets.remove(
+        R"({"metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"6"}})"));
+  }
+  // The Job controller counts one more.
+  void fail_pod() {
+    auto job = *kube::parse_json(made_job_);
+    job["metadata"].set("resourceVersion", "11");
+    job["status"].set("failed", 1).set("active", 1);
+    REQUIRE(stores.jobs.put(kube::print_json(job)));
+  }
   void remove_job() {
     const auto jobs = stores.jobs_of("u1");
     REQUIRE(jobs.size() == 1);
@@ -82,6 +95,7 @@ struct Fixture : trainer::test::ScriptedPeer {
 
  private:
   std::size_t seen_ = 0;
+  std::string made_job_;
 };
 
 using Lines = std::vector<std::string>;
@@ -118,11 +132,46 @@ TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
 }
 
 TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is forgotten") {
-  api.on("GET", kClaim).reply([this](const kube::ReceivedRequest&) {
-    CHECK(stores.jobsets.remove(
-        R"({"metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"6"}})"));
-    return kube::ScriptedReply(200, kFound);
-  });
-  (void)reconcile();
+  SECTION("one that stands") {
+    api.on("GET", kClaim).reply([this](const kube::ReceivedRequest&) {
+      remove_jobset();
+      return kube::ScriptedReply(200, kFound);
+    });
+    // A claim made for it now might stay for ever.
+    REQUIRE(reconcile());
+    REQUIRE_FALSE(stores.jobsets.find({"n", "js"}));
+    CHECK(asked() == Lines{"GET " + kClaim});
+  }
+  SECTION("one that is made") {
+    api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
+    api.on("POST", kClaims).reply([this](const kube::ReceivedRequest&) {
+      remove_jobset();
+      return kube::ScriptedReply(201, kFound);
+    });
+    REQUIRE(reconcile());
+    REQUIRE_FALSE(stores.jobsets.find({"n", "js"}));
+    CHECK(asked().front() == "GET " + kClaim);
+  }
+
+  // Should it come back, nothing that was learnt of it holds any more.
+  REQUIRE(stores.jobsets.put(jobset("7")));
+  api.on("GET", kClaim).answer(200, kFound);
+  REQUIRE(reconcile());
   CHECK(asked().front() == "GET " + kClaim);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a pod that failed is replaced without a write of ours: claims are asked for") {
+  api.on("GET", kClaim).answer(200, kFound);
+  REQUIRE(reconcile());
+  REQUIRE(reconcile());
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
+
+  api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
+  api.on("POST", kClaims).answer(201, kFound);
+  fail_pod();
+  REQUIRE(reconcile());
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims});
+  REQUIRE(reconcile());
+  CHECK(asked().empty());
 }

@@ -1,8 +1,12 @@
 // `trainer logs` against a scripted API server: broken streams, restarts, pods that vanish.
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "controller/cli/log_follow.hh"
+#include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
+#include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 #include "tests/support/catch.hh"
@@ -55,8 +59,8 @@ std::string line(int second, const std::string& text) {
 struct Fixture {
   kube::asio::io_context io;
   kube::ScriptedServer api{io};
-  kube::SystemClock clock;
-  kube::SystemRandom random;
+  kube::FakeClock clock;
+  kube::FakeRandom random;
   std::unique_ptr<kube::Transport> transport =
       kube::make_transport(io, api.config(), kube::TransportLimits());
   kube::ApiClient client{*transport, clock, random};
@@ -74,7 +78,22 @@ struct Fixture {
   }
   kube::Result<std::optional<TrainJob>> follow(LogFollower::Options made) {
     LogFollower follower(io, client, std::move(made));
-    return kube::run_task(io, follower.run());
+    kube::TaskGroup time(io.get_executor(), nullptr);
+    time.spawn("time", let_time_pass());
+    auto done = kube::run_task(io, follower.run());
+    time.cancel();
+    kube::run_task(io, time.join());
+    return done;
+  }
+  // Every pause ends after some milliseconds of ours, so that whoever sleeps does it soon.
+  kube::Task<void> let_time_pass() {
+    kube::asio::steady_timer timer(io);
+    for (;;) {
+      timer.expires_after(std::chrono::milliseconds(2));
+      co_await timer.async_wait(kube::asio::use_awaitable);
+      if (clock.alarms() == 0) continue;
+      clock.advance(std::chrono::ceil<std::chrono::microseconds>(clock.until_next()));
+    }
   }
   void serve_job(const std::string& phase) {
     api.on("GET", kJobs + "/j").answer(200, job(phase, true)).always();
@@ -154,8 +173,14 @@ TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not hold up t
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded));
   log_of(0).answer(404, "{}").always();
-  // Five tries, a second apart.
+  const auto began = clock.steady();
   REQUIRE(follow(options()));
+  // Five tries, a second apart.
+  const auto lines_asked = api.lines();
+  CHECK(std::count_if(lines_asked.begin(), lines_asked.end(), [](const std::string& asked) {
+          return asked.find("/j-node-0-0/log") != std::string::npos;
+        }) == 5);
+  CHECK(clock.steady() - began >= std::chrono::seconds(4));
   CHECK(lines.empty());
   CHECK(std::find(told.begin(), told.end(), "[node-0]: its log cannot be read any more") !=
         told.end());

@@ -1,7 +1,11 @@
 // Progress reports: who is believed, what is written, and how often.
+#include <algorithm>
+
 #include "controller/status/status_handler.hh"
+#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/captured_errors.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -15,8 +19,23 @@ const std::string kPath =
 const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
 
-std::string review(const std::string& audience =
-                       "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status",
+const std::string kAudience = "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
+constexpr std::int64_t kNow = 1'767'225'600;  // of the clock that stands still
+
+std::string jwt(const std::string& claims) {
+  std::string text = kube::base64_encode(claims);
+  text.erase(std::min(text.find('='), text.size()));
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  return "eyJhbGciOiJSUzI1NiJ9." + text + ".c2lnbmF0dXJl";
+}
+
+std::string token(const std::string& id = "1") {
+  return jwt(R"({"aud":["other",")" + kAudience + R"("],"exp":)" + std::to_string(kNow + 3'600) +
+             R"(,"jti":")" + id + R"(","note":"?>ÿ~"})");
+}
+
+std::string review(const std::string& audience = kAudience,
                    const std::string& username = "system:serviceaccount:team-a:default",
                    const std::string& pod = "j-node-0-0-x", bool is_authenticated = true) {
   Json extra = Json::object();
@@ -65,7 +84,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     request.method = "POST";
     request.path = kPath;
     request.body = std::move(body);
-    request.authorization = kube::Secret<std::string>("Bearer token");
+    request.authorization = kube::Secret<std::string>("Bearer " + token());
     return request;
   }
   kube::ServerResponse ask(kube::ServerRequest request) {
@@ -170,6 +189,69 @@ TEST_CASE_METHOD(Fixture, "without a token nobody is asked") {
   CHECK(api.log().empty());
 }
 
+TEST_CASE_METHOD(Fixture, "nobody is asked about what says itself that it is no such token") {
+  const auto claims = [](const std::string& audience, std::int64_t end) {
+    return jwt(R"({"aud":)" + audience + R"(,"exp":)" + std::to_string(end) + "}");
+  };
+  const std::string quoted = "\"" + kAudience + "\"";
+  for (const std::string& hopeless :
+       {std::string("token"), std::string("a.b"), std::string(".."), std::string("a.!.b"),
+        token() + ".x", jwt("[]"), jwt("{}"), jwt("{"), claims("\"https://kubernetes\"", kNow + 60),
+        claims("[\"https://kubernetes\"]", kNow + 60), claims(quoted, kNow - 61)}) {
+    CAPTURE(hopeless);
+    auto one = request(report(1));
+    one.authorization = kube::Secret<std::string>("Bearer " + hopeless);
+    CHECK(ask(std::move(one)).status == 403);
+    CHECK(api.log().empty());
+  }
+  trust();
+  accept_writes();
+  // One audience need not stand in a list, and the clocks may differ.
+  auto good = request(report(1));
+  good.authorization = kube::Secret<std::string>("Bearer " + claims(quoted, kNow - 59));
+  CHECK(ask(std::move(good)).status == 200);
+}
+
+TEST_CASE_METHOD(Fixture, "the API server is asked about four tokens at a time") {
+  api.on("POST", kReviews).hold().times(4);
+  trust();
+  accept_writes();
+  std::vector<int> statuses;
+  for (int i = 0; i < 6; ++i) {
+    auto one = request(report(i));
+    one.authorization = kube::Secret<std::string>("Bearer " + token(std::to_string(i)));
+    kube::asio::co_spawn(io, handler->handle(std::move(one)),
+                         [&](std::exception_ptr, kube::ServerResponse response) {
+                           statuses.push_back(response.status);
+                         });
+  }
+  REQUIRE(kube::run_until(io, [&] { return count("POST", kReviews) == 4; }));
+  kube::settle(io);
+  CHECK(count("POST", kReviews) == 4);
+  CHECK(statuses.empty());
+  api.drop_connections();
+  REQUIRE(kube::run_until(io, [&] {
+    // The second write to one job waits for its time.
+    if (statuses.size() == 5) clock.advance(std::chrono::seconds(1));
+    return statuses.size() == 6;
+  }));
+  CHECK(count("POST", kReviews) == 6);
+  CHECK(std::count(statuses.begin(), statuses.end(), 500) == 4);
+  CHECK(std::count(statuses.begin(), statuses.end(), 200) == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {
+  const Log usual(LogLevel::kInfo, Log::Format::kText);
+  handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), usual);
+  const test::CapturedErrors errors;
+  api.on("POST", kReviews).answer(201, review("another"));
+  CHECK(ask(report(1)).status == 403);
+  CHECK(errors.text().empty());
+  // What keeps us from judging is worth a word.
+  CHECK(ask(report(1)).status == 500);
+  CHECK(errors.count("TokenReview") == 1);
+}
+
 TEST_CASE_METHOD(Fixture, "a token that could not be checked is our failure, not a refusal") {
   api.on("POST", kReviews)
       .answer(
@@ -187,7 +269,7 @@ TEST_CASE_METHOD(Fixture, "a verdict counts for a minute, for this token and thi
   CHECK(ask(report(2)).status == 200);
   CHECK(count("POST", kReviews) == 1);
   auto other = request(report(3));
-  other.authorization = kube::Secret<std::string>("Bearer another");
+  other.authorization = kube::Secret<std::string>("Bearer " + token("2"));
   CHECK(ask(std::move(other)).status == 200);
   CHECK(count("POST", kReviews) == 2);
   clock.advance(std::chrono::seconds(61));

@@ -39,13 +39,14 @@ struct Fixture : trainer::test::ScriptedPeer {
     tasks.cancel();
     kube::run_task(io, tasks.join());
   }
-  void list(const std::string& item) {
-    api.on("GET", kPath)
-        .answer(200, R"({"metadata":{"resourceVersion":"5"},"items":[)" + item + "]}");
+  static std::string list_of(const std::string& item) {
+    return R"({"metadata":{"resourceVersion":"5"},"items":[)" + item + "]}";
   }
-  void follow() {
+  void list(const std::string& item) { api.on("GET", kPath).answer(200, list_of(item)); }
+  void follow(std::vector<std::string> namespaces = {}) {
     tasks.spawn("lease", follow_upstream_lease(
-                             client, [this](bool is_held) { told.push_back(is_held); },
+                             client, std::move(namespaces),
+                             [this](bool is_held) { told.push_back(is_held); },
                              [this] { is_synced = true; }));
     REQUIRE(kube::run_until(io, [this] { return is_synced && api.log().size() >= 2; }));
   }
@@ -56,6 +57,16 @@ struct Fixture : trainer::test::ScriptedPeer {
       kube::settle(io);
     }
   }
+  // Second by second, for as long as it takes.
+  template <class Condition>
+  bool until(Condition condition) {
+    for (int i = 0; i < 500 && !condition(); ++i) {
+      wait(1);
+      io.restart();
+      io.run_for(std::chrono::milliseconds(1));  // what is on its way arrives
+    }
+    return condition();
+  }
   bool is_held() const { return !told.empty() && told.back(); }
 };
 
@@ -64,12 +75,66 @@ struct Fixture : trainer::test::ScriptedPeer {
 TEST_CASE_METHOD(Fixture, "a Lease is held until its duration has passed without a renewal") {
   list(lease(4, clock.now()));
   api.on("GET", kPath).stream({}).stay_open();
+  list(lease(4, clock.now()));  // as it was
   follow();
   CHECK(is_held());
   wait(13);
   CHECK(is_held());
-  wait(4);
-  CHECK_FALSE(is_held());
+  CHECK(api.log().size() == 2);
+  REQUIRE(until([this] { return !is_held(); }));
+  CHECK_THAT(api.lines().at(2),
+             Catch::Contains("fieldSelector=metadata.name%3D6d4f6a47.jobset.x-k8s.io"));
+  // That is settled now; nobody asks on.
+  wait(40);
+  CHECK(api.log().size() == 3);
+}
+
+TEST_CASE_METHOD(Fixture, "a watch that died unnoticed ends no Lease that is renewed") {
+  list(lease(4, clock.now()));
+  api.on("GET", kPath).stream({}).stay_open();
+  bool is_alive = true;
+  kube::Time last;
+  api.on("GET", kPath).always().reply([&](const kube::ReceivedRequest&) {
+    if (is_alive) last = clock.now();
+    return kube::ScriptedReply(200, list_of(lease(6, last)));
+  });
+  follow();
+  REQUIRE(until([this] { return api.log().size() == 6; }));
+  CHECK(told == std::vector<bool>(told.size(), true));
+  is_alive = false;
+  REQUIRE(until([this] { return !is_held(); }));
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease that cannot be looked up stays held") {
+  list(lease(4, clock.now()));
+  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kPath).answer(403, R"({"kind":"Status","code":403})").times(3);
+  list(lease(4, clock.now()));
+  follow();
+  REQUIRE(until([this] { return api.log().size() == 5; }));
+  CHECK(told == std::vector<bool>(told.size(), true));
+  REQUIRE(until([this] { return !is_held(); }));
+  CHECK(api.log().size() == 6);
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease that is gone when it is looked up is not held") {
+  list(lease(4, clock.now()));
+  api.on("GET", kPath).stream({}).stay_open();
+  list("");
+  follow();
+  REQUIRE(until([this] { return !is_held(); }));
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease that is released is not held at once, and not looked up") {
+  list(lease(4, clock.now()));
+  std::string released = lease(6, clock.now());
+  released.replace(released.find("them"), 4, "");
+  api.on("GET", kPath)
+      .stream({one_line(R"({"type":"MODIFIED","object":)" + released + "}")})
+      .stay_open();
+  follow();
+  REQUIRE(until([this] { return !is_held(); }));
+  CHECK(api.log().size() == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "a Lease that nobody has renewed for long is not held") {
@@ -86,10 +151,7 @@ TEST_CASE_METHOD(Fixture,
       one_line(R"({"type":"MODIFIED","object":)" + lease(6, clock.now() + (-seconds(58))) + "}");
   api.on("GET", kPath).stream({renewed}).stay_open();
   follow();
-  REQUIRE(kube::run_until(io, [this] {
-    wait(1);
-    return is_held();
-  }));
+  REQUIRE(until([this] { return is_held(); }));
   wait(10);
   CHECK(is_held());
 }
@@ -106,4 +168,18 @@ TEST_CASE_METHOD(Fixture, "a list that fails takes nothing for released") {
   wait(5);
   CHECK(told == std::vector<bool>(told.size(), true));
   CHECK(is_held());
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease counts only in the namespaces that are named, if any are") {
+  list(lease(4, clock.now()));
+  api.on("GET", kPath).stream({}).stay_open();
+  SECTION("in another") {
+    follow({"kubeflow-system", "team-a"});
+    wait(2);
+    CHECK_FALSE(is_held());
+  }
+  SECTION("in one of them") {
+    follow({"kubeflow-system", "jobset-system"});
+    CHECK(is_held());
+  }
 }

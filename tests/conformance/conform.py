@@ -13,14 +13,16 @@ A case is CASEDIR/NAME.yaml:
     - wait: {kind, name, path: a.b.0.c, equals: value, seconds: 30}
     - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds
 The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
-shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it; without it
-the run compares and prints 'N passed, N failed'. The words of a refusal count only with --messages.
+shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases
+that can be run, and prints 'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words
+of a refusal count only with --messages.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
 kept-back cases alike. A departed file says what stands there instead, {case: {path: text}}, so that a case it names may
 differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (#
-begins a comment); all others are not run but listed as open. Every case runs in a namespace of its own, named after it.
-Cluster-scoped objects of a case are removed before it starts and after it ends.
+begins a comment); all others are not run but listed as open, and a name of which there is no case fails. Every case runs
+in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it starts and after it
+ends.
 """
 import argparse
 import base64
@@ -240,7 +242,7 @@ class Runner:
         for at, step in enumerate(case["steps"]):
             (verb, argument), = step.items()
             if not hasattr(self, "do_" + verb):
-                raise SystemExit(f"{name}: unknown step {verb}")
+                raise ValueError(f"unknown step {verb}")
             answer = self.answer(namespace, verb, argument)
             end = time.time() + 10
             while verb == "show" and not is_as_wanted(at, answer) and time.time() < end:
@@ -379,7 +381,10 @@ class Expectation:
         return not self.is_free(difference) and any(re.search(pattern, difference.path) for pattern in self.meant)
 
 
-def main():
+# ---- the run
+
+
+def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("dirs", nargs="+")
     parser.add_argument("--record", action="store_true")
@@ -390,21 +395,80 @@ def main():
     parser.add_argument("--expected")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--messages", action="store_true", help="refusals must also read the same")
-    args = parser.parse_args()
+    return parser.parse_args()
 
-    departures, departed, expected, still_open = [], {}, None, []
-    if args.departures:
-        with open(args.departures) as f:
-            departures = yaml.safe_load(f) or []
-    if args.departed and os.path.exists(args.departed):
-        with open(args.departed) as f:
-            departed = json.load(f)
+
+def without_case(expected, path):
+    """The names of an expected file that no folder beside it has a case of: such a case would be missed by nobody."""
+    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "*.yaml"))
+    return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
+
+
+def record(runner, name, path):
+    with open(path) as f:
+        case = yaml.safe_load(f)
+    answers = runner.run(name, case)
+    with open(path[:-5] + ".expect.json", "w") as f:
+        f.write(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+    print("recorded", name, [a.get("code") for a in answers])
+
+
+class Replay:
+    """Compares cases with what was recorded of them, and gathers what departs with a reason."""
+
+    def __init__(self, runner, args):
+        self.runner, self.args = runner, args
+        self.departures, self.departed = [], {}
+        if args.departures:
+            with open(args.departures) as f:
+                self.departures = yaml.safe_load(f) or []
+        if args.departed and os.path.exists(args.departed):
+            with open(args.departed) as f:
+                self.departed = json.load(f)
+
+    def compare(self, name, path):
+        """What the case is about, and where it is not as recorded."""
+        about = ""
+        if self.args.record_departed:
+            self.departed.pop(name, None)
+        try:
+            with open(path) as f:
+                case = yaml.safe_load(f)
+            about = case.get("about", "")
+            expectation = Expectation(name, case, path[:-5] + ".expect.json", self.departures, self.departed, self.args.messages)
+            answers = self.runner.run(name, case, expectation.is_met)
+            wrong = expectation.differences(answers)
+            if self.args.record_departed and not wrong:
+                self.departed[name] = expectation.departures(answers)
+            return about, wrong
+        except Exception as error:   # one broken case must not hide the others
+            return about, [Difference("", "an answer", repr(error))]
+
+    def tell(self, name, about, wrong):
+        print(f"FAIL {name}: {about}")
+        limit = None if self.args.verbose else 300
+        for path, want, got in wrong if self.args.verbose else wrong[:6]:
+            print(f"    {path}: want {want[:limit]} got {got[:limit]}")
+
+    def keep_departed(self):
+        with open(self.args.departed, "w") as f:
+            json.dump(self.departed, f, indent=1, sort_keys=True)
+            f.write("\n")
+
+
+def main():
+    args = arguments()
+    expected, still_open = None, []
+    passed = failed = 0
     if args.expected:
         with open(args.expected) as f:
             expected = {line.split("#")[0].strip() for line in f} - {""}
+        for name in fnmatch.filter(without_case(expected, args.expected), args.only):
+            failed += 1
+            print(f"FAIL {name}: {args.expected} names it, and there is no such case")
 
     runner = Runner(Api(os.environ["KUBECONFIG"]), args.record)
-    passed = failed = 0
+    replay = Replay(runner, args)
     for path in sorted(p for d in args.dirs for p in glob.glob(os.path.join(d, "*.yaml"))):
         name = os.path.basename(path)[:-5]
         if not fnmatch.fnmatch(name, args.only):
@@ -412,44 +476,26 @@ def main():
         if expected is not None and name not in expected:
             still_open.append(name)
             continue
-        with open(path) as f:
-            case = yaml.safe_load(f)
-        recording = path[:-5] + ".expect.json"
         if args.record:
-            answers = runner.run(name, case)
-            with open(recording, "w") as f:
-                json.dump(answers, f, indent=1, sort_keys=True)
-                f.write("\n")
-            print("recorded", name, [a.get("code") for a in answers])
+            try:
+                record(runner, name, path)
+                passed += 1
+            except Exception as error:   # nor must it keep the others from being recorded
+                failed += 1
+                print(f"FAIL {name}: not recorded: {error!r}")
             continue
-        if args.record_departed:
-            departed.pop(name, None)
-        try:
-            expectation = Expectation(name, case, recording, departures, departed, args.messages)
-            answers = runner.run(name, case, expectation.is_met)
-            wrong = expectation.differences(answers)
-            if args.record_departed and not wrong:
-                departed[name] = expectation.departures(answers)
-        except Exception as error:   # one broken case must not hide the others
-            wrong = [Difference("", "an answer", repr(error))]
+        about, wrong = replay.compare(name, path)
         if wrong:
             failed += 1
-            print(f"FAIL {name}: {case.get('about', '')}")
-            limit = None if args.verbose else 300
-            for path, want, got in wrong if args.verbose else wrong[:6]:
-                print(f"    {path}: want {want[:limit]} got {got[:limit]}")
+            replay.tell(name, about, wrong)
         else:
             passed += 1
             print(f"ok   {name}")
-    if args.record:
-        return
     if args.record_departed:
-        with open(args.departed, "w") as f:
-            json.dump(departed, f, indent=1, sort_keys=True)
-            f.write("\n")
+        replay.keep_departed()
     if still_open:
         print("\nopen:\n" + "\n".join(still_open) + "\n")
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} {'recorded' if args.record else 'passed'}, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 
 

@@ -4,11 +4,17 @@
 //
 // Runs the seeds S, S+1, ... S+N-1. Every fiftieth seed is run twice and must repeat itself.
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +26,7 @@ using trainer::simulation::simulate;
 using trainer::simulation::Verdict;
 
 constexpr std::uint64_t kReplayEvery = 50;
-constexpr int kMostReports = 10;
+constexpr std::uint64_t kMostReports = 10;
 
 struct Options {
   std::uint64_t runs = 500;
@@ -46,37 +52,72 @@ bool is_good(std::uint64_t seed, bool is_traced) {
   return false;
 }
 
-// Every `stride`th seed from `first` on. Answers how many failed, 255 at most.
-int run_share(const Options& options, std::uint64_t first, std::uint64_t stride) {
-  int failed = 0;
-  for (std::uint64_t i = first; i < options.runs; i += stride) {
-    if (is_good(options.seed + i, options.is_traced)) continue;
-    if (++failed == kMostReports) break;
+// What came of a share of the seeds, or of all of them.
+struct Tally {
+  std::uint64_t seed = 0;  // the one that was tried last
+  std::uint64_t passed = 0;
+  std::uint64_t failed = 0;
+};
+
+// Every `stride`th seed from `first` on, until so many have failed that more would tell nothing.
+void run_share(const Options& options, std::uint64_t first, std::uint64_t stride, Tally& tally) {
+  for (std::uint64_t i = first; i < options.runs && tally.failed < kMostReports; i += stride) {
+    tally.seed = options.seed + i;
+    ++(is_good(tally.seed, options.is_traced) ? tally.passed : tally.failed);
   }
-  return failed;
 }
 
-// Processes, not threads: a run that crashes takes only its own share with it.
-int run_all(const Options& options) {
-  if (options.jobs < 2 || options.runs < 2) return run_share(options, 0, 1);
+// Why a share cannot have come to its end, or "".
+std::string untimely_end(pid_t child) {
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return std::strerror(errno);
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+// Processes, not threads: a run that crashes takes only its own share with it. Each counts in
+// memory that it has in common with us, so that what it did before a crash is known, and where that
+// was.
+Tally run_side_by_side(const Options& options) {
+  const std::size_t size = options.jobs * sizeof(Tally);
+  void* const shared =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  auto* const tallies = new (shared) Tally[options.jobs];
+  Tally all;
   std::vector<pid_t> children;
   for (unsigned i = 0; i < options.jobs; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      const int failed = run_share(options, i, options.jobs);
+      run_share(options, i, options.jobs, tallies[i]);
       std::fflush(stdout);
-      _exit(failed);
+      _exit(0);
+    }
+    if (child == -1) {
+      fmt::print("a share of the runs cannot be started: {}\n", std::strerror(errno));
+      ++all.failed;
+      break;
     }
     children.push_back(child);
   }
-  int failed = 0;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed += WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    if (!WIFEXITED(status)) fmt::print("a share of the runs died of signal {}\n", WTERMSIG(status));
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const std::string end = untimely_end(children[i]);
+    if (!end.empty()) {
+      fmt::print("a share of the runs ended at seed {}: {}\n", tallies[i].seed, end);
+      ++all.failed;
+    }
+    all.passed += tallies[i].passed;
+    all.failed += tallies[i].failed;
   }
-  return failed;
+  munmap(shared, size);
+  return all;
+}
+
+Tally run_all(const Options& options) {
+  if (options.jobs >= 2 && options.runs >= 2) return run_side_by_side(options);
+  Tally all;
+  run_share(options, 0, 1, all);
+  return all;
 }
 
 }  // namespace
@@ -89,7 +130,10 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", options.jobs, "how many at a time");
   app.add_flag("--trace", options.is_traced, "tell everything that happens");
   CLI11_PARSE(app, argc, argv);
-  const int failed = run_all(options);
-  fmt::print("{} passed, {} failed\n", options.runs - static_cast<std::uint64_t>(failed), failed);
-  return failed == 0 ? 0 : 1;
+  const Tally all = run_all(options);
+  if (all.passed + all.failed < options.runs) {
+    fmt::print("of {} seeds only {} were run\n", options.runs, all.passed + all.failed);
+  }
+  fmt::print("{} passed, {} failed\n", all.passed, all.failed);
+  return all.failed == 0 && all.passed == options.runs && options.runs > 0 ? 0 : 1;
 }

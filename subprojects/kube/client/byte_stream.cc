@@ -5,8 +5,8 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -215,7 +215,46 @@ Task<Result<tcp::resolver::results_type>> look_up(std::string host, std::string 
   co_return std::move(lookup->results);
 }
 
+// One connection to the first address that takes it. Errors name every address that was tried, if
+// there were several, and are kTimeout only where no time is left for another try.
+Task<Result<std::shared_ptr<Link>>> connect_link(std::vector<tcp::endpoint> addresses,
+                                                 Deadline deadline) {
+  const auto executor = co_await asio::this_coro::executor;
+  Error last(ErrorCode::kNetwork, "connecting failed: the host has no address");
+  std::string failures;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const auto now = std::chrono::steady_clock::now();
+    if (i > 0 && now >= deadline) break;
+    tcp::socket unconnected(executor);
+    auto link = std::make_shared<Link>(std::move(unconnected));
+    set_deadline(link, share_of_time(deadline, now, addresses.size() - i));
+    const auto [error] = co_await link->socket.async_connect(addresses[i], kToken);
+    if (!error && !link->is_timed_out) {
+      set_deadline(link, deadline);
+      co_return std::move(link);
+    }
+    last = to_error(link->is_timed_out, error, "connecting");
+    if (last.code == ErrorCode::kCancelled) co_return tl::unexpected(std::move(last));
+    failures += (i == 0 ? "" : "; ") + addresses[i].address().to_string() +
+                (link->is_timed_out ? " took too long" : ": " + error.message());
+  }
+  if (addresses.size() > 1) {
+    const bool is_over = std::chrono::steady_clock::now() >= deadline;
+    last = Error(is_over ? ErrorCode::kTimeout : ErrorCode::kNetwork,
+                 "connecting failed: " + failures);
+  }
+  co_return tl::unexpected(std::move(last));
+}
+
 }  // namespace
+
+Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses) {
+  constexpr Deadline::duration kLeast = std::chrono::seconds(2);
+  if (deadline == Deadline::max()) return deadline;
+  const auto left = deadline - now;
+  const auto share = left / static_cast<Deadline::rep>(addresses);
+  return now + std::min(left, std::max(share, kLeast));
+}
 
 Error error_of(const ByteStream& stream, const IoResult& result, std::string_view doing) {
   return to_error(stream.is_timed_out(), result.error, doing);
@@ -225,21 +264,23 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, Clien
                                                          Deadline deadline) {
   auto addresses = co_await look_up(server.host, server.port, deadline);
   if (!addresses) co_return tl::unexpected(addresses.error());
+  std::vector<tcp::endpoint> endpoints(addresses->begin(), addresses->end());
+  co_return co_await connect_stream(std::move(endpoints), tls, deadline);
+}
 
-  tcp::socket unconnected(co_await asio::this_coro::executor);
-  auto link = std::make_shared<Link>(std::move(unconnected));
-  set_deadline(link, deadline);
-  error_code error;
-  std::tie(error, std::ignore) = co_await asio::async_connect(link->socket, *addresses, kToken);
-  if (error) co_return tl::unexpected(to_error(link->is_timed_out, error, "connecting"));
+Task<Result<std::unique_ptr<ByteStream>>> connect_stream(std::vector<tcp::endpoint> addresses,
+                                                         ClientTls* tls, Deadline deadline) {
+  auto connected = co_await connect_link(std::move(addresses), deadline);
+  if (!connected) co_return tl::unexpected(connected.error());
+  const std::shared_ptr<Link> link = std::move(*connected);
   set_options(link->socket);
-  if (tls == nullptr) co_return std::make_unique<PlainStream>(std::move(link));
+  if (tls == nullptr) co_return std::make_unique<PlainStream>(link);
 
   auto secure = std::make_unique<TlsStream>(link, tls->context(), nullptr);
   if (!tls->prepare(secure->native())) {
     co_return fail(ErrorCode::kInternal, "the TLS connection could not be set up");
   }
-  error = co_await secure->handshake(asio::ssl::stream_base::client);
+  const error_code error = co_await secure->handshake(asio::ssl::stream_base::client);
   if (error) {
     Error refused = to_error(link->is_timed_out, error, "the TLS handshake");
     const std::string reason = verification_error(secure->native());

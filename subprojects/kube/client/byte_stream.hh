@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "kube/client/task.hh"
 #include "kube/client/tls.hh"
@@ -38,9 +39,16 @@ class ByteStream {
 };
 
 // Connects and shakes hands. `tls` is nullptr for a plain connection and outlives the stream.
-// Errors: kNetwork, kTimeout, kCancelled.
+// The addresses of the host are tried in their order. Errors: kNetwork, kTimeout, kCancelled.
 Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, ClientTls* tls,
                                                          Deadline deadline);
+// The same with addresses that are known.
+Task<Result<std::unique_ptr<ByteStream>>> connect_stream(
+    std::vector<asio::ip::tcp::endpoint> addresses, ClientTls* tls, Deadline deadline);
+// Until when the first of `addresses` is waited for: its even share of the time that is left, but
+// two seconds where there are as many, as Go's dialer has it (net/dial.go: partialDeadline). One
+// that drops packets leaves time for the others.
+Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses);
 // Takes over an accepted socket and shakes hands; `tls` is empty for a plain connection.
 Task<Result<std::unique_ptr<ByteStream>>> accept_stream(asio::ip::tcp::socket socket, ServerTls tls,
                                                         Deadline deadline);

@@ -1,7 +1,7 @@
 #include "kube/client/http_server.hh"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -10,10 +10,13 @@
 #include <boost/beast/http/string_body.hpp>
 #include <exception>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "kube/client/bell.hh"
 #include "kube/client/http_reader.hh"
+#include "kube/client/listen.hh"
+#include "kube/client/slots.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/tls.hh"
 
@@ -31,6 +34,8 @@ constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
+constexpr std::size_t kShortBody = 64U << 10;
+constexpr int kRetryAfter = 1;  // second
 
 // What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
@@ -38,6 +43,8 @@ struct Shared {
   Shared(asio::io_context& io, ServerOptions options_, HttpServer::Handler handler_)
       : options(std::move(options_)),
         handler(std::move(handler_)),
+        long_bodies(std::max<std::size_t>(
+            1, options.max_bytes_under_way / std::max(options.max_body_bytes, kShortBody))),
         acceptor(io),
         changed(io.get_executor()),
         tasks(io.get_executor(), [on_error = options.on_error](auto, std::string_view what) {
@@ -46,6 +53,7 @@ struct Shared {
 
   ServerOptions options;
   HttpServer::Handler handler;
+  Slots long_bodies;
   tcp::acceptor acceptor;
   Bell changed;  // rung when a connection ends or falls idle
   ServerTls tls;
@@ -103,6 +111,8 @@ std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_b
                      std::string(reason.data(), reason.size()) + "\r\n";
   text += "Content-Type: " + response.content_type + "\r\n";
   text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  if (response.retry_after > 0)
+    text += "Retry-After: " + std::to_string(response.retry_after) + "\r\n";
   if (!keeps_alive) text += "Connection: close\r\n";
   text += "\r\n";
   if (has_body) text += response.body;
@@ -136,12 +146,23 @@ ServerResponse plain(int status, std::string body) {
 
 // The answer to a request that could not be read; nothing for a connection that simply ended.
 std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t max_body) {
+  if (failure.error.code == ErrorCode::kTooManyRequests) {
+    ServerResponse busy = plain(503, failure.error.message + "\n");
+    busy.retry_after = kRetryAfter;
+    return busy;
+  }
   if (!failure.code) return std::nullopt;
   if (failure.code == http::error::body_limit) {
     return plain(413, "the body is longer than " + std::to_string(max_body) + " bytes\n");
   }
   if (failure.code == http::error::header_limit) return plain(431, "the header is too long\n");
   return plain(400, "the request is malformed: " + failure.code.message() + "\n");
+}
+
+// Not known in advance of one that comes in chunks.
+bool is_body_long(const Parser& parser) {
+  const auto length = parser.content_length();
+  return parser.chunked() || (length && *length > kShortBody);
 }
 
 class Session {
@@ -173,7 +194,8 @@ class Session {
     parser.header_limit(InputBuffer::kSize);
     parser.body_limit(shared_->options.max_body_bytes);
     parser.eager(true);
-    const auto read = co_await read_request(parser);
+    std::optional<Slots::Permit> turn;  // of a long body
+    const auto read = co_await read_request(parser, turn);
     if (!read) {
       if (const auto refusal = refusal_of(read.error(), shared_->options.max_body_bytes)) {
         co_await answer(*refusal, false, true);
@@ -189,16 +211,23 @@ class Session {
         keeps_alive;
   }
 
-  Task<tl::expected<void, ReadFailure>> read_request(Parser& parser) {
-    bool was_continued = false;
+  Task<tl::expected<void, ReadFailure>> read_request(Parser& parser,
+                                                     std::optional<Slots::Permit>& turn) {
+    bool was_announced = false;
     if (const error_code refused = feed(parser, buffer_, false)) {
       ReadFailure failure;
       failure.code = refused;
       co_return tl::unexpected(std::move(failure));
     }
     while (!parser.is_done()) {
-      if (parser.is_header_done() && !was_continued) {
-        was_continued = true;
+      if (parser.is_header_done() && !was_announced) {
+        was_announced = true;
+        if (is_body_long(parser) && !co_await take(turn)) {
+          ReadFailure failure;
+          failure.error =
+              Error(ErrorCode::kTooManyRequests, "too many long requests are under way, try again");
+          co_return tl::unexpected(std::move(failure));
+        }
         if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
           co_await stream_->write_all("HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -207,6 +236,14 @@ class Session {
       if (!step) co_return tl::unexpected(step.error());
     }
     co_return tl::expected<void, ReadFailure>();
+  }
+
+  // What is left of the deadline is for the body.
+  Task<bool> take(std::optional<Slots::Permit>& turn) {
+    auto permit = co_await shared_->long_bodies.acquire(SteadyClock::now() +
+                                                        shared_->options.read_deadline / 2);
+    if (permit) turn.emplace(std::move(*permit));
+    co_return turn.has_value();
   }
 
   Task<ServerResponse> handle(ServerRequest request) {
@@ -306,20 +343,6 @@ class Server final : public HttpServer {
   std::shared_ptr<Shared> shared_;
   unsigned short port_ = 0;
 };
-
-Result<void> listen(tcp::acceptor& acceptor, const std::string& address, unsigned short port) {
-  error_code error;
-  const auto ip = asio::ip::make_address(address, error);
-  if (error) return fail(ErrorCode::kInvalid, "\"" + address + "\" is no address to listen on");
-  const tcp::endpoint endpoint(ip, port);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
-  if (!error) return {};
-  return fail(ErrorCode::kNetwork, "cannot listen on " + address + " port " + std::to_string(port) +
-                                       ": " + error.message());
-}
 
 }  // namespace
 

@@ -24,21 +24,30 @@ struct ServerResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
+  int retry_after = 0;  // seconds, told to the client; 0: nothing is
 };
 
 struct ServerOptions {
-  std::string address = "0.0.0.0";
+  // An IP address, or a host name: then the first of its addresses, an IPv4 one before others.
+  // Empty, 0.0.0.0 and :: all mean every address of this machine, of both families, as in Go; IPv4
+  // alone where the machine has no IPv6.
+  std::string address;
   unsigned short port = 0;  // 0: any free one, see HttpServer::port()
   bool is_tls = false;
   std::string certificate_pem;  // with is_tls; changeable later with set_certificate
   Secret<std::string> private_key_pem;
   std::string min_tls_version = "1.2";
   std::size_t max_body_bytes = 8U << 20;  // more is answered 413
+  // Of all long bodies together, from their arrival until they are answered: as many as fit in, if
+  // each were as long as it may be. Further ones wait their turn, for half of `read_deadline` at
+  // most: then they are answered 503, to be tried again. Short ones never wait: `max_connections`
+  // bounds them.
+  std::size_t max_bytes_under_way = 64U << 20;
   Milliseconds read_deadline{10'000};
   Milliseconds idle_deadline{120'000};
   // When all are taken, the one that has been idle longest makes room; with none idle, newcomers
   // wait.
-  std::size_t max_connections = 1'000;
+  std::size_t max_connections = 250;
   // Told of a handler that threw, in a sentence; called on the io thread; may be empty.
   std::function<void(std::string_view)> on_error;
   ServerOptions() {}
@@ -60,7 +69,8 @@ class HttpServer {
   virtual Task<void> drained() = 0;
 };
 
-// Errors: kInvalid for an unusable certificate, kNetwork when the address cannot be bound.
+// Blocks while a host name is looked up. Errors: kInvalid for an unusable certificate, kNetwork
+// when the address cannot be found or bound.
 Result<std::unique_ptr<HttpServer>> serve(asio::io_context& io, ServerOptions options,
                                           HttpServer::Handler handler);
 

@@ -4,11 +4,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <vector>
 
 #include "kube/client/tls.hh"
+#include "kube/client/token_source.hh"
 #include "kube/client/url.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 
 namespace kube {
@@ -35,130 +39,282 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// A kubeconfig's tree, and the file that its errors and relative paths refer to.
-class KubeconfigFile {
- public:
-  KubeconfigFile(std::string path, Json root) : path_(std::move(path)), root_(std::move(root)) {}
+// What a request may carry: no blanks, no line breaks.
+bool is_token(const std::string& text) {
+  return !TokenSource(Secret<std::string>(text), "").authorization({}).reveal().empty();
+}
 
-  const Json& root() const { return root_; }
-  tl::unexpected<Error> bad(const std::string& what) const {
-    return fail(ErrorCode::kInvalid, path_ + ": " + what);
+// One file, whose folder the relative paths inside refer to.
+struct File {
+  std::string path;
+  Json root;
+};
+
+// A mapping of a file that has been found, and its place there: "users[me].user".
+class Section {
+ public:
+  Section(const File& file, std::string place, const Json& value)
+      : file_(&file), place_(std::move(place)), value_(&value) {}
+
+  tl::unexpected<Error> bad(std::string_view what) const {
+    return fail(ErrorCode::kInvalid, file_->path + ": " + std::string(what));
+  }
+  tl::unexpected<Error> bad(std::string_view field, std::string_view what) const {
+    return bad(place_ + (place_.empty() ? "" : ".") + std::string(field) + ": " +
+               std::string(what));
   }
 
-  // The entry `name` of the list `list`, e.g. ("users", "user", "me").
-  Result<const Json*> entry(std::string_view list, std::string_view member,
-                            std::string_view name) const {
-    for (const Json& each : root_.get_array(list)) {
-      if (each.get_string("name") != name) continue;
-      const Json* const value = each.find(member);
-      if (value != nullptr && value->is_object()) return value;
-      return bad(std::string(list) + " entry \"" + std::string(name) + "\" has no " +
-                 std::string(member));
-    }
-    return bad(std::string(list) + " has no entry \"" + std::string(name) + "\"");
+  const Json* find(std::string_view field) const { return value_->find(field); }
+  // Whether the field says anything: null and what is empty do not.
+  bool has(std::string_view field) const {
+    const Json* const value = find(field);
+    return value != nullptr && !value->empty();
+  }
+
+  enum class Shown { kInErrors, kNever };
+  // Empty where there is none.
+  Result<std::string> text(std::string_view field, Shown shown = Shown::kInErrors) const {
+    const Json* const value = find(field);
+    if (value == nullptr || value->is_null()) return std::string();
+    if (value->is_string()) return value->as_string();
+    const std::string it = shown == Shown::kNever ? "the value" : print_json(*value);
+    const bool is_scalar = value->is_number() || value->is_bool();
+    return bad(field, it + " is of type " + std::string(value->type_name()) + ", not string; " +
+                          (is_scalar ? "put it in quotes" : "write one string"));
+  }
+  Result<bool> flag(std::string_view field) const {
+    const Json* const value = find(field);
+    if (value == nullptr || value->is_null()) return false;
+    if (value->is_bool()) return value->as_bool();
+    return bad(field, print_json(*value) + " is of type " + std::string(value->type_name()) +
+                          ", not boolean; write true or false, without quotes");
   }
 
   std::string absolute(std::string_view path) const {
     const fs::path given(path);
-    return given.is_absolute() ? given.string() : (fs::path(path_).parent_path() / given).string();
+    return given.is_absolute() ? given.string()
+                               : (fs::path(file_->path).parent_path() / given).string();
   }
-
   // The text of "<name>-data" (base64, which wins) or of the file "<name>"; empty with neither.
-  Result<std::string> data_or_file(const Json& from, const std::string& name) const {
-    if (const auto data = from.get_string(name + "-data"); !data.empty()) {
-      auto decoded = base64_decode(data);
-      if (!decoded) return bad(name + "-data is not base64");
+  Result<std::string> data_or_file(const std::string& name, Shown shown = Shown::kInErrors) const {
+    const auto data = text(name + "-data", shown);
+    if (!data) return tl::unexpected(data.error());
+    if (!data->empty()) {
+      auto decoded = base64_decode(*data);
+      if (!decoded) return bad(place_ + "." + name + "-data is not base64");
       return std::move(*decoded);
     }
-    const auto path = from.get_string(name);
-    if (path.empty()) return std::string();
-    auto text = read_file(absolute(path));
-    if (!text) return bad(name + ": " + text.error().message);
-    return text;
+    const auto path = text(name);
+    if (!path || path->empty()) return path;
+    auto content = read_file(absolute(*path));
+    if (!content) return bad(name, content.error().message);
+    return content;
   }
 
  private:
-  std::string path_;
-  Json root_;
+  const File* file_;
+  std::string place_;
+  const Json* value_;
 };
 
-Result<void> read_cluster(const KubeconfigFile& file, const Json& cluster, ClientConfig& config) {
-  config.server = cluster.get_string("server");
-  const auto url = parse_server_url(config.server);
-  if (!url) return file.bad(url.error().message);
-  if (!cluster.get_string("proxy-url").empty()) {
-    return file.bad("proxy-url is not supported; connect without a proxy");
+// One file or several, of which the first to have an entry or to set a value counts, as with
+// kubectl (client-go, tools/clientcmd/loader.go: ClientConfigLoadingRules.Load).
+class Kubeconfig {
+ public:
+  explicit Kubeconfig(std::vector<File> files) : files_(std::move(files)) {
+    for (const File& file : files_) name_ += (name_.empty() ? "" : ":") + file.path;
   }
-  config.tls_server_name = cluster.get_string("tls-server-name");
-  config.insecure_skip_tls_verify = cluster.get_bool("insecure-skip-tls-verify");
-  auto ca = file.data_or_file(cluster, "certificate-authority");
+
+  tl::unexpected<Error> bad(const std::string& what) const {
+    return fail(ErrorCode::kInvalid, name_ + ": " + what);
+  }
+
+  Result<std::string> current_context() const {
+    for (const File& file : files_) {
+      const Section root(file, "", file.root);
+      auto name = root.text("current-context");
+      if (!name || !name->empty()) return name;
+    }
+    return bad("current-context is not set; name a context");
+  }
+
+  // The entry `name` of the list `list`, e.g. ("users", "user", "me").
+  Result<Section> entry(const std::string& list, const std::string& member,
+                        const std::string& name) const {
+    for (const File& file : files_) {
+      const Json* const entries = file.root.find(list);
+      if (entries == nullptr || entries->is_null()) continue;
+      const Section root(file, "", file.root);
+      if (!entries->is_array())
+        return root.bad(list, "it is of type " + std::string(entries->type_name()) + ", not array");
+      for (const Json& each : entries->as_array()) {
+        const auto index = std::to_string(&each - entries->as_array().data());
+        const Section item(file, list + "[" + index + "]", each);
+        const auto its_name = item.text("name");
+        if (!its_name) return tl::unexpected(its_name.error());
+        if (*its_name != name) continue;
+        const Json* const value = each.find(member);
+        if (value == nullptr || !value->is_object())
+          return root.bad(list + " entry \"" + name + "\" has no " + member);
+        return Section(file, list + "[" + name + "]." + member, *value);
+      }
+    }
+    return bad(list + " has no entry \"" + name + "\"");
+  }
+
+ private:
+  std::vector<File> files_;
+  std::string name_;
+};
+
+Result<void> read_cluster(const Section& cluster, ClientConfig& config) {
+  auto server = cluster.text("server");
+  if (!server) return tl::unexpected(server.error());
+  config.server = std::move(*server);
+  const auto url = parse_server_url(config.server);
+  if (!url) return cluster.bad(url.error().message);
+  if (cluster.has("proxy-url"))
+    return cluster.bad("proxy-url is not supported; connect without a proxy");
+  auto name = cluster.text("tls-server-name");
+  if (!name) return tl::unexpected(name.error());
+  config.tls_server_name = std::move(*name);
+  const auto is_insecure = cluster.flag("insecure-skip-tls-verify");
+  if (!is_insecure) return tl::unexpected(is_insecure.error());
+  config.insecure_skip_tls_verify = *is_insecure;
+  auto ca = cluster.data_or_file("certificate-authority");
   if (!ca) return tl::unexpected(ca.error());
   config.ca_pem = std::move(*ca);
   return {};
 }
 
-Result<void> read_user(const KubeconfigFile& file, const std::string& name, const Json& user,
-                       ClientConfig& config) {
+// Ways to sign in that would be left out in silence otherwise.
+Result<void> refuse_unsupported(const std::string& name, const Section& user) {
   for (const char* const plugin : {"exec", "auth-provider"}) {
-    if (user.find(plugin) == nullptr) continue;
-    return file.bad("user \"" + name + "\" signs in with " + plugin +
+    if (const Json* const value = user.find(plugin); value == nullptr || value->is_null()) continue;
+    return user.bad("user \"" + name + "\" signs in with " + plugin +
                     ", which would start another program; use a token, a tokenFile or a client "
                     "certificate (kubectl create token makes one)");
   }
-  if (user.find("username") != nullptr) {
-    return file.bad("user \"" + name +
+  if (user.has("username") || user.has("password")) {
+    return user.bad("user \"" + name +
                     "\" signs in with a password, which Kubernetes no longer "
                     "accepts; use a token or a client certificate");
   }
-  if (const auto as = user.get_string("as"); !as.empty()) {
-    return file.bad("user \"" + name + "\" impersonates \"" + std::string(as) +
-                    "\", which is not supported; sign in as that user");
-  }
-  auto certificate = file.data_or_file(user, "client-certificate");
-  if (!certificate) return tl::unexpected(certificate.error());
-  auto key = file.data_or_file(user, "client-key");
-  if (!key) return tl::unexpected(key.error());
-  if (certificate->empty() != key->empty()) {
-    return file.bad("user \"" + name + "\" has only one of client-certificate and client-key");
-  }
-  config.client_certificate_pem = std::move(*certificate);
-  config.client_key_pem = Secret<std::string>(std::move(*key));
-  config.token = Secret<std::string>(trimmed(std::string(user.get_string("token"))));
-  if (const auto path = user.get_string("tokenFile"); !path.empty()) {
-    config.token_file = file.absolute(path);
+  for (const char* const field : {"as", "as-uid", "as-groups", "as-user-extra"}) {
+    if (!user.has(field)) continue;
+    return user.bad("user \"" + name + "\" impersonates " + print_json(*user.find(field)) + " (" +
+                    field + "), which is not supported; sign in as that user");
   }
   return {};
 }
 
-Result<ClientConfig> load_file(const std::string& path, const std::string& wanted) {
-  const auto text = read_file(path);
-  if (!text) return tl::unexpected(text.error());
-  auto root = parse_yaml(*text);
-  if (!root) return tl::unexpected(root.error().at(path));
-  const KubeconfigFile file(path, std::move(*root));
+Result<void> read_token(const Section& user, ClientConfig& config) {
+  const auto token = user.text("token", Section::Shown::kNever);
+  if (!token) return tl::unexpected(token.error());
+  const auto path = user.text("tokenFile");
+  if (!path) return tl::unexpected(path.error());
+  std::string text = trimmed(*token);
+  if (!text.empty() && !is_token(text))
+    return user.bad("token", "there are characters inside that no token has, such as blanks");
+  if (!path->empty()) {
+    config.token_file = user.absolute(*path);
+    if (text.empty()) {
+      const auto content = read_file(config.token_file);
+      if (!content) return user.bad("tokenFile", content.error().message + "; write a token there");
+      text = trimmed(*content);
+      if (!is_token(text)) return user.bad("tokenFile", config.token_file + " holds no token");
+    }
+  }
+  config.token = Secret<std::string>(std::move(text));
+  return {};
+}
 
-  const std::string context_name =
-      wanted.empty() ? std::string(file.root().get_string("current-context")) : wanted;
-  if (context_name.empty()) return file.bad("current-context is not set; name a context");
-  const auto context = file.entry("contexts", "context", context_name);
+Result<void> read_user(const std::string& name, const Section& user, ClientConfig& config) {
+  if (const auto is_supported = refuse_unsupported(name, user); !is_supported) return is_supported;
+  auto certificate = user.data_or_file("client-certificate");
+  if (!certificate) return tl::unexpected(certificate.error());
+  auto key = user.data_or_file("client-key", Section::Shown::kNever);
+  if (!key) return tl::unexpected(key.error());
+  if (certificate->empty() != key->empty()) {
+    return user.bad("user \"" + name + "\" has only one of client-certificate and client-key");
+  }
+  config.client_certificate_pem = std::move(*certificate);
+  config.client_key_pem = Secret<std::string>(std::move(*key));
+  return read_token(user, config);
+}
+
+Result<ClientConfig> read_context(const Kubeconfig& kubeconfig, const std::string& name) {
+  const auto context = kubeconfig.entry("contexts", "context", name);
   if (!context) return tl::unexpected(context.error());
-  const auto cluster = file.entry("clusters", "cluster", (*context)->get_string("cluster"));
-  if (!cluster) return tl::unexpected(cluster.error());
-  const std::string user_name((*context)->get_string("user"));
-
   ClientConfig config;
-  config.ns = (*context)->get_string("namespace", "default");
-  const auto is_read = read_cluster(file, **cluster, config);
-  if (!is_read) return tl::unexpected(is_read.error());
+  std::string names[3];
+  const char* const fields[] = {"cluster", "user", "namespace"};
+  for (std::size_t i = 0; i < std::size(fields); ++i) {
+    auto text = context->text(fields[i]);
+    if (!text) return tl::unexpected(text.error());
+    names[i] = std::move(*text);
+  }
+  const auto& [cluster_name, user_name, ns] = names;
+  if (!ns.empty()) config.ns = ns;
+  if (cluster_name.empty()) return context->bad("cluster", "is not set; name a cluster");
+  const auto cluster = kubeconfig.entry("clusters", "cluster", cluster_name);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (const auto is_read = read_cluster(*cluster, config); !is_read)
+    return tl::unexpected(is_read.error());
   if (!user_name.empty()) {
-    const auto user = file.entry("users", "user", user_name);
+    const auto user = kubeconfig.entry("users", "user", user_name);
     if (!user) return tl::unexpected(user.error());
-    const auto is_user_read = read_user(file, user_name, **user, config);
-    if (!is_user_read) return tl::unexpected(is_user_read.error());
+    if (const auto is_read = read_user(user_name, *user, config); !is_read)
+      return tl::unexpected(is_read.error());
   }
   const auto tls = ClientTls::make(config, "");
-  if (!tls) return file.bad(tls.error().message);
+  if (!tls) return kubeconfig.bad(tls.error().message);
   return config;
+}
+
+Result<File> load_file(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  if (trimmed(*text).empty()) return File{path, Json::object()};  // kubectl takes one for new
+  auto root = parse_yaml(*text);
+  if (!root) return tl::unexpected(root.error().at(path));
+  if (!root->is_object())
+    return fail(ErrorCode::kInvalid, path + " is no kubeconfig: it is of type " +
+                                         std::string(root->type_name()) + ", not object");
+  return File{path, std::move(*root)};
+}
+
+Result<ClientConfig> load_files(const std::vector<std::string>& paths, const std::string& context) {
+  std::vector<File> files;
+  for (const auto& path : paths) {
+    auto file = load_file(path);
+    if (!file) return tl::unexpected(file.error());
+    files.push_back(std::move(*file));
+  }
+  const Kubeconfig kubeconfig(std::move(files));
+  if (!context.empty()) return read_context(kubeconfig, context);
+  const auto current = kubeconfig.current_context();
+  if (!current) return tl::unexpected(current.error());
+  return read_context(kubeconfig, *current);
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// The files of a list such as $KUBECONFIG. Of several those that do not exist are passed over.
+Result<ClientConfig> load_listed(const std::string& list, const std::string& context) {
+  std::vector<std::string> paths;
+  std::istringstream rest(list);
+  for (std::string path; std::getline(rest, path, ':');) {
+    if (!path.empty()) paths.push_back(path);
+  }
+  if (paths.size() == 1) return load_files(paths, context);
+  std::erase_if(paths, [](const std::string& path) { return !exists(path); });
+  if (paths.empty())
+    return fail(ErrorCode::kNotFound, "none of the files in KUBECONFIG exists: " + list);
+  return load_files(paths, context);
 }
 
 }  // namespace
@@ -183,6 +339,8 @@ Result<ClientConfig> in_cluster_config() {
   config.ca_pem = std::move(*ca);
   config.token_file = folder + "token";
   config.token = Secret<std::string>(trimmed(*token));
+  if (!is_token(config.token.reveal()))
+    return fail(ErrorCode::kInvalid, "service account: " + config.token_file + " holds no token");
   if (const auto ns = read_file(folder + "namespace")) config.ns = trimmed(*ns);
   const auto tls = ClientTls::make(config, host);
   if (!tls) return tl::unexpected(tls.error().at("service account"));
@@ -190,18 +348,13 @@ Result<ClientConfig> in_cluster_config() {
 }
 
 Result<ClientConfig> load_config(const std::string& path, const std::string& context) {
-  if (!path.empty()) return load_file(path, context);
-  if (const std::string named = environment("KUBECONFIG"); !named.empty()) {
-    if (named.find(':') != std::string::npos) {
-      return fail(ErrorCode::kInvalid, "KUBECONFIG lists several files (\"" + named +
-                                           "\"); name the one to use with --kubeconfig");
-    }
-    return load_file(named, context);
-  }
+  if (!path.empty()) return load_files({path}, context);
+  if (const std::string named = environment("KUBECONFIG"); !named.empty())
+    return load_listed(named, context);
   if (auto in_cluster = in_cluster_config()) return in_cluster;
   const std::string home = environment("HOME");
   const std::string standard = home + "/.kube/config";
-  if (!home.empty() && fs::exists(standard)) return load_file(standard, context);
+  if (!home.empty() && exists(standard)) return load_files({standard}, context);
   return fail(
       ErrorCode::kNotFound,
       "no cluster: KUBECONFIG is not set, this is no pod, and ~/.kube/config does not exist");

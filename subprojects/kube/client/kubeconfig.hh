@@ -17,14 +17,16 @@ struct ClientConfig {
   std::string client_certificate_pem;
   Secret<std::string> client_key_pem;
   Secret<std::string> token;
-  std::string token_file;      // read again when it changes; wins over `token`
+  std::string token_file;      // read again when it changes; wins over `token` once it can be read
   std::string ns = "default";  // the context's namespace, or the pod's
   std::string user_agent = "trainer";
 };
 
 // `path` empty: $KUBECONFIG, then in-cluster, then ~/.kube/config; `context` empty:
-// current-context. Relative paths inside are taken from the file's folder. Errors name the file and
-// the missing or wrong entry; exec and auth-provider users are refused with the reason.
+// current-context. Of several files in $KUBECONFIG, separated by ":", the first that has an entry
+// or sets current-context counts, and those that do not exist are passed over. Relative paths
+// inside are taken from the folder of their file. Errors name the file and the missing or wrong
+// entry, values of another type included; exec and auth-provider users are refused with the reason.
 Result<ClientConfig> load_config(const std::string& path, const std::string& context = "");
 // From the service account that Kubernetes mounts into pods. kNotFound outside of one.
 Result<ClientConfig> in_cluster_config();

@@ -72,6 +72,9 @@ State step(State state, const Input& input) {
           [](Streaming&& s, const Gone&) -> State {
             return Listing{failures_when_gone(s.is_fresh, s.failures)};
           },
+          [](Streaming&&, const NotServed&) -> State { return Unserved{}; },
+          // Whatever else it may be, it has ended the stream: nothing is open to be read.
+          [](Streaming&& s, const auto&) -> State { return Listing{s.failures + 1}; },
 
           [](Unserved&&, const Listed& in) -> State {
             return Resuming{in.version, 0, true, true};

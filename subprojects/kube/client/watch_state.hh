@@ -56,6 +56,7 @@ struct Failed {
 struct NotServed {};  // 404
 using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed>;
 
+// Only Seen stays in Streaming: with any other input the stream is gone.
 State step(State state, const Input& input);
 
 // How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure, or

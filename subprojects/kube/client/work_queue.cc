@@ -41,16 +41,22 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   // The owner's; nullptr once it is gone.
   const std::function<void(std::chrono::steady_clock::duration)>* on_wait = nullptr;
   bool is_closed = false;
+  std::uint64_t adds = 0;
+  std::uint64_t retries = 0;
 
   void add(ObjectKey key) {
     if (is_closed) return;
-    if (working.count(key)) {
-      dirty.insert(std::move(key));
-      return;
-    }
-    if (!queued.insert(key).second) return;
+    const bool is_new =
+        working.count(key) ? dirty.insert(std::move(key)).second : make_ready(std::move(key));
+    if (is_new) ++adds;
+  }
+
+  // Also what was counted when it was added. False where the key is ready already.
+  bool make_ready(ObjectKey key) {
+    if (is_closed || !queued.insert(key).second) return false;
     ready.emplace_back(std::move(key), clock.steady());
     serve();
+    return true;
   }
 
   // Gives ready keys to whoever waits, in the order both came.
@@ -143,6 +149,7 @@ void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
 
 void WorkQueue::add_failed(ObjectKey key) {
   const int failures = state_->failures[key]++;
+  ++state_->retries;
   const auto delay = kFirstBackoff * (std::int64_t{1} << std::min(failures, kMaxDoublings));
   add_after(std::move(key), std::min<Milliseconds>(delay, kLongestBackoff));
 }
@@ -173,7 +180,7 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
     // The one who asked will not come back for it.
     state->working.erase(*waiter->key);
     state->dirty.erase(*waiter->key);
-    state->add(std::move(*waiter->key));
+    state->make_ready(std::move(*waiter->key));
     co_return std::nullopt;
   }
   co_return std::move(waiter->key);
@@ -181,7 +188,7 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
 
 void WorkQueue::done(const ObjectKey& key) {
   state_->working.erase(key);
-  if (state_->dirty.erase(key) > 0) state_->add(key);
+  if (state_->dirty.erase(key) > 0) state_->make_ready(key);
 }
 
 void WorkQueue::close() {
@@ -190,6 +197,14 @@ void WorkQueue::close() {
 
 std::size_t WorkQueue::depth() const {
   return state_->ready.size();
+}
+
+std::uint64_t WorkQueue::adds() const {
+  return state_->adds;
+}
+
+std::uint64_t WorkQueue::retries() const {
+  return state_->retries;
 }
 
 bool WorkQueue::is_idle() const {

@@ -1,6 +1,7 @@
 // Keys waiting for a worker.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -32,6 +33,10 @@ class WorkQueue {
   void done(const ObjectKey& key);
   void close();
   std::size_t depth() const;  // keys ready to be handed out
+  // Since the start, for metrics: keys that were added and not waiting already (delayed ones once
+  // their time has come), and calls of add_failed().
+  std::uint64_t adds() const;
+  std::uint64_t retries() const;
   bool is_idle() const;  // nothing ready and nothing being worked on (delayed keys do not count)
   // How long each key waited between ready and handed out, for metrics; may be empty.
   std::function<void(std::chrono::steady_clock::duration)> on_wait;

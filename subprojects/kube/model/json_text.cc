@@ -125,9 +125,10 @@ namespace {
 class Builder {
  public:
   // `is_member_omitted` tells the stream what not to read.
-  Builder(int max_depth, bool has_unicode_escapes, const JsonSelection& selection,
+  Builder(const JsonLimits& limits, bool has_unicode_escapes, const JsonSelection& selection,
           bool& is_member_omitted)
-      : max_depth_(max_depth),
+      : max_depth_(limits.max_depth),
+        max_values_(limits.max_values),
         has_unicode_escapes_(has_unicode_escapes),
         is_member_omitted_(is_member_omitted) {
     if (!selection.below.empty()) below_ = &selection;
@@ -193,6 +194,8 @@ class Builder {
 
  private:
   bool push(Json value) {
+    if (++pushed_ > max_values_)
+      return stop(fmt::format("there are more than {} values", max_values_));
     below_ = !levels_.empty() && levels_.back().is_array ? levels_.back().selection : nullptr;
     values_.push_back(std::move(value));
     return true;
@@ -265,9 +268,11 @@ class Builder {
   static constexpr std::size_t kUsualDepth = 16;
 
   const int max_depth_;
+  const std::size_t max_values_;
   const bool has_unicode_escapes_;
   bool& is_member_omitted_;
   int depth_ = 0;
+  std::size_t pushed_ = 0;
   bool is_next_omitted_ = false;          // the value that comes is not built
   const JsonSelection* below_ = nullptr;  // what is selected of the value that comes; null: all
   std::vector<Level> levels_;
@@ -340,7 +345,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
   std::string copy(text);
   bool is_member_omitted = false;
   ByteStream stream(copy, is_member_omitted);
-  Builder builder(limits.max_depth, text.find("\\u") != text.npos, selection, is_member_omitted);
+  Builder builder(limits, text.find("\\u") != text.npos, selection, is_member_omitted);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
   if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace kube {
 struct JsonLimits {
   std::size_t max_bytes = 16U << 20;  // a document above this is refused unread
   int max_depth = 200;  // containers within containers; the API server itself stops at 10,000
+  // Of all kinds, containers included, as far as they are built. Two bytes of text may become a
+  // value of forty: a bound for documents that anybody may send.
+  std::size_t max_values = std::numeric_limits<std::size_t>::max();
 };
 
 // Which parts of a document are built, as a tree of member names; the reader passes over the rest.
@@ -31,9 +35,9 @@ struct JsonSelection {
 };
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
-// document, depth, size, a number that is no finite double, and an object that has the same name
-// twice. Of members left out only the end is looked for: brackets and strings must close.
-// Linear in the text's length; never recurses with the input.
+// document, depth, size, too many values, a number that is no finite double, and an object that has
+// the same name twice. Of members left out only the end is looked for: brackets and strings must
+// close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonSelection& selection = {});
 

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
-#include <unordered_map>
 #include <utility>
 
 #include "kube/model/json_text.hh"
@@ -22,7 +23,12 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 16U << 20;
 constexpr int kMaxDepth = 200;  // as parse_json()
-constexpr std::size_t kMaxAliasWeight = 1'000'000;
+// Of nodes that are copies of others, in all documents together.
+constexpr std::size_t kMaxCopied = 1'000'000;
+constexpr std::size_t kTextPerNode = 16;
+// The parser holds a flow collection ("[a, {b: c}]") as tokens until it ends, 250 bytes for one of
+// text. It does not do so with what is written line by line.
+constexpr std::ptrdiff_t kMaxFlowMarks = 1'000'000;
 
 Error error_at(const YAML::Mark& mark, std::string_view what) {
   return Error(ErrorCode::kParse, fmt::format("bad YAML at line {}, column {}: {}", mark.line + 1,
@@ -42,39 +48,28 @@ struct Refusal {
 // A finished value, with what it costs to copy it and how deep it is.
 struct Node {
   Json value;
-  std::size_t weight = 1;  // nodes, and one more for every 16 bytes of text
+  std::size_t weight = 1;  // nodes, and one more for every kTextPerNode bytes
   int height = 0;
 };
 
-// The lines of the text, to look at what stands between two documents.
-class Lines {
- public:
-  explicit Lines(std::string_view text) {
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      lines_.push_back(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
+// Whether a document may begin at the mark: with its "---", or after the "..." of the one before.
+// The parser also takes whatever it cannot continue a document with for the next one.
+bool begins_document(std::string_view text, const YAML::Mark& mark) {
+  const std::size_t at = std::min(static_cast<std::size_t>(mark.pos), text.size());
+  const std::size_t line_start = at - std::min(static_cast<std::size_t>(mark.column), at);
+  if (at == text.size() && at == line_start) return true;
+  if (at == line_start && text.substr(at, 3) == "---") return true;
+  for (std::string_view above = text.substr(0, line_start); !above.empty();) {
+    above.remove_suffix(1);  // its line break
+    const std::size_t start = above.rfind('\n') + 1;
+    const std::string_view line = above.substr(start);
+    above = above.substr(0, start);
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == line.npos || line[first] == '#') continue;
+    return line.substr(0, 3) == "...";
   }
-
-  // Whether a document may begin at the mark: with its "---", or after the "..." of the one before.
-  // The parser also takes whatever it cannot continue a document with for the next one.
-  bool begins_document(const YAML::Mark& mark) const {
-    const auto line = static_cast<std::size_t>(mark.line);
-    if (line >= lines_.size()) return true;
-    if (mark.column == 0 && lines_[line].substr(0, 3) == "---") return true;
-    for (std::size_t i = line; i > 0; --i) {
-      const std::string_view before = lines_[i - 1];
-      const std::size_t first = before.find_first_not_of(" \t\r");
-      if (first == before.npos || before[first] == '#') continue;
-      return before.substr(0, 3) == "...";
-    }
-    return false;
-  }
-
- private:
-  std::vector<std::string_view> lines_;
-};
+  return false;
+}
 
 // The parser gives the escapes \N and \_ (U+0085 and U+00A0) as these single bytes. All else in the
 // text is UTF-8.
@@ -119,19 +114,20 @@ bool is_closed(std::string_view text) {
 // Builds Json from the parser's events.
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(const Lines& lines) : lines_(lines) {}
+  Builder(std::string_view text, std::size_t max_documents)
+      : text_(text), max_documents_(max_documents) {}
 
   // The documents of the text. The parser closes a quoted scalar at the end of the text by itself;
   // such a text is refused, since a forgotten quote would swallow all that follows.
-  std::vector<Json> take(std::string_view text) {
+  std::vector<Json> take() {
     const auto at = static_cast<std::size_t>(last_scalar_.pos);
-    if (!is_closed(text.substr(std::min(at, text.size()))))
+    if (!is_closed(text_.substr(std::min(at, text_.size()))))
       refuse(last_scalar_, "the quoted text is not closed");
     return std::move(documents_);
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (started_ && !lines_.begins_document(mark))
+    if (started_ && !begins_document(text_, mark))
       refuse(mark,
              "expected the end of the document; is the indentation right, or a \"---\" missing?");
     // The parser stays where it is when it meets a token that begins nothing, such as ",".
@@ -140,7 +136,6 @@ class Builder : public YAML::EventHandler {
     started_ = true;
     anchors_.clear();
     open_.clear();
-    alias_weight_ = 0;
   }
   void OnDocumentEnd() override {}
 
@@ -154,22 +149,21 @@ class Builder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto at = anchors_.find(anchor);
     if (at == anchors_.end()) refuse(mark, "the alias stands within the value it names");
-    alias_weight_ += at->second.weight;
-    if (alias_weight_ > kMaxAliasWeight)
-      refuse(mark, "aliases multiply the document beyond 1,000,000 nodes");
+    charge(mark, at->second.weight);
     finish(mark, 0, at->second);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& scalar) override {
     last_scalar_ = mark;
+    charge_tag(mark, tag);
     const std::string text = is_utf8(scalar) ? scalar : repair_escapes(scalar);
     if (is_merge_key(tag, text)) {
       open_.back().merging = true;
       return;
     }
     Node node;
-    node.weight += text.size() / 16;
+    node.weight += text.size() / kTextPerNode;
     if (tag == "?") {
       node.value = resolve_plain_scalar(text);
     } else if (tag == "!") {
@@ -190,13 +184,15 @@ class Builder : public YAML::EventHandler {
     finish(mark, anchor, std::move(node));
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    charge_tag(mark, tag);
     enter(mark, anchor, false);
   }
   void OnSequenceEnd() override { leave(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    charge_tag(mark, tag);
     enter(mark, anchor, true);
   }
   void OnMapEnd() override { leave(); }
@@ -228,6 +224,7 @@ class Builder : public YAML::EventHandler {
 
   void enter(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_map) {
     if (expects_name()) refuse(mark, "a member name must be a scalar");
+    if (open_.empty()) expect_document(mark);
     if (open_.size() >= static_cast<std::size_t>(kMaxDepth))
       refuse(mark, fmt::format("collections are nested deeper than {}", kMaxDepth));
     Open open;
@@ -253,11 +250,35 @@ class Builder : public YAML::EventHandler {
     finish(done.mark, done.anchor, std::move(node));
   }
 
+  // Every copy is paid for, whether or not it outlives its document.
+  void charge(const YAML::Mark& mark, std::size_t weight) {
+    copied_ += weight;
+    if (copied_ > kMaxCopied)
+      refuse(mark,
+             "anchors, aliases, merge keys and tags multiply the text beyond 1,000,000 nodes");
+  }
+
+  // A "%TAG" of a megabyte is in every tag that names it.
+  void charge_tag(const YAML::Mark& mark, std::string_view tag) {
+    charge(mark, tag.size() / kTextPerNode);
+  }
+
+  // Called before a document that is more than null is built.
+  void expect_document(const YAML::Mark& mark) const {
+    if (documents_.size() >= max_documents_)
+      refuse(mark, "expected one document, and this is the second");
+  }
+
   // Puts a value where it belongs: a document, a sequence, a member's name or a member's value.
   void finish(const YAML::Mark& mark, YAML::anchor_t anchor, Node node) {
-    if (anchor != 0) anchors_[anchor] = node;
+    if (anchor != 0) {
+      charge(mark, node.weight);
+      anchors_[anchor] = node;
+    }
     if (open_.empty()) {
-      if (!node.value.is_null()) documents_.push_back(std::move(node.value));
+      if (node.value.is_null()) return;
+      expect_document(mark);
+      documents_.push_back(std::move(node.value));
       return;
     }
     Open& parent = open_.back();
@@ -269,6 +290,7 @@ class Builder : public YAML::EventHandler {
       parent.items.push_back(std::move(node.value));
     } else if (parent.merging) {
       parent.merging = false;
+      charge(mark, node.weight);
       merge(mark, parent, node.value);
     } else if (parent.name) {
       parent.members.emplace_back(std::move(*parent.name), std::move(node.value));
@@ -300,14 +322,16 @@ class Builder : public YAML::EventHandler {
     std::for_each(mappings.rbegin(), mappings.rend(), add);
   }
 
-  const Lines& lines_;
+  const std::string_view text_;
+  const std::size_t max_documents_;
   bool started_ = false;
   int document_start_ = 0;
   YAML::Mark last_scalar_;
   std::vector<Json> documents_;
   std::vector<Open> open_;
-  std::unordered_map<YAML::anchor_t, Node> anchors_;
-  std::size_t alias_weight_ = 0;
+  // Sorted, since clearing a hash table takes as long as its fullest time asked for.
+  std::map<YAML::anchor_t, Node> anchors_;
+  std::size_t copied_ = 0;
 };
 
 bool looks_like_json(std::string_view text) {
@@ -315,15 +339,18 @@ bool looks_like_json(std::string_view text) {
   return first != text.npos && text[first] == '{';
 }
 
-}  // namespace
+bool is_flow_mark(char c) {
+  return c == '[' || c == ']' || c == '{' || c == '}' || c == ',';
+}
 
-Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
+Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_documents) {
   if (text.size() > kMaxBytes) {
     return fail(ErrorCode::kParse, fmt::format("bad YAML: {} bytes, more than the limit of {}",
                                                text.size(), kMaxBytes));
   }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
+  // All that there are: the parser would drop one more, and its marks would be off by that.
+  while (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
     text.remove_prefix(kByteOrderMark.size());
   // The parser would take a NUL for a sign of UTF-16, and let bad UTF-8 pass.
   if (!is_utf8(text)) return fail(ErrorCode::kParse, "bad YAML: the text is not UTF-8");
@@ -333,14 +360,18 @@ Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
   if (looks_like_json(text)) {
     if (auto value = parse_json(text)) return std::vector<Json>{std::move(*value)};
   }
-  const Lines lines(text);
-  Builder builder(lines);
+  if (std::count_if(text.begin(), text.end(), is_flow_mark) > kMaxFlowMarks) {
+    return fail(ErrorCode::kParse,
+                "bad YAML: more than 1,000,000 brackets, braces and commas; write the items of "
+                "long lists on lines of their own, after \"- \", or split the text");
+  }
+  Builder builder(text, max_documents);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
-    return builder.take(text);
+    return builder.take();
   } catch (const Refusal& refusal) {
     return tl::unexpected(refusal.error);
   } catch (const YAML::Exception& exception) {
@@ -348,13 +379,17 @@ Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
   }
 }
 
+}  // namespace
+
+Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
+  return read_documents(text, std::numeric_limits<std::size_t>::max());
+}
+
 Result<Json> parse_yaml(std::string_view text) {
-  auto documents = parse_yaml_documents(text);
+  auto documents = read_documents(text, 1);
   if (!documents) return tl::unexpected(documents.error());
-  if (documents->size() != 1) {
-    return fail(ErrorCode::kParse,
-                fmt::format("bad YAML: expected one document, found {}", documents->size()));
-  }
+  if (documents->empty())
+    return fail(ErrorCode::kParse, "bad YAML: expected one document, found none");
   return std::move(documents->front());
 }
 

@@ -14,10 +14,11 @@ namespace kube {
 // All documents of a stream, empty ones left out. Takes what kubectl takes: anchors, aliases and
 // merge keys ("<<", where the order of members counts), and a text that is JSON is read as JSON.
 // Errors (kParse) name line and column: syntax, a member written twice, a quote or colon missing at
-// the end, numbers JSON does not have, nesting beyond 200, texts above 16 MiB and aliases that
-// would multiply the document beyond 1,000,000 nodes.
+// the end, numbers JSON does not have, nesting beyond 200, texts above 16 MiB or with more than
+// 1,000,000 brackets, braces and commas, and anchors, aliases, merge keys and tags that copy more
+// than 1,000,000 nodes in all documents together.
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text);
-// Exactly one document.
+// Exactly one document; where a second begins, nothing more is read.
 Result<Json> parse_yaml(std::string_view text);
 // Block style, members sorted, strings quoted where a YAML 1.1 reader would take them for something
 // else.

@@ -1,3 +1,5 @@
+#include <deque>
+#include <optional>
 #include <string>
 
 #include "kube/client/byte_stream.hh"
@@ -53,6 +55,27 @@ struct TlsPair {
   }
 };
 
+// A listener whose queue is full: what comes after is dropped without a word.
+struct SilentListener {
+  explicit SilentListener(asio::io_context& io) : acceptor(io) {
+    const asio::ip::tcp::endpoint any(asio::ip::make_address("127.0.0.2"), 0);
+    acceptor.open(any.protocol());
+    acceptor.bind(any);
+    acceptor.listen(0);
+    for (int i = 0; i < 4; ++i) {
+      waiting.emplace_back(io).async_connect(acceptor.local_endpoint(), [](const auto&) {});
+    }
+    io.run_for(std::chrono::milliseconds(50));
+  }
+  asio::ip::tcp::acceptor acceptor;
+  std::deque<asio::ip::tcp::socket> waiting;
+};
+
+// An address where nobody listens.
+asio::ip::tcp::endpoint deserted(asio::io_context& io) {
+  return asio::ip::tcp::acceptor(io, {asio::ip::make_address("127.0.0.3"), 0}).local_endpoint();
+}
+
 std::vector<std::string> numbered(int count, std::size_t size) {
   std::vector<std::string> texts;
   for (int i = 0; i < count; ++i) {
@@ -70,6 +93,67 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+TEST_CASE("the addresses of a host share the time there is") {
+  using std::chrono::milliseconds;
+  struct Row {
+    int left;
+    std::size_t addresses;
+    int share;
+  };
+  // Of five seconds the last of three goes short.
+  const Row rows[] = {{30'000, 1, 30'000}, {30'000, 3, 10'000}, {5'000, 3, 2'000},
+                      {2'000, 4, 2'000},   {500, 2, 500},       {0, 2, 0},
+                      {-100, 2, -100}};
+  const Deadline now(std::chrono::hours(1));
+  for (const Row& row : rows) {
+    CAPTURE(row.left, row.addresses);
+    CHECK(share_of_time(now + milliseconds(row.left), now, row.addresses) ==
+          now + milliseconds(row.share));
+  }
+  CHECK(share_of_time(Deadline::max(), now, 3) == Deadline::max());
+}
+
+TEST_CASE("an address that refuses or is silent leaves time for the next") {
+  asio::io_context io;
+  asio::ip::tcp::acceptor healthy(io, {asio::ip::address_v4::loopback(), 0});
+  std::vector<asio::ip::tcp::endpoint> addresses{deserted(io)};
+  std::optional<SilentListener> silent;
+  std::chrono::milliseconds time(600);
+  SECTION("refused") {}
+  SECTION("silent") {
+    time += std::chrono::seconds(2);  // that is how long an address is waited for at least
+    silent.emplace(io);
+    addresses.push_back(silent->acceptor.local_endpoint());
+  }
+  addresses.push_back(healthy.local_endpoint());
+  const auto limit = std::chrono::steady_clock::now() + time;
+  auto connected = run_task(io, connect_stream(addresses, nullptr, limit));
+  REQUIRE(connected);
+  const asio::ip::tcp::socket accepted = healthy.accept();
+  // What the connection may take from now on is not cut to the share.
+  char byte = 0;
+  CHECK(run_task(io, (*connected)->read_some(&byte, 1)).error);
+  CHECK((*connected)->is_timed_out());
+  CHECK(std::chrono::steady_clock::now() >= limit);
+}
+
+TEST_CASE("addresses that all fail are all named") {
+  asio::io_context io;
+  const auto failed = run_task(io, connect_stream({deserted(io), deserted(io)}, nullptr, soon()));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == ErrorCode::kNetwork);
+  CHECK(failed.error().message ==
+        "connecting failed: 127.0.0.3: Connection refused; 127.0.0.3: Connection refused");
+  const auto alone = run_task(io, connect_stream({deserted(io)}, nullptr, soon()));
+  CHECK(alone.error().message == "connecting failed: Connection refused");
+  SilentListener silent(io);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const auto late = run_task(
+      io, connect_stream({silent.acceptor.local_endpoint(), deserted(io)}, nullptr, limit));
+  CHECK(late.error().code == ErrorCode::kTimeout);
+  CHECK(late.error().message == "connecting failed: 127.0.0.2 took too long");
+}
 
 TEST_CASE_METHOD(TlsPair, "one read takes all records that have come, in order") {
   const auto texts = numbered(10, 500);

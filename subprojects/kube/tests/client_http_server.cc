@@ -2,6 +2,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <stdexcept>
@@ -93,9 +94,37 @@ HttpRequest post(std::string path, std::string body) {
   return request;
 }
 
-Task<void> note_status(Transport& transport, std::string path, std::vector<int>& statuses) {
-  const auto done = co_await transport.send(HttpRequest("GET", std::move(path)));
+Task<void> note_status(Transport& transport, HttpRequest request, std::vector<int>& statuses) {
+  const auto done = co_await transport.send(std::move(request));
   statuses.push_back(done ? done->status : 0);
+}
+
+// Announces a body and waits until the server asks for it.
+Task<void> announce(tcp::socket& socket, unsigned short port, std::size_t length) {
+  constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
+  co_await socket.async_connect(endpoint, kToken);
+  const std::string header =
+      "POST /long HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: " + std::to_string(length) +
+      "\r\n\r\n";
+  co_await asio::async_write(socket, asio::buffer(header), kToken);
+  std::string answer;
+  co_await asio::async_read_until(socket, asio::dynamic_buffer(answer), "\r\n\r\n", kToken);
+}
+
+Task<void> await_end(tcp::socket& socket) {
+  std::string rest;
+  co_await asio::async_read(socket, asio::dynamic_buffer(rest),
+                            asio::as_tuple(asio::use_awaitable));
+}
+
+bool has_ipv6() {
+  asio::io_context io;
+  boost::system::error_code error;
+  tcp::acceptor acceptor(io);
+  acceptor.open(tcp::v6(), error);
+  if (!error) acceptor.bind(tcp::endpoint(asio::ip::address_v6::loopback(), 0), error);
+  return !error;
 }
 
 }  // namespace
@@ -178,7 +207,7 @@ TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is acc
   std::vector<int> statuses;
   TaskGroup group(io.get_executor(), nullptr);
   REQUIRE(get("/warm"));
-  group.spawn("slow", note_status(*transport, "/slow", statuses));
+  group.spawn("slow", note_status(*transport, HttpRequest("GET", "/slow"), statuses));
   REQUIRE(run_until(io, [this] { return clock.alarms() == 1; }));
   server->stop();
   settle(io);
@@ -190,12 +219,71 @@ TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is acc
   CHECK_FALSE(get("/a"));
 }
 
+TEST_CASE_METHOD(Fixture, "where no address is named, every one is listened on") {
+  options.address = GENERATE("", "::", "0.0.0.0");
+  CAPTURE(options.address);
+  start();
+  CHECK(get("/a")->status == 200);
+  if (!has_ipv6()) {
+    WARN("this machine has no IPv6: only 127.0.0.1 was tried");
+    return;
+  }
+  ClientConfig config;
+  config.server = "http://[::1]:" + std::to_string(server->port());
+  connect_as(config);
+  const auto done = get("/a");
+  REQUIRE(done);
+  CHECK(done->status == 200);
+}
+
+TEST_CASE_METHOD(Fixture, "one address is listened on alone, and may be given by its name") {
+  options.address = "localhost";
+  start();
+  const auto done = get("/a");
+  REQUIRE(done);
+  CHECK(done->status == 200);
+  ClientConfig config;
+  config.server = "http://127.0.0.2:" + std::to_string(server->port());
+  connect_as(config);
+  CHECK_FALSE(get("/a"));
+}
+
+TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and short ones pass") {
+  options.max_body_bytes = options.max_bytes_under_way = 200'000;
+  start();
+  tcp::socket first(io);
+  run_task(io, announce(first, server->port(), 100'000));
+  std::vector<int> statuses;
+  TaskGroup group(io.get_executor(), nullptr);
+  group.spawn("second", note_status(*transport, post("/b", std::string(100'000, 'x')), statuses));
+  CHECK(send(post("/a", std::string(60'000, 'x')))->status == 200);
+  CHECK(statuses.empty());
+  first.close();
+  run_task(io, group.join());
+  CHECK(statuses == std::vector<int>{200});
+  CHECK(send(post("/a", std::string(100'000, 'x')))->status == 200);
+}
+
+TEST_CASE_METHOD(Fixture, "a long body that waits for too long is to be sent again") {
+  options.max_body_bytes = options.max_bytes_under_way = 200'000;
+  options.read_deadline = Milliseconds(400);
+  start();
+  tcp::socket first(io);
+  run_task(io, announce(first, server->port(), 100'000));
+  const std::string body(100'000, 'x');
+  CHECK_THAT(raw("POST /b HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + body),
+             Catch::StartsWith("HTTP/1.1 503") && Catch::Contains("Retry-After: 1\r\n"));
+  run_task(io, await_end(first));  // its own deadline is over then
+  CHECK(send(post("/a", body))->status == 200);
+}
+
 TEST_CASE("an address that cannot be had, and a certificate that cannot be used") {
   asio::io_context io;
   const HttpServer::Handler none;
   ServerOptions options;
-  options.address = "nowhere";
-  CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+  options.address = std::string(64, 'x');  // longer than a label may be: no name server is asked
+  CHECK_THAT(serve(io, options, none).error().message, Catch::Contains(options.address));
+  CHECK(serve(io, options, none).error().code == ErrorCode::kNetwork);
   options.address = "127.0.0.1";
   const auto first = serve(io, options, none);
   REQUIRE(first);

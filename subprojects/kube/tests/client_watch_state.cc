@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "kube/client/watch_state.hh"
 #include "kube/tests/catch.hh"
 
@@ -48,6 +50,9 @@ TEST_CASE("a watch goes from state to state as the table says") {
        Resuming{"9", 1, false, false, Milliseconds(7'000)}},
       {"410 as an event", Streaming{"9", 0, false}, Gone{}, Listing{0}},
       {"410 as the first event after a list", Streaming{"7", 0, true}, Gone{}, Listing{1}},
+      {"404 as an event", Streaming{"9", 2, false}, NotServed{}, Unserved{}},
+      {"what no stream answers", Streaming{"9", 2, false}, Opened{}, Listing{3}},
+      {"nor this", Streaming{"9", 2, false}, Listed{"10"}, Listing{3}},
 
       {"the kind is served now", Unserved{}, Listed{"3"}, Resuming{"3", 0, true, true}},
       {"the kind is still not served", Unserved{}, NotServed{}, Unserved{2}},
@@ -58,6 +63,17 @@ TEST_CASE("a watch goes from state to state as the table says") {
   for (const Row& row : rows) {
     INFO(row.what);
     CHECK(step(row.state, row.input) == row.expected);
+  }
+}
+
+TEST_CASE("a stream is read on after an event only") {
+  const Input inputs[] = {Listed{"7"}, Opened{}, Seen{"7"},  Gone{},
+                          Closed{},    Failed{}, NotServed{}};
+  static_assert(std::size(inputs) == std::variant_size_v<Input>);
+  for (const Input& input : inputs) {
+    CAPTURE(input.index());
+    const State next = step(Streaming{"5"}, input);
+    CHECK(std::holds_alternative<Streaming>(next) == std::holds_alternative<Seen>(input));
   }
 }
 

@@ -176,6 +176,27 @@ TEST_CASE_METHOD(Fixture, "another error as an event resumes after a pause") {
   finish();
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "404 as an event, when a definition goes away, asks again from the list on") {
+  next().answer(200, list_of(5, {}));
+  next().stream({event("ADDED", object("a", 6)),
+                 event("ERROR", R"({"kind":"Status","code":404,"reason":"NotFound"})"),
+                 event("ADDED", object("never", 7))});
+  next().answer(404, "404 page not found");
+  next().answer(200, list_of(9, {object("b", 8)}));
+  next().stream({}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(500));
+  REQUIRE(until_requests(3));
+  REQUIRE(until_pause());
+  CHECK(skip_pause() == Milliseconds(1'000));
+  REQUIRE(until_requests(5));
+  CHECK(sink.log == Log{"[", "@5", "]", "+a6", "[", "[", "+b8", "@9", "]"});
+  CHECK(noted("unserved") == 2);
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "half a line and a cut in mid-chunk lose nothing") {
   next().answer(200, list_of(5, {}));
   const std::string second = event("ADDED", object("b", 7));

@@ -175,3 +175,26 @@ TEST_CASE_METHOD(Fixture, "the wait of a key is told when it is handed out") {
   CHECK(ready() == "a");
   CHECK(waits == std::vector<Milliseconds>{Milliseconds(40)});
 }
+
+TEST_CASE_METHOD(Fixture, "a key counts when it is added, not while it waits already") {
+  queue.add(key("a"));
+  queue.add(key("a"));
+  CHECK(queue.adds() == 1);
+  CHECK(ready() == "a");
+  queue.add(key("a"));
+  queue.add(key("a"));
+  CHECK(queue.adds() == 2);
+  queue.done(key("a"));
+  CHECK(ready() == "a");
+  CHECK(queue.adds() == 2);
+  CHECK(queue.retries() == 0);
+  queue.add_failed(key("a"));
+  queue.done(key("a"));
+  CHECK(queue.retries() == 1);
+  CHECK(queue.adds() == 2);
+  advance(Milliseconds(5));
+  CHECK(queue.adds() == 3);
+  queue.close();
+  queue.add(key("b"));
+  CHECK(queue.adds() == 3);
+}

@@ -175,6 +175,18 @@ TEST_CASE("parse_json holds to its limits") {
   CHECK(error_of("[1,2]", {.max_bytes = 4}) == "bad JSON: 5 bytes, more than the limit of 4");
   CHECK(error_of("[[1]]", {.max_depth = 1}) ==
         "bad JSON at byte 1: containers are nested deeper than 1");
+  CHECK(parse_json("[1,{\"a\":2}]", {.max_values = 4}));
+  CHECK(error_of("[1,{\"a\":2}]", {.max_values = 3}) ==
+        "bad JSON at byte 10: there are more than 3 values");
+  CHECK(error_of("[0,0,0]", {.max_values = 2}) ==
+        "bad JSON at byte 5: there are more than 2 values");
+}
+
+TEST_CASE("values that are left out do not count") {
+  const JsonSelection selection{"", kAllBut, {{"a"}}};
+  const std::string_view text = R"({"a":[0,0,0,0],"b":1})";
+  CHECK(parse_json(text, {.max_values = 2}, selection));
+  CHECK_FALSE(parse_json(text, {.max_values = 2}));
 }
 
 TEST_CASE("print_json escapes what must be escaped and nothing else") {

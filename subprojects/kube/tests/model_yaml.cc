@@ -17,6 +17,12 @@ std::string as_json(std::string_view yaml) {
   return value ? print_json(*value) : value.error().message;
 }
 
+std::string times(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
 }  // namespace
 
 // Each expectation is what sigs.k8s.io/yaml v1.6 answers.
@@ -127,8 +133,14 @@ TEST_CASE("collections, block scalars and several documents") {
   CHECK(print_json(Json(*documents)) == R"([{"a":1},[2],{"b":3}])");
   CHECK(parse_yaml_documents("")->empty());
   CHECK(parse_yaml_documents("---\n# nothing\n")->empty());
-  CHECK(as_json("") == "bad YAML: expected one document, found 0");
-  CHECK(as_json("a: 1\n---\nb: 1") == "bad YAML: expected one document, found 2");
+  CHECK(as_json("") == "bad YAML: expected one document, found none");
+  CHECK(as_json("a: 1\n---\n---\n~\n") == R"({"a":1})");
+  for (const char* const second : {"b: 1", "- [", "*x", "1"}) {
+    const std::string error = as_json("a: 1\n---\n" + std::string(second));
+    CHECK_THAT(error, Catch::StartsWith("bad YAML at line 3, column 1: "));
+    if (*second != '*')
+      CHECK_THAT(error, Catch::EndsWith("expected one document, and this is the second"));
+  }
 }
 
 TEST_CASE("every escape gives UTF-8") {
@@ -232,6 +244,8 @@ TEST_CASE("errors name line and column") {
 }
 
 TEST_CASE("documents cannot exhaust the process") {
+  const auto is_copied_too_often = Catch::EndsWith(
+      "anchors, aliases, merge keys and tags multiply the text beyond 1,000,000 nodes");
   std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string below = "*a" + std::to_string(i - 1);
@@ -239,12 +253,38 @@ TEST_CASE("documents cannot exhaust the process") {
     for (int k = 1; k < 10; ++k) bomb += "," + below;
     bomb += "]\n";
   }
-  CHECK(as_json(bomb).find("aliases multiply the document beyond 1,000,000 nodes") !=
-        std::string::npos);
+  CHECK_THAT(as_json(bomb), is_copied_too_often);
   // One long text, many times.
   std::string texts = "a: &a " + std::string(1'000'000, 'x') + "\nb: [";
   for (int i = 0; i < 100; ++i) texts += "*a,";
-  CHECK(as_json(texts + "1]").find("aliases multiply the document") != std::string::npos);
+  CHECK_THAT(as_json(texts + "1]"), is_copied_too_often);
+  // Anchors without any alias, each within another: width by depth.
+  CHECK_THAT(as_json(times(190, "&a [") + "0" + times(10'000, ",0") + times(190, "]")),
+             is_copied_too_often);
+  CHECK_THAT(as_json(times(190, "&a {b: ") + "&c [0" + times(10'000, ",0") + "]" + times(190, "}")),
+             is_copied_too_often);
+  // The same of merge keys, and of names and texts that are long.
+  std::string members;
+  for (int i = 0; i < 10'000; ++i) members += std::to_string(i) + ": ,";
+  CHECK_THAT(as_json(times(190, "{<<: ") + "{" + members + "}" + times(190, "}")),
+             is_copied_too_often);
+  CHECK_THAT(as_json(times(190, "&a {? b\n: ") + "{? " + std::string(200'000, 'k') + "\n: 1}" +
+                     times(190, "}")),
+             is_copied_too_often);
+  // A tag stands for the text that its "%TAG" gives.
+  CHECK_THAT(
+      as_json("%TAG !e! " + std::string(100'000, 'x') + "\n---\n" + times(1'000, "- !e!a 1\n")),
+      is_copied_too_often);
+  // What many documents copy counts together.
+  std::string document = "a: &a [0" + times(99, ",0") + "]\nb: &b [*a" + times(99, ",*a") + "]\n";
+  document += "c: [*b" + times(9, ",*b") + "]\n---\n";
+  CHECK(parse_yaml_documents(times(5, document)));
+  const auto too_many = parse_yaml_documents(times(20, document));
+  REQUIRE_FALSE(too_many);
+  CHECK_THAT(too_many.error().message, is_copied_too_often);
+  // The parser takes 250 bytes for each of these.
+  const std::string marks = times(1'000'001, "[");
+  CHECK_THAT(as_json(marks), Catch::StartsWith("bad YAML: more than 1,000,000 brackets, braces"));
   // Aliases that nest.
   std::string nest = "- &a0 [x]\n";
   for (int i = 1; i < 300; ++i)
@@ -253,6 +293,14 @@ TEST_CASE("documents cannot exhaust the process") {
   CHECK(as_json(std::string(100'000, '[')).substr(0, 8) == "bad YAML");
   CHECK(as_json(std::string(17U << 20, ' ')) ==
         "bad YAML: 17825792 bytes, more than the limit of 16777216");
+}
+
+TEST_CASE("ordinary use of anchors and merge keys stays far from the limit") {
+  std::string text = "base: &base {image: train, args: [a, b, c], env: {x: 1, y: 2}}\njobs:\n";
+  for (int i = 0; i < 5'000; ++i) text += "- <<: *base\n  name: job-" + std::to_string(i) + "\n";
+  const auto value = parse_yaml(text);
+  REQUIRE(value);
+  CHECK(value->get_array("jobs").size() == 5'000);
 }
 
 TEST_CASE("print_yaml looks as kubectl's output does") {

@@ -87,14 +87,14 @@ TEST_CASE("an empty patch survives") {
   CHECK(patch.find_path({"trainingRuntimeSpec", "template", "spec"})->is_object());
 }
 
-TEST_CASE("a PUT that lacks an extension field gets it back, a patch removes it") {
+TEST_CASE("an extension field that a client may not know is put back, others remove it") {
   Json before = train_job();
   before["spec"].set("ttlSecondsAfterFinished", 60);
   Json after = train_job();
   after["spec"].set("suspend", true);
   AdmissionRequest request = update(before, after);
   CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
-  request.is_replace = true;
+  request.may_lack_fields = true;
   CHECK(apply(request, mutate_trainjob(request, kNow))
             .find_path({"spec", "ttlSecondsAfterFinished"})
             ->as_int() == 60);
@@ -118,7 +118,7 @@ TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the 
     const char* about;
     Json before;
     Json after;
-    bool is_replace;
+    bool may_lack_fields;
     bool is_restored;
   };
   Json foreign = queued_job(true, false);
@@ -129,11 +129,10 @@ TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the 
       Row{"start: fills its patch", queued_job(false, true), queued_job(true, true), true, true},
       Row{"stop: suspends", queued_job(true, false), queued_job(true, true), true, true},
       Row{"stopped: clears its patch", queued_job(true, true), queued_job(false, true), true, true},
-      Row{"a patch names what it changes", queued_job(false, true), queued_job(true, true), false,
-          false},
+      Row{"never started, suspend cleared by hand", queued_job(false, false),
+          queued_job(false, true), true, true},
+      Row{"kubectl", queued_job(false, true), queued_job(true, true), false, false},
       Row{"nothing that Kueue does", queued_job(true, false), queued_job(true, false), true, false},
-      Row{"a user suspends a job without queue", queued_job(false, false), queued_job(false, true),
-          true, false},
       Row{"another's patch", foreign, foreign_stopped, true, false});
   INFO(row.about);
   const auto changed =
@@ -142,7 +141,7 @@ TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the 
                "{command: [tune, run], args: [epochs=1], image: other}");
   CAPTURE(changed);
   AdmissionRequest request = update(row.before, row.after);
-  request.is_replace = row.is_replace;
+  request.may_lack_fields = row.may_lack_fields;
   request.object["spec"].set("trainer", yaml(changed));
   const Json job = apply(request, mutate_trainjob(request, kNow));
   const Json* trainer = job.find_path({"spec", "trainer"});
@@ -159,7 +158,7 @@ TEST_CASE("a command that was not there is taken away again") {
   Json before = queued_job(false, true);
   before["spec"].set("trainer", yaml("{}"));
   AdmissionRequest request = update(before, queued_job(true, true));
-  request.is_replace = true;
+  request.may_lack_fields = true;
   request.object["spec"].set("trainer", yaml("{command: [/bin/bash, x, '']}"));
   const Json job = apply(request, mutate_trainjob(request, kNow));
   CHECK(*job.find_path({"spec", "trainer"}) == yaml("{}"));

@@ -230,23 +230,24 @@ TEST_CASE("rule 29: Volcano's priority classes exist") {
     const char* first;
     const char* second;
     const char* message;
+    std::vector<std::string> asked_for;
   };
   constexpr const char* kMissing =
       "spec.templateSpec.priorityClassName: Invalid value: \"none\": PriorityClass \"none\" "
       "doesn't exist: "
       "priorityclasses.scheduling.k8s.io \"none\" not found";
-  const Row row =
-      GENERATE_REF(Row{"", "", ""}, Row{"high", "", ""}, Row{"none", "high", kMissing},
-                   Row{"high", "none", kMissing}, Row{"system-node-critical", "none", ""},
-                   Row{"none", "system-cluster-critical", kMissing});
+  const Row row = GENERATE_REF(Row{"", "", "", {}}, Row{"high", "", "", {"high"}},
+                               Row{"none", "high", kMissing, {"none", "high"}},
+                               Row{"high", "none", kMissing, {"high", "none"}},
+                               Row{"system-node-critical", "none", "", {}},
+                               Row{"none", "system-cluster-critical", kMissing, {"none"}});
   Cluster cluster;
   cluster.priority_classes = {"high"};
   const Json runtime = volcano_runtime(row.first, row.second);
   cluster.runtimes["ClusterTrainingRuntime/rt"] = runtime;
   CHECK(validate(create(train_job()), cluster).message == row.message);
-  for (const std::string& name : needs_of(create(train_job()), &runtime).priority_classes) {
-    CHECK((name == "high" || name == "none"));
-  }
+  // All that is judged is read beforehand, and nothing else.
+  CHECK(needs_of(create(train_job()), &runtime).priority_classes == row.asked_for);
 }
 
 TEST_CASE("old fields that nothing converted are refused with what to write") {
@@ -387,9 +388,21 @@ request:
   REQUIRE(request);
   CHECK(request->operation == "UPDATE");
   CHECK(request->is_dry_run);
-  CHECK(request->is_replace);
+  CHECK(request->may_lack_fields);
   CHECK(request->kind == "TrainJob");
   CHECK(request->old_object.find_path({"metadata", "name"}));
+
+  struct Row {
+    const char* manager;
+    bool may_lack_fields;
+  };
+  for (const Row& row : {Row{"", true}, Row{"kueue", true}, Row{"kueue-trainjob-controller", true},
+                         Row{"kubectl-edit", false}, Row{"kubectl-patch", false}}) {
+    Json named = review;
+    named["request"]["options"].set("fieldManager", row.manager);
+    CAPTURE(row.manager);
+    CHECK(read_admission_review(named)->may_lack_fields == row.may_lack_fields);
+  }
 
   AdmissionAnswer denied;
   denied.is_allowed = false;

@@ -1,3 +1,4 @@
+#include <map>
 #include <sstream>
 
 #include "controller/cli/commands.hh"
@@ -125,7 +126,98 @@ spec: {runtimeRef: {name: nowhere}}
   CHECK(documents_of(outcome).size() == 1);
 }
 
-TEST_CASE("the schema is checked before anything else") {
+TEST_CASE("a kind of another version or project is refused, and what is expected is said") {
+  struct Case {
+    const char* kind;
+    const char* found;
+    const char* expected;
+  };
+  for (const Case& c :
+       {Case{"TrainJob", "trainer.kubeflow.org/v2", "trainer.kubeflow.org/v1alpha1"},
+        Case{"TrainJob", "kubeflow.org/v1", "trainer.kubeflow.org/v1alpha1"},
+        Case{"ClusterTrainingRuntime", "v1", "trainer.kubeflow.org/v1alpha1"},
+        Case{"TrainingRuntime", "x/v1alpha1", "trainer.kubeflow.org/v1alpha1"},
+        Case{"JobSet", "jobset.x-k8s.io/v1", "jobset.x-k8s.io/v1alpha2"}}) {
+    CAPTURE(c.kind, c.found);
+    const std::string kind = c.kind;
+    const std::string found = c.found;
+    const Outcome outcome = render("apiVersion: " + found + "\nkind: " + kind +
+                                   "\nmetadata: {name: j, namespace: ns}\nspec: {}\n---\n" + kJob);
+    CHECK(outcome.code == kExitRefused);
+    CHECK(outcome.err == kind + " ns/j: apiVersion: Unsupported value: \"" + found +
+                             "\": supported values: \"" + c.expected + "\"\n");
+    CHECK(documents_of(outcome).size() == 1);
+  }
+}
+
+TEST_CASE("older YAML is converted before the schema is checked, as in a cluster") {
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: old}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {numNodes: 2, numProcPerNode: "4", image: "example/image:1"}
+  podTemplateOverrides:
+  - targetJobs: [{name: node}]
+    spec: {nodeSelector: {rack: r1}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: old, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
+)");
+  CHECK(outcome.code == kExitDone);
+  for (const char* field : {"spec.trainer.numProcPerNode", "spec.podTemplateOverrides",
+                            "spec.mlPolicy.torch.numProcPerNode"}) {
+    CAPTURE(field, outcome.err);
+    CHECK(outcome.err.find(field) != std::string::npos);
+  }
+  CHECK(outcome.out.find("rack: r1") != std::string::npos);
+  CHECK(documents_of(outcome).size() == 1);
+}
+
+TEST_CASE("a warning is printed once") {
+  // The pipeline and the rules of admission both warn about it.
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j, namespace: team-a}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {numNodes: 2, image: "example/image:1", resourcesPerNode: {limits: {memory: 1Gi}}}
+)");
+  CHECK(outcome.code == kExitDone);
+  std::map<std::string, int> counts;
+  std::istringstream lines(outcome.err);
+  for (std::string line; std::getline(lines, line);) ++counts[line];
+  CHECK_FALSE(counts.empty());
+  for (const auto& [line, count] : counts) {
+    CAPTURE(line);
+    CHECK(count == 1);
+  }
+}
+
+TEST_CASE("values of a wrong type do not stop the conversion: the schema refuses them") {
+  for (const char* spec : {"7", "{runtimeRef: 7}", "{runtimeRef: {name: r}, runtimePatches: 7}",
+                           "{runtimeRef: {name: r}, trainer: [\"4\"]}", "{labels: 7}"}) {
+    CAPTURE(spec);
+    const Outcome outcome = render(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: bad}\nspec: " +
+        std::string(spec) + "\n");
+    CHECK(outcome.code == kExitRefused);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find("TrainJob default/bad: spec") != std::string::npos);
+  }
+}
+
+TEST_CASE("the schema is checked before the rules") {
   const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bad}

@@ -84,7 +84,7 @@ TEST_CASE("what the message says already is not said again") {
       Json::object({{"type", "Warning"}, {"reason", "Failed"}, {"message", failed.status.message}});
   const WhyReport whole = why(failed, {}, {event}, kNow);
   CHECK(whole.evidence.empty());
-  CHECK(whole.next_step.find("kubectl trainer logs llama -n team-a") != std::string::npos);
+  CHECK(whole.next_step.find("`trainer logs llama -n team-a`") != std::string::npos);
 }
 
 TEST_CASE("the way out of a failure depends on its kind") {
@@ -95,6 +95,19 @@ TEST_CASE("the way out of a failure depends on its kind") {
   memory.status.firstFailure.emplace().reason = "OOMKilled";
   CHECK(why(memory, {}, {}, kNow).next_step.find("memory") != std::string::npos);
   CHECK(why(job("Complete", "AllJobsCompleted", ""), {}, {}, kNow).next_step.empty());
+}
+
+TEST_CASE("advice names the program as it was called") {
+  for (const std::string program : {"trainer", "kubectl trainer"}) {
+    CAPTURE(program);
+    const std::string command = "`" + program + " logs llama -n team-a`";
+    for (const TrainJob& asked :
+         {job("Failed", "FailedJobs", ""), job("Pending", "ContainersCrashing", "")}) {
+      const WhyReport report = why(asked, {}, {}, kNow, program);
+      CAPTURE(report.next_step);
+      CHECK(report.next_step.find(command) != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("a job that nobody looks at says so") {

@@ -1,9 +1,12 @@
 #include "controller/config/configuration.hh"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "kube/model/names.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
 
@@ -27,12 +30,12 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     REQUIRE(parsed);
     const Configuration& c = parsed->configuration;
     CHECK(c.webhook.port == 9443);
+    CHECK_FALSE(c.webhook.is_port_set);
     CHECK(c.leaderElection.leaderElect);
     CHECK(c.leaderElection.leaseDuration == 15s);
     CHECK(c.leaderElection.resourceName == "trainer.kubeflow.org");
     CHECK(c.metrics.bindAddress == ":8443");
     CHECK(c.metrics.secureServing);
-    CHECK_FALSE(c.metrics.is_auth_enabled);
     CHECK(c.health.healthProbeBindAddress == ":8081");
     CHECK(c.certManagement.enable);
     CHECK(c.certManagement.webhookSecretName == "kubeflow-trainer-webhook-cert");
@@ -41,6 +44,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK_FALSE(c.statusServer.burst);
     CHECK(c.tls.minVersion == "1.2");
     CHECK(c.expander.mode == ExpanderMode::kAuto);
+    CHECK(c.expander.upstreamNamespaces.empty());
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -60,8 +64,8 @@ leaderElection:
 metrics:
   bindAddress: "0"
   secureServing: false
-  auth: {enabled: true}
-health: {healthProbeBindAddress: "127.0.0.1:1", readinessEndpointName: /ready, livenessEndpointName: live}
+  auth: {enabled: false}
+health: {healthProbeBindAddress: "127.0.0.1:1", readinessEndpointName: /readyz, livenessEndpointName: healthz}
 controller:
   groupKindConcurrency: {TrainJob.trainer.kubeflow.org: 7}
 certManagement: {enable: false, webhookServiceName: svc, webhookSecretName: sec.ret}
@@ -75,6 +79,7 @@ clusterDomain: example.org
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
   CHECK(c.webhook.port == 19443);
+  CHECK(c.webhook.is_port_set);
   CHECK(c.webhook.host == "10.0.0.1");
   CHECK(c.webhook.exclusivePlacement);
   CHECK_FALSE(c.leaderElection.leaderElect);
@@ -85,10 +90,7 @@ clusterDomain: example.org
   CHECK(c.leaderElection.resourceNamespace == "elsewhere");
   CHECK(c.metrics.bindAddress == "0");
   CHECK_FALSE(c.metrics.secureServing);
-  CHECK(c.metrics.is_auth_enabled);
   CHECK(c.health.healthProbeBindAddress == "127.0.0.1:1");
-  CHECK(c.health.readinessEndpointName == "ready");
-  CHECK(c.health.livenessEndpointName == "live");
   CHECK(c.concurrency_of("TrainJob.trainer.kubeflow.org", 5) == 7);
   CHECK(c.concurrency_of("JobSet.jobset.x-k8s.io", 5) == 5);
   CHECK_FALSE(c.certManagement.enable);
@@ -134,7 +136,7 @@ clientConnection:
 TEST_CASE("refusals name the path, the value and what to write") {
   struct Case {
     const char* yaml;
-    const char* message;
+    std::string message;
   };
   const Case cases[] = {
       {"webhook: {port: 0}", "webhook.port: Invalid value: 0: must be between 1 and 65535"},
@@ -152,6 +154,13 @@ TEST_CASE("refusals name the path, the value and what to write") {
        "exclusivePlacement"},
       {"metrics: {auth: {enable: true}}",
        "metrics.auth.enable: Forbidden: there is no such field: choose from enabled"},
+      {"metrics: {auth: {enabled: true}}",
+       "metrics.auth.enabled: Invalid value: true: is not supported: leave it off, and restrict "
+       "the port with a NetworkPolicy"},
+      {"health: {readinessEndpointName: 7}",
+       "health.readinessEndpointName: Invalid value: 7: must be a string: put it in quotes"},
+      {"expander: {upstreamNamespaces: [jobset-system, \"\"]}",
+       "expander.upstreamNamespaces[1]: Invalid value: \"\": " + kube::check_dns1123_label("")},
       {"webhook: [1]", "webhook: Invalid value: [1]: must be an object, not array"},
       {"webhook: {port: \"9443\"}",
        "webhook.port: Invalid value: \"9443\": must be a whole number of 32 bits"},
@@ -179,7 +188,7 @@ TEST_CASE("refusals name the path, the value and what to write") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.yaml);
-    CHECK(message_of(kHead + c.yaml) == std::string("invalid configuration: ") + c.message);
+    CHECK(message_of(kHead + c.yaml) == "invalid configuration: " + c.message);
   }
 }
 
@@ -215,8 +224,35 @@ controller: {groupKindConcurrency: {Pod: 3}}
   CHECK(parsed->configuration.tls.minVersion == "1.2");
 }
 
+TEST_CASE("a warning names the path, the value and what holds instead") {
+  struct Case {
+    const char* yaml;
+    const char* warning;
+  };
+  const Case cases[] = {
+      {"health: {readinessEndpointName: ready}",
+       "health.readinessEndpointName: \"ready\" has no effect: the endpoint is /readyz, let "
+       "probes ask for that"},
+      {"health: {livenessEndpointName: /live}",
+       "health.livenessEndpointName: \"/live\" has no effect: the endpoint is /healthz, let "
+       "probes ask for that"},
+      {"statusServer: {burst: 3}",
+       "statusServer.burst: 3 has no effect without statusServer.qps, for there is no limit then"},
+      {"clientConnection: {qps: 0, burst: 3}",
+       "clientConnection.burst: 3 has no effect without clientConnection.qps, for there is no "
+       "limit then"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.yaml);
+    const auto parsed = parse_configuration(kHead + c.yaml);
+    REQUIRE(parsed);
+    CHECK(parsed->warnings == std::vector<std::string>{c.warning});
+  }
+}
+
 TEST_CASE("the flags win over the file") {
-  const auto path = std::filesystem::temp_directory_path() / "trainer-configuration-test.yaml";
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("trainer-configuration-" + std::to_string(::getpid()) + ".yaml");
   std::ofstream(path) << kHead << "expander: {mode: Own}\nfeatureGates: {TrainJobStatus: true}\n";
   ControllerOptions options;
   options.config_file = path.string();

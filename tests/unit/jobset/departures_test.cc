@@ -216,6 +216,7 @@ TEST_CASE("Jobs of an earlier attempt that outlived the end are deleted") {
                                           {"status", "True"},
                                           {"lastTransitionTime", world.now.to_string()}})})}})}}));
   world.settle();
+  REQUIRE(world.jobs().size() == 4);
   for (const auto& [name, job] : world.jobs()) {
     CHECK(job.find("metadata")->find("deletionTimestamp"));
   }

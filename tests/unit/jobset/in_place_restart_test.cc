@@ -43,19 +43,20 @@ TEST_CASE("U16: attempts are brought together") {
     const char* current;
     const char* previous;
     bool has_failed;
+    const char* warned;  // of which attempt that is no number
   };
   const Row rows[] = {
-      {"all at the start", {"0", "0", "0", "0"}, 0, "0", "", false},
-      {"all restarted", {"1", "1", "1", "1"}, 0, "1", "", false},
-      {"none has written", {"", "", "", ""}, 0, "", "", false},
-      {"some at the start", {"0", "", "", "0"}, 0, "", "", false},
-      {"one ahead", {"0", "1", "0", "0"}, 0, "", "0", false},
-      {"one ahead, others unknown", {"", "1", "", ""}, 0, "", "0", false},
-      {"an attempt too many", {"2", "1", "1", "1"}, 0, "", "", true},
-      {"containers restarted too often", {"0", "0", "0", "0"}, 2, "", "", true},
-      {"containers restarted once", {"0", "0", "0", "0"}, 1, "0", "", false},
-      {"no number", {"x", "0", "0", "0"}, 0, "", "", false},
-      {"a negative number", {"-1", "0", "0", "0"}, 0, "", "", false},
+      {"all at the start", {"0", "0", "0", "0"}, 0, "0", "", false, ""},
+      {"all restarted", {"1", "1", "1", "1"}, 0, "1", "", false, ""},
+      {"none has written", {"", "", "", ""}, 0, "", "", false, ""},
+      {"some at the start", {"0", "", "", "0"}, 0, "", "", false, ""},
+      {"one ahead", {"0", "1", "0", "0"}, 0, "", "0", false, ""},
+      {"one ahead, others unknown", {"", "1", "", ""}, 0, "", "0", false, ""},
+      {"an attempt too many", {"2", "1", "1", "1"}, 0, "", "", true, ""},
+      {"containers restarted too often", {"0", "0", "0", "0"}, 2, "", "", true, ""},
+      {"containers restarted once", {"0", "0", "0", "0"}, 1, "0", "", false, ""},
+      {"no number", {"x", "0", "0", "0"}, 0, "", "", false, "x"},
+      {"a negative number", {"-1", "0", "0", "0"}, 0, "", "", false, "-1"},
   };
   for (const Row& row : rows) {
     INFO(row.about);
@@ -66,6 +67,14 @@ TEST_CASE("U16: attempts are brought together") {
     CHECK((world.terminal_state() == "Failed") == row.has_failed);
     if (row.has_failed) {
       CHECK(world.events[0].message == "jobset failed due to reaching max number of restarts");
+    } else if (*row.warned) {
+      REQUIRE_FALSE(world.events.empty());
+      CHECK(texts(world.events)[0] ==
+            "Warning MalformedPodAnnotation: in-place restarts stand still: annotation "
+            "jobset.sigs.k8s.io/in-place-restart-attempt of pod p0 is \"" +
+                std::string(row.warned) + "\", which is not a number; delete the pod");
+    } else {
+      CHECK(texts(world.events).empty());
     }
   }
 }
@@ -107,6 +116,8 @@ TEST_CASE("templates without equal sizes are named") {
   World world = with_pods({"1", "0", "0", "0"});
   world.jobset()["spec"]["replicatedJobs"].as_array()[1]["template"]["spec"]["completions"] = 2;
   world.settle();
-  REQUIRE(world.events.size() == 1);
-  CHECK(world.events[0].message.find("replicated job replicated-job-b") != std::string::npos);
+  CHECK(texts(world.events) ==
+        std::vector<std::string>{
+            "Warning InvalidInPlaceRestart: in-place restarts stand still: replicated job "
+            "replicated-job-b must set completions and parallelism to the same number"});
 }

@@ -184,7 +184,9 @@ TEST_CASE("claims that may exist already are created before the Jobs that need t
   - templates: [{metadata: {name: data}, spec: {}}]
 )"));
   const auto first = world.pass();
+  std::map<std::string, int> planned;
   for (const auto& action : first.actions) {
+    ++planned[action.resource.kind];
     if (action.resource.kind == "PersistentVolumeClaim") {
       CHECK(action.owner_uid.empty());
       CHECK(action.stage == 0);
@@ -193,6 +195,8 @@ TEST_CASE("claims that may exist already are created before the Jobs that need t
       CHECK(action.stage == 1);
     }
   }
+  CHECK(planned["PersistentVolumeClaim"] == 1);
+  CHECK(planned["Job"] == 4);
   world.settle();
   CHECK(world.jobs().size() == 4);
 }

@@ -228,10 +228,26 @@ TEST_CASE("a restart that is suspended does not end because its Jobs were ready"
   for (const auto& name : world.job_names()) world.ready(name);
   world.set_suspend(true);
   world.events.clear();
-  world.pass();
+  world.settle();
   CHECK(texts(world.events) ==
         std::vector<std::string>{"Normal SuspendedJobs: jobset is suspended",
                                  "Normal JobSetSuspended: jobset is suspended"});
+}
+
+TEST_CASE("conditions follow the Jobs, not what was asked of them") {
+  World world(test_js());
+  world.settle();
+  world.set_suspend(true);
+  CHECK(world.pass().actions.size() == 4);
+  CHECK(world.condition("Suspended").empty());
+  world.pass();
+  CHECK(world.condition("Suspended") == "True");
+
+  world.set_suspend(false);
+  CHECK(world.pass().actions.size() == 4);
+  CHECK(world.condition("Suspended") == "True");
+  world.pass();
+  CHECK(world.condition("Suspended") == "False");
 }
 
 TEST_CASE("C48: resume in any order") {
@@ -304,6 +320,7 @@ TEST_CASE("C52: the coordinator's endpoint is on every Job") {
   World world(
       test_js("  coordinator: {replicatedJob: replicated-job-a, jobIndex: 0, podIndex: 0}"));
   world.settle();
+  REQUIRE(world.jobs().size() == 4);
   for (const auto& [name, job] : world.jobs()) {
     for (const char* where : {"labels", "annotations"}) {
       CHECK(*job.find_path({"metadata", where, "jobset.sigs.k8s.io/coordinator"}) ==

@@ -80,7 +80,7 @@ TEST_CASE("what a new JobSet is refused for") {
        with_jobs("{name: w, template: {spec: {completions: 2, template: {}}}}", "",
                  "name: " + std::string(56, 'j')),
        "spec.replicatedJobs[0].name: Invalid value: \"" + std::string(56, 'j') +
-           "-w-0-1-abcde\": JobSet name is too long, pod names generated for this JobSet will "
+           "-w-0\": JobSet name is too long, pod names generated for this JobSet will "
            "exceed 63 characters"},
       {"9, U5 forward",
        with_jobs("{name: a, " + kT +

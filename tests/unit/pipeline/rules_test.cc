@@ -152,7 +152,14 @@ TEST_CASE("runtimes that break the SDK are warned about", "[runtimes]") {
   deprecated.kind = "TrainingRuntime";
   CHECK(warn_runtime(deprecated).empty());
 
-  Runtime both = good;
+  Runtime gang = good;
+  gang.spec.podGroupPolicy = PodGroupPolicy{{}, VolcanoPolicy{}, {}};
+  CHECK(warned(gang, "spec.podGroupPolicy.volcano: job node names no scheduler"));
+  gang.spec.template_->spec->replicatedJobs[0].template_["spec"]["template"]["spec"].set(
+      "schedulerName", "volcano");
+  CHECK(warn_runtime(gang).empty());
+
+  Runtime both = gang;
   both.spec.podGroupPolicy = PodGroupPolicy{CoschedulingPolicy{}, VolcanoPolicy{}, {}};
   CHECK(warned(both, "spec.podGroupPolicy"));
   Runtime launchers = mpi_runtime("mlPolicy: {numNodes: 2}");

@@ -110,6 +110,18 @@ TEST_CASE("renewal comes ninety days ahead, and says why") {
   CHECK(reason_to_renew(mixed, kHosts, kNow) == "the server certificate cannot be read");
 }
 
+TEST_CASE("what must be renewed may serve until then") {
+  const CertificateBundle bundle = make(kNow);
+  CHECK(reason_not_to_serve(bundle, kHosts, kNow + 276 * kDay) == "");
+  CHECK(reason_not_to_serve(bundle, kHosts, kNow + 366 * kDay) ==
+        "the server certificate is not valid now");
+  CHECK(reason_not_to_serve(bundle, {"new.name.svc"}, kNow) ==
+        "the server certificate does not name new.name.svc");
+  CertificateBundle without_ca_key = bundle;
+  without_ca_key.ca_key = kube::Secret<std::string>();
+  CHECK(reason_not_to_serve(without_ca_key, kHosts, kNow) == "");
+}
+
 TEST_CASE("a renewed server certificate keeps the CA while that lasts") {
   const CertificateBundle first = make(kNow);
   const Time later = kNow + 300 * kDay;
@@ -141,8 +153,9 @@ TEST_CASE(
 TEST_CASE("the Secret holds the bundle under upstream's keys") {
   const CertificateBundle bundle = make(kNow);
   kube::Json secret = kube::Json::object({{"data", certificate_secret_data(bundle)}});
-  const auto read = read_certificate_secret(secret);
+  const auto read = read_certificate_secret(secret, true);
   REQUIRE(read);
+  CHECK(read->trusted() == bundle.ca_certificate);
   CHECK(read->ca_certificate == bundle.ca_certificate);
   CHECK(read->ca_key.reveal() == bundle.ca_key.reveal());
   CHECK(read->certificate == bundle.certificate);
@@ -150,17 +163,31 @@ TEST_CASE("the Secret holds the bundle under upstream's keys") {
 
   kube::Json without_ca_key = secret;
   without_ca_key["data"].erase("ca.key");
-  CHECK(read_certificate_secret(without_ca_key));
+  CHECK(read_certificate_secret(without_ca_key, true));
   for (const char* name : {"ca.crt", "tls.crt", "tls.key"}) {
     CAPTURE(name);
     kube::Json incomplete = secret;
     incomplete["data"].erase(name);
-    CHECK_FALSE(read_certificate_secret(incomplete));
+    const auto refused = read_certificate_secret(incomplete, true);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "there is no data \"" + std::string(name) + "\"");
     incomplete["data"].set(name, "no base64!");
-    CHECK_FALSE(read_certificate_secret(incomplete));
+    CHECK_FALSE(read_certificate_secret(incomplete, true));
     incomplete["data"].set(name, 7);
-    CHECK_FALSE(read_certificate_secret(incomplete));
+    CHECK_FALSE(read_certificate_secret(incomplete, true));
   }
-  CHECK_FALSE(read_certificate_secret(kube::Json()));
-  CHECK_FALSE(read_certificate_secret(kube::Json::object({{"data", "text"}})));
+  CHECK_FALSE(read_certificate_secret(kube::Json(), true));
+  CHECK_FALSE(read_certificate_secret(kube::Json::object({{"data", "text"}}), false));
+}
+
+TEST_CASE("a Secret that somebody else fills may hold no CA: then the certificate is trusted") {
+  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(make(kNow))}});
+  secret["data"].erase("ca.crt");
+  secret["data"].erase("ca.key");
+  const auto read = read_certificate_secret(secret, false);
+  REQUIRE(read);
+  CHECK(read->ca_certificate.empty());
+  CHECK(read->trusted() == read->certificate);
+  secret["data"].erase("tls.key");
+  CHECK_FALSE(read_certificate_secret(secret, false));
 }

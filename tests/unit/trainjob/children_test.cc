@@ -352,6 +352,93 @@ TEST_CASE("companions: created before the JobSet, never adopted, silent when unc
   }
 }
 
+// A launcher that trains, and a worker.
+Json mpi_runtime() {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("mlPolicy", yaml("{numNodes: 2, mpi: {mpiImplementation: OpenMPI, "
+                                       "runLauncherAsNode: true}}"));
+  Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];
+  Json launcher = jobs.as_array()[0];
+  launcher.set("name", "launcher");
+  jobs.as_array()[0]["template"].erase("metadata");
+  jobs.push_back(std::move(launcher));
+  return runtime;
+}
+
+TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old keys") {
+  Json start = train_job();
+  start["spec"].set("suspend", true);
+  World world(start, mpi_runtime());
+  const std::string name = "Secret/j-mpi-ssh-auth";
+  // The one Secret that a plan makes, of which it says that it wants keys.
+  const auto check_made = [&name](const TrainJobPlan& plan) {
+    REQUIRE(plan.ssh_key_actions.size() == 1);
+    const Action& secret = plan.actions.at(plan.ssh_key_actions[0]);
+    CHECK(&secret == find_action(plan, Action::Verb::kCreate, "Secret"));
+    CHECK(companion_name(secret.resource, secret.key.name) == name);
+    CHECK(secret.key.ns == "ns");
+    CHECK(secret.owner_uid == "job-uid");
+    CHECK(kube::ObjectMeta::of(secret.body).controller()->uid == "job-uid");
+    CHECK(secret.body.get_string("type") == "kubernetes.io/ssh-auth");
+    CHECK(secret.body.get_bool("immutable"));
+    CHECK(secret.body.find("data") == nullptr);
+  };
+  const TrainJobPlan first = world.reconcile();
+  check_made(first);
+  // Pods mount it.
+  const Action* jobset = find_action(first, Action::Verb::kApply, "JobSet");
+  REQUIRE(jobset);
+  CHECK(first.actions.at(first.ssh_key_actions[0]).stage < jobset->stage);
+  world.settle();
+  REQUIRE(world.jobset);
+  REQUIRE(world.others.count(name) == 1);
+  REQUIRE(world.others.count("ConfigMap/j-mpi-hostfile") == 1);
+
+  SECTION("once") {
+    const int requests = world.requests;
+    world.restart();
+    world.settle();
+    CHECK(world.requests == requests);
+    world.set_spec("suspend", false);
+    const TrainJobPlan resumed = world.reconcile();
+    CHECK(find_action(resumed, Action::Verb::kApply, "JobSet"));
+    CHECK(resumed.ssh_key_actions.empty());
+    CHECK_FALSE(find_action(resumed, Action::Verb::kCreate, "Secret"));
+  }
+  SECTION("gone, and no pod has had its keys") {
+    world.others.erase(name);
+    world.restart();
+    check_made(world.reconcile());
+    CHECK(world.others.count(name) == 1);
+    CHECK(world.settle().empty());
+  }
+  SECTION("gone, and pods have its keys") {
+    world.put_pod({});
+    world.others.erase(name);
+    world.restart();
+    const TrainJobPlan plan = world.reconcile();
+    CHECK(plan.ssh_key_actions.empty());
+    world.settle();
+    CHECK(world.others.count(name) == 0);
+    // They end; whoever comes next gets keys of its own.
+    world.pods.clear();
+    check_made(world.reconcile());
+  }
+  SECTION("another's") {
+    world.others[name] =
+        yaml("{metadata: {name: j-mpi-ssh-auth, uid: foreign, resourceVersion: '1'}, data: {}}");
+    const Json before = world.others[name];
+    world.restart();
+    CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
+    CHECK(world.reason() == "ChildNameTaken");
+    CHECK(world.message() ==
+          "Secret \"ns/j-mpi-ssh-auth\" exists and is not controlled by this TrainJob: delete it "
+          "or create the TrainJob under another name");
+    CHECK(world.others[name] == before);
+    CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
+  }
+}
+
 TEST_CASE("hostile children never throw") {
   const auto jobset = GENERATE(
       "{metadata: {name: j}}", "{metadata: {name: j, ownerReferences: 5}, spec: 7, status: []}",

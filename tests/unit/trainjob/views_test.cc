@@ -173,6 +173,20 @@ status:
   CHECK(pod->failure->finished_at->to_string() == "2027-01-15T08:00:05Z");
 }
 
+TEST_CASE("a sidecar that was stopped after the work was done has not failed") {
+  const auto pod = project(R"(
+metadata: {name: x}
+status:
+  phase: Succeeded
+  initContainerStatuses:
+  - {name: proxy, state: {terminated: {exitCode: 143, reason: Error, finishedAt: "2027-01-15T08:00:09Z"}}}
+  containerStatuses:
+  - {name: node, state: {terminated: {exitCode: 0, reason: Completed, finishedAt: "2027-01-15T08:00:05Z"}}}
+)");
+  REQUIRE(pod);
+  CHECK_FALSE(pod->failure);
+}
+
 TEST_CASE("signals, restarts in place, evictions") {
   const auto killed = project(
       "{metadata: {name: x}, status: {phase: Failed, containerStatuses: [{name: node, state: "

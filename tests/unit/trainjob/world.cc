@@ -210,6 +210,8 @@ TrainJobPlan World::reconcile() {
     observed.waiting_event = waiting_event;
     observed.total_nodes = total_nodes;
     observed.are_jobs_begun = are_jobs_begun;
+    observed.is_expander_active = is_expander_active;
+    observed.gates = gates;
     observed.jobset_managed_by = managed_by_stamp;
     observed.now = now;
 

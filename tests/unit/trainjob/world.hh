@@ -67,6 +67,8 @@ class World {
   std::string build_error;
   std::string waiting_event;
   bool are_jobs_begun = true;
+  bool is_expander_active = true;
+  jobset::Gates gates;
   bool are_minor_statuses_held = false;  // as the shell does for a moment
   std::string managed_by_stamp;
   std::optional<kube::Json> deleted_jobset;

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""What clients send, as the API server passes it on: whose word counts for a field that a client may not know, a finalizer
+of an earlier Trainer, a Service that is there already, an object in the way. Needs a control plane without node.
+"""
+import contextlib
+import json
+import os
+import tempfile
+
+import harness
+from harness import Failed, run, wait_until
+
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+FINALIZER = "trainer.kubeflow.org/resource-in-use"
+CONTAINER = {"name": "node", "image": "localhost/none:1", "resources": {"requests": {"cpu": "1"}}}
+
+
+def runtime(name="plain", **metadata):
+    job = {"name": "node", "template": {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}}
+    return {"apiVersion": TRAINER, "kind": "TrainingRuntime", "metadata": {"name": name, **metadata},
+            "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [job]}}}}
+
+
+def trainjob(name, **spec):
+    return {"apiVersion": TRAINER, "kind": "TrainJob", "metadata": {"name": name},
+            "spec": {"runtimeRef": {"name": "plain", "kind": "TrainingRuntime"}, **spec}}
+
+
+@contextlib.contextmanager
+def served(cluster):
+    """A controller with admission, and a runtime in the namespace."""
+    controller = harness.Controller(tempfile.mkdtemp(), "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443").start()
+    try:
+        wait_until("admission", lambda: "webhooks published" in controller.said())
+        cluster.apply(runtime())
+        yield
+        controller.stop()
+    finally:
+        controller.kill()
+
+
+def put(cluster, job, manager=""):
+    """As a typed client sends an object, whole."""
+    query = f"?fieldManager={manager}" if manager else ""
+    path = f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainjobs/{job['metadata']['name']}{query}"
+    run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job))
+
+
+def time_to_live(cluster, name):
+    return cluster.get("trainjob", name)["spec"].get("ttlSecondsAfterFinished")
+
+
+def test_kubectl_removes_a_field_of_ours(cluster):
+    with served(cluster):
+        cluster.apply(trainjob("ttl-patch", suspend=True, ttlSecondsAfterFinished=60))
+        cluster.kubectl("patch", "trainjob", "ttl-patch", "--type=merge", "-p", '{"spec":{"ttlSecondsAfterFinished":null}}')
+        if time_to_live(cluster, "ttl-patch") is not None:
+            raise Failed("the field came back")
+
+
+def test_a_client_that_does_not_know_a_field_keeps_it(cluster):
+    with served(cluster):
+        cluster.apply(trainjob("ttl-put", suspend=True, ttlSecondsAfterFinished=60))
+        job = cluster.get("trainjob", "ttl-put")
+        del job["spec"]["ttlSecondsAfterFinished"]
+        put(cluster, job)
+        if time_to_live(cluster, "ttl-put") != 60:
+            raise Failed("a PUT without field manager has removed the field")
+        job = cluster.get("trainjob", "ttl-put")
+        del job["spec"]["ttlSecondsAfterFinished"]
+        put(cluster, job, "someone")
+        if time_to_live(cluster, "ttl-put") is not None:
+            raise Failed("a client that names itself could not remove the field")
+
+
+def test_a_queue_stops_what_it_never_started(cluster):
+    with served(cluster):
+        patch = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
+        cluster.apply(trainjob("by-hand", suspend=True, trainer={"command": ["python"]}, runtimePatches=[patch]))
+        cluster.kubectl("patch", "trainjob", "by-hand", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        job = cluster.get("trainjob", "by-hand")
+        job["spec"]["suspend"] = True
+        job["spec"]["trainer"]["command"] = ["python", "--nnodes=1"]
+        put(cluster, job)
+        stored = cluster.get("trainjob", "by-hand")["spec"]
+        if not stored["suspend"] or stored["trainer"]["command"] != ["python"]:
+            raise Failed(f"stored is {stored}")
+
+
+def test_a_runtime_of_before_can_be_deleted(cluster):
+    with served(cluster):
+        cluster.apply(runtime("before", finalizers=[FINALIZER, "acme.io/keep"]))
+        wait_until("the finalizer to go", lambda: cluster.get("trainingruntime", "before")["metadata"]["finalizers"] == ["acme.io/keep"])
+        cluster.kubectl("patch", "trainingruntime", "before", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        cluster.kubectl("delete", "trainingruntime", "before", "--timeout=10s")
+
+
+def test_a_service_that_nobody_controls_is_shared(cluster):
+    with served(cluster):
+        cluster.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shared"},
+                     "spec": {"clusterIP": "None", "selector": {"app": "x"}}})
+        pods = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+        cluster.apply({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "beside"}, "spec": {
+            "network": {"subdomain": "shared"}, "replicatedJobs": [{"name": "w", "template": {"spec": {"template": pods}}}]}})
+        wait_until("the Job", lambda: cluster.get("job", "beside-w-0"))
+        told = cluster.kubectl("get", "events", "--field-selector", "involvedObject.name=beside,type=Warning", "-o", "name")
+        if told.strip():
+            raise Failed(f"a warning was told: {told}")
+        if cluster.get("service", "shared")["metadata"].get("ownerReferences"):
+            raise Failed("the Service was adopted")
+
+
+def test_what_stood_in_the_way_is_looked_for_again(cluster):
+    with served(cluster):
+        cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "waits-runtime-snapshot"}, "data": {"runtime": "x"}})
+        cluster.apply(trainjob("waits"))
+        wait_until("the refusal", lambda: cluster.get("trainjob", "waits").get("status", {}).get("reason") == "RuntimeSnapshotInvalid")
+        cluster.kubectl("delete", "configmap", "waits-runtime-snapshot")
+        wait_until("the job to go on", lambda: cluster.get("jobset", "waits"), seconds=60)
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

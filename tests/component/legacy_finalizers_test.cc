@@ -1,0 +1,72 @@
+// Runtimes that an earlier Trainer has put its finalizer on.
+#include "controller/core/legacy_finalizers.hh"
+
+#include "kube/client/task_group.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/run_task.hh"
+#include "tests/component/peer.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainingruntimes/old";
+
+std::string runtime(const std::string& name, const std::string& finalizers) {
+  return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainingRuntime","metadata":{)"
+         R"("namespace":"n","uid":"u","resourceVersion":"5","name":")" +
+         name + R"(","finalizers":)" + finalizers + R"(},"spec":{}})";
+}
+
+Stores::Listeners nobody() {
+  Stores::Listeners all;
+  all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
+  all.jobset = [](const kube::ObjectKey&, Stores::Urgency) {};
+  all.trainjob_gone = [](const std::string&) {};
+  all.jobset_gone = [](const StoredObject&) {};
+  all.leader = [](const kube::ObjectKey&) {};
+  all.runtimes_changed = [] {};
+  return all;
+}
+
+struct Fixture : trainer::test::ScriptedPeer {
+  Stores stores{nobody()};
+  LegacyFinalizers finalizers{io, client, stores, log};
+  kube::TaskGroup tasks{io.get_executor(), [](std::string_view, std::string_view) {}};
+
+  bool wait_for(std::size_t requests) {
+    return kube::run_until(io, [&] { return api.log().size() >= requests; });
+  }
+  ~Fixture() {
+    tasks.cancel();
+    kube::run_task(io, tasks.join());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the patch takes one finalizer and leaves the others") {
+  const auto patch = without_legacy_finalizer(
+      *kube::parse_json(runtime("old", R"(["a/b","trainer.kubeflow.org/resource-in-use"])")));
+  REQUIRE(patch);
+  CHECK(kube::print_json(*patch) == R"({"metadata":{"finalizers":["a/b"],"resourceVersion":"5"}})");
+  CHECK_FALSE(without_legacy_finalizer(*kube::parse_json(runtime("new", R"(["a/b"])"))));
+  CHECK_FALSE(without_legacy_finalizer(*kube::parse_json(R"({"metadata":{"finalizers":[7]}})")));
+  CHECK_FALSE(without_legacy_finalizer(Json()));
+}
+
+TEST_CASE_METHOD(Fixture, "runtimes lose the finalizer, whenever one comes") {
+  REQUIRE(stores.training_runtimes.put(runtime("new", "[]")));
+  REQUIRE(
+      stores.training_runtimes.put(runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
+  api.on("PATCH", kPath).always().answer(200, runtime("old", "[]"));
+  tasks.spawn("finalizers", finalizers.run());
+  REQUIRE(wait_for(1));
+  CHECK(api.log()[0].method == "PATCH");
+  CHECK(api.log()[0].body == R"({"metadata":{"finalizers":[],"resourceVersion":"5"}})");
+
+  finalizers.wake();  // some other runtime has changed; the watch has not told of our write yet
+  REQUIRE(wait_for(2));
+}

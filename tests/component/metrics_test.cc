@@ -1,0 +1,72 @@
+// What dashboards and alerts read, by the names under which they know it.
+#include "controller/core/metrics.hh"
+
+#include <optional>
+#include <sstream>
+
+#include "controller/core/control_plane.hh"
+#include "tests/component/peer.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::string labels_of_queue(const std::string& name) {
+  return "{controller=\"" + name + "\",name=\"" + name + "\"}";
+}
+
+// The value of the series with exactly this name and these labels; nullopt where there is none.
+std::optional<double> value_of(Metrics& metrics, const std::string& series) {
+  std::istringstream lines(metrics.render());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("a request that could not be judged is not counted as denied") {
+  Metrics metrics;
+  for (const char* outcome : {"allowed", "allowed", "denied", "error"}) {
+    metrics.admitted("/validate", outcome, milliseconds(1));
+  }
+  const std::string name = "controller_runtime_webhook_requests_total";
+  CHECK(value_of(metrics, name + R"({code="200",webhook="/validate"})") == 2);
+  CHECK(value_of(metrics, name + R"({code="403",webhook="/validate"})") == 1);
+  CHECK(value_of(metrics, name + R"({code="500",webhook="/validate"})") == 1);
+}
+
+TEST_CASE("a queue's totals are told as they stand, however often they are read") {
+  Metrics metrics;
+  for (const std::uint64_t adds : {3U, 3U, 8U}) {
+    metrics.set_queue("loop", {2, adds, adds / 2});
+    CHECK(value_of(metrics, "workqueue_adds_total" + labels_of_queue("loop")) ==
+          static_cast<double>(adds));
+  }
+  CHECK(value_of(metrics, "workqueue_depth" + labels_of_queue("loop")) == 2);
+  CHECK(value_of(metrics, "workqueue_retries_total" + labels_of_queue("loop")) == 4);
+}
+
+TEST_CASE("the processor time of the process only grows") {
+  Metrics metrics;
+  const auto before = value_of(metrics, "process_cpu_seconds_total");
+  REQUIRE(before);
+  CHECK(*before > 0);
+  CHECK(*value_of(metrics, "process_cpu_seconds_total") >= *before);
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer, "loops and Lease have their names before this replica leads") {
+  Metrics metrics;
+  Configuration configuration;
+  configuration.leaderElection.resourceName = "mine";
+  const ControlPlane control(io, client, configuration, PipelineOptions(), metrics, log);
+  CHECK(value_of(metrics, R"(leader_election_master_status{name="mine"})") == 0);
+  for (const std::string loop : {"trainjob_controller", "jobset", "pod"}) {
+    CAPTURE(loop);
+    CHECK(value_of(metrics, "workqueue_depth" + labels_of_queue(loop)) == 0);
+    CHECK(value_of(metrics, "workqueue_adds_total" + labels_of_queue(loop)) == 0);
+  }
+}
