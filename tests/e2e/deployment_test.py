@@ -227,9 +227,17 @@ def test_nothing_was_forbidden(_):
 
 def test_uninstalls(_):
     run("kubectl", "delete", "--ignore-not-found", "-k", str(ROOT / "tests/cluster/runtimes"))
+
+    def left(kinds):
+        return [line for line in run("kubectl", "get", kinds, "-o", "name").stdout.splitlines() if "trainer" in line or "jobset" in line]
+
+    crds = left("crds")
+    run("kubectl", "delete", "--timeout=60s", "-k", str(ROOT / "manifests/overlays/controller-only"))
+    rest = left("clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations")
+    assert not rest, rest
+    assert crds and left("crds") == crds, "the CRDs went with the controller"
     run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-k", str(ROOT / "tests/e2e/manager"))
-    left = run("kubectl", "get", "crds,clusterroles,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name").stdout
-    assert "trainer" not in left and "jobset" not in left, left
+    assert not left("crds"), left("crds")
 
 
 if __name__ == "__main__":
