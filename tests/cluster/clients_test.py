@@ -41,11 +41,20 @@ def served(cluster):
         controller.kill()
 
 
-def put(cluster, job, manager=""):
-    """As a typed client sends an object, whole."""
+def update(cluster, name, change, manager=""):
+    """As a typed client does it: reads the object, changes it, sends it whole, and begins anew when a status came between."""
     query = f"?fieldManager={manager}" if manager else ""
-    path = f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainjobs/{job['metadata']['name']}{query}"
-    run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job))
+    path = f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainjobs/{name}{query}"
+
+    def is_sent():
+        job = cluster.get("trainjob", name)
+        change(job["spec"])
+        done = run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job), check=False)
+        if done.returncode != 0 and "(Conflict)" not in done.stderr:
+            raise Failed(f"updating {name}: {done.stderr}")
+        return done.returncode == 0
+
+    wait_until(f"the update of {name}", is_sent)
 
 
 def time_to_live(cluster, name):
@@ -63,14 +72,14 @@ def test_kubectl_removes_a_field_of_ours(cluster):
 def test_a_client_that_does_not_know_a_field_keeps_it(cluster):
     with served(cluster):
         cluster.apply(trainjob("ttl-put", suspend=True, ttlSecondsAfterFinished=60))
-        job = cluster.get("trainjob", "ttl-put")
-        del job["spec"]["ttlSecondsAfterFinished"]
-        put(cluster, job)
+
+        def leave_out(spec):
+            spec.pop("ttlSecondsAfterFinished")
+
+        update(cluster, "ttl-put", leave_out)
         if time_to_live(cluster, "ttl-put") != 60:
             raise Failed("a PUT without field manager has removed the field")
-        job = cluster.get("trainjob", "ttl-put")
-        del job["spec"]["ttlSecondsAfterFinished"]
-        put(cluster, job, "someone")
+        update(cluster, "ttl-put", leave_out, "someone")
         if time_to_live(cluster, "ttl-put") is not None:
             raise Failed("a client that names itself could not remove the field")
 
@@ -80,10 +89,12 @@ def test_a_queue_stops_what_it_never_started(cluster):
         patch = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
         cluster.apply(trainjob("by-hand", suspend=True, trainer={"command": ["python"]}, runtimePatches=[patch]))
         cluster.kubectl("patch", "trainjob", "by-hand", "--type=merge", "-p", '{"spec":{"suspend":false}}')
-        job = cluster.get("trainjob", "by-hand")
-        job["spec"]["suspend"] = True
-        job["spec"]["trainer"]["command"] = ["python", "--nnodes=1"]
-        put(cluster, job)
+
+        def stop_and_change(spec):
+            spec["suspend"] = True
+            spec["trainer"]["command"] = ["python", "--nnodes=1"]
+
+        update(cluster, "by-hand", stop_and_change)
         stored = cluster.get("trainjob", "by-hand")["spec"]
         if not stored["suspend"] or stored["trainer"]["command"] != ["python"]:
             raise Failed(f"stored is {stored}")

@@ -267,7 +267,9 @@ class Runner:
         if self.api.is_namespaced(kind):
             o["metadata"]["namespace"] = namespace
         status, body = self.api.call("POST", self.api.path(kind, namespace), o)
-        if status == 409:
+        tries = 10  # a status may come between GET and PUT
+        while status == 409 and tries > 0:
+            tries -= 1
             stored = self.api.call("GET", self.api.path(kind, namespace, name))[1]
             o["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"]
             status, body = self.api.call("PUT", self.api.path(kind, namespace, name), o)
