@@ -175,7 +175,7 @@ Task<Result<ObjectPointer>> AdmissionHandler::read_runtime(std::string kind, Obj
   const auto view = state_.view();
   const auto& known = is_cluster_wide ? view->cluster_runtimes : view->training_runtimes;
   if (const auto at = known.find(key); at != known.end()) {
-    co_return std::make_shared<const Json>(at->second->object());
+    co_return at->second->body.object();
   }
   kube::Resource resource = is_cluster_wide ? kClusterTrainingRuntimes : kTrainingRuntimes;
   co_return co_await read(std::move(resource), std::move(key));

@@ -17,11 +17,11 @@ namespace trainer {
 template <class T>
 class DecodedObjects {
  public:
-  using Decode = T (*)(kube::Json object);
+  using Decode = T (*)(std::shared_ptr<const kube::Json> object);
   explicit DecodedObjects(Decode decode) : decode_(decode) {}
 
   std::shared_ptr<const T> of(const std::shared_ptr<const StoredObject>& stored) {
-    if (stored->text.size() > kLargest) return make(*stored);
+    if (stored->body.size() > StoredObject::kLargestFresh) return make(*stored);
     if (slots_.empty()) slots_.resize(kSlots);
     Slot& slot = slots_[std::hash<std::string>()(stored->uid) % kSlots];
     if (slot.stored != stored) slot = {stored, make(*stored)};
@@ -30,7 +30,6 @@ class DecodedObjects {
 
  private:
   static constexpr std::size_t kSlots = 128;
-  static constexpr std::size_t kLargest = 8U << 10;  // bytes of text, a tenth of what is decoded
 
   // Holding what was decoded makes its address its identity.
   struct Slot {
@@ -38,7 +37,7 @@ class DecodedObjects {
     std::shared_ptr<const T> decoded;
   };
   std::shared_ptr<const T> make(const StoredObject& stored) const {
-    return std::make_shared<const T>(decode_(stored.object()));
+    return std::make_shared<const T>(decode_(stored.body.object()));
   }
 
   Decode decode_;

@@ -53,7 +53,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   if (!stored) co_return Requeue{};
   const auto decoded = jobsets_.of(stored);
   const auto& jobset = decoded->jobset;
-  if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
+  if (stored->body.size() >= kube::kLargeText) co_await kube::give_way();
   if (!jobset) {
     // The schema keeps such objects out; one that slipped through must not be retried for ever.
     Plan told;
@@ -113,7 +113,8 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
   return jobset::plan(observed);
 }
 
-JobSetReconciler::Decoded JobSetReconciler::decode(kube::Json object) {
+JobSetReconciler::Decoded JobSetReconciler::decode(std::shared_ptr<const kube::Json> stored) {
+  kube::Json object = *stored;
   jobset::apply_late_defaults(object);  // it may have been made while no webhook was served
   Decoded decoded{read_jobset(object), std::nullopt};
   // One that is ours is expanded whatever name it has us by.

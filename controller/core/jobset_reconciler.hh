@@ -36,7 +36,7 @@ class JobSetReconciler {
     tl::expected<JobSet, kube::FieldErrors> jobset;  // without its managedBy
     std::optional<std::string> managed_by;
   };
-  static Decoded decode(kube::Json object);
+  static Decoded decode(std::shared_ptr<const kube::Json> stored);
   // True while the object of this uid is there.
   bool stands(const kube::ObjectKey& key, const std::string& uid) const;
   Plan plan_for(const StoredObject& stored, const JobSet& jobset) const;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <time.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -20,6 +19,7 @@
 #include "controller/core/descriptors.hh"
 #include "controller/core/election.hh"
 #include "controller/core/endpoints.hh"
+#include "controller/core/event_loop.hh"
 #include "controller/core/serving_options.hh"
 #include "controller/core/throttle.hh"
 #include "kube/client/kubeconfig.hh"
@@ -36,8 +36,6 @@ constexpr Milliseconds kDrain{10'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
-// A step of the control loops that computes for longer holds every other object up.
-constexpr std::int64_t kStallNanoseconds = 10'000'000;
 const char* const kElectionTask = "leader election";
 const char* const kLeadTask = "lead";
 
@@ -64,12 +62,6 @@ Result<Endpoint> host_of_url(const std::string& url) {
       kube::ErrorCode::kInvalid,
       fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
                   url));
-}
-
-std::int64_t thread_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
 class Process {
@@ -379,16 +371,10 @@ int Process::run() {
   kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
     if (error) stop(1);
   });
-  // Processor time, not the clock's: waiting for events, or for a busy machine, holds nobody up.
-  for (auto begin = thread_nanoseconds(); !io_.stopped();) {
-    io_.run_one();
-    const auto end = thread_nanoseconds();
-    if (const auto took = end - begin; took > kStallNanoseconds) {
-      metrics_.loop_stalled(std::chrono::nanoseconds(took));
-      log_.warn("slow step", {{"ms", std::to_string(took / 1'000'000)}});
-    }
-    begin = end;
-  }
+  run_event_loop(io_, [this](std::chrono::nanoseconds took) {
+    metrics_.loop_stalled(took);
+    log_.warn("slow step", {{"ms", std::to_string(took / std::chrono::milliseconds(1))}});
+  });
   return exit_code_;
 }
 

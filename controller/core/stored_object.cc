@@ -42,12 +42,64 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
   return stored;
 }
 
+// About the bytes of its text, counted until there are `enough`.
+std::size_t rough_size(const kube::Json& value, std::size_t enough) {
+  constexpr std::size_t kPunctuation = 3;
+  if (value.is_string()) return value.as_string().size() + kPunctuation;
+  std::size_t size = kPunctuation;
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.as_object()) {
+      if (size >= enough) break;
+      size += name.size() + kPunctuation + rough_size(member, enough - size);
+    }
+  } else if (value.is_array()) {
+    for (const auto& item : value.as_array()) {
+      if (size >= enough) break;
+      size += rough_size(item, enough - size);
+    }
+  }
+  return size;
+}
+
+StoredBody keep(kube::Json object, kube::TextPacker* packer) {
+  if (packer && !is_at_rest(object)) return StoredBody::fresh(std::move(object));
+  std::string text = kube::print_json(object);
+  return StoredBody(packer ? packer->pack(std::move(text)) : kube::PackedText(std::move(text)));
+}
+
 }  // namespace
 
-kube::Json StoredObject::object() const {
+StoredBody StoredBody::fresh(kube::Json object) {
+  StoredBody body;
+  body.fresh_size_ = rough_size(object, StoredObject::kLargestFresh + 1);
+  body.fresh_ = std::make_shared<const kube::Json>(std::move(object));
+  if (body.fresh_size_ > StoredObject::kLargestFresh) body.settle();
+  return body;
+}
+
+std::shared_ptr<const kube::Json> StoredBody::object() const {
+  if (fresh_) return fresh_;
   std::string room;
-  auto parsed = kube::parse_json(text.text(room));
-  return parsed ? std::move(*parsed) : kube::Json();
+  auto parsed = kube::parse_json(text_.text(room));
+  return std::make_shared<const kube::Json>(parsed ? std::move(*parsed) : kube::Json());
+}
+
+kube::PackedText StoredBody::text() const {
+  return fresh_ ? kube::PackedText(kube::print_json(*fresh_)) : text_;
+}
+
+void StoredBody::settle() {
+  text_ = text();
+  fresh_.reset();
+}
+
+void FreshObjects::add(std::shared_ptr<StoredObject> stored) {
+  if (!stored->body.is_fresh()) return;
+  auto& slot = ring_[next_];
+  next_ = (next_ + 1) % kMost;
+  // What nobody else holds has been replaced by a newer version already.
+  if (slot && slot.use_count() > 1) slot->body.settle();
+  slot = std::move(stored);
 }
 
 std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
@@ -71,9 +123,7 @@ std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Reso
       if (annotations->empty()) meta->erase("annotations");
     }
   }
-  std::string text = kube::print_json(object);
-  stored->text = packer && is_at_rest(object) ? packer->pack(std::move(text))
-                                              : kube::PackedText(std::move(text));
+  stored->body = keep(std::move(object), packer);
   return stored;
 }
 

@@ -17,9 +17,8 @@ const kube::Resource kEvents{"", "v1", "events", "Event", true};
 
 namespace {
 
-auto keep(const kube::Resource& resource, kube::TextPacker* packer = nullptr) {
-  return
-      [resource, packer](std::string_view text) { return project_stored(text, resource, packer); };
+auto keep(const kube::Resource& resource) {
+  return [resource](std::string_view text) { return project_stored(text, resource); };
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
@@ -52,13 +51,14 @@ std::vector<const jobset::JobView*> views_of(const Index& index, const std::stri
 }  // namespace
 
 Stores::Stores(Listeners listeners)
-    : trainjobs(keep(kTrainJobs, &trainjob_packer_),
+    : trainjobs([this](std::string_view text) { return take_in(kTrainJobs, text); },
                 [this](auto& b, auto& a) { trainjob_changed(b, a); }),
       training_runtimes(keep(kTrainingRuntimes),
                         [this](auto&, auto&) { listeners_.runtimes_changed(); }),
       cluster_runtimes(keep(kClusterTrainingRuntimes),
                        [this](auto&, auto&) { listeners_.runtimes_changed(); }),
-      jobsets(keep(kJobSets, &jobset_packer_), [this](auto& b, auto& a) { jobset_changed(b, a); }),
+      jobsets([this](std::string_view text) { return take_in(kJobSets, text); },
+              [this](auto& b, auto& a) { jobset_changed(b, a); }),
       services([](std::string_view text) { return project_owner(text); },
                [this](auto& before, auto& after) {
                  const auto& any = after ? after : before;
@@ -106,15 +106,21 @@ std::vector<const TrainPodView*> Stores::pods_of(const kube::ObjectKey& jobset) 
   return found;
 }
 
+template <class Object>
+std::shared_ptr<StoredObject> Stores::take_in(const kube::Resource& resource, Object object) {
+  auto stored = project_stored(std::move(object), resource,
+                               resource == kTrainJobs ? &trainjob_packer_ : &jobset_packer_);
+  if (stored) fresh_.add(stored);
+  return stored;
+}
+
 void Stores::offer(const kube::Resource& resource, kube::Json object) {
   if (object.get_string("kind") != resource.kind) return;  // a Status, as deletes may answer
   if (resource == kTrainJobs || resource == kJobSets) {
     // A delete answers what still stands, with its deletionTimestamp, or what stood last; the watch
     // tells which.
-    const bool is_trainjob = resource == kTrainJobs;
-    auto stored = project_stored(std::move(object), resource,
-                                 is_trainjob ? &trainjob_packer_ : &jobset_packer_);
-    if (stored) (is_trainjob ? trainjobs : jobsets).offer(std::move(stored));
+    auto stored = take_in(resource, std::move(object));
+    if (stored) (resource == kTrainJobs ? trainjobs : jobsets).offer(std::move(stored));
   } else if (resource == kJobs) {
     if (auto view = jobset::view_job(object)) jobs.offer(std::move(view));
   } else if (resource == kServices) {

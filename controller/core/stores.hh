@@ -73,7 +73,12 @@ class Stores {
   void trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                         const std::shared_ptr<const StoredObject>& after);
 
+  // A TrainJob or a JobSet: a kube::Json, or the text of one.
+  template <class Object>
+  std::shared_ptr<StoredObject> take_in(const kube::Resource& resource, Object object);
+
   Listeners listeners_;
+  FreshObjects fresh_;
   kube::TextPacker trainjob_packer_;
   kube::TextPacker jobset_packer_;
   enum class Writer { kOthers, kOurStatus, kOurCounters };
@@ -86,7 +91,8 @@ class Stores {
   // Kept as long as the JobSet stands.
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
       removed_by_owner_;
-  std::map<kube::ObjectKey, std::map<std::string, std::shared_ptr<const TrainPodView>>>
+  std::unordered_map<kube::ObjectKey, std::map<std::string, std::shared_ptr<const TrainPodView>>,
+                     kube::ObjectKeyHash>
       pods_by_jobset_;
 };
 

@@ -56,9 +56,9 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.trainjobs.find(key);
   if (!stored) co_return Requeue{};
   const auto decoded = jobs_.of(stored);
-  const kube::Json& object = decoded->object;
+  const kube::Json& object = *decoded->object;
   const auto& job = decoded->job;
-  if (stored->text.size() >= kube::kLargeText) co_await kube::give_way();
+  if (stored->body.size() >= kube::kLargeText) co_await kube::give_way();
   if (!job) {
     Subject unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
     co_return co_await shell_.carry_out(std::move(unreadable),
@@ -76,7 +76,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   // An object in the way is waited for: it may be gone by now.
   if (is_snapshot_refused(job->status) || is_name_taken(job->status)) memory->forget_reads();
   const Child child = child_of(key, *memory);
-  if (child.stored && child.stored->text.size() >= kube::kLargeText) co_await kube::give_way();
+  if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::give_way();
 
   auto plan = co_await make_plan(*job, object, memory, child);
   if (!plan) co_return tl::unexpected(plan.error());
@@ -101,8 +101,9 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   co_return done;
 }
 
-TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(kube::Json object) {
-  auto job = read_trainjob(object);
+TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(
+    std::shared_ptr<const kube::Json> object) {
+  auto job = read_trainjob(*object);
   std::size_t shape = 0;
   if (job) {
     shape = std::hash<std::string>()(fmt::format(
@@ -112,9 +113,10 @@ TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(kube::Json object)
   return {std::move(object), std::move(job), shape};
 }
 
-TrainJobReconciler::DecodedJobSet TrainJobReconciler::decode_jobset(kube::Json object) {
+TrainJobReconciler::DecodedJobSet TrainJobReconciler::decode_jobset(
+    std::shared_ptr<const kube::Json> object) {
   DecodedJobSet decoded;
-  if (auto read = read_jobset(object)) decoded.jobset = std::move(*read);
+  if (auto read = read_jobset(*object)) decoded.jobset = std::move(*read);
   decoded.object = std::move(object);
   return decoded;
 }
@@ -157,7 +159,7 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   observed.live_runtime = reads.live_runtime;
   observed.runtime_error = reads.runtime_error;
   observed.jobset = child.jobset();
-  observed.jobset_object = child.decoded ? &child.decoded->object : nullptr;
+  observed.jobset_object = child.decoded ? child.decoded->object.get() : nullptr;
   if (child.stored) observed.jobset_owned_fields = child.stored->owned_fields;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = stores_.pods_of(job.metadata.key());
@@ -331,7 +333,7 @@ void TrainJobReconciler::jobset_removed(const StoredObject& last) {
   if (!owner || owner->uid != last.controller_uid) return;
   auto& slot = memories_[last.controller_uid];
   if (!slot) slot = std::make_shared<Memory>();
-  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.text);
+  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.body.text());
 }
 
 void TrainJobReconciler::forget(const std::string& uid) {

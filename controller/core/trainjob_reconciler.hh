@@ -70,16 +70,16 @@ class TrainJobReconciler {
   };
 
   struct DecodedJob {
-    kube::Json object;
+    std::shared_ptr<const kube::Json> object;
     tl::expected<TrainJob, kube::FieldErrors> job;
     std::size_t shape = 0;  // a hash of generation, labels and annotations
   };
-  static DecodedJob decode_job(kube::Json object);
+  static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
   struct DecodedJobSet {
-    kube::Json object;
+    std::shared_ptr<const kube::Json> object;
     std::optional<JobSet> jobset;  // nullopt: unreadable
   };
-  static DecodedJobSet decode_jobset(kube::Json object);
+  static DecodedJobSet decode_jobset(std::shared_ptr<const kube::Json> object);
 
   // The JobSet of the job's name as it stands, and the one that stood before it.
   struct Child {

@@ -13,16 +13,16 @@ namespace {
 
 int decodings = 0;
 
-std::string decode_name(kube::Json object) {
+std::string decode_name(std::shared_ptr<const kube::Json> object) {
   ++decodings;
-  return std::string(object.get_string("name"));
+  return std::string(object->get_string("name"));
 }
 
 std::shared_ptr<const StoredObject> stored(int number, std::size_t size = 0) {
   auto object = std::make_shared<StoredObject>();
   object->uid = fmt::format("uid-{}", number);
-  object->text = kube::PackedText(
-      fmt::format(R"({{"name":"n{}","more":"{}"}})", number, std::string(size, 'x')));
+  object->body = StoredBody(kube::PackedText(
+      fmt::format(R"({{"name":"n{}","more":"{}"}})", number, std::string(size, 'x'))));
   return object;
 }
 

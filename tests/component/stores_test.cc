@@ -143,11 +143,11 @@ TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read
       const auto stored = store->find({"n", "k"});
       REQUIRE(stored);
       if (c.is_packed) {
-        CHECK(stored->text.kept() < stored->text.size() / 4);
+        CHECK(stored->body.text().kept() < stored->body.size() / 4);
       } else {
-        CHECK(stored->text.kept() == stored->text.size());
+        CHECK(stored->body.is_fresh());
       }
-      const Json read = stored->object();
+      const Json read = *stored->body.object();
       CHECK(*read.find_path({"spec", "script"}) == Json(script));
       CHECK(!read.find_path({"metadata", "managedFields"}));
       for (const char* member : {"spec", "status"}) {
@@ -169,7 +169,59 @@ TEST_CASE_METHOD(Fixture, "the answer to a write of ours is packed as what is wa
     const auto& store = resource == kTrainJobs ? stores.trainjobs : stores.jobsets;
     const auto stored = store.find({"n", "k"});
     REQUIRE(stored);
-    CHECK(stored->text.kept() < 300);
-    CHECK(stored->object().find_path({"spec", "script"})->as_string().size() == 2'000);
+    CHECK(stored->body.text().kept() < 300);
+    CHECK(stored->body.object()->find_path({"spec", "script"})->as_string().size() == 2'000);
+  }
+}
+
+TEST_CASE("what was stored last is read without parsing it, and its text stays the same") {
+  const Json object = from(R"({"metadata":{"name":"j","namespace":"n","resourceVersion":"1",
+      "managedFields":[{"manager":"x"}]},"spec":{"items":["a",1,true,null]}})");
+  kube::TextPacker packer;
+  const auto stored = project_stored(object, kTrainJobs, &packer);
+  const auto kept = project_stored(object, kTrainJobs);
+  REQUIRE(stored->body.is_fresh());
+  REQUIRE_FALSE(kept->body.is_fresh());
+  CHECK(stored->body.object() == stored->body.object());  // the same one
+  CHECK(*stored->body.object() == *kept->body.object());
+  CHECK(stored->body.text().text() == kept->body.text().text());
+  // An estimate, never much less than what it is.
+  CHECK(stored->body.size() * 2 > kept->body.size());
+  stored->body.settle();
+  CHECK_FALSE(stored->body.is_fresh());
+  CHECK(stored->body.size() == kept->body.size());
+  CHECK(*stored->body.object() == *kept->body.object());
+}
+
+TEST_CASE("what is large or at rest is never fresh") {
+  kube::TextPacker packer;
+  const auto is_fresh = [&packer](Json object) {
+    object["metadata"] = from(R"({"name":"j","namespace":"n","resourceVersion":"1"})");
+    return project_stored(std::move(object), kJobSets, &packer)->body.is_fresh();
+  };
+  CHECK(is_fresh(Json::object()));
+  CHECK_FALSE(is_fresh(from(R"({"spec":{"suspend":true}})")));
+  CHECK_FALSE(is_fresh(from(R"({"status":{"conditions":[{"type":"Failed","status":"True"}]}})")));
+  CHECK_FALSE(is_fresh(Json::object({{"a", std::string(9'000, 'x')}})));
+  Json many;
+  for (int i = 0; i < 4'000; ++i) many.push_back(Json::object({{"n", i}}));
+  CHECK_FALSE(is_fresh(Json::object({{"spec", std::move(many)}})));
+}
+
+TEST_CASE("only so many objects are fresh") {
+  FreshObjects fresh;
+  kube::TextPacker packer;
+  std::vector<std::shared_ptr<StoredObject>> all;
+  for (std::size_t i = 0; i < 3 * FreshObjects::kMost; ++i) {
+    const std::string version = std::to_string(i + 1);
+    all.push_back(project_stored(
+        Json::object({{"metadata", Json::object({{"name", "j"}, {"resourceVersion", version}})}}),
+        kTrainJobs, &packer));
+    fresh.add(all.back());
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(all[i]->body.is_fresh() == (i >= 2 * FreshObjects::kMost));
+    CHECK(all[i]->body.object()->find_path({"metadata", "resourceVersion"})->as_string() ==
+          std::to_string(i + 1));
   }
 }

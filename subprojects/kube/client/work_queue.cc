@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
+#include <deque>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "kube/client/bell.hh"
@@ -9,6 +13,10 @@
 namespace kube {
 
 namespace {
+
+using Keys = std::unordered_set<ObjectKey, ObjectKeyHash>;
+template <class T>
+using ByKey = std::unordered_map<ObjectKey, T, ObjectKeyHash>;
 
 constexpr Milliseconds kFirstBackoff{5};
 constexpr Milliseconds kLongestBackoff{1'000'000};
@@ -29,14 +37,14 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   asio::any_io_executor executor;
   Clock& clock;
   std::deque<std::pair<ObjectKey, Clock::Steady>> ready;  // with the time they became so
-  std::set<ObjectKey> queued;                             // the keys of `ready`
-  std::set<ObjectKey> working;
-  std::set<ObjectKey> dirty;  // added while being worked on
-  std::map<ObjectKey, Clock::Steady> due;
+  Keys queued;                                            // the keys of `ready`
+  Keys working;
+  Keys dirty;  // added while being worked on
+  ByKey<Clock::Steady> due;
   std::set<std::pair<Clock::Steady, ObjectKey>> by_time;  // the same, in order
   std::unique_ptr<Alarm> alarm;
   Clock::Steady alarm_at = Clock::Steady::max();
-  std::map<ObjectKey, int> failures;
+  ByKey<int> failures;
   std::deque<std::shared_ptr<Waiter>> waiters;
   // The owner's; nullptr once it is gone.
   const std::function<void(std::chrono::steady_clock::duration)>* on_wait = nullptr;

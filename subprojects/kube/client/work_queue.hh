@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "kube/client/clock.hh"
 #include "kube/client/task.hh"

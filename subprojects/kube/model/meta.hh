@@ -1,6 +1,8 @@
 // The metadata every Kubernetes object has, typed where controllers decide by it.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +24,11 @@ struct ObjectKey {
   std::string name;
   friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
+};
+
+// For containers without order. Names of one collection seldom repeat in another namespace.
+struct ObjectKeyHash {
+  std::size_t operator()(const ObjectKey& key) const { return std::hash<std::string>()(key.name); }
 };
 
 // A resource of the API as requests address it.
