@@ -142,7 +142,7 @@ def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=(
     cluster.apply(runtime_object)
     name = runtime_object["metadata"]["name"]
     with tempfile.TemporaryDirectory() as directory:
-        proxy = Proxy(os.environ["KUBECONFIG"])
+        proxy = Proxy(os.environ["KUBECONFIG"], cluster.namespace)
         life = Life(cluster, proxy, directory)
         try:
             writes = life.live("calm", name, None, False, fails)
