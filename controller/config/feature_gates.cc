@@ -100,4 +100,12 @@ kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSet
   return gates;
 }
 
+jobset::Gates jobset_gates(const FeatureGates& gates) {
+  jobset::Gates result;
+  result.in_place_restart = gates.InPlaceRestart;
+  result.restart_job = gates.RestartJob;
+  result.elastic_jobset = gates.ElasticJobSet;
+  return result;
+}
+
 }  // namespace trainer

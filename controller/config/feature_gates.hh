@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kube/model/error.hh"
+#include "runtimes/jobset/gates.hh"
 
 namespace trainer {
 
@@ -30,5 +31,8 @@ kube::Result<GateSettings> parse_gate_flag(std::string_view text);
 kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSettings& flag);
 
 std::vector<std::string> gate_names();
+
+// Those that the JobSet expander and its admission ask for.
+jobset::Gates jobset_gates(const FeatureGates& gates);
 
 }  // namespace trainer

@@ -32,14 +32,6 @@ const char* const kJobSetLoop = "jobset";
 const char* const kPodLoop = "pod";
 constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
 
-jobset::Gates gates_of(const FeatureGates& gates) {
-  jobset::Gates result;
-  result.in_place_restart = gates.InPlaceRestart;
-  result.restart_job = gates.RestartJob;
-  result.elastic_jobset = gates.ElasticJobSet;
-  return result;
-}
-
 }  // namespace
 
 ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
@@ -58,9 +50,9 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       events_(client, "trainer"),
       executor_(io, client, stores_, log, kWritesInFlight),
       shell_(executor_, events_, client.clock(), log),
-      trainjobs_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
+      trainjobs_(stores_, client, shell_, expansion_, jobset_gates(configuration.featureGates),
                  std::move(options), client.clock()),
-      jobsets_(stores_, client, shell_, expansion_, gates_of(configuration.featureGates),
+      jobsets_(stores_, client, shell_, expansion_, jobset_gates(configuration.featureGates),
                client.clock()),
       placement_(stores_, client, executor_, expansion_, log),
       legacy_finalizers_(io, client, stores_, log),

@@ -14,9 +14,7 @@ ServingOptions serving_options(const Configuration& configuration,
   serving.status_limits.qps = configuration.statusServer.qps;
   serving.status_limits.burst = configuration.statusServer.burst;
   serving.min_tls_version = configuration.tls.minVersion;
-  serving.gates.in_place_restart = configuration.featureGates.InPlaceRestart;
-  serving.gates.restart_job = configuration.featureGates.RestartJob;
-  serving.gates.elastic_jobset = configuration.featureGates.ElasticJobSet;
+  serving.gates = jobset_gates(configuration.featureGates);
   return serving;
 }
 

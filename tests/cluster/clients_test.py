@@ -3,12 +3,11 @@
 of an earlier Trainer, a Service that is there already, an object in the way. Needs a control plane without node.
 """
 import contextlib
-import json
 import os
 import tempfile
 
 import harness
-from harness import Failed, run, wait_until
+from harness import Failed, wait_until
 
 TRAINER = "trainer.kubeflow.org/v1alpha1"
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
@@ -41,22 +40,6 @@ def served(cluster):
         controller.kill()
 
 
-def update(cluster, name, change, manager=""):
-    """As a typed client does it: reads the object, changes it, sends it whole, and begins anew when a status came between."""
-    query = f"?fieldManager={manager}" if manager else ""
-    path = f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainjobs/{name}{query}"
-
-    def is_sent():
-        job = cluster.get("trainjob", name)
-        change(job["spec"])
-        done = run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job), check=False)
-        if done.returncode != 0 and "(Conflict)" not in done.stderr:
-            raise Failed(f"updating {name}: {done.stderr}")
-        return done.returncode == 0
-
-    wait_until(f"the update of {name}", is_sent)
-
-
 def time_to_live(cluster, name):
     return cluster.get("trainjob", name)["spec"].get("ttlSecondsAfterFinished")
 
@@ -76,10 +59,10 @@ def test_a_client_that_does_not_know_a_field_keeps_it(cluster):
         def leave_out(spec):
             spec.pop("ttlSecondsAfterFinished")
 
-        update(cluster, "ttl-put", leave_out)
+        cluster.put_trainjob("ttl-put", leave_out)
         if time_to_live(cluster, "ttl-put") != 60:
             raise Failed("a PUT without field manager has removed the field")
-        update(cluster, "ttl-put", leave_out, "someone")
+        cluster.put_trainjob("ttl-put", leave_out, "someone")
         if time_to_live(cluster, "ttl-put") is not None:
             raise Failed("a client that names itself could not remove the field")
 
@@ -94,7 +77,7 @@ def test_a_queue_stops_what_it_never_started(cluster):
             spec["suspend"] = True
             spec["trainer"]["command"] = ["python", "--nnodes=1"]
 
-        update(cluster, "by-hand", stop_and_change)
+        cluster.put_trainjob("by-hand", stop_and_change)
         stored = cluster.get("trainjob", "by-hand")["spec"]
         if not stored["suspend"] or stored["trainer"]["command"] != ["python"]:
             raise Failed(f"stored is {stored}")

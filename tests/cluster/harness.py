@@ -73,6 +73,22 @@ class Cluster:
             return None
         raise Failed(done.stderr)
 
+    def put_trainjob(self, name, change, manager=""):
+        """As a typed client updates a job: reads it, calls change(spec), sends the object whole under this field manager,
+        and begins anew when a status came between."""
+        query = f"?fieldManager={manager}" if manager else ""
+        path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{self.namespace}/trainjobs/{name}{query}"
+
+        def is_taken():
+            job = self.get("trainjob", name)
+            change(job["spec"])
+            done = run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job), check=False)
+            if done.returncode != 0 and "Conflict" not in done.stderr:
+                raise Failed(f"PUT of TrainJob {name}: {done.stderr}")
+            return done.returncode == 0
+
+        wait_until(f"the PUT of TrainJob {name} is taken", is_taken)
+
     def list(self, kind, *arguments):
         return json.loads(self.kubectl("get", kind, "-o", "json", *arguments))["items"]
 

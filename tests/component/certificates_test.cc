@@ -52,6 +52,15 @@ struct Fixture : trainer::test::ScriptedPeer {
         });
     tasks.spawn("keeper", keeper->run());
   }
+  // Looks once at a Secret that somebody else fills.
+  void follow(const Json& secret) {
+    api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
+    CertificateOptions options = with_secret();
+    options.is_made_here = false;
+    keep(std::move(options));
+    keeper->lead();
+    settle(1);
+  }
   static CertificateOptions with_secret() {
     CertificateOptions options;
     options.hosts = kHosts;
@@ -147,12 +156,7 @@ TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills is never written") 
   CertificateBundle external = make();
   Json secret = *kube::parse_json(secret_of(external));
   secret["data"].erase("ca.key");
-  api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
-  CertificateOptions options = with_secret();
-  options.is_made_here = false;
-  keep(std::move(options));
-  keeper->lead();
-  settle(1);
+  follow(secret);
   CHECK(used.size() == 1);
 }
 
@@ -208,12 +212,7 @@ TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills may hold no CA") {
   Json secret = *kube::parse_json(secret_of(make()));
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");
-  api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
-  CertificateOptions options = with_secret();
-  options.is_made_here = false;
-  keep(std::move(options));
-  keeper->lead();
-  settle(1);
+  follow(secret);
   REQUIRE(used.size() == 1);
   CHECK(used[0].ca_certificate.empty());
   CHECK(used[0].trusted() == used[0].certificate);

@@ -4,6 +4,7 @@
 #include "controller/core/jobset_reconciler.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -54,13 +55,8 @@ struct Fixture : trainer::test::ScriptedPeer {
     });
   }
   Stores::Listeners listeners() {
-    Stores::Listeners all;
-    all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.jobset = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.trainjob_gone = [](const std::string&) {};
+    Stores::Listeners all = trainer::test::deaf_listeners();
     all.jobset_gone = [this](const StoredObject& last) { reconciler_->forget(last.uid); };
-    all.leader = [](const kube::ObjectKey&) {};
-    all.runtimes_changed = [] {};
     return all;
   }
   kube::Result<Requeue> reconcile() {

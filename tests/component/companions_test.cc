@@ -2,6 +2,7 @@
 #include "controller/core/trainjob_reconciler.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -33,7 +34,7 @@ const char* const kGangRuntime = R"({
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
 struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{listeners()};
+  Stores stores{trainer::test::deaf_listeners()};
   Executor executor{io, client, stores, log, 4};
   kube::EventRecorder events{client, "trainer"};
   Shell shell{executor, events, clock, log};
@@ -75,16 +76,6 @@ struct Fixture : trainer::test::ScriptedPeer {
     Json object = *kube::parse_json(request.body);
     object["metadata"].set("uid", uid).set("resourceVersion", "9").set("namespace", "n");
     return kube::print_json(object);
-  }
-  static Stores::Listeners listeners() {
-    Stores::Listeners all;
-    all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.jobset = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.trainjob_gone = [](const std::string&) {};
-    all.jobset_gone = [](const StoredObject&) {};
-    all.leader = [](const kube::ObjectKey&) {};
-    all.runtimes_changed = [] {};
-    return all;
   }
   // The watch tells of the job as it is now.
   void see() { REQUIRE(stores.trainjobs.put(trainjob(++version, generation, status))); }

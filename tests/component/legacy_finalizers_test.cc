@@ -4,6 +4,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -20,19 +21,8 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
          name + R"(","finalizers":)" + finalizers + R"(},"spec":{}})";
 }
 
-Stores::Listeners nobody() {
-  Stores::Listeners all;
-  all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
-  all.jobset = [](const kube::ObjectKey&, Stores::Urgency) {};
-  all.trainjob_gone = [](const std::string&) {};
-  all.jobset_gone = [](const StoredObject&) {};
-  all.leader = [](const kube::ObjectKey&) {};
-  all.runtimes_changed = [] {};
-  return all;
-}
-
 struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{nobody()};
+  Stores stores{trainer::test::deaf_listeners()};
   LegacyFinalizers finalizers{io, client, stores, log};
   kube::TaskGroup tasks{io.get_executor(), [](std::string_view, std::string_view) {}};
 

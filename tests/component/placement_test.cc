@@ -4,6 +4,7 @@
 #include "controller/core/placement_reconciler.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -48,12 +49,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   Expansion expansion{ExpanderMode::kOwn};
 
   Stores::Listeners listeners() {
-    Stores::Listeners all;
-    all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.jobset = all.trainjob;
-    all.trainjob_gone = [](const std::string&) {};
-    all.jobset_gone = [](const StoredObject&) {};
-    all.runtimes_changed = [] {};
+    Stores::Listeners all = trainer::test::deaf_listeners();
     all.leader = [this](const kube::ObjectKey& key) { told.push_back(key.to_string()); };
     return all;
   }

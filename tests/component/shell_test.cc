@@ -7,6 +7,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -76,7 +77,7 @@ Action create_service() {
 }
 
 struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{listeners()};
+  Stores stores{trainer::test::deaf_listeners()};
   Executor executor{io, client, stores, log, 4};
   kube::EventRecorder events{client, "trainer"};
   Shell shell{executor, events, clock, log};
@@ -84,16 +85,6 @@ struct Fixture : trainer::test::ScriptedPeer {
   Fixture() {
     api.on("POST", kEventsPath).always().answer(201, "{}");
     api.on("PATCH", kStatusPath).always().answer(200, "{}");
-  }
-  static Stores::Listeners listeners() {
-    Stores::Listeners all;
-    all.trainjob = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.jobset = [](const kube::ObjectKey&, Stores::Urgency) {};
-    all.trainjob_gone = [](const std::string&) {};
-    all.jobset_gone = [](const StoredObject&) {};
-    all.leader = [](const kube::ObjectKey&) {};
-    all.runtimes_changed = [] {};
-    return all;
   }
   // The answer to the request that an action is first.
   kube::ScriptedServer::Script& on(const Action& wanted) {

@@ -2,6 +2,7 @@
 #include "controller/core/stores.hh"
 
 #include "kube/model/json_text.hh"
+#include "tests/component/listeners.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -35,7 +36,7 @@ struct Fixture {
   }
 
   Stores::Listeners listeners() {
-    Stores::Listeners all;
+    Stores::Listeners all = trainer::test::deaf_listeners();
     const auto tell = [this](std::string what) {
       return [this, what](const kube::ObjectKey& key, Stores::Urgency urgency) {
         told.push_back(what + " " + key.to_string() +
@@ -44,10 +45,6 @@ struct Fixture {
     };
     all.trainjob = tell("trainjob");
     all.jobset = tell("jobset");
-    all.trainjob_gone = [](const std::string&) {};
-    all.jobset_gone = [](const StoredObject&) {};
-    all.leader = [](const kube::ObjectKey&) {};
-    all.runtimes_changed = [] {};
     return all;
   }
 

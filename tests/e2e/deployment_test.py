@@ -141,15 +141,7 @@ def test_a_queue_starts_evicts_and_starts_elsewhere(cluster):
     cluster.apply(job)
 
     def put(change):
-        """A PUT of the whole object, as Kueue's client sends it."""
-        def is_taken():
-            sent = cluster.get("trainjob", "queued")
-            change(sent["spec"])
-            done = run("kubectl", "replace", "-f", "-", "-n", cluster.namespace, text=json.dumps(sent), check=False)
-            if done.returncode != 0 and "Conflict" not in done.stderr:
-                raise Failed(done.stderr)
-            return done.returncode == 0
-        wait_until("the PUT is taken", is_taken)
+        cluster.put_trainjob("queued", change, "kubectl-replace")
 
     def start_on(pool):
         put(lambda spec: spec.update(runtimePatches=[_queue_patch(pool)]))

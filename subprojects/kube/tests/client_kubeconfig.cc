@@ -47,6 +47,15 @@ struct Fixture {
 
 const std::string kServer = "server: 'https://host:6443'";
 
+// What is refused: lines of the cluster and of the user, a context's name or more lines of it, and
+// what the message says.
+struct Refused {
+  std::string cluster;
+  std::string user;
+  std::string context;
+  std::string expected;
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(Fixture, "inline data, files by relative path, and tokens") {
@@ -79,13 +88,7 @@ TEST_CASE_METHOD(Fixture, "inline data, files by relative path, and tokens") {
 TEST_CASE_METHOD(Fixture, "what is wrong is said with file and entry") {
   const Certificate& made = test_certificate();
   const std::string certificate = base64_encode(made.certificate);
-  struct Row {
-    std::string cluster;
-    std::string user;
-    std::string context;
-    std::string expected;
-  };
-  const Row rows[] = {
+  const Refused rows[] = {
       {kServer, "", "none", "contexts has no entry \"none\""},
       {kServer, "", "lost", "clusters has no entry \"none\""},
       {"server: 'host:6443'", "", "", "server \"host:6443\" has neither the scheme"},
@@ -105,7 +108,7 @@ TEST_CASE_METHOD(Fixture, "what is wrong is said with file and entry") {
            ", client-key-data: " + base64_encode("nonsense"),
        "", "client's key is unusable"},
   };
-  for (const Row& row : rows) {
+  for (const Refused& row : rows) {
     INFO(row.expected);
     const auto loaded = load(row.cluster, row.user, row.context);
     REQUIRE_FALSE(loaded);
@@ -134,13 +137,7 @@ TEST_CASE_METHOD(Fixture, "what says nothing is as good as absent") {
 }
 
 TEST_CASE_METHOD(Fixture, "a value of another type is refused, with its place and a way out") {
-  struct Row {
-    std::string cluster;
-    std::string user;
-    std::string context;
-    std::string expected;
-  };
-  const Row rows[] = {
+  const Refused rows[] = {
       {kServer, "token: abc", ", namespace: 2024",
        "contexts[one].context.namespace: 2024 is of type integer, not string; put it in quotes"},
       {kServer, "token: 98765", "",
@@ -160,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "a value of another type is refused, with its place an
       {kServer, "password: 98765", "", "signs in with a password"},
       {kServer, "exec: {}", "", "signs in with exec"},
   };
-  for (const Row& row : rows) {
+  for (const Refused& row : rows) {
     INFO(row.expected);
     const auto loaded = load(row.cluster, row.user, "", row.context);
     REQUIRE_FALSE(loaded);
