@@ -6,9 +6,9 @@
 namespace trainer {
 
 // Every wake begins with cold caches, since the processor did something else meanwhile: under load
-// that is a third of what a wake costs. So while the loop is busy it stays away for a moment after
-// each wake, and the next one finds the events of ten milliseconds together. (Network cards call
-// this adaptive interrupt coalescing.) A loop that is not busy answers at once.
+// that is a quarter of what a wake costs, or more. So while the loop is busy it stays away for a
+// moment after each wake, and the next one finds the events of ten milliseconds together. (Network
+// cards call this adaptive interrupt coalescing.) A loop that is not busy answers at once.
 //
 // Pure; one thread.
 class LoopPacer {

@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "controller/ssh/key_pair.hh"
 #include "kube/client/give_way.hh"
+#include "kube/client/url.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
@@ -281,8 +282,9 @@ Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<
     latest = std::move(at);
     text = fmt::format("{}: {}", event->get_string("reason"), event->get_string("message"));
   };
-  std::string query =
-      fmt::format("fieldSelector=involvedObject.kind%3D{}%2CinvolvedObject.name%3D{}", kind, name);
+  const std::string selector =
+      fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);
+  std::string query = "fieldSelector=" + kube::percent_encode(selector);
   std::function<void(std::string_view)> on_item = take;
   auto listed = co_await client_.list(kEvents, job.metadata.ns, std::move(query), on_item);
   if (listed) memory->waiting_event = text;

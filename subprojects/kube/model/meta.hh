@@ -26,9 +26,13 @@ struct ObjectKey {
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
 };
 
-// For containers without order. Names of one collection seldom repeat in another namespace.
+// For containers without order.
 struct ObjectKeyHash {
-  std::size_t operator()(const ObjectKey& key) const { return std::hash<std::string>()(key.name); }
+  std::size_t operator()(const ObjectKey& key) const {
+    // A name may stand in every namespace, and a namespace be full of names.
+    const std::hash<std::string> hash;
+    return hash(key.name) * 31 + hash(key.ns);
+  }
 };
 
 // A resource of the API as requests address it.

@@ -1,3 +1,6 @@
+#include <set>
+#include <string>
+
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/tests/catch.hh"
@@ -184,3 +187,16 @@ TEST_CASE("bad label selectors name the requirement") {
   CHECK(selector_error(R"({"matchExpressions":[{"operator":"Exists"}]})")
             .find("matchExpressions[0]: key \"\": name part") == 0);
 }
+
+namespace kube {
+
+TEST_CASE("keys are told apart by either half") {
+  std::set<std::size_t> hashes;
+  for (int i = 0; i < 1'000; ++i) {
+    hashes.insert(ObjectKeyHash()({"same", "n" + std::to_string(i)}));
+    hashes.insert(ObjectKeyHash()({"n" + std::to_string(i), "same"}));
+  }
+  CHECK(hashes.size() == 2'000);
+}
+
+}  // namespace kube
