@@ -7,18 +7,18 @@ namespace trainer {
 
 // Every wake begins with cold caches, since the processor did something else meanwhile: under load
 // that is a quarter of what a wake costs, or more. So while the loop is busy it stays away for a
-// moment after each wake, and the next one finds the events of ten milliseconds together. (Network
+// moment after each wake, and the next one finds what has happened meanwhile together. (Network
 // cards call this adaptive interrupt coalescing.) A loop that is not busy answers at once.
 //
 // Pure; one thread.
 class LoopPacer {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
-  static constexpr std::chrono::milliseconds kPause{10};
+  static constexpr std::chrono::milliseconds kPause{25};
   // Busy: more than this share of a processor. A job a second needs half a percent.
   static constexpr double kBusyShare = 0.02;
   // A wake that took this long has found many events: nothing is gained by waiting for more.
-  static constexpr std::chrono::milliseconds kLongWake{2};
+  static constexpr std::chrono::milliseconds kLongWake{10};
 
   // How long to stay away after a wake that ended at `now` (of a steady clock) and took `worked`
   // of processor time.

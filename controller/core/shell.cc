@@ -11,11 +11,15 @@ using std::chrono::milliseconds;
 
 // Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
 // one write. A TrainJob waits longer, so that its JobSet's counters come with its own ...
-constexpr milliseconds kJobSetWindow{150};
-constexpr milliseconds kTrainJobWindow{300};
+struct Windows {
+  milliseconds usual;
+  milliseconds crowded;
+};
+constexpr Windows kJobSetWindows{milliseconds(150), milliseconds(1'000)};
+constexpr Windows kTrainJobWindows{milliseconds(300), milliseconds(3'000)};
 // ... and both while more is to be written than the API server takes: what waits in a queue grows
-// old there.
-constexpr milliseconds kCrowdedWindow{5'000};
+// old there. It stays busy for a while after the last has had its turn.
+constexpr milliseconds kCrowdLinger{1'000};
 constexpr std::string_view kDefaultFailureReason = "TrainJobResourcesCreationFailed";
 
 // What the API server's NamespaceLifecycle admission says; its reason is not passed on.
@@ -98,9 +102,11 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
 }
 
 milliseconds Shell::hold_back(const Subject& subject) {
-  const auto usual = subject.resource.kind == "TrainJob" ? kTrainJobWindow : kJobSetWindow;
-  const auto window = executor_.is_crowded() ? kCrowdedWindow : usual;
-  return pace_.wait(subject.uid, clock_.steady(), window);
+  const Windows& windows =
+      subject.resource.kind == kTrainJobs.kind ? kTrainJobWindows : kJobSetWindows;
+  const auto now = clock_.steady();
+  if (executor_.is_crowded()) crowded_until_ = now + kCrowdLinger;
+  return pace_.wait(subject.uid, now, now < crowded_until_ ? windows.crowded : windows.usual);
 }
 
 void Shell::record(const Subject& subject, const PlannedEvent& event) {

@@ -55,6 +55,7 @@ class Shell {
   kube::Clock& clock_;
   const Log& log_;
   CounterPace pace_;
+  CounterPace::Time crowded_until_{};
 };
 
 }  // namespace trainer

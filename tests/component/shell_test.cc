@@ -368,6 +368,30 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   CHECK(asked().size() == 4);
 }
 
+TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
+  api.on("POST", kJobsPath).hold().always();
+  kube::TaskGroup writes(io.get_executor(), nullptr);
+  const auto carry_on = [](kube::Task<kube::Result<Requeue>> task) -> kube::Task<void> {
+    co_await std::move(task);
+  };
+  for (int i = 0; i < 5; ++i) {
+    Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
+    writes.spawn("write", carry_on(begin(kJobSets, std::move(plan))));
+  }
+  REQUIRE(kube::run_until(io, [this] { return executor.is_crowded(); }));
+  CHECK(carry_out(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
+  shell.forget("u1");
+  CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));
+
+  writes.cancel();
+  kube::run_task(io, writes.join());
+  REQUIRE_FALSE(executor.is_crowded());
+  clock.advance(milliseconds(999));
+  CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
+  clock.advance(milliseconds(1));
+  CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+}
+
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const Action wanted = create_job("x-w-0");
   const Lines told_of{
