@@ -61,6 +61,16 @@ constexpr std::string_view kIsExclusive =
 constexpr std::string_view kIsFollower =
     "!('batch.kubernetes.io/job-completion-index' in object.metadata.annotations) || "
     "object.metadata.annotations['batch.kubernetes.io/job-completion-index'] != '0'";
+// What mutate_trainjob() does to a new TrainJob: it notes the time of patches and converts what
+// older versions had. Most have neither and spare the call. Schemas are looked at later, so
+// anything may stand here, and a condition that fails would refuse the request without saying why.
+constexpr std::string_view kHasPatchesOrLegacyFields =
+    "request.operation != 'CREATE' || has(object.spec) && type(object.spec) == map && "
+    "(['runtimePatches', 'podTemplateOverrides', 'podSpecOverrides', 'labels', 'annotations']"
+    ".exists(name, name in object.spec) || "
+    "has(object.spec.trainer) && type(object.spec.trainer) == map && "
+    "has(object.spec.trainer.numProcPerNode) && "
+    "type(object.spec.trainer.numProcPerNode) == string)";
 constexpr std::string_view kIsOther =
     "has(object.metadata.annotations) && has(object.spec.priority) && "
     "!('alpha.jobset.sigs.k8s.io/exclusive-topology' in object.metadata.annotations) && "
@@ -99,18 +109,24 @@ std::string cel_string(const std::string& text) {
   return quoted + "'";
 }
 
+Json condition(std::string_view name, std::string_view expression) {
+  return Json::object({{"name", name}, {"expression", expression}});
+}
+
 Json match_conditions(const Webhook& webhook, const std::string& username) {
   // An object that is going away must be able to lose its finalizers, whatever the rules have
   // become since it was made.
-  Json conditions = Json::array({Json::object(
-      {{"name", "not-being-deleted"}, {"expression", "!has(object.metadata.deletionTimestamp)"}})});
+  Json conditions =
+      Json::array({condition("not-being-deleted", "!has(object.metadata.deletionTimestamp)")});
+  if (webhook.path == kMutateTrainJob) {
+    conditions.push_back(condition("patched-or-of-an-older-version", kHasPatchesOrLegacyFields));
+  }
   if (webhook.group == kJobSet && !username.empty()) {
-    conditions.push_back(Json::object(
-        {{"name", "not-written-by-the-controller"},
-         {"expression",
-          fmt::format("!(request.userInfo.username == {} && has(request.options.fieldManager) && "
-                      "request.options.fieldManager == 'trainer')",
-                      cel_string(username))}}));
+    conditions.push_back(condition(
+        "not-written-by-the-controller",
+        fmt::format("!(request.userInfo.username == {} && has(request.options.fieldManager) && "
+                    "request.options.fieldManager == 'trainer')",
+                    cel_string(username))));
   }
   return conditions;
 }
@@ -139,10 +155,6 @@ Json webhook_json(const Webhook& webhook, const WebhookTarget& target, Json cond
              Json::object({{"matchExpressions", Json::array({std::move(selector)})}}));
   }
   return json;
-}
-
-Json condition(std::string_view name, std::string_view expression) {
-  return Json::object({{"name", name}, {"expression", expression}});
 }
 
 Json pod_webhook_json(const Webhook& webhook, const WebhookTarget& target, Json conditions) {

@@ -19,6 +19,7 @@ void need_of_trainjob(AdmissionNeeds& needs, const AdmissionRequest& request,
   if (!job || !is_supported_runtime(job->spec.runtimeRef)) return;
   const std::string ns = job->metadata.ns.empty() ? request.ns : job->metadata.ns;
   const RuntimeRef& ref = job->spec.runtimeRef;
+  if (ref.name.empty()) return;  // a request for it would be one for the whole list
   const std::string kind = ref.kind.value_or("ClusterTrainingRuntime");
   needs.runtime = {kind, {kind == "TrainingRuntime" ? ns : std::string(), ref.name}};
   if (!runtime_object || request.operation != "CREATE") return;

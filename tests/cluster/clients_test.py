@@ -3,11 +3,12 @@
 of an earlier Trainer, a Service that is there already, an object in the way. Needs a control plane without node.
 """
 import contextlib
+import json
 import os
 import tempfile
 
 import harness
-from harness import Failed, wait_until
+from harness import Failed, run, wait_until
 
 TRAINER = "trainer.kubeflow.org/v1alpha1"
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
@@ -34,7 +35,7 @@ def served(cluster):
     try:
         wait_until("admission", lambda: "webhooks published" in controller.said())
         cluster.apply(runtime())
-        yield
+        yield controller
         controller.stop()
     finally:
         controller.kill()
@@ -113,6 +114,42 @@ def test_what_stood_in_the_way_is_looked_for_again(cluster):
         wait_until("the refusal", lambda: cluster.get("trainjob", "waits").get("status", {}).get("reason") == "RuntimeSnapshotInvalid")
         cluster.kubectl("delete", "configmap", "waits-runtime-snapshot")
         wait_until("the job to go on", lambda: cluster.get("jobset", "waits"), seconds=60)
+
+
+def test_only_a_job_that_has_patches_or_old_fields_is_sent_to_be_changed(cluster):
+    def calls(what):
+        return controller.metric("controller_runtime_webhook_requests_total",
+                                 f'webhook="/{what}-trainer-kubeflow-org-v1alpha1-trainjob"')
+
+    def create(made):
+        # As older clients do, which know nothing of the schema.
+        return run("kubectl", "-n", cluster.namespace, "create", "--validate=false", "-f", "-", check=False, text=json.dumps(made)).stderr
+
+    with served(cluster) as controller:
+        cluster.apply(trainjob("as-it-is", suspend=True, trainer={"numNodes": 2, "numProcPerNode": 2}))
+        if (calls("mutate"), calls("validate")) != (0, 1):
+            raise Failed(f"{calls('mutate')} and {calls('validate')} calls")
+        override = {"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": "b"}}}
+        for name, spec in {
+                "patched": {"runtimePatches": [{"manager": "a.io/b", "trainingRuntimeSpec": {}}]},
+                "labelled": {"labels": {"a": "b"}},
+                "overridden": {"podTemplateOverrides": [override]},
+                "counted": {"trainer": {"numProcPerNode": "4"}}}.items():
+            if said := create(trainjob(name, suspend=True, **spec)):
+                print(said)
+        for name in ("patched", "labelled", "overridden"):
+            patch = cluster.get("trainjob", name)["spec"]["runtimePatches"][0]
+            if not patch.get("time"):
+                raise Failed(f"{name}: {patch}")
+        if cluster.get("trainjob", "counted")["spec"]["trainer"]["numProcPerNode"] != 4:
+            raise Failed("the number was not converted")
+        if calls("mutate") != 4:
+            raise Failed(f"{calls('mutate')} calls for four such jobs")
+        # Conditions come before schemas, and must not be what refuses these.
+        for spec in ("text", None, [1], {"trainer": "text"}, {"trainer": None, "runtimeRef": 1}):
+            said = create({**trainjob("odd"), "spec": spec})
+            if "is invalid" not in said and "not found: specified" not in said:
+                raise Failed(f"spec {spec!r}: {said}")
 
 
 if __name__ == "__main__":

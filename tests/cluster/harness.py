@@ -142,12 +142,12 @@ class Controller:
             log.seek(self.log_begins)
             return log.read()
 
-    def metric(self, name):
-        """The sum of a metric's samples; 0 where it has none yet."""
+    def metric(self, name, label=""):
+        """The sum of a metric's samples, of those with a label such as 'code="200"'; 0 where it has none yet."""
         with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8443/metrics", timeout=10) as answer:
             text = answer.read().decode()
         assert "\nprocess_resident_memory_bytes " in text, f"these are no metrics of a controller:\n{text[:1000]}"
-        return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(re.escape(name) + "[{ ]", line))
+        return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(re.escape(name) + "[{ ]", line) and label in line)
 
     def kill(self):
         """As a power cut: no chance to clean up."""

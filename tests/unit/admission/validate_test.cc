@@ -363,6 +363,7 @@ TEST_CASE("what a request needs read") {
   const auto namespaced =
       needs_of(create(job_with("runtimeRef", "{name: r, kind: TrainingRuntime}")));
   CHECK(namespaced.runtime->second.to_string() == "ns/r");
+  CHECK_FALSE(needs_of(create(job_with("runtimeRef", "{}"))).runtime);
   Json with_claims = jobset();
   with_claims["spec"].set("volumeClaimPolicies", yaml("[{templates: [{metadata: {name: data}}]}]"));
   REQUIRE(needs_of(create(with_claims)).claims.size() == 1);

@@ -102,7 +102,8 @@ TEST_CASE(
       CAPTURE(webhook.get_string("name"));
       const auto& conditions = webhook.get_array("matchConditions");
       const bool is_jobset = name.find("jobset") != std::string::npos;
-      REQUIRE(conditions.size() == (is_jobset ? 2 : 1));
+      const bool is_conversion = webhook.get_string("name").starts_with("defaulter.trainjob.");
+      REQUIRE(conditions.size() == (is_jobset || is_conversion ? 2 : 1));
       CHECK(conditions.front().get_string("expression") ==
             "!has(object.metadata.deletionTimestamp)");
       if (is_jobset) {

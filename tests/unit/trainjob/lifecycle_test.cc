@@ -104,6 +104,18 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     CHECK(plan.status_patch->find_path({"status", "nodes"})->get_int("total") == 2);
     CHECK_FALSE(plan.status_patch->find("status")->get_string("runtimeSnapshotHash").empty());
   }
+  SECTION("there is no room for it yet, as for most of a burst; what else holds it up is told") {
+    const auto [why, is_minor] =
+        GENERATE(table<std::string, bool>({{"Unschedulable", true}, {"ImagePullBackOff", false}}));
+    World world(start);
+    world.are_minor_statuses_held = true;
+    world.reconcile();
+    PodSpec pod;
+    pod.waiting_reason = why;
+    pod.machine = is_minor ? "" : "m";
+    world.put_pod(pod);
+    CHECK(world.reconcile().is_status_minor == is_minor);
+  }
   SECTION("it is suspended, which Kueue waits to hear") {
     start["spec"].set("suspend", true);
     CHECK_FALSE(World(start).reconcile().is_status_minor);
