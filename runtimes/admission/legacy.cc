@@ -252,6 +252,7 @@ void convert_implementation(Json& mpi, const std::string& path, Conversion& conv
 
 }  // namespace
 
+// The match condition of the mutating webhook (controller/admission/webhooks.cc) asks for the same.
 bool has_legacy_fields(const Json& trainjob) {
   const Json* spec = trainjob.find("spec");
   if (!spec) return false;

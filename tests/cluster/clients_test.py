@@ -135,8 +135,9 @@ def test_only_a_job_that_has_patches_or_old_fields_is_sent_to_be_changed(cluster
                 "labelled": {"labels": {"a": "b"}},
                 "overridden": {"podTemplateOverrides": [override]},
                 "counted": {"trainer": {"numProcPerNode": "4"}}}.items():
-            if said := create(trainjob(name, suspend=True, **spec)):
-                print(said)
+            said = create(trainjob(name, suspend=True, **spec))
+            if "Error" in said:
+                raise Failed(f"{name}: {said}")
         for name in ("patched", "labelled", "overridden"):
             patch = cluster.get("trainjob", name)["spec"]["runtimePatches"][0]
             if not patch.get("time"):

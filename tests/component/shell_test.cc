@@ -136,6 +136,11 @@ Plan plan_of(std::vector<Action> actions) {
   return plan;
 }
 
+// For task groups, which want no result.
+kube::Task<void> carry_on(kube::Task<kube::Result<Requeue>> task) {
+  co_await std::move(task);
+}
+
 Plan with_status(Plan plan, bool is_minor) {
   plan.status_patch = Json::object({{"status", Json::object({{"restarts", 1}})}});
   plan.is_status_minor = is_minor;
@@ -349,9 +354,6 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
 TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   // As many writes as may be under way, and one that waits for its turn.
   api.on("POST", kJobsPath).hold().always();
-  const auto carry_on = [](kube::Task<kube::Result<Requeue>> task) -> kube::Task<void> {
-    co_await std::move(task);
-  };
   kube::TaskGroup busy(io.get_executor(), nullptr);
   busy.spawn("busy",
              carry_on(begin(kJobSets, plan_of({create_job("x-w-0"), create_job("x-w-1"),
@@ -371,9 +373,6 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
 TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup writes(io.get_executor(), nullptr);
-  const auto carry_on = [](kube::Task<kube::Result<Requeue>> task) -> kube::Task<void> {
-    co_await std::move(task);
-  };
   for (int i = 0; i < 5; ++i) {
     Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
     writes.spawn("write", carry_on(begin(kJobSets, std::move(plan))));
