@@ -108,9 +108,10 @@ LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Op
       news_(io.get_executor()),
       pod_sink_(std::make_unique<PodSink>(*this)),
       job_sink_(std::make_unique<JobSink>(*this)),
-      tasks_(io.get_executor(), [this](std::string_view task, std::string_view what) {
+      tell_of_a_fault_([this](std::string_view task, std::string_view what) {
         options_.tell(fmt::format("{}: {}", task, what));
-      }) {}
+      }),
+      tasks_(io.get_executor(), tell_of_a_fault_) {}
 
 LogFollower::~LogFollower() = default;
 
@@ -121,7 +122,7 @@ void LogFollower::pod_seen(LogPod pod) {
   slot->pod = std::move(pod);
   for (const LogContainer& container : slot->pod.containers) {
     if (!container.has_log || slot->containers[container.name]) continue;
-    if (running_ >= kMaxFollowed) {
+    if (followed_ >= kMaxFollowed) {
       if (!are_too_many_) {
         options_.tell(fmt::format("only the first {} logs are followed: choose one with --node",
                                   kMaxFollowed));
@@ -130,7 +131,7 @@ void LogFollower::pod_seen(LogPod pod) {
       continue;
     }
     slot->containers[container.name] =
-        tasks_.spawn("log of " + slot->pod.name, follow(slot, container.name));
+        tasks_.spawn("log of " + slot->pod.name, follow(slot, container.name, count_followed()));
   }
   news_.ring();
 }
@@ -157,7 +158,7 @@ void LogFollower::job_seen(TrainJob job) {
 
 bool LogFollower::is_over() const {
   if (is_job_deleted_) return true;
-  if (!job_ || !job_->is_finished() || !are_pods_listed_ || running_ > 0) return false;
+  if (!job_ || !job_->is_finished() || !are_pods_listed_ || followed_ > 0) return false;
   // The pods' last states may come after the job's.
   for (const auto& [uid, followed] : pods_) {
     if (!followed->pod.is_over && !followed->pod.is_gone) return false;
@@ -169,31 +170,39 @@ Task<void> LogFollower::wait_for_news() {
   return news_.wait_for(client_.clock(), kTick);
 }
 
-Task<bool> LogFollower::read_stream(std::shared_ptr<Followed> followed, std::string container,
-                                    LogQuery query, LogCursor& cursor) {
+// From before its task runs: a job whose last log has yet to begin is not over.
+std::shared_ptr<void> LogFollower::count_followed() {
+  ++followed_;
+  return {nullptr, [this](void*) {
+            --followed_;
+            news_.ring();
+          }};
+}
+
+Task<LogFollower::Read> LogFollower::read_stream(std::shared_ptr<Followed> followed,
+                                                 std::string container, LogQuery query,
+                                                 LogCursor& cursor) {
   if (const auto since = cursor.since_time()) query.since_time = *since;
   auto stream = co_await LogStream::open(client_, log_path(followed->pod, container, query));
-  if (!stream) co_return false;
+  if (!stream) co_return Read::kBroken;
   cursor.begin_stream();
-  while (true) {
+  for (bool is_empty = true;; is_empty = false) {
     const auto line = co_await stream->next();
-    if (!line) co_return false;
-    if (!*line) co_return true;
+    if (!line) co_return Read::kBroken;
+    if (!*line) co_return is_empty ? Read::kEmpty : Read::kWhole;
     if (cursor.is_new(**line)) options_.print(followed->pod, container, **line);
   }
 }
 
 // A container is read start by start. A stream that ends may have been cut, so each start is read
 // once more to its end after the container's status says that it has ended; the cursor leaves out
-// what was printed.
-Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string container) {
-  ++running_;
-  const std::shared_ptr<void> end(nullptr, [this](void*) {
-    --running_;
-    news_.ring();
-  });
+// what was printed. containerd writes the log beside the process, so a container that has ended may
+// have an empty one still: that is asked for once more.
+Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string container,
+                               std::shared_ptr<void> /*counted*/) {
   LogCursor cursor;
   std::int32_t start = -1;  // the last one that was read to its end
+  std::int32_t empty = -1;  // the last one that was found empty at its end
   int failures = 0;
   while (true) {
     const LogContainer* state = followed->pod.find(container);
@@ -207,7 +216,7 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     LogQuery query = options_.first;
     query.is_followed = !state->is_ended;
     const bool was_ended = state->is_ended;
-    const bool is_whole = co_await read_stream(followed, container, query, cursor);
+    const Read read = co_await read_stream(followed, container, query, cursor);
     state = followed->pod.find(container);
     if (followed->pod.is_gone || state == nullptr) co_return;
     if (state->restarts > current) {
@@ -217,7 +226,10 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
       previous.is_previous = true;
       co_await read_stream(followed, container, previous, cursor);
       start = state->restarts - 1;
-    } else if (was_ended && is_whole) {
+    } else if (was_ended && read == Read::kEmpty && empty < current) {
+      empty = current;
+      co_await kube::sleep(client_.clock(), kTick);
+    } else if (was_ended && read != Read::kBroken) {
       start = current;
       if (state->exit_code.value_or(0) != 0) {
         options_.tell(fmt::format("{} ended with exit code {} ({})",
@@ -234,6 +246,24 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
   }
 }
 
+Task<void> LogFollower::watch_pods_to_the_end() {
+  kube::WatchOptions pods;
+  pods.ns = options_.job.ns;
+  pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
+  pods.on_note = [this](std::string_view what, std::string_view detail) { note(what, detail); };
+  are_pods_listed_ = false;
+  kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
+  watch.spawn("watch of pods", kube::run_watch(client_, kPods, *pod_sink_, std::move(pods)));
+  while (!is_over()) co_await wait_for_news();
+  watch.cancel();
+  co_await watch.join();
+}
+
+// A watch that breaks is taken up again; who wonders why nothing comes should know.
+void LogFollower::note(std::string_view what, std::string_view detail) const {
+  if (what == "error" || what == "malformed") options_.tell(detail);
+}
+
 Task<Result<std::optional<TrainJob>>> LogFollower::run() {
   // Asked first, so that a name that does not exist is an error instead of an endless wait.
   const auto object = co_await client_.get(kTrainJobs, options_.job);
@@ -241,18 +271,15 @@ Task<Result<std::optional<TrainJob>>> LogFollower::run() {
   kube::WatchOptions jobs;
   jobs.ns = options_.job.ns;
   jobs.field_selector = "metadata.name=" + options_.job.name;
-  kube::WatchOptions pods;
-  pods.ns = options_.job.ns;
-  pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
-  kube::TaskGroup watches(io_.get_executor(), [this](std::string_view task, std::string_view what) {
-    options_.tell(fmt::format("{}: {}", task, what));
-  });
-  watches.spawn("watch of pods", kube::run_watch(client_, kPods, *pod_sink_, std::move(pods)));
-  watches.spawn("watch of the job",
-                kube::run_watch(client_, kTrainJobs, *job_sink_, std::move(jobs)));
-  while (!is_over()) co_await wait_for_news();
-  watches.cancel();
-  co_await watches.join();
+  jobs.on_note = [this](std::string_view what, std::string_view detail) { note(what, detail); };
+  kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
+  watch.spawn("watch of the job",
+              kube::run_watch(client_, kTrainJobs, *job_sink_, std::move(jobs)));
+  co_await watch_pods_to_the_end();
+  // The watch of pods may have been behind that of the job, and not know the last of them.
+  co_await watch_pods_to_the_end();
+  watch.cancel();
+  co_await watch.join();
   tasks_.cancel();
   co_await tasks_.join();
   if (is_job_deleted_) co_return std::optional<TrainJob>();

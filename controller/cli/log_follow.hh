@@ -16,8 +16,8 @@ namespace trainer {
 
 // Watches the job and its pods; every container's log is followed by a task of its own, over broken
 // connections and restarts, without losing or doubling a line. Ends when the job has ended and all
-// logs have been read to their end, or when the job is deleted. Concurrency: the io_context thread
-// of the client.
+// logs have been read to their end, also those of pods that only a fresh list tells of, or when the
+// job is deleted. Concurrency: the io_context thread of the client.
 class LogFollower {
  public:
   struct Options {
@@ -43,12 +43,19 @@ class LogFollower {
   void pod_seen(LogPod pod);
   void pod_gone(const std::string& uid);
   void job_seen(TrainJob job);
-  kube::Task<void> follow(std::shared_ptr<Followed> followed, std::string container);
-  // Reads one stream to its end. False: it broke, or could not be opened.
-  kube::Task<bool> read_stream(std::shared_ptr<Followed> followed, std::string container,
+  // Counts one log as followed for as long as somebody holds what is returned.
+  std::shared_ptr<void> count_followed();
+  kube::Task<void> follow(std::shared_ptr<Followed> followed, std::string container,
+                          std::shared_ptr<void> counted);
+  // kBroken: or it could not be opened. kEmpty: whole, and without any line.
+  enum class Read : std::uint8_t { kBroken, kEmpty, kWhole };
+  kube::Task<Read> read_stream(std::shared_ptr<Followed> followed, std::string container,
                                LogQuery query, LogCursor& cursor);
   // Waits for news of pods or job, a second at most.
   kube::Task<void> wait_for_news();
+  // Lists the pods, then watches them until all that is known is over.
+  kube::Task<void> watch_pods_to_the_end();
+  void note(std::string_view what, std::string_view detail) const;
   bool is_over() const;
 
   kube::asio::io_context& io_;
@@ -58,12 +65,13 @@ class LogFollower {
   std::optional<TrainJob> job_;
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
-  std::string told_;         // the state told last
-  std::size_t running_ = 0;  // logs being followed
+  std::string told_;          // the state told last
+  std::size_t followed_ = 0;  // logs
   bool are_too_many_ = false;
   kube::Bell news_;
   std::unique_ptr<PodSink> pod_sink_;
   std::unique_ptr<JobSink> job_sink_;
+  kube::TaskGroup::OnError tell_of_a_fault_;
   kube::TaskGroup tasks_;
 };
 

@@ -100,10 +100,15 @@ struct Fixture {
     api.on("GET", kJobs).answer(200, list(job(phase, true)));
     api.on("GET", kJobs).stream({}).stay_open();
   }
-  void serve_pods(const std::string& items, std::vector<std::string> events = {}) {
+  // `at_the_end`: what the list says that is asked for when all that is known is over.
+  void serve_pods(const std::string& items, std::vector<std::string> events,
+                  const std::string& at_the_end) {
     api.on("GET", kPodList).answer(200, list(items));
     api.on("GET", kPodList).stream(std::move(events)).stay_open();
+    api.on("GET", kPodList).answer(200, list(at_the_end));
+    api.on("GET", kPodList).stream({}).stay_open();
   }
+  void serve_pods(const std::string& items) { serve_pods(items, {}, items); }
   kube::ScriptedServer::Script& log_of(int index) {
     return api.on("GET", kPodList + "/j-node-0-" + std::to_string(index) + "/log");
   }
@@ -127,7 +132,8 @@ TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and no line is 
 TEST_CASE_METHOD(Fixture,
                  "a running container is followed until it has ended, then read once more") {
   serve_job("Failed");
-  serve_pods(pod(1, "Running", kRunning), {event("MODIFIED", pod(1, "Failed", kFailed))});
+  const std::string ended = pod(1, "Failed", kFailed);
+  serve_pods(pod(1, "Running", kRunning), {event("MODIFIED", ended)}, ended);
   log_of(1).stream({line(1, "a")});
   log_of(1).stream({line(1, "a"), line(2, "the last words")}).always();
   REQUIRE(follow(options()));
@@ -138,7 +144,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "a container that was started again is read from both of its lives") {
   serve_job("Complete");
-  serve_pods(pod(0, "Running", kFailed, 0), {event("MODIFIED", pod(0, "Succeeded", kEnded, 1))});
+  const std::string again = pod(0, "Succeeded", kEnded, 1);
+  serve_pods(pod(0, "Running", kFailed, 0), {event("MODIFIED", again)}, again);
   log_of(0)
       .reply([](const kube::ReceivedRequest& request) {
         // The first life, whichever way it is asked for; the second is there once the first has
@@ -152,6 +159,39 @@ TEST_CASE_METHOD(Fixture, "a container that was started again is read from both 
       .always();
   REQUIRE(follow(options()));
   CHECK(lines == Lines{"[node-0] first", "[node-0] second"});
+}
+
+TEST_CASE_METHOD(Fixture, "pods that their watch has not told of when the job ends are read too") {
+  serve_job("Complete");
+  const std::string known = pod(0, "Succeeded", kEnded);
+  serve_pods(known, {}, known + "," + pod(1, "Succeeded", kEnded));
+  log_of(0).stream({line(1, "zero")});
+  log_of(1).stream({line(2, "one")});
+  REQUIRE(follow(options()));
+  CHECK(lines == Lines{"[node-0] zero", "[node-1] one"});
+}
+
+TEST_CASE_METHOD(Fixture, "a log that is still empty when its container has ended is read again") {
+  serve_job("Complete");
+  serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
+  log_of(0).stream({});
+  log_of(0).stream({line(1, "late")});
+  log_of(1).stream({}).times(2);  // says nothing, ever
+  REQUIRE(follow(options()));
+  CHECK(lines == Lines{"[node-0] late"});
+}
+
+TEST_CASE_METHOD(Fixture, "a watch that is refused is told, and tried again") {
+  serve_job("Complete");
+  const std::string ended = pod(0, "Succeeded", kEnded);
+  api.on("GET", kPodList).answer(403, R"({"message":"pods is forbidden"})");
+  serve_pods(ended);
+  log_of(0).stream({line(1, "a")});
+  REQUIRE(follow(options()));
+  CHECK(lines == Lines{"[node-0] a"});
+  CHECK(std::any_of(told.begin(), told.end(), [](const std::string& what) {
+    return what.find("pods is forbidden") != std::string::npos;
+  }));
 }
 
 TEST_CASE_METHOD(Fixture, "only the chosen node is asked") {
