@@ -50,7 +50,9 @@ template <class T>
 class Reader {
  public:
   Reader(const kube::Json& object, const Place& place, T& out, kube::FieldErrors& errors)
-      : object_(object), place_(place), out_(out), errors_(errors) {}
+      : object_(object), place_(place), out_(out), errors_(errors) {
+    known_.reserve(kUsualFields);
+  }
 
   template <class Member>
   NoAttributes field(std::string_view name, Member T::*member) {
@@ -99,6 +101,7 @@ class Reader {
     return false;
   }
 
+  static constexpr std::size_t kUsualFields = 16;
   const kube::Json& object_;
   const Place& place_;
   T& out_;

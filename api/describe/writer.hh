@@ -81,6 +81,7 @@ template <class T>
 class Writer {
  public:
   explicit Writer(const T& value) : value_(value) {
+    members_.reserve(kUsualMembers);
     if (value.unknown.is_object())
       members_.assign(value.unknown.as_object().begin(), value.unknown.as_object().end());
   }
@@ -120,6 +121,7 @@ class Writer {
     members_.emplace_back(std::string(name), std::move(value));
   }
 
+  static constexpr std::size_t kUsualMembers = 8;
   const T& value_;
   kube::Json::Object::Members members_;
 };

@@ -20,9 +20,6 @@ constexpr int kTrainJobWorkers = 32;
 constexpr int kJobSetWorkers = 32;
 constexpr int kPlacementWorkers = 4;
 constexpr std::size_t kWritesInFlight = 24;
-// Long enough for the pods of a node group to come together, far below what a person notices.
-constexpr Milliseconds kSoonTrainJob{150};
-constexpr Milliseconds kSoonJobSet{20};
 // A job's Pods and Jobs change together, and nobody waits for them by the millisecond.
 constexpr Milliseconds kGather{20};
 // The loops' names in logs and metrics, as dashboards for upstream's controllers know them:
@@ -85,12 +82,10 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
 Stores::Listeners ControlPlane::listeners() {
   Stores::Listeners told;
   told.trainjob = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
-    if (urgency == Stores::Urgency::kNow) return trainjob_queue_.add(key);
-    trainjob_queue_.add_after(key, kSoonTrainJob);
+    look_again(trainjob_queue_, kTrainJobs, stores_.trainjobs, key, urgency);
   };
   told.jobset = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
-    if (urgency == Stores::Urgency::kNow) return jobset_queue_.add(key);
-    jobset_queue_.add_after(key, kSoonJobSet);
+    look_again(jobset_queue_, kJobSets, stores_.jobsets, key, urgency);
   };
   told.trainjob_gone = [this](const std::string& uid) { trainjobs_.forget(uid); };
   told.jobset_gone = [this](const StoredObject& last) {
@@ -108,6 +103,14 @@ Stores::Listeners ControlPlane::listeners() {
     });
   };
   return told;
+}
+
+void ControlPlane::look_again(kube::WorkQueue& queue, const kube::Resource& resource,
+                              const kube::Store<StoredObject>& store, const kube::ObjectKey& key,
+                              Stores::Urgency urgency) {
+  const auto object = store.find(key);
+  if (!object || urgency == Stores::Urgency::kNow) return queue.add(key);
+  queue.add_after(key, shell_.wait_of(urgency, resource, object->uid));
 }
 
 void ControlPlane::watch(const kube::Resource& resource, kube::WatchSink& sink,

@@ -58,6 +58,9 @@ class ControlPlane {
 
  private:
   Stores::Listeners listeners();
+  void look_again(kube::WorkQueue& queue, const kube::Resource& resource,
+                  const kube::Store<StoredObject>& store, const kube::ObjectKey& key,
+                  Stores::Urgency urgency);
   void watch(const kube::Resource& resource, kube::WatchSink& sink,
              const std::string& label_selector);
   void upstream_changed(bool is_present);

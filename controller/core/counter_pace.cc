@@ -18,8 +18,16 @@ std::chrono::milliseconds CounterPace::wait(const std::string& uid, Time now,
   return left;
 }
 
-void CounterPace::written(const std::string& uid) {
-  if (const auto at = objects_.find(uid); at != objects_.end()) at->second.waiting.reset();
+void CounterPace::changed(const std::string& uid, Time now) {
+  Object& object = objects_[uid];
+  if (!object.waiting) object.waiting = now;
+}
+
+void CounterPace::settled(const std::string& uid, Time planned) {
+  const auto at = objects_.find(uid);
+  if (at == objects_.end()) return;
+  auto& waiting = at->second.waiting;
+  if (waiting && *waiting <= planned) waiting.reset();
 }
 
 }  // namespace trainer

@@ -22,8 +22,11 @@ class CounterPace {
   // wait for `window` in all. Zero: it is to be written now, which counts as one of the writes.
   std::chrono::milliseconds wait(const std::string& uid, Time now,
                                  std::chrono::milliseconds window);
-  // Nothing waits any more: a status was written, with its counters.
-  void written(const std::string& uid);
+  // What `uid` counts has changed at `now`: a difference that comes of it waits since then.
+  void changed(const std::string& uid, Time now);
+  // No difference known at `planned` waits any more: a status was written, with its counters, or
+  // there was none.
+  void settled(const std::string& uid, Time planned);
   // The object is gone.
   void forget(const std::string& uid) { objects_.erase(uid); }
 

@@ -99,8 +99,8 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
     for (const auto* pod : stores_.pods_of(stored.object_key)) pods.push_back(view_of(*pod));
     for (const auto& pod : pods) observed.pods.push_back(&pod);
   }
-  if (const auto service = jobset::headless_service(jobset)) {
-    const auto standing = stores_.services.find(kube::ObjectMeta::of(*service).key());
+  if (const auto service = jobset::headless_service_key(jobset)) {
+    const auto standing = stores_.services.find(*service);
     observed.service_exists =
         standing && (standing->controller_uid.empty() || standing->controller_uid == stored.uid);
   }

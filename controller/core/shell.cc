@@ -9,17 +9,29 @@ using kube::Result;
 using kube::Task;
 using std::chrono::milliseconds;
 
-// Differences in counters alone wait a moment, so that what belongs together (a Job, its pods) is
-// one write. A TrainJob waits longer, so that its JobSet's counters come with its own ...
+// What changes together is looked at together: the pods of a node group, far below what a person
+// notices. Differences in counters alone wait a moment more, so that what belongs together (a Job,
+// its pods) is one write; a TrainJob's longer, so that its JobSet's come with its own, and a look
+// that would find nothing else waits with them. (A JobSet's look may find that the next Jobs can
+// start.) While more is to be written than the API server takes all of that waits: what stands in a
+// queue grows old there.
 struct Windows {
-  milliseconds usual;
-  milliseconds crowded;
+  milliseconds soon;      // a look of Urgency::kSoon
+  milliseconds look;      // one of Urgency::kCounters
+  milliseconds counters;  // a difference in counters, that look included
+  milliseconds crowded;   // both of these, while writes queue
 };
-constexpr Windows kJobSetWindows{milliseconds(150), milliseconds(1'000)};
-constexpr Windows kTrainJobWindows{milliseconds(300), milliseconds(3'000)};
-// ... and both while more is to be written than the API server takes: what waits in a queue grows
-// old there. It stays busy for a while after the last has had its turn.
+constexpr Windows kJobSetWindows{milliseconds(20), milliseconds(20), milliseconds(150),
+                                 milliseconds(1'000)};
+constexpr Windows kTrainJobWindows{milliseconds(150), milliseconds(300), milliseconds(300),
+                                   milliseconds(3'000)};
+// The API server stays busy for a while after the last write has had its turn.
 constexpr milliseconds kCrowdLinger{1'000};
+
+const Windows& windows_of(const kube::Resource& resource) {
+  return resource.kind == kTrainJobs.kind ? kTrainJobWindows : kJobSetWindows;
+}
+
 constexpr std::string_view kDefaultFailureReason = "TrainJobResourcesCreationFailed";
 
 // What the API server's NamespaceLifecycle admission says; its reason is not passed on.
@@ -38,8 +50,9 @@ Requeue earlier(Requeue a, Requeue b) {
 
 Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
   Requeue held_back;
+  const auto planned = clock_.steady();
   if (plan.is_status_first) {
-    auto written = co_await write_status(subject, plan);
+    auto written = co_await write_status(subject, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
     held_back = *written;
   }
@@ -65,7 +78,7 @@ Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
     record(subject, event);
   }
   if (!plan.is_status_first) {
-    auto written = co_await write_status(subject, plan);
+    auto written = co_await write_status(subject, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
     held_back = *written;
   }
@@ -78,7 +91,8 @@ Task<Result<Requeue>> Shell::carry_out(Subject subject, Plan plan) {
   co_return earlier(plan.requeue_after, held_back);
 }
 
-Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
+Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan,
+                                          CounterPace::Time planned) {
   if (plan.status_patch) {
     if (plan.is_status_minor) {
       const auto wait = hold_back(subject);
@@ -89,8 +103,8 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
         co_await executor_.patch_status(subject.resource, subject.key, subject.resource_version,
                                         std::move(patch), plan.is_status_minor);
     if (!written) co_return tl::unexpected(written.error());
-    pace_.written(subject.uid);
   }
+  pace_.settled(subject.uid, planned);
   // Events tell what stands in the status, so they follow it.
   for (const auto& event : plan.events) {
     record(subject, event);
@@ -101,12 +115,25 @@ Task<Result<Requeue>> Shell::write_status(const Subject& subject, Plan& plan) {
   co_return Requeue{};
 }
 
-milliseconds Shell::hold_back(const Subject& subject) {
-  const Windows& windows =
-      subject.resource.kind == kTrainJobs.kind ? kTrainJobWindows : kJobSetWindows;
+bool Shell::is_crowded() {
   const auto now = clock_.steady();
   if (executor_.is_crowded()) crowded_until_ = now + kCrowdLinger;
-  return pace_.wait(subject.uid, now, now < crowded_until_ ? windows.crowded : windows.usual);
+  return now < crowded_until_;
+}
+
+milliseconds Shell::wait_of(Stores::Urgency urgency, const kube::Resource& resource,
+                            const std::string& uid) {
+  if (urgency == Stores::Urgency::kNow) return milliseconds(0);
+  const Windows& windows = windows_of(resource);
+  if (urgency == Stores::Urgency::kSoon) return windows.soon;
+  pace_.changed(uid, clock_.steady());
+  return is_crowded() ? windows.crowded : windows.look;
+}
+
+milliseconds Shell::hold_back(const Subject& subject) {
+  const Windows& windows = windows_of(subject.resource);
+  return pace_.wait(subject.uid, clock_.steady(),
+                    is_crowded() ? windows.crowded : windows.counters);
 }
 
 void Shell::record(const Subject& subject, const PlannedEvent& event) {

@@ -41,13 +41,20 @@ class Shell {
   // error, but the status is written all the same: a child that is refused must not hide the
   // others' counts.
   kube::Task<kube::Result<Requeue>> carry_out(Subject subject, Plan plan);
+  // How long a look at an object can wait whose children have changed, so that one look finds what
+  // changes together; that wait is part of the wait of its counters.
+  std::chrono::milliseconds wait_of(Stores::Urgency urgency, const kube::Resource& resource,
+                                    const std::string& uid);
   // The object is gone: when its counters were written is forgotten.
   void forget(const std::string& uid) { pace_.forget(uid); }
 
  private:
+  // Whether writes queue, or did so a moment ago.
+  bool is_crowded();
   // How long a difference in counters must still wait; zero: write it now.
   std::chrono::milliseconds hold_back(const Subject& subject);
-  kube::Task<kube::Result<Requeue>> write_status(const Subject& subject, Plan& plan);
+  kube::Task<kube::Result<Requeue>> write_status(const Subject& subject, Plan& plan,
+                                                 CounterPace::Time planned);
   void record(const Subject& subject, const PlannedEvent& event);
 
   Executor& executor_;

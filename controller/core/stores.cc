@@ -164,7 +164,11 @@ void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
   const auto& key = (after ? after : before)->object_key;
   if (const auto urgency = urgency_of_change()) listeners_.jobset(key, *urgency);
   // The TrainJob of this name: its owner, or one that must be told that the name is taken.
-  if (trainjobs.find(key)) listeners_.trainjob(key, after ? Urgency::kSoon : Urgency::kNow);
+  if (!trainjobs.find(key)) return;
+  const bool is_counted = after && (!before || writer_ == Writer::kOurCounters);
+  listeners_.trainjob(key, is_counted ? Urgency::kCounters
+                           : after    ? Urgency::kSoon
+                                      : Urgency::kNow);
 }
 
 void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
@@ -184,7 +188,7 @@ void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
   if (at == jobset_by_uid_.end()) return;
   if (!after && before->is_complete()) removed_by_owner_[before->owner_uid][before->name] = before;
   const bool has_ended = after && (after->finished || after->failure_target);
-  listeners_.jobset(at->second, !after || has_ended ? Urgency::kNow : Urgency::kSoon);
+  listeners_.jobset(at->second, !after || has_ended ? Urgency::kNow : Urgency::kCounters);
 }
 
 void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
@@ -204,7 +208,7 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
   const kube::ObjectKey key{any->ns, any->jobset};
   if (after) pods_by_jobset_[key][after->name] = after;
   if (is_seen_already(before, after)) return;
-  if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kSoon);
+  if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kCounters);
   // What the agents of in-place restarts write is for the expander; nothing else tells it. Nor that
   // containers begin again inside their pod.
   const bool has_agent = (before && before->in_place_attempt) || (after && after->in_place_attempt);

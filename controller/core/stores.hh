@@ -20,9 +20,10 @@ namespace trainer {
 // Concurrency: the control loops' thread. Lifecycle: outlives the watchers that feed it.
 class Stores {
  public:
-  // How soon an object must be looked at again. What comes in bursts (pods, counters) can wait for
-  // its companions; a new, changed or vanished object, and a Job's end, cannot.
-  enum class Urgency { kNow, kSoon };
+  // How soon an object must be looked at again. What comes in bursts can wait for its companions,
+  // longest where hardly more than counters follow (a pod, a Job that goes on); a new, changed or
+  // vanished object, and a Job's end, cannot.
+  enum class Urgency { kNow, kSoon, kCounters };
   // Told which objects to look at again. `key` is the TrainJob's or the JobSet's.
   struct Listeners {
     std::function<void(const kube::ObjectKey& key, Urgency urgency)> trainjob;

@@ -219,6 +219,11 @@ std::vector<Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_
   return jobs;
 }
 
+std::optional<kube::ObjectKey> headless_service_key(const JobSet& jobset) {
+  if (!has_dns_hostnames(jobset)) return std::nullopt;
+  return kube::ObjectKey{jobset.metadata.ns, subdomain(jobset)};
+}
+
 std::optional<Json> headless_service(const JobSet& jobset) {
   if (!has_dns_hostnames(jobset)) return std::nullopt;
   return Json::object(

@@ -57,7 +57,8 @@ bool needs_pods(const JobSet& jobset, const Gates& gates);
 
 // The Jobs that a JobSet would have, in order; for render and tests.
 std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob);
-// The headless Service, or nullopt without DNS host names.
+// The headless Service, or nullopt without DNS host names, and its key alone.
 std::optional<kube::Json> headless_service(const JobSet& jobset);
+std::optional<kube::ObjectKey> headless_service_key(const JobSet& jobset);
 
 }  // namespace trainer::jobset

@@ -22,7 +22,7 @@ struct Fixture {
     for (const auto begin = now; now - begin < during; now += milliseconds(10)) {
       if (wait() > 0) continue;
       at.push_back(std::chrono::duration_cast<milliseconds>(now - begin).count());
-      pace.written("u");
+      pace.settled("u", now);
     }
     return at;
   }
@@ -41,7 +41,26 @@ TEST_CASE_METHOD(Fixture, "a difference waits for its companions, from when it w
 TEST_CASE_METHOD(Fixture, "what is written with something else waits no more") {
   CHECK(wait() == 150);
   now += milliseconds(100);
-  pace.written("u");
+  pace.settled("u", now);
+  CHECK(wait() == 150);
+}
+
+TEST_CASE_METHOD(Fixture, "what is known to have changed waits since then") {
+  pace.changed("u", now);
+  now += milliseconds(100);
+  pace.changed("u", now);
+  CHECK(wait() == 50);
+}
+
+TEST_CASE_METHOD(Fixture, "what changed after the plan is not settled by it") {
+  const auto planned = now;
+  now += milliseconds(10);
+  pace.changed("u", now);
+  pace.settled("u", planned);
+  CHECK(wait() == 150);
+  now += milliseconds(100);
+  CHECK(wait() == 50);
+  pace.settled("u", now);
   CHECK(wait() == 150);
 }
 
@@ -55,7 +74,7 @@ TEST_CASE_METHOD(Fixture, "while the API server is busy it waits longer, and no 
 TEST_CASE_METHOD(Fixture, "a few writes may follow one another, then one a second") {
   CHECK(writes(milliseconds(4'000)) == std::vector<long long>{150, 310, 470, 1'150, 2'150, 3'150});
   // After a rest it may be a few again.
-  pace.written("u");
+  pace.settled("u", now);
   now += milliseconds(5'000);
   CHECK(writes(milliseconds(1'000)) == std::vector<long long>{150, 310, 470});
 }

@@ -141,6 +141,16 @@ kube::Task<void> carry_on(kube::Task<kube::Result<Requeue>> task) {
   co_await std::move(task);
 }
 
+// More writes than may be under way, none of which is answered.
+void crowd(Fixture& peer, kube::TaskGroup& writes) {
+  peer.api.on("POST", kJobsPath).hold().always();
+  for (int i = 0; i < 5; ++i) {
+    Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
+    writes.spawn("write", carry_on(peer.begin(kJobSets, std::move(plan))));
+  }
+  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_crowded(); }));
+}
+
 Plan with_status(Plan plan, bool is_minor) {
   plan.status_patch = Json::object({{"status", Json::object({{"restarts", 1}})}});
   plan.is_status_minor = is_minor;
@@ -370,14 +380,44 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
-  api.on("POST", kJobsPath).hold().always();
-  kube::TaskGroup writes(io.get_executor(), nullptr);
-  for (int i = 0; i < 5; ++i) {
-    Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
-    writes.spawn("write", carry_on(begin(kJobSets, std::move(plan))));
+TEST_CASE_METHOD(Fixture, "how soon to look at an object whose children have changed") {
+  using Urgency = Stores::Urgency;
+  CHECK(shell.wait_of(Urgency::kNow, kJobSets, "u1") == milliseconds(0));
+  CHECK(shell.wait_of(Urgency::kSoon, kJobSets, "u1") == milliseconds(20));
+  CHECK(shell.wait_of(Urgency::kSoon, kTrainJobs, "u1") == milliseconds(150));
+
+  SECTION("the counters that follow have waited meanwhile") {
+    CHECK(shell.wait_of(Urgency::kCounters, kTrainJobs, "u1") == milliseconds(300));
+    clock.advance(milliseconds(300));
+    CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+    CHECK(asked().size() == 1);
   }
-  REQUIRE(kube::run_until(io, [this] { return executor.is_crowded(); }));
+  SECTION("a JobSet is looked at sooner: the next Jobs may start") {
+    CHECK(shell.wait_of(Urgency::kCounters, kJobSets, "u1") == milliseconds(20));
+    clock.advance(milliseconds(20));
+    CHECK(carry_out(kJobSets, with_status({}, true)).value() == milliseconds(130));
+  }
+  SECTION("a look that found no difference") {
+    shell.wait_of(Urgency::kCounters, kTrainJobs, "u1");
+    clock.advance(milliseconds(300));
+    REQUIRE(carry_out(kTrainJobs, Plan()));
+    CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == milliseconds(300));
+  }
+  SECTION("while writes queue a look for counters waits as long as they do") {
+    kube::TaskGroup writes(io.get_executor(), nullptr);
+    crowd(*this, writes);
+    CHECK(shell.wait_of(Urgency::kNow, kJobSets, "u1") == milliseconds(0));
+    CHECK(shell.wait_of(Urgency::kSoon, kTrainJobs, "u1") == milliseconds(150));
+    CHECK(shell.wait_of(Urgency::kCounters, kJobSets, "u1") == milliseconds(1'000));
+    CHECK(shell.wait_of(Urgency::kCounters, kTrainJobs, "u2") == milliseconds(3'000));
+    writes.cancel();
+    kube::run_task(io, writes.join());
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
+  kube::TaskGroup writes(io.get_executor(), nullptr);
+  crowd(*this, writes);
   CHECK(carry_out(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
   shell.forget("u1");
   CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));

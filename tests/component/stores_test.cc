@@ -40,7 +40,9 @@ struct Fixture {
     const auto tell = [this](std::string what) {
       return [this, what](const kube::ObjectKey& key, Stores::Urgency urgency) {
         told.push_back(what + " " + key.to_string() +
-                       (urgency == Stores::Urgency::kNow ? " now" : " soon"));
+                       (urgency == Stores::Urgency::kNow    ? " now"
+                        : urgency == Stores::Urgency::kSoon ? " soon"
+                                                            : " for counters"));
       };
     };
     all.trainjob = tell("trainjob");
@@ -73,39 +75,71 @@ TEST_CASE_METHOD(Fixture, "what nobody looks at wakes nobody") {
   CHECK(stores.jobs.find({"n", "j-node-0"})->resource_version == std::to_string(version));
 }
 
-TEST_CASE_METHOD(Fixture, "a pod that changes wakes its TrainJob soon") {
+TEST_CASE_METHOD(Fixture, "a pod that changes wakes its TrainJob for its counters") {
   pod["status"].set("phase", "Running");
   seen(stores.pods, pod);
-  CHECK(told == Told{"trainjob n/j soon"});
+  CHECK(told == Told{"trainjob n/j for counters"});
   pod["status"].set("conditions", Json::array({from(R"({"type":"Ready","status":"True"})")}));
   seen(stores.pods, pod);
   pod["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
   seen(stores.pods, pod);
-  CHECK(told == Told(3, "trainjob n/j soon"));
+  CHECK(told == Told(3, "trainjob n/j for counters"));
 }
 
 TEST_CASE_METHOD(Fixture, "what an agent of in-place restarts writes wakes the JobSet") {
   pod["metadata"].set("annotations",
                       Json::object({{"jobset.sigs.k8s.io/in-place-restart-attempt", "1"}}));
   seen(stores.pods, pod);
-  CHECK(told == Told{"trainjob n/j soon", "jobset n/j soon"});
+  CHECK(told == Told{"trainjob n/j for counters", "jobset n/j soon"});
   told.clear();
   pod["status"].set("podIP", "10.0.0.1");
   seen(stores.pods, pod);
   CHECK(told.empty());
   REQUIRE(stores.pods.remove(kube::print_json(pod)));
-  CHECK(told == Told{"trainjob n/j soon", "jobset n/j soon"});
+  CHECK(told == Told{"trainjob n/j for counters", "jobset n/j soon"});
 }
 
 TEST_CASE_METHOD(Fixture, "a Job wakes its JobSet, at once when it has ended or is gone") {
   job["status"].set("ready", 2);
   seen(stores.jobs, job);
-  CHECK(told == Told{"jobset n/j soon"});
+  CHECK(told == Told{"jobset n/j for counters"});
   job["status"].set("conditions", Json::array({from(R"({"type":"Complete","status":"True"})")}));
   seen(stores.jobs, job);
   job["metadata"].set("resourceVersion", std::to_string(++version));
   REQUIRE(stores.jobs.remove(kube::print_json(job)));
-  CHECK(told == Told{"jobset n/j soon", "jobset n/j now", "jobset n/j now"});
+  CHECK(told == Told{"jobset n/j for counters", "jobset n/j now", "jobset n/j now"});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a JobSet wakes its TrainJob, sooner where it may say more than counters") {
+  Json jobset = from(
+      R"({"kind":"JobSet","metadata":{"name":"j","namespace":"n","uid":"u2"},"status":{"restarts":1}})");
+  seen(stores.jobsets, jobset);
+  CHECK(told == Told{"jobset n/j now", "trainjob n/j soon"});
+  told.clear();
+
+  const auto written = [&](std::int32_t restarts, bool is_minor) {
+    jobset["metadata"].set("resourceVersion", std::to_string(++version));
+    jobset["status"].set("restarts", restarts);
+    stores.offer_status(kJobSets, jobset, is_minor);
+  };
+  SECTION("counters that we wrote") {
+    written(2, true);
+    CHECK(told == Told{"trainjob n/j for counters"});
+  }
+  SECTION("another status that we wrote") {
+    written(2, false);
+    CHECK(told == Told{"jobset n/j soon", "trainjob n/j soon"});
+  }
+  SECTION("one that is new, and one that is gone") {
+    jobset["metadata"].set("resourceVersion", std::to_string(++version));
+    REQUIRE(stores.jobsets.remove(kube::print_json(jobset)));
+    CHECK(told == Told{"jobset n/j now", "trainjob n/j now"});
+    told.clear();
+    jobset["metadata"].set("uid", "u3");
+    seen(stores.jobsets, jobset);
+    CHECK(told == Told{"jobset n/j now", "trainjob n/j for counters"});
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read as it was") {

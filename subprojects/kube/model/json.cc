@@ -8,6 +8,9 @@
 namespace kube {
 namespace {
 
+// An object that is built member by member has some of them.
+constexpr std::size_t kUsualMembers = 4;
+
 bool name_before(const JsonObject::Member& member, std::string_view name) {
   return member.first < name;
 }
@@ -62,9 +65,12 @@ Json* JsonObject::find(std::string_view name) {
 
 Json& JsonObject::operator[](std::string_view name) {
   auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
-  if (at == members_.end() || at->first != name)
-    at = members_.emplace(at, std::string(name), Json());
-  return at->second;
+  if (at != members_.end() && at->first == name) return at->second;
+  if (members_.capacity() == 0) {
+    members_.reserve(kUsualMembers);
+    at = members_.begin();
+  }
+  return members_.emplace(at, std::string(name), Json())->second;
 }
 
 bool JsonObject::erase(std::string_view name) {
@@ -92,13 +98,22 @@ std::optional<std::string> JsonObject::assign(Members members) {
   return duplicate;
 }
 
+JsonObject JsonObject::of_sorted(Members members) {
+  JsonObject object;
+  object.members_ = std::move(members);
+  return object;
+}
+
 bool operator==(const JsonObject& a, const JsonObject& b) {
   return a.members_ == b.members_;
 }
 
-Json Json::object(std::initializer_list<std::pair<std::string, Json>> members) {
+Json Json::object(std::initializer_list<Named> members) {
+  JsonObject::Members moved;
+  moved.reserve(members.size());
+  for (const Named& member : members) moved.emplace_back(member.name, std::move(member.value));
   JsonObject object;
-  object.assign(JsonObject::Members(members.begin(), members.end()));
+  object.assign(std::move(moved));
   return object;
 }
 

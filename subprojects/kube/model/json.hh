@@ -39,6 +39,8 @@ class JsonObject {
   // Takes members in any order: O(n log n), so a document cannot make the parser quadratic. Of
   // equal names the last one stays; returns a name that occurred twice, if any did.
   std::optional<std::string> assign(Members members);
+  // The same for members that are sorted already, each name once.
+  static JsonObject of_sorted(Members members);
 
   friend bool operator==(const JsonObject& a, const JsonObject& b);
   friend bool operator!=(const JsonObject& a, const JsonObject& b) { return !(a == b); }
@@ -69,8 +71,11 @@ class Json {
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  // `Json::object({{"name", "node"}, {"replicas", 1}})`; of equal names the last one stays.
-  static Json object(std::initializer_list<std::pair<std::string, Json>> members = {});
+  // `Json::object({{"name", "node"}, {"replicas", 1}})`; of equal names the last one stays. The
+  // values are moved, not copied.
+  struct Named;
+  static Json object(std::initializer_list<Named> members);
+  static Json object() { return Object(); }
   static Json array(std::initializer_list<Json> items = {});
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
@@ -127,6 +132,13 @@ class Json {
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
+};
+
+// What Json::object() is given. The elements of an initializer list are const; to be moved from,
+// the value is mutable.
+struct Json::Named {
+  std::string_view name;
+  mutable Json value;
 };
 
 inline JsonObject::iterator JsonObject::begin() {

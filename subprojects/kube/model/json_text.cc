@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
@@ -137,10 +138,10 @@ class Builder {
     levels_.reserve(kUsualDepth);
   }
 
-  bool Null() { return push(Json()); }
-  bool Bool(bool value) { return push(Json(value)); }
+  bool Null() { return push(nullptr); }
+  bool Bool(bool value) { return push(value); }
   bool String(const char* text, rapidjson::SizeType length, bool) {
-    return check_text({text, length}) && push(Json(std::string(text, length)));
+    return check_text({text, length}) && push(std::string_view(text, length));
   }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     if (!check_text({text, length})) return false;
@@ -163,24 +164,26 @@ class Builder {
     const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
     Json::Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
     values_.erase(first, values_.end());
-    return push(Json(std::move(items)));
+    return push(std::move(items));
   }
   bool EndObject(rapidjson::SizeType count) {
     count -= levels_.back().omitted;
     leave();
-    const auto value = values_.end() - static_cast<std::ptrdiff_t>(count);
-    const auto name = names_.end() - static_cast<std::ptrdiff_t>(count);
+    sort_names(count);
+    const std::size_t first_value = values_.size() - count;
+    const std::size_t first_name = names_.size() - count;
     JsonObject::Members members;
     members.reserve(count);
-    for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i)
-      members.emplace_back(std::move(name[i]), std::move(value[i]));
-    values_.erase(value, values_.end());
-    names_.erase(name, names_.end());
-    Json::Object object;
-    if (const auto twice = object.assign(std::move(members)))
-      return stop(
-          fmt::format("the object ending here has the member {} twice", print_json(*twice)));
-    return push(Json(std::move(object)));
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string_view name = names_[first_name + order_[i]];
+      if (i > 0 && members.back().first == name)
+        return stop(
+            fmt::format("the object ending here has the member {} twice", print_json(name)));
+      members.emplace_back(name, std::move(values_[first_value + order_[i]]));
+    }
+    values_.resize(first_value);
+    names_.resize(first_name);
+    return push(JsonObject::of_sorted(std::move(members)));
   }
   // Not called: numbers arrive raw, see parse_json().
   bool Int(int) { std::abort(); }
@@ -193,12 +196,23 @@ class Builder {
   Json take() { return std::move(values_.back()); }
 
  private:
-  bool push(Json value) {
+  template <class Value>
+  bool push(Value&& value) {
     if (++pushed_ > max_values_)
       return stop(fmt::format("there are more than {} values", max_values_));
     below_ = !levels_.empty() && levels_.back().is_array ? levels_.back().selection : nullptr;
-    values_.push_back(std::move(value));
+    values_.emplace_back(std::forward<Value>(value));
     return true;
+  }
+
+  // Puts into `order_` in which order the last `count` names come.
+  void sort_names(std::size_t count) {
+    const std::string_view* const names = names_.data() + (names_.size() - count);
+    order_.resize(count);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    const auto before = [names](std::size_t a, std::size_t b) { return names[a] < names[b]; };
+    if (!std::is_sorted(order_.begin(), order_.end(), before))
+      std::sort(order_.begin(), order_.end(), before);
   }
 
   bool stop(std::string problem) {
@@ -252,10 +266,10 @@ class Builder {
     const char* const end = text.data() + text.size();
     if (text.find_first_of(".eE") == text.npos) {
       std::int64_t integer = 0;
-      if (std::from_chars(text.data(), end, integer).ec == std::errc()) return push(Json(integer));
+      if (std::from_chars(text.data(), end, integer).ec == std::errc()) return push(integer);
     }
     const auto real = parse_double(text);
-    return real ? push(Json(*real)) : stop("the number is out of range");
+    return real ? push(*real) : stop("the number is out of range");
   }
 
   // An open container, with what is selected of it and how many members have been left out.
@@ -277,7 +291,8 @@ class Builder {
   const JsonSelection* below_ = nullptr;  // what is selected of the value that comes; null: all
   std::vector<Level> levels_;
   std::vector<Json> values_;
-  std::vector<std::string> names_;
+  std::vector<std::string_view> names_;  // they stand in the text, unescaped
+  std::vector<std::size_t> order_;       // of the names of the object that ends
   std::string problem_;
 };
 
