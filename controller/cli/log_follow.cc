@@ -246,11 +246,19 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
   }
 }
 
+// A watch that breaks is taken up again; who wonders why nothing comes should know.
+kube::WatchOptions LogFollower::watch_options() const {
+  kube::WatchOptions watched;
+  watched.ns = options_.job.ns;
+  watched.on_note = [this](std::string_view what, std::string_view detail) {
+    if (what == "error" || what == "malformed") options_.tell(detail);
+  };
+  return watched;
+}
+
 Task<void> LogFollower::watch_pods_to_the_end() {
-  kube::WatchOptions pods;
-  pods.ns = options_.job.ns;
+  kube::WatchOptions pods = watch_options();
   pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
-  pods.on_note = [this](std::string_view what, std::string_view detail) { note(what, detail); };
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
   watch.spawn("watch of pods", kube::run_watch(client_, kPods, *pod_sink_, std::move(pods)));
@@ -259,19 +267,12 @@ Task<void> LogFollower::watch_pods_to_the_end() {
   co_await watch.join();
 }
 
-// A watch that breaks is taken up again; who wonders why nothing comes should know.
-void LogFollower::note(std::string_view what, std::string_view detail) const {
-  if (what == "error" || what == "malformed") options_.tell(detail);
-}
-
 Task<Result<std::optional<TrainJob>>> LogFollower::run() {
   // Asked first, so that a name that does not exist is an error instead of an endless wait.
   const auto object = co_await client_.get(kTrainJobs, options_.job);
   if (!object) co_return tl::unexpected(object.error());
-  kube::WatchOptions jobs;
-  jobs.ns = options_.job.ns;
+  kube::WatchOptions jobs = watch_options();
   jobs.field_selector = "metadata.name=" + options_.job.name;
-  jobs.on_note = [this](std::string_view what, std::string_view detail) { note(what, detail); };
   kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
   watch.spawn("watch of the job",
               kube::run_watch(client_, kTrainJobs, *job_sink_, std::move(jobs)));

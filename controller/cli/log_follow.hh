@@ -55,7 +55,8 @@ class LogFollower {
   kube::Task<void> wait_for_news();
   // Lists the pods, then watches them until all that is known is over.
   kube::Task<void> watch_pods_to_the_end();
-  void note(std::string_view what, std::string_view detail) const;
+  // What both watches have in common.
+  kube::WatchOptions watch_options() const;
   bool is_over() const;
 
   kube::asio::io_context& io_;

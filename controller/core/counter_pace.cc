@@ -4,11 +4,16 @@
 
 namespace trainer {
 
+CounterPace::Object& CounterPace::changed_object(const std::string& uid, Time now) {
+  Object& object = objects_[uid];
+  if (!object.waiting) object.waiting = now;
+  return object;
+}
+
 std::chrono::milliseconds CounterPace::wait(const std::string& uid, Time now,
                                             std::chrono::milliseconds window) {
   using std::chrono::milliseconds;
-  Object& object = objects_[uid];
-  if (!object.waiting) object.waiting = now;
+  Object& object = changed_object(uid, now);
   // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
   // more.
   object.next = std::max(object.next, now - kInterval * (kBurst - 1));
@@ -19,8 +24,7 @@ std::chrono::milliseconds CounterPace::wait(const std::string& uid, Time now,
 }
 
 void CounterPace::changed(const std::string& uid, Time now) {
-  Object& object = objects_[uid];
-  if (!object.waiting) object.waiting = now;
+  changed_object(uid, now);
 }
 
 void CounterPace::settled(const std::string& uid, Time planned) {

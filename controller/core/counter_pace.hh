@@ -35,6 +35,7 @@ class CounterPace {
     std::optional<Time> waiting;  // since when a difference does
     Time next{};                  // when the next one may be written
   };
+  Object& changed_object(const std::string& uid, Time now);
   std::unordered_map<std::string, Object> objects_;
 };
 

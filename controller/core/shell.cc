@@ -12,9 +12,9 @@ using std::chrono::milliseconds;
 // What changes together is looked at together: the pods of a node group, far below what a person
 // notices. Differences in counters alone wait a moment more, so that what belongs together (a Job,
 // its pods) is one write; a TrainJob's longer, so that its JobSet's come with its own, and a look
-// that would find nothing else waits with them. (A JobSet's look may find that the next Jobs can
-// start.) While more is to be written than the API server takes all of that waits: what stands in a
-// queue grows old there.
+// that hardly finds more (a pod's change) waits with them. (A JobSet's look may find that the next
+// Jobs can start.) While more is to be written than the API server takes all of that waits: what
+// stands in a queue grows old there.
 struct Windows {
   milliseconds soon;      // a look of Urgency::kSoon
   milliseconds look;      // one of Urgency::kCounters
