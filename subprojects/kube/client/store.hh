@@ -5,10 +5,10 @@
 #include <exception>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,7 +33,9 @@ template <class T>
 class Store final : public WatchSink {
  public:
   using Pointer = std::shared_ptr<const T>;
-  using Items = std::map<ObjectKey, Pointer>;
+  // In no order: each event looks one up, and an ordered map's comparisons walk from one cold
+  // string to the next.
+  using Items = std::unordered_map<ObjectKey, Pointer, ObjectKeyHash, std::equal_to<>>;
   // nullptr for a malformed object. The text is one object's JSON.
   using Project = std::function<std::shared_ptr<T>(std::string_view object)>;
   // `before` or `after` is nullptr when the object is new or gone.
@@ -85,11 +87,6 @@ class Store final : public WatchSink {
     is_listing_ = false;
     is_synced_ = true;
     auto listed = std::exchange(listed_, {});
-    // The server orders by "namespace/name", which is nearly always the order of our keys, too.
-    const auto is_before = [](const Listed& a, const Listed& b) { return a.first < b.first; };
-    if (!std::is_sorted(listed.begin(), listed.end(), is_before)) {
-      std::sort(listed.begin(), listed.end(), is_before);
-    }
     // A list tells the newest state there is, and the watch stands still meanwhile. (What our own
     // writes answered may be newer; it does not count as seen.)
     const bool is_restored = is_newer_version(seen_, list_version_);
@@ -151,42 +148,50 @@ class Store final : public WatchSink {
   Pointer find_known(std::string_view object) const {
     const auto identity = scan_identity(object);
     if (identity.name.empty() || identity.version.empty()) return nullptr;
-    Pointer known = find({std::string(identity.ns), std::string(identity.name)});
-    return known && known->resource_version == identity.version ? known : nullptr;
+    const auto at = items_.find(ObjectKeyView{identity.ns, identity.name});
+    if (at == items_.end() || at->second->resource_version != identity.version) return nullptr;
+    return at->second;
   }
 
   void advance(const std::string& version) {
     if (seen_.empty() || is_newer_version(version, seen_)) seen_ = version;
   }
 
-  // One walk along both, which are in the same order: tens of thousands are looked up one by one in
-  // many times the time. What is gone is told first.
+  // What is gone is told first, in the order of its keys; what came or changed in the list's order.
   Changes merge(std::vector<Listed> listed, bool is_restored) {
-    Changes gone;
+    Items old = std::exchange(items_, {});
+    items_.reserve(listed.size());
     Changes changes;
-    auto at = items_.begin();
     for (Listed& each : listed) {
-      while (at != items_.end() && at->first < each.first) {
-        at = drop_unlisted(at, is_restored, gone);
-      }
-      at = items_.try_emplace(at, std::move(each.first));
+      auto held = old.extract(each.first);
+      const auto at = held ? items_.insert(std::move(held)).position
+                           : items_.try_emplace(std::move(each.first)).first;
       take(at->second, std::move(each.second), is_restored, changes);
-      ++at;
     }
-    while (at != items_.end()) at = drop_unlisted(at, is_restored, gone);
-    if (gone.empty()) return changes;
+    Changes gone = keep_newer(std::move(old), is_restored);
     gone.insert(gone.end(), std::make_move_iterator(changes.begin()),
                 std::make_move_iterator(changes.end()));
     return gone;
   }
 
-  // What is newer than the list was written while it was on its way, so the list says nothing about
-  // it; unless versions went back (`is_restored`), which makes them incomparable. Returns the next.
-  typename Items::iterator drop_unlisted(typename Items::iterator at, bool is_restored,
-                                         Changes& gone) {
-    if (!is_restored && is_newer_than_list(*at->second)) return std::next(at);
-    gone.emplace_back(std::move(at->second), nullptr);
-    return items_.erase(at);
+  // Of what the list does not have. What is newer than the list was written while it was on its
+  // way, so the list says nothing about it; unless versions went back (`is_restored`), which makes
+  // them incomparable. Returns the rest, in order.
+  Changes keep_newer(Items unlisted, bool is_restored) {
+    std::vector<Listed> dropped;
+    while (!unlisted.empty()) {
+      auto held = unlisted.extract(unlisted.begin());
+      if (!is_restored && is_newer_than_list(*held.mapped())) {
+        items_.insert(std::move(held));
+      } else {
+        dropped.emplace_back(std::move(held.key()), std::move(held.mapped()));
+      }
+    }
+    std::sort(dropped.begin(), dropped.end(),
+              [](const Listed& a, const Listed& b) { return a.first < b.first; });
+    Changes gone;
+    for (Listed& each : dropped) gone.emplace_back(std::move(each.second), nullptr);
+    return gone;
   }
 
   bool is_newer_than_list(const T& item) const {

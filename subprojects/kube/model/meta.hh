@@ -26,12 +26,25 @@ struct ObjectKey {
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
 };
 
-// For containers without order.
+// An ObjectKey to look for, whose text stands elsewhere.
+struct ObjectKeyView {
+  std::string_view ns;
+  std::string_view name;
+  friend bool operator==(const ObjectKey& key, const ObjectKeyView& view) {
+    return key.name == view.name && key.ns == view.ns;
+  }
+};
+
+// For containers without order. With std::equal_to<> they are searched by ObjectKeyView, too.
 struct ObjectKeyHash {
-  std::size_t operator()(const ObjectKey& key) const {
+  using is_transparent = void;
+  std::size_t operator()(const ObjectKeyView& key) const {
     // A name may stand in every namespace, and a namespace be full of names.
-    const std::hash<std::string> hash;
+    const std::hash<std::string_view> hash;
     return hash(key.name) * 31 + hash(key.ns);
+  }
+  std::size_t operator()(const ObjectKey& key) const {
+    return (*this)(ObjectKeyView{key.ns, key.name});
   }
 };
 

@@ -193,10 +193,18 @@ namespace kube {
 TEST_CASE("keys are told apart by either half") {
   std::set<std::size_t> hashes;
   for (int i = 0; i < 1'000; ++i) {
-    hashes.insert(ObjectKeyHash()({"same", "n" + std::to_string(i)}));
-    hashes.insert(ObjectKeyHash()({"n" + std::to_string(i), "same"}));
+    hashes.insert(ObjectKeyHash()(ObjectKey{"same", "n" + std::to_string(i)}));
+    hashes.insert(ObjectKeyHash()(ObjectKey{"n" + std::to_string(i), "same"}));
   }
   CHECK(hashes.size() == 2'000);
+}
+
+TEST_CASE("a key is found by a view of it") {
+  const ObjectKey key{"ns", "name"};
+  CHECK(ObjectKeyHash()(key) == ObjectKeyHash()(ObjectKeyView{"ns", "name"}));
+  CHECK(key == ObjectKeyView{"ns", "name"});
+  CHECK_FALSE(key == ObjectKeyView{"ns", "other"});
+  CHECK_FALSE(key == ObjectKeyView{"other", "name"});
 }
 
 }  // namespace kube
