@@ -87,6 +87,9 @@ class Store final : public WatchSink {
     is_listing_ = false;
     is_synced_ = true;
     auto listed = std::exchange(listed_, {});
+    // The server orders by "namespace/name", which is nearly always the order of our keys, too.
+    if (!std::is_sorted(listed.begin(), listed.end(), is_before))
+      std::sort(listed.begin(), listed.end(), is_before);
     // A list tells the newest state there is, and the watch stands still meanwhile. (What our own
     // writes answered may be newer; it does not count as seen.)
     const bool is_restored = is_newer_version(seen_, list_version_);
@@ -129,6 +132,7 @@ class Store final : public WatchSink {
  private:
   using Changes = std::vector<std::pair<Pointer, Pointer>>;
   using Listed = std::pair<ObjectKey, Pointer>;
+  static bool is_before(const Listed& a, const Listed& b) { return a.first < b.first; }
 
   // A projection that throws met an object it did not expect: that one is left out, the others go
   // on.
@@ -157,7 +161,7 @@ class Store final : public WatchSink {
     if (seen_.empty() || is_newer_version(version, seen_)) seen_ = version;
   }
 
-  // What is gone is told first, in the order of its keys; what came or changed in the list's order.
+  // What is gone is told first, then what came or changed; both in the order of their keys.
   Changes merge(std::vector<Listed> listed, bool is_restored) {
     Items old = std::exchange(items_, {});
     items_.reserve(listed.size());
@@ -187,8 +191,7 @@ class Store final : public WatchSink {
         dropped.emplace_back(std::move(held.key()), std::move(held.mapped()));
       }
     }
-    std::sort(dropped.begin(), dropped.end(),
-              [](const Listed& a, const Listed& b) { return a.first < b.first; });
+    std::sort(dropped.begin(), dropped.end(), is_before);
     Changes gone;
     for (Listed& each : dropped) gone.emplace_back(std::move(each.second), nullptr);
     return gone;

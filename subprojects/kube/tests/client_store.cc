@@ -73,23 +73,24 @@ TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it change
   CHECK_FALSE(store.is_synced());
   finish_list(5);
   CHECK(store.is_synced());
-  CHECK(take_changes() == Changes{"->b2", "->a1"});
+  CHECK(take_changes() == Changes{"->a1", "->b2"});
 
   list(9, {text_of("b", 7), text_of("c", 8)});
   CHECK(take_changes() == Changes{"a1>-", "b2>b7", "->c8"});
 }
 
-TEST_CASE_METHOD(Fixture, "what is gone is told first and in order, the rest as listed") {
+TEST_CASE_METHOD(Fixture, "what is gone is told first, and all in order") {
   list(5, {text_of("d", 1), text_of("b", 2), text_of("c", 3), text_of("a", 4)});
-  CHECK(take_changes() == Changes{"->d1", "->b2", "->c3", "->a4"});
+  CHECK(take_changes() == Changes{"->a4", "->b2", "->c3", "->d1"});
   list(9, {text_of("e", 8), text_of("a", 7)});
-  CHECK(take_changes() == Changes{"b2>-", "c3>-", "d1>-", "->e8", "a4>a7"});
+  CHECK(take_changes() == Changes{"b2>-", "c3>-", "d1>-", "a4>a7", "->e8"});
 }
 
 TEST_CASE_METHOD(Fixture, "of an object that pages of a list hold twice the newer stays") {
   list(5, {text_of("a", 1)});
   list(9, {text_of("b", 6), text_of("a", 7), text_of("b", 8), text_of("a", 3)});
-  CHECK(take_changes() == Changes{"->a1", "->b6", "a1>a7", "b6>b8"});
+  CHECK(version_of("a") == "7");
+  CHECK(version_of("b") == "8");
 }
 
 TEST_CASE_METHOD(Fixture, "a list that failed midway leaves nothing behind") {
