@@ -157,10 +157,10 @@ void ControlPlane::upstream_changed(bool is_present) {
   log_.info("expander mode", {{"mode", std::string(name_of(expansion_.mode()))},
                               {"why", is_present ? "the upstream JobSet controller holds its Lease"
                                                  : "no upstream JobSet controller"}});
-  for (const auto& [key, jobset] : stores_.jobsets.items()) jobset_queue_.add(key);
-  for (const auto& [key, pod] : stores_.pods.items()) {
+  stores_.jobsets.each([this](const kube::ObjectKey& key, const auto&) { jobset_queue_.add(key); });
+  stores_.pods.each([this](const kube::ObjectKey& key, const auto& pod) {
     if (pod->is_exclusive_leader) placement_queue_.add(key);
-  }
+  });
 }
 
 bool ControlPlane::is_ready() const {
@@ -182,8 +182,8 @@ Task<void> ControlPlane::start_loops() {
   start_workers(workers_, jobset_loop_,
                 configuration_.concurrency_of("JobSet.jobset.x-k8s.io", kJobSetWorkers));
   start_workers(workers_, placement_loop_, kPlacementWorkers);
-  log_.info("control loops run", {{"trainjobs", std::to_string(stores_.trainjobs.items().size())},
-                                  {"jobsets", std::to_string(stores_.jobsets.items().size())},
+  log_.info("control loops run", {{"trainjobs", std::to_string(stores_.trainjobs.size())},
+                                  {"jobsets", std::to_string(stores_.jobsets.size())},
                                   {"expander", std::string(name_of(expansion_.mode()))}});
 }
 
@@ -210,10 +210,10 @@ void ControlPlane::collect() {
     const kube::WorkQueue& queue = loop->queue;
     metrics_.set_queue(loop->name, {queue.depth(), queue.adds(), queue.retries()});
   }
-  metrics_.set_objects("TrainJob", stores_.trainjobs.items().size());
-  metrics_.set_objects("JobSet", stores_.jobsets.items().size());
-  metrics_.set_objects("Job", stores_.jobs.items().size());
-  metrics_.set_objects("Pod", stores_.pods.items().size());
+  metrics_.set_objects("TrainJob", stores_.trainjobs.size());
+  metrics_.set_objects("JobSet", stores_.jobsets.size());
+  metrics_.set_objects("Job", stores_.jobs.size());
+  metrics_.set_objects("Pod", stores_.pods.size());
   metrics_.set_events_pending(events_.pending(), events_.dropped());
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "kube/client/give_way.hh"
-#include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -51,7 +50,7 @@ std::vector<std::string> claims_made_by(const Plan& plan) {
 Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   const auto stored = stores_.jobsets.find(key);
   if (!stored) co_return Requeue{};
-  const auto decoded = jobsets_.of(stored);
+  const auto decoded = stores_.decoded_jobsets.of(stored);
   const auto& jobset = decoded->jobset;
   if (stored->body.size() >= kube::kLargeText) co_await kube::give_way();
   if (!jobset) {
@@ -61,7 +60,7 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
     Subject unreadable{kJobSets, key, stored->uid, stored->resource_version};
     co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
   }
-  if (!expansion_.expands(decoded->managed_by)) co_return Requeue{};
+  if (!expansion_.expands(jobset->spec.managedBy)) co_return Requeue{};
   const std::string& uid = stored->uid;
   forget_doubtful_claims(uid);
   const bool were_claims_known = claims_.count(uid) > 0;
@@ -110,16 +109,8 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
   observed.now = clock_.now();
   observed.gates = gates_;
   observed.is_of_trainjob = stored.controller_kind == "TrainJob";
+  observed.is_managed_here = true;  // nothing is planned for any other
   return jobset::plan(observed);
-}
-
-JobSetReconciler::Decoded JobSetReconciler::decode(std::shared_ptr<const kube::Json> stored) {
-  kube::Json object = *stored;
-  jobset::apply_late_defaults(object);  // it may have been made while no webhook was served
-  Decoded decoded{read_jobset(object), std::nullopt};
-  // One that is ours is expanded whatever name it has us by.
-  if (decoded.jobset) decoded.managed_by = std::exchange(decoded.jobset->spec.managedBy, {});
-  return decoded;
 }
 
 bool JobSetReconciler::stands(const kube::ObjectKey& key, const std::string& uid) const {

@@ -1,13 +1,11 @@
 // observe -> plan -> act for one JobSet. Every rule is in runtimes/jobset.
 #pragma once
 
-#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 
-#include "api/api.hh"
-#include "controller/core/decoded_objects.hh"
+#include "api/jobset.hh"
 #include "controller/core/expander_mode.hh"
 #include "controller/core/shell.hh"
 #include "controller/core/stores.hh"
@@ -32,11 +30,6 @@ class JobSetReconciler {
   void forget(const std::string& uid);
 
  private:
-  struct Decoded {
-    tl::expected<JobSet, kube::FieldErrors> jobset;  // without its managedBy
-    std::optional<std::string> managed_by;
-  };
-  static Decoded decode(std::shared_ptr<const kube::Json> stored);
   // True while the object of this uid is there.
   bool stands(const kube::ObjectKey& key, const std::string& uid) const;
   Plan plan_for(const StoredObject& stored, const JobSet& jobset) const;
@@ -59,7 +52,6 @@ class JobSetReconciler {
     std::int64_t failed_pods = 0;
   };
   std::unordered_map<std::string, Claims> claims_;  // by JobSet uid
-  DecodedObjects<Decoded> jobsets_{decode};
 };
 
 }  // namespace trainer

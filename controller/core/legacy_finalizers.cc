@@ -49,10 +49,12 @@ Task<void> LegacyFinalizers::run() {
 Task<bool> LegacyFinalizers::drop_all() {
   using Pointer = std::shared_ptr<const StoredObject>;
   std::vector<std::pair<kube::Resource, Pointer>> all;  // the stores go on while we write
-  for (const auto& [key, stored] : stores_.training_runtimes.items())
+  stores_.training_runtimes.each([&all](const kube::ObjectKey&, const Pointer& stored) {
     all.emplace_back(kTrainingRuntimes, stored);
-  for (const auto& [key, stored] : stores_.cluster_runtimes.items())
+  });
+  stores_.cluster_runtimes.each([&all](const kube::ObjectKey&, const Pointer& stored) {
     all.emplace_back(kClusterTrainingRuntimes, stored);
+  });
   bool is_done = true;
   for (auto& [resource, stored] : all) {
     if (stored->body.text().text().find(kFinalizer) == std::string::npos) continue;

@@ -295,10 +295,13 @@ std::string Process::not_ready() const {
 
 void Process::publish_view() {
   auto view = std::make_shared<AdmissionView>();
-  view->training_runtimes = {control_.stores().training_runtimes.items().begin(),
-                             control_.stores().training_runtimes.items().end()};
-  view->cluster_runtimes = {control_.stores().cluster_runtimes.items().begin(),
-                            control_.stores().cluster_runtimes.items().end()};
+  const Stores& stores = control_.stores();
+  stores.training_runtimes.each([&view](const auto& key, const auto& runtime) {
+    view->training_runtimes.emplace(key, runtime);
+  });
+  stores.cluster_runtimes.each([&view](const auto& key, const auto& runtime) {
+    view->cluster_runtimes.emplace(key, runtime);
+  });
   admission_.publish(std::move(view));
 }
 

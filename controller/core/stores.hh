@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "controller/core/decoded_jobset.hh"
+#include "controller/core/decoded_objects.hh"
 #include "controller/core/stored_object.hh"
 #include "kube/client/store.hh"
 #include "kube/model/json_text.hh"
@@ -47,6 +49,7 @@ class Stores {
   kube::Store<StoredObject> services;  // owners only
   kube::Store<jobset::JobView> jobs;
   kube::Store<TrainPodView> pods;
+  DecodedObjects<DecodedJobSet> decoded_jobsets{decode_jobset};
 
   // True once every kind has been listed.
   bool are_synced() const;

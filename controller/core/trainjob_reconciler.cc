@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "api/api.hh"
 #include "controller/ssh/key_pair.hh"
@@ -36,6 +37,16 @@ bool is_name_taken(const TrainJobStatus& status) {
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
+}
+
+// What is worth remembering of writes: the stores have the rest.
+std::vector<Action> companions_in(const std::vector<Action>& actions) {
+  std::vector<Action> companions;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(companions),
+               [](const Action& action) {
+                 return action.resource != kJobSets && action.resource != kTrainJobs;
+               });
+  return companions;
 }
 
 // Keys need chance, which a plan has none of: it says which Secrets want a pair.
@@ -82,7 +93,7 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   auto plan = co_await make_plan(*job, object, memory, child);
   if (!plan) co_return tl::unexpected(plan.error());
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
-  const std::vector<Action> wanted = plan->actions;
+  const std::vector<Action> wanted = companions_in(plan->actions);
   if (plan->total_nodes) memory->total_nodes = *plan->total_nodes;
   Subject subject{kTrainJobs, key, stored->uid, stored->resource_version};
   auto done = co_await shell_.carry_out(std::move(subject), std::move(*plan));
@@ -114,20 +125,12 @@ TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(
   return {std::move(object), std::move(job), shape};
 }
 
-TrainJobReconciler::DecodedJobSet TrainJobReconciler::decode_jobset(
-    std::shared_ptr<const kube::Json> object) {
-  DecodedJobSet decoded;
-  if (auto read = read_jobset(*object)) decoded.jobset = std::move(*read);
-  decoded.object = std::move(object);
-  return decoded;
-}
-
 TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& key,
                                                        const Memory& memory) {
   Child child;
   child.stored = stores_.jobsets.find(key);
   if (child.stored) {
-    child.decoded = jobsets_.of(child.stored);
+    child.decoded = stores_.decoded_jobsets.of(child.stored);
   } else if (memory.deleted_jobset) {
     if (const auto object = kube::parse_json(memory.deleted_jobset->text())) {
       if (auto read = read_jobset(*object)) child.deleted = std::move(*read);
@@ -305,7 +308,6 @@ std::shared_ptr<const SnapshotView> TrainJobReconciler::view_of_snapshot(
 
 void TrainJobReconciler::remember(const std::vector<Action>& actions, Memory& memory) {
   for (const auto& action : actions) {
-    if (action.resource == kJobSets || action.resource == kTrainJobs) continue;
     const bool stands = action.verb != Action::Verb::kDelete;
     const auto* text = action.body.find_path({"data", "runtime"});
     if (action.resource == kConfigMaps && stands && text) {

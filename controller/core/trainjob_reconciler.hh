@@ -75,11 +75,6 @@ class TrainJobReconciler {
     std::size_t shape = 0;  // a hash of generation, labels and annotations
   };
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
-  struct DecodedJobSet {
-    std::shared_ptr<const kube::Json> object;
-    std::optional<JobSet> jobset;  // nullopt: unreadable
-  };
-  static DecodedJobSet decode_jobset(std::shared_ptr<const kube::Json> object);
 
   // The JobSet of the job's name as it stands, and the one that stood before it.
   struct Child {
@@ -121,7 +116,6 @@ class TrainJobReconciler {
   RuntimeSnapshots snapshots_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
   DecodedObjects<DecodedJob> jobs_{decode_job};
-  DecodedObjects<DecodedJobSet> jobsets_{decode_jobset};
 };
 
 }  // namespace trainer

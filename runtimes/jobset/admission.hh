@@ -18,6 +18,8 @@ void apply_webhook_defaults(kube::Json& jobset);
 // is absent, or was removed, there is no Service and pods have no host names (jobset-contract,
 // trap 21).
 void apply_late_defaults(kube::Json& jobset);
+// Whether these change anything: nearly never, and asking is cheaper than a copy of the object.
+bool lacks_late_defaults(const kube::Json& jobset);
 
 // `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
 using FindClaim =

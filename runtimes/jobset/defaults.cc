@@ -1,4 +1,5 @@
 // What the mutating webhook fills in on CREATE: jobset-contract 1.4.
+#include <algorithm>
 #include <string>
 
 #include "runtimes/jobset/admission.hh"
@@ -65,7 +66,44 @@ void default_retention(Json& spec) {
   }
 }
 
+bool lacks(const Json& object, std::string_view name) {
+  const Json* member = object.find(name);
+  return !member || member->is_null();
+}
+
+bool is_complete_job(const Json& replicated_job) {
+  const Json* job = replicated_job.find_path({"template", "spec"});
+  const Json* pod = job ? job->find_path({"template", "spec"}) : nullptr;
+  return pod && !lacks(*job, "completionMode") && !lacks(*pod, "restartPolicy") &&
+         *pod->find("restartPolicy") != Json("");
+}
+
+bool is_complete_rule(const Json& rule) {
+  const Json* name = rule.find("name");
+  return name && !name->empty();
+}
+
+bool is_complete_claim_policy(const Json& policy) {
+  return !lacks(policy, "retentionPolicy");
+}
+
+// False also where it is no list.
+bool is_each(const Json* list, bool (*is_complete)(const Json&)) {
+  if (!list || !list->is_array()) return false;
+  return std::all_of(list->as_array().begin(), list->as_array().end(), is_complete);
+}
+
 }  // namespace
+
+bool lacks_late_defaults(const Json& jobset) {
+  const Json* spec = jobset.find("spec");
+  if (!spec || lacks(*spec, "successPolicy") || lacks(*spec, "startupPolicy")) return true;
+  if (!is_each(spec->find("replicatedJobs"), is_complete_job)) return true;
+  const Json* rules = spec->find_path({"failurePolicy", "rules"});
+  if (rules && !is_each(rules, is_complete_rule)) return true;
+  const Json* policies = spec->find("volumeClaimPolicies");
+  return policies && !is_each(policies, is_complete_claim_policy);
+}
 
 void apply_webhook_defaults(Json& jobset) {
   apply_late_defaults(jobset);

@@ -11,9 +11,11 @@
 namespace trainer::jobset {
 namespace {
 
-bool is_ours(const JobSet& jobset) {
+bool is_ours(const Observed& observed) {
+  const JobSet& jobset = observed.jobset;
   return !jobset.metadata.deletion_timestamp &&
-         (!jobset.spec.managedBy || *jobset.spec.managedBy == kReservedManager);
+         (observed.is_managed_here || !jobset.spec.managedBy ||
+          *jobset.spec.managedBy == kReservedManager);
 }
 
 void end_restart_when_ready(Pass& pass) {
@@ -55,7 +57,7 @@ void run(Pass& pass) {
 }  // namespace
 
 Plan plan(const Observed& observed) {
-  if (!is_ours(observed.jobset)) return {};
+  if (!is_ours(observed)) return {};
   Pass pass(observed);
   run(pass);
   finish_status(pass);

@@ -31,6 +31,9 @@ struct Observed {
   // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
   // message, and an MPI launcher waits for the names of its hosts.
   bool is_of_trainjob = false;
+  // True where the caller knows that spec.managedBy means us. Otherwise it must be absent, or be
+  // upstream's own name.
+  bool is_managed_here = false;
 };
 
 // Every rule of jobset-contract 2 to 4, with these departures:

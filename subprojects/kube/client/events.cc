@@ -5,11 +5,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <deque>
-#include <map>
+#include <list>
 #include <optional>
-#include <tuple>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace kube {
 
@@ -41,17 +42,23 @@ std::string cut(std::string message) {
   return message;
 }
 
-// Events with the same identity are one event with a count.
-using Identity = std::tuple<std::string, std::string, ObjectKey, std::string, std::string,
-                            std::string, std::string>;
-Identity identity_of(const Event& event) {
+// Events with the same identity are one event with a count. One text, since it is looked up by
+// hash: in a burst hundreds wait.
+std::string identity_of(const Event& event) {
   const ObjectReference& on = event.regarding;
-  return {on.api_version, on.kind, on.key, on.uid, event.type, event.reason, event.message};
+  std::string identity;
+  identity.reserve(256 + event.message.size());
+  for (const std::string* part : {&on.api_version, &on.kind, &on.key.ns, &on.key.name, &on.uid,
+                                  &event.type, &event.reason, &event.message}) {
+    identity += *part;
+    identity += '\0';
+  }
+  return identity;
 }
 
 struct Waiting {
   Event event;
-  Identity identity;
+  std::string identity;
   Time first;
   Time last;
   std::int64_t count = 1;
@@ -109,8 +116,10 @@ struct EventRecorder::State {
   ApiClient& client;
   std::string component;
   Resource resource;
-  std::deque<Waiting> waiting;
-  std::map<Identity, Sent> sent;
+  using Queue = std::list<Waiting>;
+  Queue waiting;
+  std::unordered_map<std::string_view, Queue::iterator> by_identity;  // views of `waiting`
+  std::unordered_map<std::string, Sent> sent;
   std::size_t dropped = 0;
   bool is_sending = false;
   std::vector<std::shared_ptr<asio::steady_timer>> sleepers;
@@ -132,14 +141,13 @@ struct EventRecorder::State {
   void record(Event event) {
     event.message = cut(std::move(event.message));
     const Time now = client.clock().now();
-    Identity identity = identity_of(event);
-    const auto same =
-        std::find_if(waiting.begin(), waiting.end(),
-                     [&identity](const Waiting& each) { return each.identity == identity; });
-    if (same != waiting.end()) {
-      ++same->count;
-      same->last = now;
-      same->event.is_terminal = same->event.is_terminal || event.is_terminal;
+    std::string identity = identity_of(event);
+    const auto same = by_identity.find(identity);
+    if (same != by_identity.end()) {
+      Waiting& known = *same->second;
+      ++known.count;
+      known.last = now;
+      known.event.is_terminal = known.event.is_terminal || event.is_terminal;
       return;
     }
     Waiting one;
@@ -147,16 +155,30 @@ struct EventRecorder::State {
     one.identity = std::move(identity);
     one.first = now;
     one.last = now;
-    waiting.push_back(std::move(one));
+    add(std::move(one));
     if (waiting.size() > kMaxPending) drop_oldest();
     wake();
+  }
+
+  void add(Waiting one) {
+    waiting.push_back(std::move(one));
+    // One that failed may find its like, recorded meanwhile; that one goes on counting.
+    by_identity.try_emplace(waiting.back().identity, std::prev(waiting.end()));
+  }
+
+  Waiting take(Queue::iterator at) {
+    const auto known = by_identity.find(at->identity);
+    if (known != by_identity.end() && known->second == at) by_identity.erase(known);
+    Waiting one = std::move(*at);
+    waiting.erase(at);
+    return one;
   }
 
   void drop_oldest() {
     const auto at = std::find_if(waiting.begin(), waiting.end(),
                                  [](const Waiting& each) { return !each.event.is_terminal; });
     if (at == waiting.end()) return;
-    waiting.erase(at);
+    take(at);
     ++dropped;
   }
 
@@ -199,17 +221,18 @@ struct EventRecorder::State {
     co_return Result<void>();
   }
 
-  void remember(Identity identity, Sent made) {
-    if (sent.size() >= kMaxRemembered) {
-      const auto now = client.clock().steady();
-      std::erase_if(sent, [now](const auto& each) { return now - each.second.at >= kCountedFor; });
-    }
-    if (sent.size() >= kMaxRemembered) {
-      sent.erase(std::min_element(sent.begin(), sent.end(), [](const auto& a, const auto& b) {
-        return a.second.at < b.second.at;
-      }));
-    }
+  void remember(std::string identity, Sent made) {
+    if (sent.size() >= kMaxRemembered) forget_older_half();
     sent[std::move(identity)] = std::move(made);
+  }
+
+  // Half, so that not each event beyond the limit has to look at all of them.
+  void forget_older_half() {
+    std::vector<Clock::Steady> times;
+    for (const auto& [identity, made] : sent) times.push_back(made.at);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    std::erase_if(sent, [until = *middle](const auto& each) { return each.second.at <= until; });
   }
 
   // True where the event is to be tried again.
@@ -219,7 +242,7 @@ struct EventRecorder::State {
       ++dropped;
       return false;
     }
-    waiting.push_back(std::move(one));
+    add(std::move(one));
     return true;
   }
 };
@@ -238,8 +261,7 @@ Task<void> EventRecorder::run() {
   int failures = 0;
   for (;;) {
     while (state->waiting.empty()) co_await state->changed();
-    Waiting one = std::move(state->waiting.front());
-    state->waiting.pop_front();
+    Waiting one = state->take(state->waiting.begin());
     state->is_sending = true;
     const auto done = co_await state->send(one);
     state->is_sending = false;

@@ -33,9 +33,6 @@ template <class T>
 class Store final : public WatchSink {
  public:
   using Pointer = std::shared_ptr<const T>;
-  // In no order: each event looks one up, and an ordered map's comparisons walk from one cold
-  // string to the next.
-  using Items = std::unordered_map<ObjectKey, Pointer, ObjectKeyHash, std::equal_to<>>;
   // nullptr for a malformed object. The text is one object's JSON.
   using Project = std::function<std::shared_ptr<T>(std::string_view object)>;
   // `before` or `after` is nullptr when the object is new or gone.
@@ -46,26 +43,33 @@ class Store final : public WatchSink {
 
   Pointer find(const ObjectKey& key) const {
     const auto at = items_.find(key);
-    return at == items_.end() ? nullptr : at->second;
+    return at == items_.end() ? nullptr : at->second.item;
   }
-  const Items& items() const { return items_; }
+  // In no order. `visit` takes (const ObjectKey&, const Pointer&) and must not change the store.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (const auto& [key, held] : items_) visit(key, held.item);
+  }
+  std::size_t size() const { return items_.size(); }
   // True once a first list has arrived.
   bool is_synced() const { return is_synced_; }
   std::size_t malformed() const { return malformed_; }
 
   void begin_list() override {
+    ++list_;
+    confirmed_ = 0;
     listed_.clear();
     list_version_.clear();
     is_listing_ = true;
   }
 
   bool put(std::string_view object) override {
-    if (const auto known = find_known(object)) {
+    if (Held* const known = find_known(object)) {
       // Nearly always the echo of a write of our own: reading it again would tell nothing.
       if (is_listing_) {
-        listed_.emplace_back(known->key(), known);
+        confirm(*known);
       } else {
-        advance(known->resource_version);
+        advance(known->item->resource_version);
       }
       return true;
     }
@@ -108,7 +112,7 @@ class Store final : public WatchSink {
     const auto at = items_.find(item->key());
     if (at == items_.end()) return true;
     // A successor of the same name that we created ourselves is newer than this end.
-    if (is_newer_version(at->second->resource_version, item->resource_version)) return true;
+    if (is_newer_version(at->second.item->resource_version, item->resource_version)) return true;
     erase(at);
     return true;
   }
@@ -130,6 +134,14 @@ class Store final : public WatchSink {
   }
 
  private:
+  // An object, and the last list that had it.
+  struct Held {
+    Pointer item;
+    std::size_t list = 0;
+  };
+  // In no order: each event looks one up, and an ordered map's comparisons walk from one cold
+  // string to the next.
+  using Items = std::unordered_map<ObjectKey, Held, ObjectKeyHash, std::equal_to<>>;
   using Changes = std::vector<std::pair<Pointer, Pointer>>;
   using Listed = std::pair<ObjectKey, Pointer>;
   static bool is_before(const Listed& a, const Listed& b) { return a.first < b.first; }
@@ -149,46 +161,53 @@ class Store final : public WatchSink {
 
   // What is held of this object in the version that the text has, found without decoding it; a
   // relist of thousands costs a look at each. nullptr where it must be read.
-  Pointer find_known(std::string_view object) const {
+  Held* find_known(std::string_view object) {
     const auto identity = scan_identity(object);
     if (identity.name.empty() || identity.version.empty()) return nullptr;
     const auto at = items_.find(ObjectKeyView{identity.ns, identity.name});
-    if (at == items_.end() || at->second->resource_version != identity.version) return nullptr;
-    return at->second;
+    if (at == items_.end() || at->second.item->resource_version != identity.version) return nullptr;
+    return &at->second;
+  }
+
+  // The list has this one.
+  void confirm(Held& held) {
+    if (held.list == list_) return;
+    held.list = list_;
+    ++confirmed_;
   }
 
   void advance(const std::string& version) {
     if (seen_.empty() || is_newer_version(version, seen_)) seen_ = version;
   }
 
-  // What is gone is told first, then what came or changed; both in the order of their keys.
+  // Takes in what the list has and was not known; `listed` is in order. What is gone is told first,
+  // then what came or changed; both in the order of their keys.
   Changes merge(std::vector<Listed> listed, bool is_restored) {
-    Items old = std::exchange(items_, {});
-    items_.reserve(listed.size());
+    if (items_.empty()) items_.reserve(listed.size());
     Changes changes;
     for (Listed& each : listed) {
-      auto held = old.extract(each.first);
-      const auto at = held ? items_.insert(std::move(held)).position
-                           : items_.try_emplace(std::move(each.first)).first;
-      take(at->second, std::move(each.second), is_restored, changes);
+      Held& held = items_.try_emplace(std::move(each.first)).first->second;
+      confirm(held);
+      take(held.item, std::move(each.second), is_restored, changes);
     }
-    Changes gone = keep_newer(std::move(old), is_restored);
-    gone.insert(gone.end(), std::make_move_iterator(changes.begin()),
+    if (confirmed_ == items_.size()) return changes;
+    Changes told = drop_unlisted(is_restored);
+    told.insert(told.end(), std::make_move_iterator(changes.begin()),
                 std::make_move_iterator(changes.end()));
-    return gone;
+    return told;
   }
 
-  // Of what the list does not have. What is newer than the list was written while it was on its
-  // way, so the list says nothing about it; unless versions went back (`is_restored`), which makes
-  // them incomparable. Returns the rest, in order.
-  Changes keep_newer(Items unlisted, bool is_restored) {
+  // What is newer than the list was written while it was on its way, so the list says nothing about
+  // it; unless versions went back (`is_restored`), which makes them incomparable.
+  Changes drop_unlisted(bool is_restored) {
     std::vector<Listed> dropped;
-    while (!unlisted.empty()) {
-      auto held = unlisted.extract(unlisted.begin());
-      if (!is_restored && is_newer_than_list(*held.mapped())) {
-        items_.insert(std::move(held));
+    for (auto at = items_.begin(); at != items_.end();) {
+      Held& held = at->second;
+      if (held.list == list_ || (!is_restored && is_newer_than_list(*held.item))) {
+        ++at;
       } else {
-        dropped.emplace_back(std::move(held.key()), std::move(held.mapped()));
+        dropped.emplace_back(at->first, std::move(held.item));
+        at = items_.erase(at);
       }
     }
     std::sort(dropped.begin(), dropped.end(), is_before);
@@ -214,13 +233,14 @@ class Store final : public WatchSink {
 
   void replace(Pointer item) {
     Changes changes;
-    Pointer& slot = items_[item->key()];
-    take(slot, std::move(item), false, changes);
+    Held& held = items_[item->key()];
+    take(held.item, std::move(item), false, changes);
     tell(changes);
   }
 
   void erase(typename Items::iterator at) {
-    const Pointer before = std::move(at->second);
+    const Pointer before = std::move(at->second.item);
+    if (is_listing_ && at->second.list == list_) --confirmed_;
     items_.erase(at);
     on_change_(before, nullptr);
   }
@@ -232,7 +252,9 @@ class Store final : public WatchSink {
   Project project_;
   OnChange on_change_;
   Items items_;
-  std::vector<Listed> listed_;
+  std::vector<Listed> listed_;  // of the list that comes in: what was not held in that version
+  std::size_t list_ = 0;        // counts lists, from 1
+  std::size_t confirmed_ = 0;   // how many of `items_` the list has
   std::string list_version_;
   std::string seen_;  // the newest version the watch and its lists have brought
   bool is_listing_ = false;

@@ -22,6 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
 constexpr int kUnauthorized = 401;
+constexpr std::size_t kMaxSpareBuffers = 4;
 
 // A body that is kept, up to a limit, or handed on in pieces.
 struct ResponseBody {
@@ -252,7 +253,7 @@ class PooledTransport final : public Transport {
     if (!sent) co_return tl::unexpected(sent.error());
     Parser parser;
     configure(parser, limits_.max_response_bytes, request.on_body ? &request.on_body : nullptr);
-    InputBuffer buffer;
+    InputBuffer buffer = take_buffer();
     while (!parser.is_done()) {
       const auto step = co_await read_step(*stream, parser, buffer, false);
       if (!step) co_return tl::unexpected(step.error());
@@ -270,6 +271,7 @@ class PooledTransport final : public Transport {
     response.body = std::move(message.body().text);
     if (message.keep_alive() && !message.need_eof() && buffer.size() == 0) {
       give_back(std::move(stream));
+      if (spare_.size() < kMaxSpareBuffers) spare_.push_back(std::move(buffer));
     }
     co_return std::move(response);
   }
@@ -298,6 +300,14 @@ class PooledTransport final : public Transport {
     return nullptr;
   }
 
+  // The one used last, for the same reason and because the caches still have it.
+  InputBuffer take_buffer() {
+    if (spare_.empty()) return InputBuffer();
+    InputBuffer last = std::move(spare_.back());
+    spare_.pop_back();
+    return last;
+  }
+
   void give_back(std::unique_ptr<ByteStream> stream) {
     stream->set_deadline(Deadline::max());
     idle_.push_back(Idle{std::move(stream), SteadyClock::now() + limits_.idle_connection});
@@ -309,7 +319,10 @@ class PooledTransport final : public Transport {
     const Deadline now = SteadyClock::now();
     while (!idle_.empty() && idle_.front().until <= now) idle_.pop_front();
     is_sweeping_ = !idle_.empty();
-    if (!is_sweeping_) return;
+    if (!is_sweeping_) {
+      spare_.clear();
+      return;
+    }
     sweep_.expires_at(idle_.front().until);
     sweep_.async_wait([this, weak = std::weak_ptr(alive_)](const error_code& error) {
       if (!error && weak.lock()) sweep();
@@ -322,7 +335,8 @@ class PooledTransport final : public Transport {
   std::unique_ptr<ClientTls> tls_;
   TokenSource tokens_;
   Slots slots_;
-  std::deque<Idle> idle_;  // oldest first
+  std::deque<Idle> idle_;           // oldest first
+  std::vector<InputBuffer> spare_;  // empty ones
   asio::steady_timer sweep_;
   bool is_sweeping_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

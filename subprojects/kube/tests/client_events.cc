@@ -153,6 +153,26 @@ TEST_CASE_METHOD(Fixture, "under load the oldest go first, terminal ones never")
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "of more than 2,000 events the newer are still counted") {
+  server.on("POST", kEvents).answer(201, "{}").always();
+  server.on("PATCH", one_path()).answer(200, "{}").always();
+  start();
+  for (int i = 0; i <= 2'000; ++i) {
+    recorder.record(event("A" + std::to_string(i)));
+    clock.advance(Milliseconds(1));
+    if (i % 500 == 0) REQUIRE(until_sent());
+  }
+  const auto sent_again = [this](const std::string& reason) {
+    recorder.record(event(reason));
+    const bool is_sent = until_sent();
+    return is_sent ? server.log().back().method : "";
+  };
+  CHECK(sent_again("A2000") == "PATCH");
+  CHECK(sent_again("A1500") == "PATCH");
+  CHECK(sent_again("A0") == "POST");
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "a write that fails: three tries, or for ever where it is terminal") {
   server.on("POST", kEvents).answer(503, "").times(6);
   server.on("POST", kEvents).answer(201, "{}");

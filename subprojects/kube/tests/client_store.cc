@@ -69,7 +69,7 @@ TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it change
   store.begin_list();
   store.put(text_of("b", 2));
   store.put(text_of("a", 1));
-  CHECK(store.items().empty());
+  CHECK(store.size() == 0);
   CHECK_FALSE(store.is_synced());
   finish_list(5);
   CHECK(store.is_synced());
@@ -176,6 +176,16 @@ TEST_CASE_METHOD(Fixture, "a newer state offered during a relist is not undone b
   CHECK(version_of("a") == "12");
 }
 
+TEST_CASE_METHOD(Fixture, "what a write of ours ended during a relist stays ended") {
+  list(5, {text_of("a", 1), text_of("b", 2), text_of("c", 3)});
+  store.begin_list();
+  store.put(text_of("a", 1));
+  store.put(text_of("c", 3));
+  store.forget(ObjectKey{"ns", "a"});
+  finish_list(8);  // one less than was listed, and "b" is gone all the same
+  CHECK(take_changes() == Changes{"->a1", "->b2", "->c3", "a1>-", "b2>-"});
+}
+
 TEST_CASE_METHOD(Fixture, "a list older than what the watch brought is the truth all the same") {
   list(5, {text_of("a", 1), text_of("same", 2)});
   store.put(text_of("a", 20));
@@ -227,5 +237,5 @@ TEST_CASE_METHOD(Fixture, "malformed objects are counted and stop nothing") {
   CHECK_FALSE(store.put("nonsense"));
   CHECK_FALSE(store.remove("nonsense"));
   CHECK(store.malformed() == 4);
-  CHECK(store.items().size() == 1);
+  CHECK(store.size() == 1);
 }

@@ -67,6 +67,38 @@ TEST_CASE("W1 to W5, W9, W17, W28: defaults") {
   CHECK(defaulted(bare).find("spec")->find("suspend") == nullptr);
 }
 
+TEST_CASE("what lacks a default is told from what lacks none") {
+  const auto read = [](const std::string& json) { return *kube::parse_json(json); };
+  // Each "@" stands before what a default would put there.
+  const std::string text =
+      R"({"spec":{@"successPolicy":{"operator":"All"},@"startupPolicy":{"startupPolicyOrder":"AnyOrder"},)"
+      R"("replicatedJobs":[{"template":{"spec":{@"completionMode":"Indexed",)"
+      R"("template":{"spec":{@"restartPolicy":"OnFailure","x":1}}}}}],)"
+      R"("failurePolicy":{"rules":[{@"name":"failurePolicyRule0","x":1}]},)"
+      R"("volumeClaimPolicies":[{@"retentionPolicy":{"whenDeleted":"Delete"},"x":1}]}})";
+  std::string complete;
+  std::vector<std::size_t> places;
+  for (const char c : text) {
+    if (c == '@') {
+      places.push_back(complete.size());
+    } else {
+      complete += c;
+    }
+  }
+  REQUIRE(places.size() == 6);
+  CHECK_FALSE(lacks_late_defaults(read(complete)));
+  for (const std::size_t at : places) {
+    std::string other = complete;
+    other.insert(at + 1, "un");  // a member of another name
+    INFO(other);
+    Json object = read(other);
+    CHECK(lacks_late_defaults(object));
+    apply_late_defaults(object);
+    CHECK_FALSE(lacks_late_defaults(object));
+  }
+  for (const char* empty : {R"({"spec":{}})", "{}", "7"}) CHECK(lacks_late_defaults(read(empty)));
+}
+
 TEST_CASE("defaults leave what is of a wrong type to the schema, and are idempotent") {
   for (const char* text :
        {"null", "[]", "7", R"({"spec":7})", R"({"spec":{"network":[],"replicatedJobs":{}}})",
