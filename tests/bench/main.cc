@@ -21,7 +21,10 @@ int print(const std::vector<Figure>& figures) {
       goal = fmt::format("goal {} {:g} {}", figure.is_more_better ? ">=" : "<=", figure.goal,
                          figure.is_met() ? "met" : "MISSED");
     }
-    fmt::print("{:<68} {:>9.1f} {:<7} {}\n", figure.what, figure.value, figure.unit, goal);
+    // So that a small figure just beyond its goal does not look like the goal.
+    const int decimals = figure.value < 10 ? 2 : 1;
+    fmt::print("{:<68} {:>9.{}f} {:<7} {}\n", figure.what, figure.value, decimals, figure.unit,
+               goal);
     missed += figure.is_met() ? 0 : 1;
   }
   std::fflush(stdout);
