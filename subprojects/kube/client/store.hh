@@ -240,7 +240,7 @@ class Store final : public WatchSink {
 
   void erase(typename Items::iterator at) {
     const Pointer before = std::move(at->second.item);
-    if (is_listing_ && at->second.list == list_) --confirmed_;
+    if (at->second.list == list_) --confirmed_;
     items_.erase(at);
     on_change_(before, nullptr);
   }
@@ -253,8 +253,8 @@ class Store final : public WatchSink {
   OnChange on_change_;
   Items items_;
   std::vector<Listed> listed_;  // of the list that comes in: what was not held in that version
-  std::size_t list_ = 0;        // counts lists, from 1
-  std::size_t confirmed_ = 0;   // how many of `items_` the list has
+  std::size_t list_ = 0;        // the number of the last list, from 1
+  std::size_t confirmed_ = 0;   // how many of `items_` that one has
   std::string list_version_;
   std::string seen_;  // the newest version the watch and its lists have brought
   bool is_listing_ = false;

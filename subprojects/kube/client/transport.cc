@@ -22,7 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
 constexpr int kUnauthorized = 401;
-constexpr std::size_t kMaxSpareBuffers = 4;
+constexpr std::size_t kMaxSpareBuffers = 4;  // more than are read into at a time, as a rule
 
 // A body that is kept, up to a limit, or handed on in pieces.
 struct ResponseBody {
@@ -300,7 +300,7 @@ class PooledTransport final : public Transport {
     return nullptr;
   }
 
-  // The one used last, for the same reason and because the caches still have it.
+  // The one used last: the caches still have it.
   InputBuffer take_buffer() {
     if (spare_.empty()) return InputBuffer();
     InputBuffer last = std::move(spare_.back());

@@ -87,6 +87,9 @@ TEST_CASE("what lacks a default is told from what lacks none") {
   }
   REQUIRE(places.size() == 6);
   CHECK_FALSE(lacks_late_defaults(read(complete)));
+  Json unchanged = read(complete);
+  apply_late_defaults(unchanged);
+  CHECK(unchanged == read(complete));  // a new default has to be asked for, too
   for (const std::size_t at : places) {
     std::string other = complete;
     other.insert(at + 1, "un");  // a member of another name
