@@ -96,7 +96,7 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   if (!made) co_return tl::unexpected(made.error());
   Json metadata = Json::object();
   Json object = Json::object();
-  Result<Json> written;
+  Result<std::string> written;
   if (secret.is_null()) {
     metadata.set("name", options_.secret.name).set("namespace", options_.secret.ns);
     object.set("apiVersion", "v1").set("kind", "Secret").set("metadata", std::move(metadata));

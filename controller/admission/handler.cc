@@ -21,15 +21,28 @@ using kube::Task;
 
 namespace {
 
+constexpr std::size_t kRuntimesKept = 16;
+
 const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
                                       false};
 
 // Anybody who reaches the port may send a review: without a bound its 7 MB could become 300. What
-// etcd takes has fewer values, twice in a review and with its managedFields.
+// etcd takes has fewer values, twice in a review.
 constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
 
 using ObjectPointer = std::shared_ptr<const Json>;
+
+// Nobody judges managedFields, which are a large part of most objects.
+kube::JsonSelection read_of_reviews() {
+  using enum kube::JsonSelection::Members;
+  const std::vector<kube::JsonSelection> metadata{
+      {"metadata", kAllBut, {{"managedFields", kAllBut, {}}}}};
+  return {
+      "",
+      kAllBut,
+      {{"request", kAllBut, {{"object", kAllBut, metadata}, {"oldObject", kAllBut, metadata}}}}};
+}
 
 kube::ServerResponse plain(int status, std::string text) {
   kube::ServerResponse response;
@@ -103,13 +116,15 @@ AdmissionHandler::AdmissionHandler(kube::ApiClient& client, const AdmissionState
       state_(state),
       gates_(gates),
       log_(log),
-      on_review_(std::move(on_review)) {}
+      on_review_(std::move(on_review)),
+      runtimes_([](ObjectPointer object) { return object; }, kRuntimesKept) {}
 
 Task<kube::ServerResponse> AdmissionHandler::handle(kube::ServerRequest request) {
   const auto begin = client_.clock().steady();
   if (!is_known(request.path)) co_return plain(404, "there is no webhook of this path");
   if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
-  auto review = kube::parse_json(request.body, kReviewLimits);
+  static const kube::JsonSelection kRead = read_of_reviews();
+  auto review = kube::parse_json(request.body, kReviewLimits, kRead);
   if (!review) co_return plain(400, "not a JSON document: " + review.error().message);
   auto read = read_admission_review(*review);
   if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
@@ -175,7 +190,7 @@ Task<Result<ObjectPointer>> AdmissionHandler::read_runtime(std::string kind, Obj
   const auto view = state_.view();
   const auto& known = is_cluster_wide ? view->cluster_runtimes : view->training_runtimes;
   if (const auto at = known.find(key); at != known.end()) {
-    co_return at->second->body.object();
+    co_return *runtimes_.of(at->second);
   }
   kube::Resource resource = is_cluster_wide ? kClusterTrainingRuntimes : kTrainingRuntimes;
   co_return co_await read(std::move(resource), std::move(key));

@@ -7,6 +7,7 @@
 
 #include "controller/admission/pod_handler.hh"
 #include "controller/admission/state.hh"
+#include "controller/core/decoded_objects.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/http_server.hh"
@@ -50,6 +51,7 @@ class AdmissionHandler {
   jobset::Gates gates_;
   const Log& log_;
   OnReview on_review_;
+  DecodedObjects<ObjectPointer> runtimes_;  // most jobs name one of a few
 };
 
 }  // namespace trainer

@@ -123,7 +123,7 @@ Task<bool> CaInjector::inject_all() {
       auto patched = co_await client_.json_patch(sink->resource(), key, std::move(operations));
       if (patched) {
         log_.info("caBundle set", {{"object", sink->resource().kind + " " + name}});
-        sink->objects[name] = std::move(*patched);
+        if (auto now = kube::parse_json(*patched)) sink->objects[name] = std::move(*now);
       } else if (patched.error().code == kube::ErrorCode::kNotFound) {
         sink->objects.erase(name);
       } else {

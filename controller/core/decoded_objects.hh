@@ -18,18 +18,20 @@ template <class T>
 class DecodedObjects {
  public:
   using Decode = T (*)(std::shared_ptr<const kube::Json> object);
-  explicit DecodedObjects(Decode decode) : decode_(decode) {}
+  static constexpr std::size_t kUsualSlots = 128;
+  explicit DecodedObjects(Decode decode, std::size_t slots = kUsualSlots)
+      : decode_(decode), wanted_slots_(slots) {}
 
   std::shared_ptr<const T> of(const std::shared_ptr<const StoredObject>& stored) {
-    if (stored->body.size() > StoredObject::kLargestFresh) return make(*stored);
-    if (slots_.empty()) slots_.resize(kSlots);
-    Slot& slot = slots_[std::hash<std::string>()(stored->uid) % kSlots];
+    if (stored->body.size() > kLargestKept) return make(*stored);
+    if (slots_.empty()) slots_.resize(wanted_slots_);
+    Slot& slot = slots_[std::hash<std::string>()(stored->uid) % slots_.size()];
     if (slot.stored != stored) slot = {stored, make(*stored)};
     return slot.decoded;
   }
 
  private:
-  static constexpr std::size_t kSlots = 128;
+  static constexpr std::size_t kLargestKept = 8U << 10;  // bytes of text
 
   // Holding what was decoded makes its address its identity.
   struct Slot {
@@ -37,10 +39,11 @@ class DecodedObjects {
     std::shared_ptr<const T> decoded;
   };
   std::shared_ptr<const T> make(const StoredObject& stored) const {
-    return std::make_shared<const T>(decode_(stored.body.object()));
+    return std::make_shared<const T>(decode_(stored.object()));
   }
 
   Decode decode_;
+  std::size_t wanted_slots_;
   std::vector<Slot> slots_;
 };
 

@@ -137,7 +137,7 @@ Task<Result<void>> Executor::run_one(Action action) {
   if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
   const std::string what = describe(action);
   const kube::Resource resource = action.resource;
-  Result<Json> answer = kube::fail(ErrorCode::kInternal, "not sent");
+  Result<std::string> answer = kube::fail(ErrorCode::kInternal, "not sent");
   switch (action.verb) {
     case Action::Verb::kCreate:
       co_return co_await create(std::move(action));
@@ -155,7 +155,7 @@ Task<Result<void>> Executor::run_one(Action action) {
       break;
   }
   if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
-  stores_.offer(resource, std::move(*answer));
+  stores_.offer(resource, *answer);
   co_return Result<void>{};
 }
 
@@ -163,7 +163,7 @@ Task<Result<void>> Executor::create(Action action) {
   const std::string what = describe(action);
   auto answer = co_await client_.create(action.resource, std::move(action.body));
   if (answer) {
-    stores_.offer(action.resource, std::move(*answer));
+    stores_.offer(action.resource, *answer);
     co_return Result<void>{};
   }
   if (answer.error().code != ErrorCode::kAlreadyExists) {
@@ -196,7 +196,7 @@ Task<Result<void>> Executor::create(Action action) {
     // read before anything builds on it.
     co_return kube::fail(ErrorCode::kConflict, what + ": it was written before; reading it again");
   }
-  stores_.offer(action.resource, std::move(*standing));
+  stores_.offer(action.resource, kube::print_json(*standing));
   co_return Result<void>{};
 }
 
@@ -206,7 +206,7 @@ Task<Result<void>> Executor::remove(Action action) {
   options.uid = action.uid;
   auto answer = co_await client_.remove(action.resource, action.key, options);
   if (answer) {
-    stores_.offer(action.resource, std::move(*answer));
+    stores_.offer(action.resource, *answer);
     co_return Result<void>{};
   }
   const auto code = answer.error().code;
@@ -233,12 +233,12 @@ Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectK
       // was lost. The watch may be long in telling, and other watches are not held up with it: a
       // plan from the old state would make again what the new one has ended.
       auto standing = co_await client_.get(resource, key);
-      if (standing) stores_.offer(resource, std::move(*standing));
+      if (standing) stores_.offer(resource, kube::print_json(*standing));
     }
     co_return tl::unexpected(
         answer.error().at("status of " + resource.kind + " " + key.to_string()));
   }
-  stores_.offer_status(resource, std::move(*answer), is_minor);
+  stores_.offer_status(resource, *answer, is_minor);
   co_return Result<void>{};
 }
 

@@ -57,7 +57,7 @@ Task<bool> LegacyFinalizers::drop_all() {
   });
   bool is_done = true;
   for (auto& [resource, stored] : all) {
-    if (stored->body.text().text().find(kFinalizer) == std::string::npos) continue;
+    if (stored->body.text().find(kFinalizer) == std::string::npos) continue;
     is_done = co_await drop(resource, stored) && is_done;
   }
   co_return is_done;
@@ -65,7 +65,7 @@ Task<bool> LegacyFinalizers::drop_all() {
 
 Task<bool> LegacyFinalizers::drop(kube::Resource resource,
                                   std::shared_ptr<const StoredObject> stored) {
-  auto patch = without_legacy_finalizer(*stored->body.object());
+  auto patch = without_legacy_finalizer(*stored->object());
   if (!patch) co_return true;
   const std::string what = resource.kind + " " + stored->object_key.to_string();
   const auto patched =

@@ -152,7 +152,6 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
 kube::ApiClient::Options Process::client_options() {
   kube::ApiClient::Options client;
   client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
-  client.read_of_answers = &Stores::read_of_answers;
   return client;
 }
 

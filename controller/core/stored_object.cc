@@ -1,7 +1,10 @@
 #include "controller/core/stored_object.hh"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "kube/client/json_scan.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -42,93 +45,57 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
   return stored;
 }
 
-// About the bytes of its text, counted until there are `enough`.
-std::size_t rough_size(const kube::Json& value, std::size_t enough) {
-  constexpr std::size_t kPunctuation = 3;
-  if (value.is_string()) return value.as_string().size() + kPunctuation;
-  std::size_t size = kPunctuation;
-  if (value.is_object()) {
-    for (const auto& [name, member] : value.as_object()) {
-      if (size >= enough) break;
-      size += name.size() + kPunctuation + rough_size(member, enough - size);
-    }
-  } else if (value.is_array()) {
-    for (const auto& item : value.as_array()) {
-      if (size >= enough) break;
-      size += rough_size(item, enough - size);
-    }
-  }
-  return size;
+// What is read of each version that comes; the rest is read when somebody looks at the object.
+kube::JsonSelection head(bool with_fields) {
+  using enum kube::JsonSelection::Members;
+  std::vector<kube::JsonSelection> metadata{{"ownerReferences"},
+                                            {"annotations", kOnly, {{kLastApplied}}}};
+  if (with_fields) metadata.push_back(seen_of_managed_fields());
+  const kube::JsonSelection conditions{"conditions", kOnly, {{"type"}, {"status"}}};
+  return {"",
+          kOnly,
+          {{"apiVersion"},
+           {"kind"},
+           kube::metadata_with(std::move(metadata)),
+           {"spec", kOnly, {{"suspend"}}},
+           {"status", kOnly, {conditions}}}};
 }
 
-StoredBody keep(kube::Json object, kube::TextPacker* packer) {
-  if (packer && !is_at_rest(object)) return StoredBody::fresh(std::move(object));
-  std::string text = kube::print_json(object);
-  return StoredBody(packer ? packer->pack(std::move(text)) : kube::PackedText(std::move(text)));
+// The text that is kept of an object.
+std::string body_of(std::string_view text, const kube::Json& head, const kube::Resource& resource) {
+  std::string body = kube::scan_without(text, {"metadata", "managedFields"});
+  if (head.find_path({"metadata", "annotations", kLastApplied}))
+    body = kube::scan_without(body, {"metadata", "annotations", kLastApplied});
+  std::string missing;
+  if (!head.find("apiVersion"))
+    missing += "\"apiVersion\":" + kube::print_json(resource.api_version()) + ",";
+  if (!head.find("kind")) missing += "\"kind\":" + kube::print_json(resource.kind) + ",";
+  if (!missing.empty()) body.insert(body.find('{') + 1, missing);
+  return body;
 }
 
 }  // namespace
 
-StoredBody StoredBody::fresh(kube::Json object) {
-  StoredBody body;
-  body.fresh_size_ = rough_size(object, StoredObject::kLargestFresh + 1);
-  body.fresh_ = std::make_shared<const kube::Json>(std::move(object));
-  if (body.fresh_size_ > StoredObject::kLargestFresh) body.settle();
-  return body;
-}
-
-std::shared_ptr<const kube::Json> StoredBody::object() const {
-  if (fresh_) return fresh_;
+std::shared_ptr<const kube::Json> StoredObject::object() const {
   std::string room;
-  auto parsed = kube::parse_json(text_.text(room));
+  auto parsed = kube::parse_json(body.text(room));
   return std::make_shared<const kube::Json>(parsed ? std::move(*parsed) : kube::Json());
-}
-
-kube::PackedText StoredBody::text() const {
-  return fresh_ ? kube::PackedText(kube::print_json(*fresh_)) : text_;
-}
-
-void StoredBody::settle() {
-  text_ = text();
-  fresh_.reset();
-}
-
-void FreshObjects::add(std::shared_ptr<StoredObject> stored) {
-  if (!stored->body.is_fresh()) return;
-  auto& slot = ring_[next_];
-  next_ = (next_ + 1) % kMost;
-  // What nobody else holds has been replaced by a newer version already.
-  if (slot && slot.use_count() > 1) slot->body.settle();
-  slot = std::move(stored);
 }
 
 std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
                                              kube::TextPacker* packer) {
-  static const kube::JsonSelection kUsual = kube::without_managed_fields();
-  auto object = kube::parse_json(text, {}, has_owned_fields(resource) ? seen_of_jobsets() : kUsual);
-  return object ? project_stored(std::move(*object), resource, packer) : nullptr;
-}
-
-std::shared_ptr<StoredObject> project_stored(kube::Json object, const kube::Resource& resource,
-                                             kube::TextPacker* packer) {
-  auto stored = project_header(object);
+  static const kube::JsonSelection kHead = head(false);
+  static const kube::JsonSelection kHeadWithFields = head(true);
+  const bool with_fields = has_owned_fields(resource);
+  const auto object = kube::parse_json(text, {}, with_fields ? kHeadWithFields : kHead);
+  auto stored = object ? project_header(*object) : nullptr;
   if (!stored) return nullptr;
   // What we own of it is known only as long as managedFields are there.
-  if (has_owned_fields(resource)) stored->owned_fields = owned_template_fields(object);
-  object.set("apiVersion", resource.api_version()).set("kind", resource.kind);
-  if (auto* meta = object.find("metadata")) {
-    meta->erase("managedFields");
-    if (auto* annotations = meta->find("annotations")) {
-      annotations->erase(kLastApplied);
-      if (annotations->empty()) meta->erase("annotations");
-    }
-  }
-  stored->body = keep(std::move(object), packer);
+  if (with_fields) stored->owned_fields = owned_template_fields(*object);
+  std::string body = body_of(text, *object, resource);
+  stored->body = packer && is_at_rest(*object) ? packer->pack(std::move(body))
+                                               : kube::PackedText(std::move(body));
   return stored;
-}
-
-std::shared_ptr<StoredObject> project_owner(const kube::Json& object) {
-  return project_header(object);
 }
 
 std::shared_ptr<StoredObject> project_owner(std::string_view text) {

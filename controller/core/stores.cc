@@ -17,8 +17,9 @@ const kube::Resource kEvents{"", "v1", "events", "Event", true};
 
 namespace {
 
-auto keep(const kube::Resource& resource) {
-  return [resource](std::string_view text) { return project_stored(text, resource); };
+auto keep(const kube::Resource& resource, kube::TextPacker* packer = nullptr) {
+  return
+      [resource, packer](std::string_view text) { return project_stored(text, resource, packer); };
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
@@ -51,14 +52,13 @@ std::vector<const jobset::JobView*> views_of(const Index& index, const std::stri
 }  // namespace
 
 Stores::Stores(Listeners listeners)
-    : trainjobs([this](std::string_view text) { return take_in(kTrainJobs, text); },
+    : trainjobs(keep(kTrainJobs, &trainjob_packer_),
                 [this](auto& b, auto& a) { trainjob_changed(b, a); }),
       training_runtimes(keep(kTrainingRuntimes),
                         [this](auto&, auto&) { listeners_.runtimes_changed(); }),
       cluster_runtimes(keep(kClusterTrainingRuntimes),
                        [this](auto&, auto&) { listeners_.runtimes_changed(); }),
-      jobsets([this](std::string_view text) { return take_in(kJobSets, text); },
-              [this](auto& b, auto& a) { jobset_changed(b, a); }),
+      jobsets(keep(kJobSets, &jobset_packer_), [this](auto& b, auto& a) { jobset_changed(b, a); }),
       services([](std::string_view text) { return project_owner(text); },
                [this](auto& before, auto& after) {
                  const auto& any = after ? after : before;
@@ -72,17 +72,6 @@ Stores::Stores(Listeners listeners)
       pods([](std::string_view text) { return project_train_pod(text); },
            [this](auto& b, auto& a) { pod_changed(b, a); }),
       listeners_(std::move(listeners)) {}
-
-const kube::JsonSelection& Stores::read_of_answers(const kube::Resource& resource) {
-  static const kube::JsonSelection kUsual = kube::without_managed_fields();
-  static const kube::JsonSelection kNameOnly =
-      kube::without_managed_fields({{"data"}, {"spec"}, {"status"}});
-  if (resource == kJobSets) return seen_of_jobsets();
-  if (resource == kJobs) return jobset::seen_of_jobs();
-  const bool is_named_only =
-      resource == kServices || resource == kConfigMaps || resource == kEvents;
-  return is_named_only ? kNameOnly : kUsual;
-}
 
 bool Stores::are_synced() const {
   return trainjobs.is_synced() && training_runtimes.is_synced() && cluster_runtimes.is_synced() &&
@@ -106,31 +95,26 @@ std::vector<const TrainPodView*> Stores::pods_of(const kube::ObjectKey& jobset) 
   return found;
 }
 
-template <class Object>
-std::shared_ptr<StoredObject> Stores::take_in(const kube::Resource& resource, Object object) {
-  auto stored = project_stored(std::move(object), resource,
-                               resource == kTrainJobs ? &trainjob_packer_ : &jobset_packer_);
-  if (stored) fresh_.add(stored);
-  return stored;
-}
-
-void Stores::offer(const kube::Resource& resource, kube::Json object) {
-  if (object.get_string("kind") != resource.kind) return;  // a Status, as deletes may answer
-  if (resource == kTrainJobs || resource == kJobSets) {
-    // A delete answers what still stands, with its deletionTimestamp, or what stood last; the watch
-    // tells which.
-    auto stored = take_in(resource, std::move(object));
-    if (stored) (resource == kTrainJobs ? trainjobs : jobsets).offer(std::move(stored));
+void Stores::offer(const kube::Resource& resource, std::string_view answer) {
+  // A delete answers what still stands, with its deletionTimestamp, or what stood last, or a
+  // Status; the watch tells which.
+  if (kube::scan_string(answer, "kind") != resource.kind) return;
+  if (resource == kTrainJobs) {
+    if (auto stored = project_stored(answer, resource, &trainjob_packer_))
+      trainjobs.offer(std::move(stored));
+  } else if (resource == kJobSets) {
+    if (auto stored = project_stored(answer, resource, &jobset_packer_))
+      jobsets.offer(std::move(stored));
   } else if (resource == kJobs) {
-    if (auto view = jobset::view_job(object)) jobs.offer(std::move(view));
+    if (auto view = jobset::project_job(answer)) jobs.offer(std::move(view));
   } else if (resource == kServices) {
-    if (auto stored = project_owner(object)) services.offer(std::move(stored));
+    if (auto stored = project_owner(answer)) services.offer(std::move(stored));
   }
 }
 
-void Stores::offer_status(const kube::Resource& resource, kube::Json object, bool is_minor) {
+void Stores::offer_status(const kube::Resource& resource, std::string_view answer, bool is_minor) {
   writer_ = is_minor ? Writer::kOurCounters : Writer::kOurStatus;
-  offer(resource, std::move(object));
+  offer(resource, answer);
   writer_ = Writer::kOthers;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "controller/core/decoded_objects.hh"
 #include "controller/core/stored_object.hh"
 #include "kube/client/store.hh"
-#include "kube/model/json_text.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/trainjob/plan.hh"
 
@@ -59,13 +59,12 @@ class Stores {
   std::vector<const jobset::JobView*> removed_jobs_of(const std::string& jobset_uid) const;
   // The pods labelled with this JobSet's name, by name.
   std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
-  // Takes what a write of ours answered; kinds without a store are ignored.
-  void offer(const kube::Resource& resource, kube::Json object);
-  // What is read of such an answer, by kind.
-  static const kube::JsonSelection& read_of_answers(const kube::Resource& resource);
+  // Takes what a write of ours answered, as text; kinds without a store are ignored, and so is what
+  // cannot be read: the watch tells of the write, too.
+  void offer(const kube::Resource& resource, std::string_view answer);
   // The same for a status that we wrote: what follows from it can wait for its companions, and from
   // counters alone (`is_minor`) nothing follows.
-  void offer_status(const kube::Resource& resource, kube::Json object, bool is_minor);
+  void offer_status(const kube::Resource& resource, std::string_view answer, bool is_minor);
 
  private:
   void job_changed(const std::shared_ptr<const jobset::JobView>& before,
@@ -77,12 +76,7 @@ class Stores {
   void trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                         const std::shared_ptr<const StoredObject>& after);
 
-  // A TrainJob or a JobSet: a kube::Json, or the text of one.
-  template <class Object>
-  std::shared_ptr<StoredObject> take_in(const kube::Resource& resource, Object object);
-
   Listeners listeners_;
-  FreshObjects fresh_;
   kube::TextPacker trainjob_packer_;
   kube::TextPacker jobset_packer_;
   enum class Writer { kOthers, kOurStatus, kOurCounters };

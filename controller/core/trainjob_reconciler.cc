@@ -337,7 +337,7 @@ void TrainJobReconciler::jobset_removed(const StoredObject& last) {
   if (!owner || owner->uid != last.controller_uid) return;
   auto& slot = memories_[last.controller_uid];
   if (!slot) slot = std::make_shared<Memory>();
-  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.body.text());
+  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.body);
 }
 
 void TrainJobReconciler::forget(const std::string& uid) {

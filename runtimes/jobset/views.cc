@@ -129,16 +129,12 @@ Json scheduling_of(const Json& pod_template) {
   return scheduling;
 }
 
-const kube::JsonSelection& seen_of_jobs() {
-  static const kube::JsonSelection kSeen = selection_of_jobs(true);
-  return kSeen;
-}
-
 std::shared_ptr<JobView> project_job(std::string_view json_text) {
   // Only of a suspended Job the template counts.
   static const kube::JsonSelection kUsual = selection_of_jobs(false);
+  static const kube::JsonSelection kSuspended = selection_of_jobs(true);
   auto job = kube::parse_json(json_text, {}, kUsual);
-  if (job && is_suspended(*job)) job = kube::parse_json(json_text, {}, seen_of_jobs());
+  if (job && is_suspended(*job)) job = kube::parse_json(json_text, {}, kSuspended);
   return job ? view_job(*job) : nullptr;
 }
 

@@ -75,8 +75,6 @@ struct PodView {
 std::shared_ptr<JobView> view_job(const kube::Json& job);
 std::shared_ptr<JobView> project_job(std::string_view json_text);
 std::shared_ptr<PodView> view_pod(const kube::Json& pod);
-// What view_job() looks at.
-const kube::JsonSelection& seen_of_jobs();
 
 // The scheduling part of a pod template, as JobView::scheduling holds it; absent members left out.
 kube::Json scheduling_of(const kube::Json& pod_template);

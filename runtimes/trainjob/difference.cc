@@ -210,7 +210,7 @@ std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
   return hash_of(std::move(names));
 }
 
-const kube::JsonSelection& seen_of_jobsets() {
+const kube::JsonSelection& seen_of_managed_fields() {
   using enum kube::JsonSelection::Members;
   // f:spec.f:replicatedJobs.k:{"name":...}.f:template.f:spec.f:template.f:metadata
   static const kube::JsonSelection kTemplates{
@@ -222,11 +222,7 @@ const kube::JsonSelection& seen_of_jobsets() {
   static const kube::JsonSelection kFields{
       "fieldsV1", kOnly, {{"f:metadata"}, {"f:spec", kOnly, {kTemplates}}}};
   static const kube::JsonSelection kSeen{
-      "",
-      kAllBut,
-      {{"metadata",
-        kAllBut,
-        {{"managedFields", kOnly, {{"manager"}, {"operation"}, {"subresource"}, kFields}}}}}};
+      "managedFields", kOnly, {{"manager"}, {"operation"}, {"subresource"}, kFields}};
   return kSeen;
 }
 

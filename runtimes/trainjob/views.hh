@@ -26,7 +26,7 @@ std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);
 // tells which of them a later apply would remove. nullopt without managedFields of ours. For the
 // store, which drops managedFields.
 std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
-// All of a JobSet but what the function above does not look at in its managedFields.
-const kube::JsonSelection& seen_of_jobsets();
+// What the function above looks at: the member managedFields of an object's metadata.
+const kube::JsonSelection& seen_of_managed_fields();
 
 }  // namespace trainer

@@ -148,10 +148,4 @@ Task<void> Cluster::remove_namespace(std::string name) {
   throw std::runtime_error("namespace " + name + " does not go away");
 }
 
-Task<Json> Cluster::must(Task<kube::Result<Json>> request) {
-  auto answer = co_await std::move(request);
-  if (!answer) throw std::runtime_error(answer.error().message);
-  co_return std::move(*answer);
-}
-
 }  // namespace trainer::bench

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 
@@ -71,7 +72,12 @@ class Cluster {
   // load.
   kube::Task<void> remove_namespace(std::string name);
   // Throws std::runtime_error, with what the server said, when a write is refused.
-  kube::Task<kube::Json> must(kube::Task<kube::Result<kube::Json>> request);
+  template <class Answer>
+  static kube::Task<Answer> must(kube::Task<kube::Result<Answer>> request) {
+    auto answer = co_await std::move(request);
+    if (!answer) throw std::runtime_error(answer.error().message);
+    co_return std::move(*answer);
+  }
 
  private:
   kube::asio::io_context io_;

@@ -206,10 +206,21 @@ def test_jax(cluster):
 
 
 XGBOOST = """
-import os, threading, numpy, xgboost
+import os, socket, threading, time, numpy, xgboost
 from xgboost import collective
 from xgboost.tracker import RabitTracker
 rank, workers = int(os.environ["DMLC_TASK_ID"]), int(os.environ["DMLC_NUM_WORKER"])
+deadline = time.monotonic() + 60
+while True:
+    # XGBoost tries again where nobody answers (dmlc_retry), not where DNS does not know the name yet, as in a
+    # pod's first second: whoever comes that early waits.
+    try:
+        socket.getaddrinfo(os.environ["DMLC_TRACKER_URI"], None)
+        break
+    except socket.gaierror:
+        if time.monotonic() > deadline:
+            raise
+        time.sleep(0.1)
 if rank == 0:
     tracker = RabitTracker(host_ip="0.0.0.0", n_workers=workers, port=int(os.environ["DMLC_TRACKER_PORT"]))
     tracker.start()

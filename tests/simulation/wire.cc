@@ -188,7 +188,7 @@ void Wire::arrive(Flight& flight) {
 HttpResponse Wire::response_of(const Answer& answer, const HttpRequest& request) const {
   HttpResponse response;
   response.status = answer.status;
-  if (answer.status == 429) response.headers.emplace_back("retry-after", "1");
+  if (answer.status == 429) response.add_header("retry-after", "1");
   std::string body = kube::print_json(answer.body);
   if (request.on_body && answer.status == 200) {
     const std::size_t middle = body.size() / 2;

@@ -73,8 +73,6 @@ ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options
 
 ApiClient::~ApiClient() = default;
 
-const JsonSelection ApiClient::kEverything;
-
 Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const Subject& subject) {
   const std::string method = request.method;
   const auto start = clock_.steady();
@@ -118,24 +116,23 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject)
   }
 }
 
-Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject,
-                                        const JsonSelection& selection) {
-  const std::string what = request.method + " " + request.target;
+Task<Result<std::string>> ApiClient::send_text(HttpRequest request, Subject subject) {
   // Neither side of the exchange is one step with what the caller computes before and after it.
   if (request.body.size() >= kLargeText) co_await give_way();
-  const auto response = co_await send(std::move(request), std::move(subject));
+  auto response = co_await send(std::move(request), std::move(subject));
   if (!response) co_return tl::unexpected(response.error());
   if (response->body.size() >= kLargeText) co_await give_way();
-  auto body = parse_json(response->body, {}, selection);
-  if (!body) co_return tl::unexpected(body.error().at(what));
-  if (response->body.size() >= kLargeText) co_await give_way();
-  co_return std::move(*body);
+  co_return std::move(response->body);
 }
 
-Task<Result<Json>> ApiClient::write(HttpRequest request, const Resource& resource,
-                                    std::string subresource) {
-  return send_json(std::move(request), Subject(resource.plural, std::move(subresource)),
-                   options_.read_of_answers ? options_.read_of_answers(resource) : kEverything);
+Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject) {
+  const std::string what = request.method + " " + request.target;
+  const auto text = co_await send_text(std::move(request), std::move(subject));
+  if (!text) co_return tl::unexpected(text.error());
+  auto body = parse_json(*text);
+  if (!body) co_return tl::unexpected(body.error().at(what));
+  if (text->size() >= kLargeText) co_await give_way();
+  co_return std::move(*body);
 }
 
 Task<Result<Json>> ApiClient::get(Resource resource, ObjectKey key) {
@@ -180,7 +177,8 @@ Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::s
   }
 }
 
-Task<Result<Json>> ApiClient::create(Resource resource, Json object, std::string field_manager) {
+Task<Result<std::string>> ApiClient::create(Resource resource, Json object,
+                                            std::string field_manager) {
   ObjectKey collection;
   if (const Json* const metadata = object.find("metadata")) {
     collection.ns = metadata->get_string("namespace");
@@ -188,43 +186,48 @@ Task<Result<Json>> ApiClient::create(Resource resource, Json object, std::string
   auto request = with_body(
       "POST", api_path(resource, collection) + "?fieldManager=" + percent_encode(field_manager),
       kJson, object, false);
-  co_return co_await write(std::move(request), resource, {});
+  co_return co_await send_text(std::move(request), Subject(resource.plural, ""));
 }
 
-Task<Result<Json>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
-                                    std::string field_manager, bool force,
-                                    std::string subresource) {
+Task<Result<std::string>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
+                                           std::string field_manager, bool force,
+                                           std::string subresource) {
   auto request = with_body("PATCH",
                            api_path(resource, key, subresource) + "?fieldManager=" +
                                percent_encode(field_manager) + (force ? "&force=true" : ""),
                            "application/apply-patch+yaml", object, true);
-  co_return co_await write(std::move(request), resource, std::move(subresource));
+  co_return co_await send_text(std::move(request),
+                               Subject(resource.plural, std::move(subresource)));
 }
 
-Task<Result<Json>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
-                                          std::string subresource) {
+Task<Result<std::string>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
+                                                 std::string subresource) {
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/merge-patch+json", patch, true);
-  co_return co_await write(std::move(request), resource, std::move(subresource));
+  co_return co_await send_text(std::move(request),
+                               Subject(resource.plural, std::move(subresource)));
 }
 
-Task<Result<Json>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
-                                         std::string subresource) {
+Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
+                                                std::string subresource) {
   // An operation that inserts into a list does something else the second time.
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/json-patch+json", operations, false);
-  co_return co_await write(std::move(request), resource, std::move(subresource));
+  co_return co_await send_text(std::move(request),
+                               Subject(resource.plural, std::move(subresource)));
 }
 
-Task<Result<Json>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
-                                      std::string subresource) {
+Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
+                                             std::string subresource) {
   auto request = with_body("PUT", api_path(resource, key, subresource), kJson, object, true);
-  co_return co_await write(std::move(request), resource, std::move(subresource));
+  co_return co_await send_text(std::move(request),
+                               Subject(resource.plural, std::move(subresource)));
 }
 
-Task<Result<Json>> ApiClient::remove(Resource resource, ObjectKey key, DeleteOptions options) {
+Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
+                                            DeleteOptions options) {
   auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);
-  co_return co_await write(std::move(request), resource, {});
+  co_return co_await send_text(std::move(request), Subject(resource.plural, ""));
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {
@@ -235,9 +238,7 @@ Task<Result<Json>> ApiClient::post(std::string path, Json body) {
 Task<Result<std::string>> ApiClient::get_raw(std::string path) {
   HttpRequest request("GET", std::move(path));
   request.accept = kAnything;
-  auto response = co_await send(std::move(request), Subject("", ""));
-  if (!response) co_return tl::unexpected(response.error());
-  co_return std::move(response->body);
+  co_return co_await send_text(std::move(request), Subject("", ""));
 }
 
 Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {
@@ -248,7 +249,7 @@ Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and
   if (!stream || (*stream)->status() == 200) co_return std::move(stream);
   HttpResponse refusal;
   refusal.status = (*stream)->status();
-  refusal.headers.emplace_back("retry-after", (*stream)->header("retry-after"));
+  refusal.add_header("retry-after", (*stream)->header("retry-after"));
   while (refusal.body.size() < kMaxErrorBody) {
     const auto piece = co_await (*stream)->read_some(options_.deadline);
     if (!piece || piece->empty()) break;

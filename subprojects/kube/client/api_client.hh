@@ -51,9 +51,6 @@ class ApiClient {
     Milliseconds deadline{30'000};
     int max_attempts = 4;
     std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
-    // What is read of the answers to writes of a kind; may be empty: all. What a get answers is
-    // whole.
-    std::function<const JsonSelection&(const Resource&)> read_of_answers;
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
@@ -69,16 +66,20 @@ class ApiClient {
   // collection.
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
                               std::function<void(std::string_view item)> on_item);
-  Task<Result<Json>> create(Resource resource, Json object, std::string field_manager = "trainer");
-  Task<Result<Json>> apply(Resource resource, ObjectKey key, Json object, std::string field_manager,
-                           bool force, std::string subresource = {});
-  Task<Result<Json>> merge_patch(Resource resource, ObjectKey key, Json patch,
-                                 std::string subresource = {});
-  Task<Result<Json>> json_patch(Resource resource, ObjectKey key, Json operations,
-                                std::string subresource = {});
-  Task<Result<Json>> replace(Resource resource, ObjectKey key, Json object,
-                             std::string subresource = {});
-  Task<Result<Json>> remove(Resource resource, ObjectKey key, DeleteOptions options);
+  // What a write answers is handed on as its text, the object as it stands now: to most callers it
+  // only says that the write is done. (A remove may answer a Status instead.)
+  Task<Result<std::string>> create(Resource resource, Json object,
+                                   std::string field_manager = "trainer");
+  Task<Result<std::string>> apply(Resource resource, ObjectKey key, Json object,
+                                  std::string field_manager, bool force,
+                                  std::string subresource = {});
+  Task<Result<std::string>> merge_patch(Resource resource, ObjectKey key, Json patch,
+                                        std::string subresource = {});
+  Task<Result<std::string>> json_patch(Resource resource, ObjectKey key, Json operations,
+                                       std::string subresource = {});
+  Task<Result<std::string>> replace(Resource resource, ObjectKey key, Json object,
+                                    std::string subresource = {});
+  Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
   // POST to a subresource or a review API (TokenReview, SubjectAccessReview), answer returned.
   Task<Result<Json>> post(std::string path, Json body);
   Task<Result<std::string>> get_raw(std::string path);
@@ -98,14 +99,11 @@ class ApiClient {
         : resource(std::move(resource_)), subresource(std::move(subresource_)) {}
   };
   Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
-  Task<Result<Json>> send_json(HttpRequest request, Subject subject,
-                               const JsonSelection& selection = kEverything);
-  // A request whose answer is read as far as Options::read_of_answers says.
-  Task<Result<Json>> write(HttpRequest request, const Resource& resource, std::string subresource);
+  Task<Result<std::string>> send_text(HttpRequest request, Subject subject);
+  Task<Result<Json>> send_json(HttpRequest request, Subject subject);
   Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
   Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
                                    std::function<void(std::string_view item)> on_item);
-  static const JsonSelection kEverything;
   Transport& transport_;
   Clock& clock_;
   Random& random_;

@@ -105,6 +105,36 @@ std::optional<std::string_view> scan_string(std::string_view object, std::string
   return plain_string(scan_member(object, name));
 }
 
+std::string scan_without(std::string_view object, std::initializer_list<std::string_view> path) {
+  std::string_view value = object;
+  std::string_view name;
+  for (const std::string_view step : path) {
+    std::optional<std::string_view> found;
+    for (Members members(value); !found && members.next();) {
+      if (members.name() != step) continue;
+      name = members.name();
+      found = members.value();
+    }
+    if (!found) return std::string(object);
+    value = *found;
+  }
+  if (name.data() == nullptr) return std::string(object);  // an empty path
+  // With the comma before it, or where it comes first the one behind it.
+  auto from = static_cast<std::size_t>(name.data() - object.data()) - 1;
+  auto to = static_cast<std::size_t>(value.data() - object.data()) + value.size();
+  while (is_json_space(object[from - 1])) --from;
+  if (object[from - 1] == ',') {
+    --from;
+  } else {
+    while (to < object.size() && is_json_space(object[to])) ++to;
+    if (to < object.size() && object[to] == ',') ++to;
+  }
+  std::string text;
+  text.reserve(object.size() - (to - from));
+  text.append(object.substr(0, from)).append(object.substr(to));
+  return text;
+}
+
 ScannedIdentity scan_identity(std::string_view object) {
   for (Members members(object); members.next();) {
     if (members.name() == "metadata") return identity_in(members.rest());

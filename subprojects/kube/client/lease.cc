@@ -140,7 +140,7 @@ class Election {
     return patch;
   }
 
-  bool accept(const Result<Json>& written) {
+  bool accept(const Result<std::string>& written) {
     if (!written) {
       // Another was faster: that is what the election is for.
       if (written.error().code != ErrorCode::kConflict &&
@@ -149,7 +149,12 @@ class Election {
       }
       return false;
     }
-    observe(*written);
+    const auto lease = parse_json(*written);
+    if (!lease) {
+      tell(lease.error());
+      return false;
+    }
+    observe(*lease);
     return true;
   }
 

@@ -1,7 +1,7 @@
 #include "kube/client/transport.hh"
 
-#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/fields.hpp>
 #include <deque>
 #include <optional>
@@ -22,6 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
 constexpr int kUnauthorized = 401;
+constexpr std::size_t kUsualHeaders = 512;   // bytes
 constexpr std::size_t kMaxSpareBuffers = 4;  // more than are read into at a time, as a rule
 
 // A body that is kept, up to a limit, or handed on in pieces.
@@ -87,14 +88,6 @@ void configure(Parser& parser, std::size_t limit,
   parser.eager(true);
   parser.get().body().limit = limit;
   parser.get().body().on_piece = on_piece;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
 }
 
 Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const HttpRequest& request,
@@ -265,8 +258,7 @@ class PooledTransport final : public Transport {
     for (const auto& field : message) {
       const auto name = field.name_string();
       const auto value = field.value();
-      response.headers.emplace_back(lower_case(std::string_view(name.data(), name.size())),
-                                    std::string(value.data(), value.size()));
+      response.add_header({name.data(), name.size()}, {value.data(), value.size()});
     }
     response.body = std::move(message.body().text);
     if (message.keep_alive() && !message.need_eof() && buffer.size() == 0) {
@@ -344,11 +336,20 @@ class PooledTransport final : public Transport {
 
 }  // namespace
 
-std::string_view HttpResponse::header(std::string_view lower_case_name) const {
-  const auto at = std::find_if(headers.begin(), headers.end(), [lower_case_name](const auto& each) {
-    return each.first == lower_case_name;
-  });
-  return at == headers.end() ? std::string_view() : std::string_view(at->second);
+std::string_view HttpResponse::header(std::string_view name) const {
+  std::string_view rest = headers_;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    const auto colon = line.find(": ");
+    if (boost::beast::iequals(line.substr(0, colon), name)) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+void HttpResponse::add_header(std::string_view name, std::string_view value) {
+  if (headers_.empty()) headers_.reserve(kUsualHeaders);
+  headers_.append(name).append(": ").append(value).append("\n");
 }
 
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "kube/client/task.hh"
 
@@ -37,9 +36,14 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  std::string_view header(std::string_view lower_case_name) const;
+
+  // The first header of this name, in whatever case; "" where there is none.
+  std::string_view header(std::string_view name) const;
+  void add_header(std::string_view name, std::string_view value);
+
+ private:
+  std::string headers_;  // "name: value\n" each: they are many, and hardly ever looked at
 };
 
 // The answer to a watch or a followed log: read in pieces as they arrive.

@@ -48,12 +48,6 @@ std::string_view without_leading_zeros(std::string_view digits) {
 
 }  // namespace
 
-JsonSelection without_managed_fields(std::vector<JsonSelection> more) {
-  using enum JsonSelection::Members;
-  more.push_back({"metadata", kAllBut, {{"managedFields", kAllBut, {}}}});
-  return {"", kAllBut, std::move(more)};
-}
-
 JsonSelection metadata_with(std::vector<JsonSelection> more) {
   for (const char* name : {"name", "namespace", "uid", "resourceVersion"}) more.push_back({name});
   return {"metadata", JsonSelection::Members::kOnly, std::move(more)};

@@ -59,9 +59,6 @@ struct Resource {
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-// All of an object but metadata.managedFields, often its larger half, and `more`: members other
-// than metadata.
-JsonSelection without_managed_fields(std::vector<JsonSelection> more = {});
 // Of metadata what every object has, name, namespace, uid and resourceVersion, and `more`.
 JsonSelection metadata_with(std::vector<JsonSelection> more);
 
