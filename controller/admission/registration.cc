@@ -123,7 +123,9 @@ Task<bool> CaInjector::inject_all() {
       auto patched = co_await client_.json_patch(sink->resource(), key, std::move(operations));
       if (patched) {
         log_.info("caBundle set", {{"object", sink->resource().kind + " " + name}});
-        if (auto now = kube::parse_json(*patched)) sink->objects[name] = std::move(*now);
+        auto now = kube::parse_json(*patched);
+        is_done = is_done && now;
+        if (now) sink->objects[name] = std::move(*now);
       } else if (patched.error().code == kube::ErrorCode::kNotFound) {
         sink->objects.erase(name);
       } else {
