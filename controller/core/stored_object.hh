@@ -31,8 +31,9 @@ struct StoredObject {
 };
 
 // What is known of an object without reading more than its head: of its body only the end is looked
-// for, and what is wrong within shows where it is read. `resource` names the kind, for texts that
-// lack it. `packer` (may be null) packs what is at rest. nullptr: not an object with a name.
+// for, and how deep it is; what else is wrong within shows where it is read. `resource` names the
+// kind, for texts that lack it. `packer` (may be null) packs what is at rest. nullptr: not an
+// object with a name.
 std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
                                              kube::TextPacker* packer = nullptr);
 // The same without its text: who owns it, and which version it is.

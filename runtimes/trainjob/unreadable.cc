@@ -31,6 +31,12 @@ Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors) 
                        status->get_string("message") == event.message;
   if (is_told) return {};
   Plan plan;
+  // Of a text that is no object at all not even the status is known: what is written would be
+  // written again each time.
+  if (!object.is_object()) {
+    plan.events.push_back(std::move(event));
+    return plan;
+  }
   kube::Json told = kube::Json::object({{"reason", event.reason}, {"message", event.message}});
   if (phase.empty()) told.set("phase", "Pending");
   plan.status_patch = kube::Json::object({{"status", std::move(told)}});

@@ -237,6 +237,10 @@ TEST_CASE("a text without a readable head is no object") {
     INFO(text);
     CHECK_FALSE(project_stored(text, kTrainJobs));
   }
+  const std::string deep(300, '[');
+  CHECK_FALSE(project_stored(R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":)" + deep +
+                                 std::string(300, ']') + "}",
+                             kTrainJobs));
   // Of its body only the end is looked for: whoever looks at the object finds that it is none.
   const auto stored = project_stored(
       R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":{"a":nothing}})", kTrainJobs);

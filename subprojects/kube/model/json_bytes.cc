@@ -66,7 +66,7 @@ const char* find_string_end(const char* at, const char* end) {
   }
 }
 
-const char* find_value_end(const char* at, const char* end) {
+const char* find_value_end(const char* at, const char* end, int levels) {
   int depth = 0;
   while (at != end) {
     switch (*at) {
@@ -76,7 +76,7 @@ const char* find_value_end(const char* at, const char* end) {
         break;
       case '{':
       case '[':
-        ++depth;
+        if (++depth > levels) return nullptr;
         ++at;
         break;
       case '}':

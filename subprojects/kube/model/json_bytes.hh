@@ -1,6 +1,8 @@
 // Where the strings and values of JSON text end, found without decoding them. Pure.
 #pragma once
 
+#include <limits>
+
 namespace kube {
 
 inline bool is_json_space(char c) {
@@ -14,7 +16,9 @@ const char* find_string_stop(const char* at, const char* end);
 // closed.
 const char* find_string_end(const char* at, const char* end);
 // The end of the value that begins at `at`, judged by its brackets and strings alone; nullptr where
-// the text breaks off before. A number or word ends where something else begins.
-const char* find_value_end(const char* at, const char* end);
+// the text breaks off before, or has more than `levels` containers within each other. A number or
+// word ends where something else begins.
+const char* find_value_end(const char* at, const char* end,
+                           int levels = std::numeric_limits<int>::max());
 
 }  // namespace kube

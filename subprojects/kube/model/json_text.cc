@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
@@ -47,12 +48,13 @@ namespace {
 class ByteStream {
  public:
   using Ch = char;
-  // `is_member_omitted`: set by whoever reads the member's name; its value is then passed over.
-  ByteStream(std::string& text, bool& is_member_omitted)
+  // `omitted_levels`: set by whoever reads the member's name; its value is then passed over, unless
+  // it has more containers within each other than that.
+  ByteStream(std::string& text, std::optional<int>& omitted_levels)
       : begin_(text.data()),
         at_(begin_),
         end_(begin_ + text.size()),
-        is_member_omitted_(&is_member_omitted) {}
+        omitted_levels_(&omitted_levels) {}
   Ch Peek() const { return at_ == end_ ? '\0' : *at_; }
   Ch Take() { return at_ == end_ ? '\0' : *at_++; }
   std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
@@ -68,7 +70,7 @@ class ByteStream {
   // Called between any two tokens.
   void skip_space() {
     while (at_ != end_ && is_json_space(*at_)) ++at_;
-    if (*is_member_omitted_) skip_value();
+    if (*omitted_levels_) skip_value();
   }
   // Takes over what needs no unescaping.
   void copy_plain() {
@@ -82,11 +84,11 @@ class ByteStream {
  private:
   // Stands before the colon: what follows up to the value's end becomes a 0 there.
   void skip_value() {
-    *is_member_omitted_ = false;
+    const int levels = *std::exchange(*omitted_levels_, std::nullopt);
     if (at_ == end_ || *at_ != ':') return;
     const char* value = at_ + 1;
     while (value != end_ && is_json_space(*value)) ++value;
-    const char* const end = find_value_end(value, end_);
+    const char* const end = find_value_end(value, end_, levels);
     if (end == nullptr || end == value) return;  // the reader will find what is wrong there
     at_ += end - at_ - 2;
     at_[0] = ':';
@@ -97,7 +99,7 @@ class ByteStream {
   char* at_;
   char* end_;
   char* put_ = nullptr;
-  bool* is_member_omitted_;
+  std::optional<int>* omitted_levels_;
 };
 
 }  // namespace
@@ -125,13 +127,13 @@ namespace {
 // reason in `problem()`.
 class Builder {
  public:
-  // `is_member_omitted` tells the stream what not to read.
+  // `omitted_levels` tells the stream what not to read.
   Builder(const JsonLimits& limits, bool has_unicode_escapes, const JsonSelection& selection,
-          bool& is_member_omitted)
+          std::optional<int>& omitted_levels)
       : max_depth_(limits.max_depth),
         max_values_(limits.max_values),
         has_unicode_escapes_(has_unicode_escapes),
-        is_member_omitted_(is_member_omitted) {
+        omitted_levels_(omitted_levels) {
     if (!selection.below.empty()) below_ = &selection;
     values_.reserve(kUsualDepth * 4);
     names_.reserve(kUsualDepth * 4);
@@ -251,7 +253,7 @@ class Builder {
     if (is_listed == is_only) return false;
     ++level.omitted;
     is_next_omitted_ = true;
-    is_member_omitted_ = true;
+    omitted_levels_ = max_depth_ - depth_;
     return true;
   }
 
@@ -284,7 +286,7 @@ class Builder {
   const int max_depth_;
   const std::size_t max_values_;
   const bool has_unicode_escapes_;
-  bool& is_member_omitted_;
+  std::optional<int>& omitted_levels_;
   int depth_ = 0;
   std::size_t pushed_ = 0;
   bool is_next_omitted_ = false;          // the value that comes is not built
@@ -358,9 +360,9 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
   std::string copy(text);
-  bool is_member_omitted = false;
-  ByteStream stream(copy, is_member_omitted);
-  Builder builder(limits, text.find("\\u") != text.npos, selection, is_member_omitted);
+  std::optional<int> omitted_levels;
+  ByteStream stream(copy, omitted_levels);
+  Builder builder(limits, text.find("\\u") != text.npos, selection, omitted_levels);
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
   if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());

@@ -36,8 +36,8 @@ struct JsonSelection {
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, too many values, a number that is no finite double, and an object that has
-// the same name twice. Of members left out only the end is looked for: brackets and strings must
-// close. Linear in the text's length; never recurses with the input.
+// the same name twice. Of members left out only the end is looked for, and how deep they
+// are: brackets and strings must close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonSelection& selection = {});
 

@@ -273,7 +273,7 @@ TEST_CASE("parse_json leaves out what is listed, or what is not") {
   }
 }
 
-TEST_CASE("of what is left out only the end is looked for") {
+TEST_CASE("of what is left out only the end is looked for, and how deep it is") {
   const JsonSelection selection{"", kAllBut, {{"a"}}};
   struct Case {
     std::string_view text;
@@ -282,7 +282,10 @@ TEST_CASE("of what is left out only the end is looked for") {
   const Case cases[] = {
       {R"({"a":"\udc00","b":1})", true},
       {R"({"a":{"b" 1},"b":1})", true},
-      {R"({"a":[[[[]]]],"b":1})", true},
+      {R"({"a":[[],{"x":1}],"b":1})",
+       true},  // three levels with the object's own: as many as may be
+      {R"({"a":[[[]]],"b":1})", false},
+      {R"({"a":[[],{"x":[]}],"b":1})", false},
       {R"({"a" : "}\"]\\" , "b":1})", true},
       {R"({ "a" :5 ,"b":1})", true},
       {R"({"a":-2.5e7,"b":1})", true},

@@ -46,6 +46,12 @@ TEST_CASE("a status of another type is replaced, a long message cut") {
   CHECK(plan.status_patch->find("status")->get_string("message").size() <= 1'000);
 }
 
+TEST_CASE("nothing is written to what is no object: it would be written again each time") {
+  const auto plan = plan_unreadable(kube::Json(), kErrors);
+  CHECK_FALSE(plan.status_patch);
+  CHECK(plan.events.size() == 1);
+}
+
 TEST_CASE("what has ended or goes is left as it is") {
   for (const char* text : {"{metadata: {name: j}, status: {phase: Complete}}",
                            "{metadata: {name: j}, status: {phase: Failed}}",
