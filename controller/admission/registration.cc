@@ -120,12 +120,12 @@ Task<bool> CaInjector::inject_all() {
       if (operations.empty()) continue;
       kube::ObjectKey key;
       key.name = name;
-      auto patched = co_await client_.json_patch(sink->resource(), key, std::move(operations));
+      const auto answer = co_await client_.json_patch(sink->resource(), key, std::move(operations));
+      auto patched =
+          answer.and_then([](const std::string& text) { return kube::parse_json(text); });
       if (patched) {
         log_.info("caBundle set", {{"object", sink->resource().kind + " " + name}});
-        auto now = kube::parse_json(*patched);
-        is_done = is_done && now;
-        if (now) sink->objects[name] = std::move(*now);
+        sink->objects[name] = std::move(*patched);
       } else if (patched.error().code == kube::ErrorCode::kNotFound) {
         sink->objects.erase(name);
       } else {

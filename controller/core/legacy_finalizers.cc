@@ -57,7 +57,8 @@ Task<bool> LegacyFinalizers::drop_all() {
   });
   bool is_done = true;
   for (auto& [resource, stored] : all) {
-    if (stored->body.text().find(kFinalizer) == std::string::npos) continue;
+    std::string room;
+    if (stored->body.text(room).find(kFinalizer) == std::string::npos) continue;
     is_done = co_await drop(resource, stored) && is_done;
   }
   co_return is_done;

@@ -140,7 +140,8 @@ class Election {
     return patch;
   }
 
-  bool accept(const Result<std::string>& written) {
+  bool accept(const Result<std::string>& answer) {
+    const auto written = answer.and_then([](const std::string& text) { return parse_json(text); });
     if (!written) {
       // Another was faster: that is what the election is for.
       if (written.error().code != ErrorCode::kConflict &&
@@ -149,12 +150,7 @@ class Election {
       }
       return false;
     }
-    const auto lease = parse_json(*written);
-    if (!lease) {
-      tell(lease.error());
-      return false;
-    }
-    observe(*lease);
+    observe(*written);
     return true;
   }
 
