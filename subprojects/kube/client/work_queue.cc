@@ -42,6 +42,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   Keys dirty;  // added while being worked on
   ByKey<Clock::Steady> due;
   std::set<std::pair<Clock::Steady, ObjectKey>> by_time;  // the same, in order
+  ByKey<Clock::Steady>
+      answered;  // of what is worked on: the delay that this answers if it succeeds
   std::unique_ptr<Alarm> alarm;
   Clock::Steady alarm_at = Clock::Steady::max();
   ByKey<int> failures;
@@ -83,6 +85,11 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     ready.pop_front();
     queued.erase(key);
     working.insert(key);
+    if (const auto at = due.find(key); at != due.end()) {
+      answered.emplace(key, at->second);
+      by_time.erase({at->second, key});
+      due.erase(at);
+    }
     if (on_wait != nullptr && *on_wait) (*on_wait)(clock.steady() - since);
     return key;
   }
@@ -129,6 +136,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     queued.clear();
     due.clear();
     by_time.clear();
+    answered.clear();
     serve();
   }
 };
@@ -164,6 +172,7 @@ void WorkQueue::add_failed(ObjectKey key) {
 
 void WorkQueue::forget(const ObjectKey& key) {
   state_->failures.erase(key);
+  state_->answered.erase(key);
 }
 
 int WorkQueue::failures(const ObjectKey& key) const {
@@ -188,6 +197,7 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
     // The one who asked will not come back for it.
     state->working.erase(*waiter->key);
     state->dirty.erase(*waiter->key);
+    state->answered.erase(*waiter->key);
     state->make_ready(std::move(*waiter->key));
     co_return std::nullopt;
   }
@@ -196,6 +206,10 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
 
 void WorkQueue::done(const ObjectKey& key) {
   state_->working.erase(key);
+  if (const auto at = state_->answered.find(key); at != state_->answered.end()) {
+    state_->add_at(key, at->second);
+    state_->answered.erase(at);
+  }
   if (state_->dirty.erase(key) > 0) state_->make_ready(key);
 }
 

@@ -81,6 +81,47 @@ TEST_CASE_METHOD(Fixture, "of several delays the earliest wins") {
   CHECK(clock.alarms() == 0);
 }
 
+TEST_CASE_METHOD(Fixture, "a delay that stands when its key is handed out is answered with it") {
+  queue.add_after(key("a"), Milliseconds(100));
+  queue.add(key("a"));
+  CHECK(ready() == "a");
+  queue.add_after(key("a"), Milliseconds(300));  // for something that happened since
+  advance(Milliseconds(200));
+  queue.forget(key("a"));
+  queue.done(key("a"));
+  CHECK(ready() == "-");
+  advance(Milliseconds(100));
+  CHECK(ready() == "a");
+  queue.forget(key("a"));
+  queue.done(key("a"));
+  advance(Milliseconds(1'000));
+  CHECK(ready() == "-");
+  CHECK(clock.alarms() == 0);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a delay that stands when its key is handed out counts where work fails") {
+  queue.add_after(key("a"), Milliseconds(100));
+  queue.add(key("a"));
+  CHECK(ready() == "a");
+  queue.add_after(key("a"), Milliseconds(5'000));  // what the server asked to wait, say
+  queue.done(key("a"));
+  advance(Milliseconds(99));
+  CHECK(ready() == "-");
+  advance(Milliseconds(1));
+  CHECK(ready() == "a");
+}
+
+TEST_CASE_METHOD(Fixture, "a delay of another key stays when a key is handed out") {
+  queue.add_after(key("a"), Milliseconds(100));
+  queue.add(key("b"));
+  CHECK(ready() == "b");
+  queue.forget(key("b"));
+  queue.done(key("b"));
+  advance(Milliseconds(100));
+  CHECK(ready() == "a");
+}
+
 TEST_CASE_METHOD(Fixture, "a failing key backs off from 5 ms to 1000 s until it is forgotten") {
   std::int64_t expected = 5;
   for (int i = 0; i < 20; ++i) {
