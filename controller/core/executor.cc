@@ -225,8 +225,10 @@ Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectK
                           {"patch", kube::print_json(patch)}});
   }
   patch["metadata"].set("resourceVersion", std::move(resource_version));
+  const auto sent = stores_.expect_status(resource, key);
   auto answer = co_await client_.merge_patch(resource, key, std::move(patch), "status");
   if (!answer) {
+    stores_.give_up_status(*sent);
     if (answer.error().code == ErrorCode::kNotFound) co_return Result<void>{};
     if (answer.error().code == ErrorCode::kConflict) {
       // What stands is newer than what was planned from, perhaps by a write of our own whose answer
@@ -238,7 +240,7 @@ Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectK
     co_return tl::unexpected(
         answer.error().at("status of " + resource.kind + " " + key.to_string()));
   }
-  stores_.offer_status(resource, *answer, is_minor);
+  stores_.offer_status(*sent, *answer, is_minor);
   co_return Result<void>{};
 }
 

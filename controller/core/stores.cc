@@ -112,10 +112,49 @@ void Stores::offer(const kube::Resource& resource, std::string_view answer) {
   }
 }
 
-void Stores::offer_status(const kube::Resource& resource, std::string_view answer, bool is_minor) {
+std::shared_ptr<Stores::StatusUnderWay> Stores::expect_status(const kube::Resource& resource,
+                                                              const kube::ObjectKey& key) {
+  auto sent = std::make_shared<StatusUnderWay>(StatusUnderWay{resource, key, {}});
+  expected_of(resource)[key] = sent;
+  return sent;
+}
+
+void Stores::offer_status(const StatusUnderWay& sent, std::string_view answer, bool is_minor) {
   writer_ = is_minor ? Writer::kOurCounters : Writer::kOurStatus;
-  offer(resource, answer);
+  offer(sent.resource, answer);
+  tell_noted(sent, kube::scan_identity(answer).version);
   writer_ = Writer::kOthers;
+}
+
+void Stores::give_up_status(const StatusUnderWay& sent) {
+  tell_noted(sent, "");
+}
+
+Stores::Expected& Stores::expected_of(const kube::Resource& resource) {
+  return resource == kJobSets ? expected_jobsets_ : expected_trainjobs_;
+}
+
+bool Stores::has_noted(const Expected& expected, const std::shared_ptr<const StoredObject>& before,
+                       const std::shared_ptr<const StoredObject>& after) const {
+  if (writer_ != Writer::kOthers || !before || !after || before->uid != after->uid) return false;
+  const auto at = expected.find(after->object_key);
+  const auto sent = at == expected.end() ? nullptr : at->second.lock();
+  if (sent) sent->versions.push_back(after->resource_version);
+  return sent != nullptr;
+}
+
+void Stores::tell_noted(const StatusUnderWay& sent, std::string_view written_version) {
+  expected_of(sent.resource).erase(sent.object_key);
+  if (sent.versions.empty()) return;
+  // A status is written only to the version it was planned from: nothing came before it.
+  const bool is_ours = sent.versions.size() == 1 && sent.versions.front() == written_version;
+  const auto urgency = is_ours ? urgency_of_change() : Urgency::kNow;
+  if (!urgency) return;
+  if (sent.resource == kJobSets) {
+    listeners_.jobset(sent.object_key, *urgency);
+  } else {
+    listeners_.trainjob(sent.object_key, *urgency);
+  }
 }
 
 std::optional<Stores::Urgency> Stores::urgency_of_change() const {
@@ -133,6 +172,7 @@ std::optional<Stores::Urgency> Stores::urgency_of_change() const {
 void Stores::trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                               const std::shared_ptr<const StoredObject>& after) {
   if (before && (!after || after->uid != before->uid)) listeners_.trainjob_gone(before->uid);
+  if (has_noted(expected_trainjobs_, before, after)) return;
   if (const auto urgency = urgency_of_change())
     listeners_.trainjob((after ? after : before)->object_key, *urgency);
 }
@@ -146,7 +186,8 @@ void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
   }
   if (after) jobset_by_uid_[after->uid] = after->object_key;
   const auto& key = (after ? after : before)->object_key;
-  if (const auto urgency = urgency_of_change()) listeners_.jobset(key, *urgency);
+  const auto urgency = urgency_of_change();
+  if (urgency && !has_noted(expected_jobsets_, before, after)) listeners_.jobset(key, *urgency);
   // The TrainJob of this name: its owner, or one that must be told that the name is taken.
   if (!trainjobs.find(key)) return;
   const bool is_counted = after && (!before || writer_ == Writer::kOurCounters);

@@ -62,9 +62,22 @@ class Stores {
   // Takes what a write of ours answered, as text; kinds without a store are ignored, and so is what
   // cannot be read: the watch tells of the write, too.
   void offer(const kube::Resource& resource, std::string_view answer);
-  // The same for a status that we wrote: what follows from it can wait for its companions, and from
-  // counters alone (`is_minor`) nothing follows.
-  void offer_status(const kube::Resource& resource, std::string_view answer, bool is_minor);
+  // A status of ours that is on its way to an object. The watch may tell of it before its answer
+  // does, so of what changes in the object meanwhile only the versions are noted.
+  struct StatusUnderWay {
+    kube::Resource resource;
+    kube::ObjectKey object_key;
+    std::vector<std::string> versions;
+  };
+  // To be called before the status is sent, and what it returns to be kept until one of the two
+  // below has been called; who lets go of it before must look at the object again by himself.
+  std::shared_ptr<StatusUnderWay> expect_status(const kube::Resource& resource,
+                                                const kube::ObjectKey& key);
+  // Like offer(), for a status that we wrote: what follows from it can wait for its companions, and
+  // from counters alone (`is_minor`) nothing follows. Listeners are told of any other change noted.
+  void offer_status(const StatusUnderWay& sent, std::string_view answer, bool is_minor);
+  // It was not written: listeners are told of what was noted.
+  void give_up_status(const StatusUnderWay& sent);
 
  private:
   void job_changed(const std::shared_ptr<const jobset::JobView>& before,
@@ -76,7 +89,18 @@ class Stores {
   void trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                         const std::shared_ptr<const StoredObject>& after);
 
+  template <class T>
+  using ByKey = std::unordered_map<kube::ObjectKey, T, kube::ObjectKeyHash>;
+  using Expected = ByKey<std::weak_ptr<StatusUnderWay>>;
+  Expected& expected_of(const kube::Resource& resource);
+  // True where the change may be a status of ours, and has been noted.
+  bool has_noted(const Expected& expected, const std::shared_ptr<const StoredObject>& before,
+                 const std::shared_ptr<const StoredObject>& after) const;
+  void tell_noted(const StatusUnderWay& sent, std::string_view written_version);
+
   Listeners listeners_;
+  Expected expected_trainjobs_;
+  Expected expected_jobsets_;
   kube::TextPacker trainjob_packer_;
   kube::TextPacker jobset_packer_;
   enum class Writer { kOthers, kOurStatus, kOurCounters };
@@ -89,9 +113,7 @@ class Stores {
   // Kept as long as the JobSet stands.
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
       removed_by_owner_;
-  std::unordered_map<kube::ObjectKey, std::map<std::string, std::shared_ptr<const TrainPodView>>,
-                     kube::ObjectKeyHash>
-      pods_by_jobset_;
+  ByKey<std::map<std::string, std::shared_ptr<const TrainPodView>>> pods_by_jobset_;
 };
 
 extern const kube::Resource kJobs;

@@ -121,7 +121,8 @@ TEST_CASE_METHOD(Fixture,
   const auto written = [&](std::int32_t restarts, bool is_minor) {
     jobset["metadata"].set("resourceVersion", std::to_string(++version));
     jobset["status"].set("restarts", restarts);
-    stores.offer_status(kJobSets, kube::print_json(jobset), is_minor);
+    const auto sent = stores.expect_status(kJobSets, {"n", "j"});
+    stores.offer_status(*sent, kube::print_json(jobset), is_minor);
   };
   SECTION("counters that we wrote") {
     written(2, true);
@@ -140,6 +141,61 @@ TEST_CASE_METHOD(Fixture,
     seen(stores.jobsets, jobset);
     CHECK(told == Told{"jobset n/j now", "trainjob n/j for counters"});
   }
+}
+
+TEST_CASE_METHOD(Fixture, "a status of ours counts as ours where the watch tells of it first") {
+  Json trainjob =
+      from(R"({"kind":"TrainJob","metadata":{"name":"k","namespace":"n","uid":"u4"},"status":{}})");
+  seen(stores.trainjobs, trainjob);
+  told.clear();
+  const kube::ObjectKey name{"n", "k"};
+  const auto sent = stores.expect_status(kTrainJobs, name);
+  trainjob["status"].set("phase", "Pending");
+  seen(stores.trainjobs, trainjob);
+  CHECK(told.empty());
+  trainjob["metadata"].set("resourceVersion", std::to_string(version));
+  const std::string answer = kube::print_json(trainjob);
+
+  SECTION("counters") {
+    stores.offer_status(*sent, answer, true);
+    CHECK(told.empty());
+  }
+  SECTION("more than counters") {
+    stores.offer_status(*sent, answer, false);
+    CHECK(told == Told{"trainjob n/k soon"});
+  }
+  SECTION("somebody has written since") {
+    trainjob["spec"].set("suspend", true);
+    seen(stores.trainjobs, trainjob);
+    CHECK(told.empty());
+    stores.offer_status(*sent, answer, true);
+    CHECK(told == Told{"trainjob n/k now"});
+  }
+  SECTION("it was somebody else's, and ours was refused") {
+    stores.give_up_status(*sent);
+    CHECK(told == Told{"trainjob n/k now"});
+  }
+  // From then on the next change is one like any other.
+  told.clear();
+  trainjob["status"].set("phase", "Running");
+  seen(stores.trainjobs, trainjob);
+  CHECK(told == Told{"trainjob n/k now"});
+}
+
+TEST_CASE_METHOD(Fixture, "another object of the name is told of while a status is on its way") {
+  const auto sent = stores.expect_status(kTrainJobs, {"n", "j"});
+  seen(stores.trainjobs, from(R"({"metadata":{"name":"j","namespace":"n","uid":"u7"}})"));
+  CHECK(told == Told{"trainjob n/j now"});
+}
+
+TEST_CASE_METHOD(Fixture, "whoever lets go of a status that is on its way holds nothing back") {
+  Json jobset = from(R"({"kind":"JobSet","metadata":{"name":"k","namespace":"n","uid":"u6"}})");
+  seen(stores.jobsets, jobset);
+  told.clear();
+  stores.expect_status(kJobSets, {"n", "k"}).reset();
+  jobset["metadata"].set("labels", Json::object({{"a", "b"}}));
+  seen(stores.jobsets, jobset);
+  CHECK(told == Told{"jobset n/k now"});
 }
 
 TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read as it was") {
