@@ -176,9 +176,13 @@ class TrainJobPlanner {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
     }
     const auto waited = observed_.now - since;
-    plan_.needs_events = waited >= (has_anybody_begun() ? kPatience : kNextLook);
+    const auto patience = has_anybody_begun() ? kPatience : kNextLook;
+    plan_.needs_events = waited >= patience;
     if (plan_.needs_events) return wake_within(plan_, kNextLook);
-    wake_within(plan_, waited < kPatience ? kPatience - waited : kPatience);
+    // That somebody has begun with a pod shows on the pod; that the Job controller has begun with a
+    // Job, on nothing that would have us look.
+    const auto next = observed_.pods.empty() ? kPatience : patience;
+    wake_within(plan_, waited < next ? next - waited : next);
   }
 
   // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The

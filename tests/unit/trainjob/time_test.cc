@@ -199,6 +199,7 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.put_pod(pod);
     plan = world.reconcile();
     CHECK_FALSE(plan.needs_events);
+    CHECK(plan.requeue_after == 20s);  // what comes before that, the pod tells
     CHECK(world.reason() == "Scheduling");
     pod.machine = "m1";
     world.put_pod(pod);
