@@ -78,9 +78,13 @@ struct Fixture {
   }
   kube::Result<std::optional<TrainJob>> follow(LogFollower::Options made) {
     LogFollower follower(io, client, std::move(made));
+    return run_in_time(follower.run());
+  }
+  template <class T>
+  T run_in_time(kube::Task<T> task) {
     kube::TaskGroup time(io.get_executor(), nullptr);
     time.spawn("time", let_time_pass());
-    auto done = kube::run_task(io, follower.run());
+    auto done = kube::run_task(io, std::move(task));
     time.cancel();
     kube::run_task(io, time.join());
     return done;
@@ -255,4 +259,22 @@ TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
   CHECK(lines == Lines{"[node-0] a", "[node-1] b", "[node-0] c", "[node-0] no time", "[node-1] d"});
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].starts_with("j-node-0-2: no log: "));
+}
+
+TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again where it has ended") {
+  log_of(0).stream({});
+  log_of(0).stream({line(1, "late")});
+  log_of(1).stream({});  // runs: it may say something later, or not
+  log_of(2).stream({}).times(2);
+  std::vector<LogPod> pods;
+  for (const int index : {0, 1, 2}) {
+    const bool is_running = index == 1;
+    pods.push_back(*LogPod::read(*kube::parse_json(
+        pod(index, is_running ? "Running" : "Succeeded", is_running ? kRunning : kEnded))));
+  }
+  std::vector<std::string> errors;
+  REQUIRE(run_in_time(merge_logs(client, std::move(pods), LogQuery(), options().print,
+                                 [&](std::string_view what) { errors.emplace_back(what); })));
+  CHECK(lines == Lines{"[node-0] late"});
+  CHECK(errors.empty());
 }

@@ -47,7 +47,7 @@ def trainjob(name, runtime_name, **spec):
 
 
 def completes(cluster, name, seconds=150):
-    """Waits for the end of a job, which must be a good one, and returns all it has printed."""
+    """Waits for the end of a job, which must be a good one, and returns all it has printed, and what could not be read."""
     def ended():
         if cluster.condition("trainjob", name, "Failed"):
             raise Failed(run(TRAINER, "why", "-n", cluster.namespace, name, check=False).stdout)
@@ -57,7 +57,8 @@ def completes(cluster, name, seconds=150):
         wait_until(f"{name} is Complete", ended, seconds=seconds)
     except Failed as late:
         raise Failed(f"{late}\n{run(TRAINER, 'why', '-n', cluster.namespace, name, check=False).stdout}")
-    return run(TRAINER, "logs", "-n", cluster.namespace, name).stdout
+    logs = run(TRAINER, "logs", "-n", cluster.namespace, name)
+    return logs.stdout + logs.stderr
 
 
 # ---- MPI
