@@ -15,40 +15,45 @@ using kube::Task;
 namespace {
 
 constexpr std::size_t kMaxStreams = 64;
-constexpr kube::Milliseconds kTick{500};
+constexpr kube::Milliseconds kTick{500};  // for a log that may be late
 
 struct Source {
   const LogPod* pod = nullptr;
   std::string container;
   bool is_ended = false;
-  std::optional<LogStream> stream;
-  std::optional<LogLine> head;  // the next line to print; nullopt at the end
+  std::optional<LogStream> stream;  // nullopt where there is none, or it broke off
+  std::optional<LogLine> head;      // the next line to print; nullopt at the end
 };
 
 using OnError = std::function<void(std::string_view)>;
 
-// Reads the next line into `head`. False where the log broke off.
-Task<bool> advance(Source& source, const OnError& on_error) {
+// Reads the next line into `head`.
+Task<void> advance(Source& source, const OnError& on_error) {
   source.head.reset();
   auto line = co_await source.stream->next();
-  if (!line) {
+  if (line) {
+    source.head = std::move(*line);
+  } else {
+    source.stream.reset();
     on_error(fmt::format("{}: the log broke off: {}", source.pod->name, line.error().message));
-    co_return false;
   }
-  source.head = std::move(*line);
-  co_return true;
 }
 
-// Reads the first line. True where there is none, and nothing went wrong.
-Task<bool> is_empty(kube::ApiClient& client, Source& source, const LogQuery& query,
-                    const OnError& on_error) {
+// Opens the log and reads its first line.
+Task<void> begin(kube::ApiClient& client, Source& source, const LogQuery& query,
+                 const OnError& on_error) {
   auto stream = co_await LogStream::open(client, log_path(*source.pod, source.container, query));
   if (!stream) {
     on_error(fmt::format("{}: no log: {}", source.pod->name, stream.error().message));
-    co_return false;
+    co_return;
   }
   source.stream.emplace(std::move(*stream));
-  co_return co_await advance(source, on_error) && !source.head;
+  co_await advance(source, on_error);
+}
+
+// containerd writes the log beside the process, so that of one that has just ended may be to come.
+bool may_be_late(const Source& source) {
+  return source.is_ended && source.stream && !source.head;
 }
 
 // A line without a time stays behind the one before it, so it counts as the oldest.
@@ -59,15 +64,13 @@ bool is_older(const Source& a, const Source& b) {
 
 Task<void> merge_batch(kube::ApiClient& client, std::vector<Source> sources, const LogQuery& query,
                        const PrintLine& print, const OnError& on_error) {
-  std::vector<Source*> late;
-  for (Source& source : sources) {
-    if (co_await is_empty(client, source, query, on_error) && source.is_ended)
-      late.push_back(&source);
+  for (Source& source : sources) co_await begin(client, source, query, on_error);
+  if (std::any_of(sources.begin(), sources.end(), may_be_late)) {
+    co_await kube::sleep(client.clock(), kTick);
+    for (Source& source : sources) {
+      if (may_be_late(source)) co_await begin(client, source, query, on_error);
+    }
   }
-  // containerd writes the log beside the process, so that of one that has just ended may be to
-  // come.
-  if (!late.empty()) co_await kube::sleep(client.clock(), kTick);
-  for (Source* const source : late) co_await is_empty(client, *source, query, on_error);
   while (true) {
     std::erase_if(sources, [](const Source& source) { return !source.head; });
     if (sources.empty()) co_return;
