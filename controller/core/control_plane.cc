@@ -19,7 +19,6 @@ using kube::Task;
 constexpr int kTrainJobWorkers = 32;
 constexpr int kJobSetWorkers = 32;
 constexpr int kPlacementWorkers = 4;
-constexpr std::size_t kWritesInFlight = 24;
 // A job's Pods and Jobs change together, and nobody waits for them by the millisecond.
 constexpr Milliseconds kGather{20};
 // The loops' names in logs and metrics, as dashboards for upstream's controllers know them:

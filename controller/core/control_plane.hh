@@ -28,6 +28,9 @@ namespace trainer {
 // this process leads, then drain(); destroyed after the io_context has stopped.
 class ControlPlane {
  public:
+  // At most. The transport must let through more, or reads would stand behind writes.
+  static constexpr std::size_t kWritesInFlight = 24;
+
   ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
                const Configuration& configuration, PipelineOptions options, Metrics& metrics,
                const Log& log);

@@ -122,7 +122,9 @@ class Process {
 std::unique_ptr<kube::Transport> make_limited_transport(kube::asio::io_context& io,
                                                         const kube::ClientConfig& client,
                                                         const Configuration& configuration) {
-  auto transport = kube::make_transport(io, client, kube::TransportLimits());
+  kube::TransportLimits limits;
+  limits.max_in_flight += ControlPlane::kWritesInFlight;
+  auto transport = kube::make_transport(io, client, limits);
   const auto& limit = configuration.clientConnection;
   if (!limit.qps || *limit.qps <= 0) return transport;
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "kube/client/json_scan.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/views.hh"
 
@@ -48,8 +47,7 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
 // What is read of each version that comes; the rest is read when somebody looks at the object.
 kube::JsonSelection head(bool with_fields) {
   using enum kube::JsonSelection::Members;
-  std::vector<kube::JsonSelection> metadata{{"ownerReferences"},
-                                            {"annotations", kOnly, {{kLastApplied}}}};
+  std::vector<kube::JsonSelection> metadata{{"ownerReferences"}};
   if (with_fields) metadata.push_back(seen_of_managed_fields());
   const kube::JsonSelection conditions{"conditions", kOnly, {{"type"}, {"status"}}};
   return {"",
@@ -61,16 +59,22 @@ kube::JsonSelection head(bool with_fields) {
            {"status", kOnly, {conditions}}}};
 }
 
-// The text that is kept of an object.
+// The text that is kept of an object; `head` is what head() selects of it.
 std::string body_of(std::string_view text, const kube::Json& head, const kube::Resource& resource) {
-  std::string body = kube::scan_without(text, {"metadata", "managedFields"});
-  if (head.find_path({"metadata", "annotations", kLastApplied}))
-    body = kube::scan_without(body, {"metadata", "annotations", kLastApplied});
+  static const kube::JsonSelection kKept{
+      "",
+      kube::JsonSelection::Members::kAllBut,
+      {{"metadata",
+        kube::JsonSelection::Members::kAllBut,
+        {{"managedFields"},
+         {"annotations", kube::JsonSelection::Members::kAllBut, {{kLastApplied}}}}}}};
+  std::string body = kube::select_json(text, kKept, kube::JsonLimits().max_depth).value_or("");
   std::string missing;
   if (!head.find("apiVersion"))
     missing += "\"apiVersion\":" + kube::print_json(resource.api_version()) + ",";
   if (!head.find("kind")) missing += "\"kind\":" + kube::print_json(resource.kind) + ",";
   if (!missing.empty()) body.insert(body.find('{') + 1, missing);
+  body.shrink_to_fit();
   return body;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
+#include "kube/model/json_children.hh"
 
 namespace kube {
 
@@ -12,60 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxEnvelope = 1U << 20;
 constexpr std::size_t kCutItem = 1U << 10;
-
-// Steps through the members of the object that `text` begins with. What follows the object does not
-// matter.
-class Members {
- public:
-  explicit Members(std::string_view text) : text_(text) { is_good_ = take('{'); }
-
-  // False at the object's end, and where the text breaks off.
-  bool next() {
-    if (!is_good_ || (is_amid_ && !(skip_value() && take(',')))) return is_good_ = false;
-    is_amid_ = true;
-    if (!take('"')) return is_good_ = false;
-    const auto name = at_;
-    if (!move_to(find_string_end(here(), end()))) return is_good_ = false;
-    name_ = text_.substr(name, at_ - name - 1);
-    is_good_ = take(':');
-    skip_space();
-    return is_good_;
-  }
-  // As it is spelled.
-  std::string_view name() const { return name_; }
-  // The text from the member's value on.
-  std::string_view rest() const { return text_.substr(at_); }
-  // The value's text; nullopt where it breaks off.
-  std::optional<std::string_view> value() const {
-    const char* const stop = find_value_end(here(), end());
-    if (stop == nullptr) return std::nullopt;
-    return text_.substr(at_, static_cast<std::size_t>(stop - here()));
-  }
-
- private:
-  const char* here() const { return text_.data() + at_; }
-  const char* end() const { return text_.data() + text_.size(); }
-  void skip_space() {
-    while (at_ < text_.size() && is_json_space(text_[at_])) ++at_;
-  }
-  bool take(char c) {
-    skip_space();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  bool move_to(const char* where) {
-    if (where != nullptr) at_ = static_cast<std::size_t>(where - text_.data());
-    return where != nullptr;
-  }
-  bool skip_value() { return move_to(find_value_end(here(), end())); }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::string_view name_;
-  bool is_good_ = false;
-  bool is_amid_ = false;  // stands before a value
-};
 
 // A string without escapes, without its quotation marks.
 std::optional<std::string_view> plain_string(std::optional<std::string_view> value) {
@@ -82,7 +29,7 @@ ScannedIdentity identity_in(std::string_view text) {
   const std::pair<std::string_view, std::string_view*> wanted[] = {
       {"namespace", &found.ns}, {"name", &found.name}, {"resourceVersion", &found.version}};
   std::size_t missing = std::size(wanted);
-  for (Members metadata(text); missing > 0 && metadata.next();) {
+  for (JsonChildren metadata(text); missing > 0 && metadata.next();) {
     for (const auto& [name, target] : wanted) {
       if (metadata.name() != name) continue;
       *target = plain_string(metadata.value()).value_or(std::string_view());
@@ -95,7 +42,7 @@ ScannedIdentity identity_in(std::string_view text) {
 }  // namespace
 
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name) {
-  for (Members members(object); members.next();) {
+  for (JsonChildren members(object); members.next();) {
     if (members.name() == name) return members.value();
   }
   return std::nullopt;
@@ -105,38 +52,8 @@ std::optional<std::string_view> scan_string(std::string_view object, std::string
   return plain_string(scan_member(object, name));
 }
 
-std::string scan_without(std::string_view object, std::initializer_list<std::string_view> path) {
-  std::string_view value = object;
-  std::string_view name;
-  for (const std::string_view step : path) {
-    std::optional<std::string_view> found;
-    for (Members members(value); !found && members.next();) {
-      if (members.name() != step) continue;
-      name = members.name();
-      found = members.value();
-    }
-    if (!found) return std::string(object);
-    value = *found;
-  }
-  if (name.data() == nullptr) return std::string(object);  // an empty path
-  // With the comma before it, or where it comes first the one behind it.
-  auto from = static_cast<std::size_t>(name.data() - object.data()) - 1;
-  auto to = static_cast<std::size_t>(value.data() - object.data()) + value.size();
-  while (is_json_space(object[from - 1])) --from;
-  if (object[from - 1] == ',') {
-    --from;
-  } else {
-    while (to < object.size() && is_json_space(object[to])) ++to;
-    if (to < object.size() && object[to] == ',') ++to;
-  }
-  std::string text;
-  text.reserve(object.size() - (to - from));
-  text.append(object.substr(0, from)).append(object.substr(to));
-  return text;
-}
-
 ScannedIdentity scan_identity(std::string_view object) {
-  for (Members members(object); members.next();) {
+  for (JsonChildren members(object); members.next();) {
     if (members.name() == "metadata") return identity_in(members.rest());
   }
   return {};
@@ -146,7 +63,7 @@ std::optional<ScannedEvent> scan_event(std::string_view line) {
   while (!line.empty() && is_json_space(line.back())) line.remove_suffix(1);
   if (!line.ends_with('}')) return std::nullopt;
   ScannedEvent event;
-  for (Members members(line); members.next();) {
+  for (JsonChildren members(line); members.next();) {
     if (members.name() == "type") {
       event.type = plain_string(members.value()).value_or(std::string_view());
     } else if (members.name() == "object" && !event.type.empty()) {

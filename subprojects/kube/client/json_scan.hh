@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,10 +17,6 @@ namespace kube {
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name);
 // The member as a string without escapes; nullopt for anything else.
 std::optional<std::string_view> scan_string(std::string_view object, std::string_view name);
-
-// The text without the member that the names lead to, from object to object; the same text where
-// there is none. What cannot be followed stays as it is.
-std::string scan_without(std::string_view object, std::initializer_list<std::string_view> path);
 
 // Which object a text is, and in which version; "" for what is missing.
 struct ScannedIdentity {

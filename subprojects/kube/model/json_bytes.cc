@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace kube {
 namespace {
@@ -44,12 +45,6 @@ unsigned bits_of(Matches matches) {
 // The index of the first byte that matches, 16 where there is none.
 int first_of(Matches matches) {
   return std::countr_zero(bits_of(matches) | 1U << 16U);
-}
-
-// Of each bit, whether an odd number of bits is set up to it and with it.
-unsigned parity_up_to(unsigned bits) {
-  for (unsigned distance = 1; distance < 16; distance *= 2) bits ^= bits << distance;
-  return bits & 0xFFFFU;
 }
 
 // A quotation mark or a backslash, or `end`.
@@ -89,72 +84,108 @@ const char* find_string_end(const char* at, const char* end) {
 
 namespace {
 
-// Finds where the container ends that the text begins with.
+// What counts among sixty-four bytes, a bit for each, the first byte's lowest.
+struct Marks {
+  std::uint64_t quotes = 0;
+  std::uint64_t slashes = 0;
+  std::uint64_t openings = 0;  // { and [
+  std::uint64_t closings = 0;  // } and ]
+};
+constexpr std::ptrdiff_t kStride = 64;
+
+Marks marks_of(const char* at) {
+  Marks marks;
+  for (unsigned offset = 0; offset < kStride; offset += 16) {
+    const Block block = load(at + offset);
+    const Block braces = block | 0x20;  // by this bit brackets differ from them
+    marks.quotes |= std::uint64_t{bits_of(block == '"')} << offset;
+    marks.slashes |= std::uint64_t{bits_of(block == '\\')} << offset;
+    marks.openings |= std::uint64_t{bits_of(braces == '{')} << offset;
+    marks.closings |= std::uint64_t{bits_of(braces == '}')} << offset;
+  }
+  return marks;
+}
+
+// Of each bit, whether an odd number of bits is set up to it and with it.
+std::uint64_t parity_up_to(std::uint64_t bits) {
+  for (unsigned distance = 1; distance < kStride; distance *= 2) bits ^= bits << distance;
+  return bits;
+}
+
+// Finds where a container ends.
 class ContainerEnd {
  public:
-  ContainerEnd(const char* at, const char* end, int levels) : at_(at), end_(end), levels_(levels) {}
+  // Begins behind the opening bracket.
+  explicit ContainerEnd(int levels) : levels_(levels) {}
 
-  const char* find() {
-    while (!is_found_ && end_ - at_ >= 16) {
-      const Block block = load(at_);
-      const bool goes_on = bits_of(block == '\\') == 0 ? take_block(block) : take_bytes(at_ + 16);
-      if (!goes_on) return nullptr;
+  // Takes the next bytes. How many of them belong to the container; nullopt where it goes on
+  // behind them, and where containers are nested too deep.
+  std::optional<std::ptrdiff_t> take(const char* at) {
+    Marks marks = marks_of(at);
+    if (marks.slashes != 0 || is_escaped_) marks.quotes &= ~escaped_by(marks.slashes);
+    const std::uint64_t inside =
+        parity_up_to(marks.quotes) ^ (is_in_string_ ? ~std::uint64_t{0} : 0);
+    is_in_string_ = inside >> 63U != 0;
+    marks.openings &= ~inside;
+    marks.closings &= ~inside;
+    const int openings = std::popcount(marks.openings);
+    const int closings = std::popcount(marks.closings);
+    // Whatever the order, the end is not here, nor too deep a place.
+    if (closings < depth_ && openings <= levels_ - depth_) {
+      depth_ += openings - closings;
+      return std::nullopt;
     }
-    if (!is_found_ && !take_bytes(end_)) return nullptr;
-    return is_found_ ? at_ : nullptr;
+    return step_through(marks);
   }
+  bool is_too_deep() const { return depth_ > levels_; }
 
  private:
-  // Sixteen bytes without an escape. False where containers are nested too deep.
-  bool take_block(Block block) {
-    const unsigned inside = parity_up_to(bits_of(block == '"')) ^ (is_in_string_ ? 0xFFFFU : 0U);
-    // Brackets differ from braces by this bit.
-    const Block braces = block | 0x20;
-    for (unsigned bits = bits_of((braces == '{') | (braces == '}')) & ~inside; bits != 0;
-         bits &= bits - 1) {
-      const char* const bracket = at_ + std::countr_zero(bits);
-      if (!step(*bracket)) return false;
-      if (is_found_) {
-        at_ = bracket + 1;
-        return true;
-      }
+  // The bytes that a backslash before them escapes. One outside of strings is an error that does
+  // not matter here.
+  std::uint64_t escaped_by(std::uint64_t slashes) {
+    std::uint64_t escaped = is_escaped_ ? 1 : 0;
+    is_escaped_ = false;
+    for (; slashes != 0; slashes &= slashes - 1) {
+      const std::uint64_t slash = slashes & -slashes;
+      if ((slash & escaped) != 0) continue;
+      escaped |= slash << 1U;
+      is_escaped_ = slash >> 63U != 0;
     }
-    is_in_string_ = (inside & 0x8000U) != 0;
-    at_ += 16;
-    return true;
+    return escaped;
   }
 
-  // Byte by byte up to `stop`, and on to where a string ends. False where the text ends before, or
-  // containers are nested too deep.
-  bool take_bytes(const char* stop) {
-    while (is_in_string_ || at_ < stop) {
-      if (is_in_string_ || *at_ == '"') {
-        at_ = find_string_end(at_ + (is_in_string_ ? 0 : 1), end_);
-        if (at_ == nullptr) return false;
-        is_in_string_ = false;
-        continue;
-      }
-      const char c = *at_++;
-      const bool is_bracket = c == '{' || c == '[' || c == '}' || c == ']';
-      if (is_bracket && !step(c)) return false;
-      if (is_found_) return true;
+  std::optional<std::ptrdiff_t> step_through(const Marks& marks) {
+    for (std::uint64_t brackets = marks.openings | marks.closings; brackets != 0;
+         brackets &= brackets - 1) {
+      const bool is_opening = (brackets & -brackets & marks.openings) != 0;
+      depth_ += is_opening ? 1 : -1;
+      if (depth_ == 0) return std::countr_zero(brackets) + 1;
+      if (is_too_deep()) return std::nullopt;
     }
-    return true;
+    return std::nullopt;
   }
 
-  bool step(char bracket) {
-    if (bracket == '{' || bracket == '[') return ++depth_ <= levels_;
-    is_found_ = --depth_ == 0;
-    return true;
-  }
-
-  const char* at_;
-  const char* end_;
   int levels_;
-  int depth_ = 0;
+  int depth_ = 1;
   bool is_in_string_ = false;
-  bool is_found_ = false;  // `at_` is behind it
+  bool is_escaped_ = false;  // the next byte
 };
+
+// `at` is behind the opening bracket.
+const char* find_container_end(const char* at, const char* end, int levels) {
+  ContainerEnd container(levels);
+  while (end - at >= kStride && !container.is_too_deep()) {
+    if (const auto length = container.take(at)) return at + *length;
+    at += kStride;
+  }
+  if (container.is_too_deep()) return nullptr;
+  // Nothing counts among the spaces that the rest is filled up with.
+  char rest[kStride];
+  std::memset(rest, ' ', sizeof(rest));
+  std::memcpy(rest, at, static_cast<std::size_t>(end - at));
+  const auto length = container.take(rest);
+  return length ? at + *length : nullptr;
+}
 
 bool ends_word(char c) {
   return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
@@ -165,7 +196,7 @@ bool ends_word(char c) {
 const char* find_value_end(const char* at, const char* end, int levels) {
   if (at == end) return nullptr;
   if (*at == '"') return find_string_end(at + 1, end);
-  if (*at == '{' || *at == '[') return ContainerEnd(at, end, levels).find();
+  if (*at == '{' || *at == '[') return find_container_end(at + 1, end, levels);
   while (at != end && !ends_word(*at)) ++at;
   return at == end ? nullptr : at;
 }

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
@@ -35,13 +34,8 @@ namespace {
 class ByteStream {
  public:
   using Ch = char;
-  // `omitted_levels`: set by whoever reads the member's name; its value is then passed over, unless
-  // it has more containers within each other than that.
-  ByteStream(std::string& text, std::optional<int>& omitted_levels)
-      : begin_(text.data()),
-        at_(begin_),
-        end_(begin_ + text.size()),
-        omitted_levels_(&omitted_levels) {}
+  explicit ByteStream(std::string& text)
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
   Ch Peek() const { return at_ == end_ ? '\0' : *at_; }
   Ch Take() { return at_ == end_ ? '\0' : *at_++; }
   std::size_t Tell() const { return static_cast<std::size_t>(at_ - begin_); }
@@ -57,7 +51,6 @@ class ByteStream {
   // Called between any two tokens.
   void skip_space() {
     while (at_ != end_ && is_json_space(*at_)) ++at_;
-    if (*omitted_levels_) skip_value();
   }
   // Takes over what needs no unescaping.
   void copy_plain() {
@@ -69,24 +62,10 @@ class ByteStream {
   }
 
  private:
-  // Stands before the colon: what follows up to the value's end becomes a 0 there.
-  void skip_value() {
-    const int levels = *std::exchange(*omitted_levels_, std::nullopt);
-    if (at_ == end_ || *at_ != ':') return;
-    const char* value = at_ + 1;
-    while (value != end_ && is_json_space(*value)) ++value;
-    const char* const end = find_value_end(value, end_, levels);
-    if (end == nullptr || end == value) return;  // the reader will find what is wrong there
-    at_ += end - at_ - 2;
-    at_[0] = ':';
-    at_[1] = '0';
-  }
-
   char* begin_;
   char* at_;
   char* end_;
   char* put_ = nullptr;
-  std::optional<int>* omitted_levels_;
 };
 
 }  // namespace
@@ -114,17 +93,12 @@ namespace {
 // reason in `problem()`.
 class Builder {
  public:
-  // `omitted_levels` tells the stream what not to read.
-  Builder(const JsonLimits& limits, bool has_unicode_escapes, const JsonSelection& selection,
-          std::optional<int>& omitted_levels)
+  Builder(const JsonLimits& limits, bool has_unicode_escapes)
       : max_depth_(limits.max_depth),
         max_values_(limits.max_values),
-        has_unicode_escapes_(has_unicode_escapes),
-        omitted_levels_(omitted_levels) {
-    if (!selection.below.empty()) below_ = &selection;
-    values_.reserve(kUsualDepth * 4);
-    names_.reserve(kUsualDepth * 4);
-    levels_.reserve(kUsualDepth);
+        has_unicode_escapes_(has_unicode_escapes) {
+    values_.reserve(kUsualOpen);
+    names_.reserve(kUsualOpen);
   }
 
   bool Null() { return push(nullptr); }
@@ -134,32 +108,25 @@ class Builder {
   }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     if (!check_text({text, length})) return false;
-    if (!is_left_out({text, length})) names_.emplace_back(text, length);
+    names_.emplace_back(text, length);
     return true;
   }
   // RapidJSON takes the number's beginning from a copy of the stream, made before the number. Ours
   // is never copied, for that cost more than what is read between two copies; so it gives the end.
   bool RawNumber(const char* end, rapidjson::SizeType length, bool) {
-    // What the stream puts in place of an omitted value.
-    if (std::exchange(is_next_omitted_, false)) return true;
     return number({end - length, length});
   }
-  bool StartObject() { return enter(false); }
-  bool StartArray() {
-    if (!enter(true)) return false;
-    below_ = levels_.back().selection;
-    return true;
-  }
+  bool StartObject() { return enter(); }
+  bool StartArray() { return enter(); }
   bool EndArray(rapidjson::SizeType count) {
-    leave();
+    --depth_;
     const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
     Json::Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
     values_.erase(first, values_.end());
     return push(std::move(items));
   }
   bool EndObject(rapidjson::SizeType count) {
-    count -= levels_.back().omitted;
-    leave();
+    --depth_;
     sort_names(count);
     const std::size_t first_value = values_.size() - count;
     const std::size_t first_name = names_.size() - count;
@@ -191,7 +158,6 @@ class Builder {
   bool push(Value&& value) {
     if (++pushed_ > max_values_)
       return stop(fmt::format("there are more than {} values", max_values_));
-    below_ = !levels_.empty() && levels_.back().is_array ? levels_.back().selection : nullptr;
     values_.emplace_back(std::forward<Value>(value));
     return true;
   }
@@ -211,39 +177,9 @@ class Builder {
     return false;
   }
 
-  bool enter(bool is_array) {
-    if (++depth_ > max_depth_)
-      return stop(fmt::format("containers are nested deeper than {}", max_depth_));
-    is_next_omitted_ = false;
-    levels_.push_back({std::exchange(below_, nullptr), 0, is_array});
-    return true;
-  }
-
-  void leave() {
-    --depth_;
-    levels_.pop_back();
-  }
-
-  // Notes what is selected of the value after this name; true when that is none of it.
-  bool is_left_out(std::string_view name) {
-    Level& level = levels_.back();
-    below_ = nullptr;
-    if (!level.selection) return false;
-    const bool is_only = level.selection->members == JsonSelection::Members::kOnly;
-    const auto& listed = level.selection->below;
-    const auto at = std::find_if(listed.begin(), listed.end(), [name, is_only](const auto& each) {
-      return each.name == name || (is_only && each.name == "*");
-    });
-    const bool is_listed = at != listed.end();
-    if (is_listed && !at->below.empty()) {
-      below_ = &*at;
-      return false;
-    }
-    if (is_listed == is_only) return false;
-    ++level.omitted;
-    is_next_omitted_ = true;
-    omitted_levels_ = max_depth_ - depth_;
-    return true;
+  bool enter() {
+    return ++depth_ <= max_depth_ ||
+           stop(fmt::format("containers are nested deeper than {}", max_depth_));
   }
 
   // The text as a whole is checked before parsing; only an escape like "\udc00" can still produce
@@ -263,24 +199,13 @@ class Builder {
     return real ? push(*real) : stop("the number is out of range");
   }
 
-  // An open container, with what is selected of it and how many members have been left out.
-  struct Level {
-    const JsonSelection* selection = nullptr;
-    rapidjson::SizeType omitted = 0;
-    bool is_array = false;
-  };
-
-  static constexpr std::size_t kUsualDepth = 16;
+  static constexpr std::size_t kUsualOpen = 64;  // values in containers not closed yet
 
   const int max_depth_;
   const std::size_t max_values_;
   const bool has_unicode_escapes_;
-  std::optional<int>& omitted_levels_;
   int depth_ = 0;
   std::size_t pushed_ = 0;
-  bool is_next_omitted_ = false;          // the value that comes is not built
-  const JsonSelection* below_ = nullptr;  // what is selected of the value that comes; null: all
-  std::vector<Level> levels_;
   std::vector<Json> values_;
   std::vector<std::string_view> names_;  // they stand in the text, unescaped
   std::vector<std::size_t> order_;       // of the names of the object that ends
@@ -331,6 +256,25 @@ tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
   return fail(ErrorCode::kParse, fmt::format("bad JSON at byte {}: {}", offset, what));
 }
 
+// Of a text that is UTF-8; strings are unescaped where they stand in it.
+Result<Json> parse_in_place(std::string text, const JsonLimits& limits) {
+  // Of RapidJSON 1.1's flags only these two are safe on input that is not trusted: the recursive
+  // parser overflows the stack, kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
+  // bounds, and so does the conversion of a number like 0.00000000001e-2147483639 in its default
+  // form. Raw numbers skip that conversion; ours is also exact.
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
+                              rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
+  ByteStream stream(text);
+  Builder builder(limits, text.find("\\u") != text.npos);
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
+  if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());
+  if (!stream.at_end() && stream.Peek() == '\0')
+    return refuse(stream.Tell(), "the text holds a NUL byte");
+  if (result.IsError()) return refuse(result.Offset(), describe(result.Code()));
+  return builder.take();
+}
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
@@ -341,24 +285,13 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
   }
   if (const std::size_t bad = find_bad_utf8(text); bad != std::string_view::npos)
     return refuse(bad, "the text is not UTF-8");
-
-  // Of RapidJSON 1.1's flags only these two are safe on input that is not trusted: the recursive
-  // parser overflows the stack, kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
-  // bounds, and so does the conversion of a number like 0.00000000001e-2147483639 in its default
-  // form. Raw numbers skip that conversion; ours is also exact.
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
-                              rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
-  std::string copy(text);
-  std::optional<int> omitted_levels;
-  ByteStream stream(copy, omitted_levels);
-  Builder builder(limits, text.find("\\u") != text.npos, selection, omitted_levels);
-  rapidjson::Reader reader;
-  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
-  if (!builder.problem().empty()) return refuse(result.Offset(), builder.problem());
-  if (!stream.at_end() && stream.Peek() == '\0')
-    return refuse(stream.Tell(), "the text holds a NUL byte");
-  if (result.IsError()) return refuse(result.Offset(), describe(result.Code()));
-  return builder.take();
+  if (!selection.below.empty()) {
+    if (auto selected = select_json(text, selection, limits.max_depth)) {
+      if (auto value = parse_in_place(std::move(*selected), limits)) return value;
+    }
+    // What is wrong, and where, shows when all of it is read.
+  }
+  return parse_in_place(std::string(text), limits);
 }
 
 }  // namespace kube

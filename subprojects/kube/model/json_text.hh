@@ -5,10 +5,10 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_selection.hh"
 
 namespace kube {
 
@@ -20,24 +20,10 @@ struct JsonLimits {
   std::size_t max_values = std::numeric_limits<std::size_t>::max();
 };
 
-// Which parts of a document are built, as a tree of member names; the reader passes over the rest.
-// Of a watched object most bytes are often of no interest, such as managedFields; not building them
-// spares most of the work. Without members below it a selection takes everything. The items of an
-// array are read as the array's selection says. Names are not copied.
-struct JsonSelection {
-  enum class Members {
-    kAllBut,  // of what is listed below, a member with nothing below it is left out
-    kOnly,    // what is not listed below is left out; "*" stands for every name
-  };
-  std::string_view name;  // of the member this is about; not looked at in the document's own
-  Members members = Members::kAllBut;
-  std::vector<JsonSelection> below;
-};
-
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, too many values, a number that is no finite double, and an object that has
-// the same name twice. Of members left out only the end is looked for, and how deep they
-// are: brackets and strings must close. Linear in the text's length; never recurses with the input.
+// the same name twice. Of what `selection` leaves out only the end is looked for, and how deep it
+// is: brackets and strings must close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonSelection& selection = {});
 

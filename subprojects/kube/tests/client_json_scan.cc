@@ -40,38 +40,6 @@ TEST_CASE("a member's text is found without decoding the object") {
   CHECK_FALSE(scan_string(R"({"a":"x\u0041"})", "a").has_value());
 }
 
-TEST_CASE("scan_without leaves out one member and nothing else") {
-  struct Row {
-    const char* object;
-    std::initializer_list<std::string_view> path;
-    const char* expected;  // nullptr: as it was
-  };
-  const Row rows[] = {
-      {R"({"a":1,"b":2,"c":3})", {"a"}, R"({"b":2,"c":3})"},
-      {R"({"a":1,"b":2,"c":3})", {"b"}, R"({"a":1,"c":3})"},
-      {R"({"a":1,"b":2,"c":3})", {"c"}, R"({"a":1,"b":2})"},
-      {R"({"a":1})", {"a"}, R"({})"},
-      {R"( { "a" : [1, "}"] , "b" : 2 } )", {"a"}, R"( { "b" : 2 } )"},
-      {"{\"a\":1 ,\n  \"b\" : {\"x\":[]}\n}", {"b"}, "{\"a\":1 \n}"},
-      {R"({"x":{"a":0},"m":{"a":{"b":"\"}"},"c":1},"a":2})",
-       {"m", "a"},
-       R"({"x":{"a":0},"m":{"c":1},"a":2})"},
-      {R"({"m":{"n":{"a.b/c":1}}})", {"m", "n", "a.b/c"}, R"({"m":{"n":{}}})"},
-      {R"({"a":1,"a":2})", {"a"}, R"({"a":2})"},
-      {R"({"m":{"b":1},"a":2})", {"m", "a"}, nullptr},
-      {R"({"m":"a","a":2})", {"m", "a"}, nullptr},
-      {R"({"a":1})", {}, nullptr},
-      {R"({"a":{"b":1)", {"a"}, nullptr},
-      {R"({"a" 1})", {"a"}, nullptr},
-      {"[]", {"a"}, nullptr},
-      {"", {"a"}, nullptr},
-  };
-  for (const Row& row : rows) {
-    INFO(row.object);
-    CHECK(scan_without(row.object, row.path) == (row.expected ? row.expected : row.object));
-  }
-}
-
 TEST_CASE("scan_identity finds which object a text is, in any order of its members") {
   struct Row {
     const char* object;

@@ -27,7 +27,8 @@ Json selected(const Json& value, const JsonSelection& selection) {
   if (selection.below.empty()) return value;
   if (value.is_array()) {
     Json items = Json::array();
-    for (const Json& item : value.as_array()) items.push_back(selected(item, selection));
+    for (const Json& item : value.as_array())
+      items.push_back(item.is_array() ? item : selected(item, selection));
     return items;
   }
   if (!value.is_object()) return value;
@@ -255,7 +256,7 @@ TEST_CASE("parse_json leaves out what is listed, or what is not") {
       {but, R"({"a":[],"b":{"a":[{}],"b":{"a":true}},"d":"e"})",
        R"({"b":{"b":{"a":true}},"d":"e"})"},
       {but, R"({"b":{"c":{"d":{},"e":[{"d":1}]},"d":4}})", R"({"b":{"c":{"e":[{"d":1}]},"d":4}})"},
-      {but, R"({"b":[{"a":1,"b":2},3,[{"a":4}]]})", R"({"b":[{"b":2},3,[{}]]})"},
+      {but, R"({"b":[{"a":1,"b":2},3,[{"a":4}]]})", R"({"b":[{"b":2},3,[{"a":4}]]})"},
       {but, R"([{"a":1,"c":2},{"c":3}])", R"([{"c":2},{"c":3}])"},
       {but, R"("a")", R"("a")"},
       {only, R"({"x":{"a":1},"y":[1,{}]})", R"({})"},
@@ -263,7 +264,11 @@ TEST_CASE("parse_json leaves out what is listed, or what is not") {
       {only, R"({"b":{"a":{"d":1},"x":{"d":1,"e":2},"y":3}})",
        R"({"b":{"a":{"d":1},"x":{"e":2},"y":3}})"},
       {only, R"({"b":1,"c":{"x":{"y":[0]}}})", R"({"b":1,"c":{"x":{"y":[0]}}})"},
-      {only, R"([{"x":1,"a":2},[{"x":3}],null])", R"([{"a":2},[{}],null])"},
+      {only, R"([{"x":1,"a":2},[{"x":3}],null])", R"([{"a":2},[{"x":3}],null])"},
+      {only, R"( {"x" : [ {"y":0} ] , "c":{ } , "a" : -1.5e3 } )", R"({"a":-1500.0,"c":{}})"},
+      {only, R"({"\u0061":1,"\u0078":2,"b":{"\u0061":3,"\"":4}})", R"({"a":1,"b":{"\"":4,"a":3}})"},
+      {but, R"({"\u0061":1,"\u0078":2,"\"":3})", R"({"\"":3,"x":2})"},
+      {only, R"({"a":[],"x":[[]],"b":{}})", R"({"a":[],"b":{}})"},
   };
   for (const auto& [selection, text, left] : cases) {
     INFO(text);
@@ -303,12 +308,48 @@ TEST_CASE("of what is left out only the end is looked for, and how deep it is") 
       {R"({"a":)", false},
       {R"({"a")", false},
       {"{\"a\":\"\xff\",\"b\":1}", false},
+      {R"({"a":1,})", false},
+      {R"({"a":1,"b":1,})", false},
+      {R"({"a":1,"b":1)", false},
+      {R"({"a":1,"b":1]", false},
+      {R"({"a":1 "b":1})",
+       false},
+      {R"({,"b":1})", false},
+      {R"({a:1,"b":1})", false},
+      {R"({"a":1,"b":1}  )", true},
+      {R"({"a":1,"b":1} x)", false},
+      {R"({"\u12":1,"b":1})", false},
   };
   for (const auto& [text, is_read] : cases) {
     INFO(text);
     const auto read = parse_json(text, {1000, 3}, selection);
     REQUIRE(read.has_value() == is_read);
     if (read) CHECK(print_json(*read) == R"({"b":1})");
+  }
+}
+
+TEST_CASE("what is wrong is told by its place in the whole text") {
+  const JsonSelection selection{"", kOnly, {{"b"}}};
+  struct Case {
+    std::string_view text;
+    std::string_view message;
+  };
+  const Case cases[] = {
+      {R"({"a":{"x":1},"b":tru})", "bad JSON at byte 20: expected a value"},
+      {R"({"a":{"x":1},"b":1}})", "bad JSON at byte 19: there is text after the value"},
+      {R"({"a":{"x":1},"b":{"c":1,"c":2}})",
+       "bad JSON at byte 29: the object ending here has the member \"c\" twice"},
+      {R"({"a":{"x":1},"b":1,"b":2})",
+       "bad JSON at byte 24: the object ending here has the member \"b\" twice"},
+      {R"({"a":[[[]]],"b":1})", "bad JSON at byte 7: containers are nested deeper than 3"},
+      {"", "bad JSON at byte 0: there is no value"},
+      {"  ", "bad JSON at byte 2: there is no value"},
+  };
+  for (const auto& [text, message] : cases) {
+    INFO(text);
+    const auto read = parse_json(text, {1000, 3}, selection);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message == message);
   }
 }
 
