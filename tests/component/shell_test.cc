@@ -77,14 +77,25 @@ Action create_service() {
 }
 
 struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{trainer::test::deaf_listeners()};
+  Lines woken;  // JobSets, each with how soon
+  std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
+  Stores stores{listeners()};
   Executor executor{io, client, stores, log, 4};
   kube::EventRecorder events{client, "trainer"};
   Shell shell{executor, events, clock, log};
 
   Fixture() {
     api.on("POST", kEventsPath).always().answer(201, "{}");
-    api.on("PATCH", kStatusPath).always().answer(200, "{}");
+    api.on("PATCH", kStatusPath).always().reply([this](const kube::ReceivedRequest&) {
+      return on_status();
+    });
+  }
+  Stores::Listeners listeners() {
+    Stores::Listeners all = trainer::test::deaf_listeners();
+    all.jobset = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
+      woken.push_back(key.name + (urgency == Stores::Urgency::kNow ? " now" : " later"));
+    };
+    return all;
   }
   // The answer to the request that an action is first.
   kube::ScriptedServer::Script& on(const Action& wanted) {
@@ -429,6 +440,42 @@ TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a se
   CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
   clock.advance(milliseconds(1));
   CHECK(carry_out(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+}
+
+TEST_CASE("what changes while a status is on its way is told, however that ends") {
+  struct Row {
+    int status;
+    std::string answer;
+    const char* woken;
+  };
+  const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+  const std::string changed = kube::print_json(
+      kube::parse_json(stored(kJobSets, "x"))->set("spec", Json::object({{"suspend", true}})));
+  std::string newer = changed;
+  newer.replace(newer.find("\"9\""), 3, "\"10\"");
+  const Row rows[] = {
+      {200, newer, "x later"},  // it was the status itself
+      {404, refusal(404, "NotFound", "jobsets \"x\" not found"), "x now"},
+      {409, refusal(409, "Conflict", "the object has been modified"), "x now"},
+      {422, refusal(422, "Invalid", "status.restarts"), "x now"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.status);
+    Fixture world;
+    REQUIRE(world.stores.jobsets.put(stored(kJobSets, "x")));
+    world.woken.clear();
+    bool was_quiet = false;
+    world.api.on("GET", jobset_path).answer(200, newer);
+    world.on_status = [&] {
+      REQUIRE(world.stores.jobsets.put(newer));
+      was_quiet = world.woken.empty();
+      return kube::ScriptedReply(row.status, row.answer);
+    };
+    const auto done = world.carry_out(kJobSets, with_status({}, false));
+    CHECK(was_quiet);
+    CHECK(world.woken == Lines{row.woken});
+    CHECK(done.has_value() == (row.status == 200 || row.status == 404));
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
