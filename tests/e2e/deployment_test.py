@@ -58,6 +58,8 @@ def test_webhooks_are_those_that_are_shipped(_):
         controller.kill()
         run("kubectl", "apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "tests/e2e/manager"))
         SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=60s")
+    # The leader before gave its Lease back: nobody waits the fifteen seconds of one that has vanished.
+    wait_until("the next leader says what CA it has", lambda: _quiet(configurations), seconds=10)
     assert own == shipped, f"the program installs\n{json.dumps(own, indent=1)}\nthe manifests say\n{json.dumps(shipped, indent=1)}"
 
 

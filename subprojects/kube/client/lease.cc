@@ -60,14 +60,13 @@ class Election {
     }
   }
 
-  // Lets a successor start at once; a lease of one second is what client-go leaves behind, too.
+  // True where the lease may be ours: it is, or a write's answer has not come.
+  bool may_hold() const { return is_unsure_ || (seen_ && seen_->holder == options_.identity); }
+
+  // Lets a successor start at once.
   Task<void> release() {
-    Json spec = Json::object({{"holderIdentity", ""}, {"leaseDurationSeconds", 1}});
-    const std::string now = client_.clock().now().to_micro_string();
-    spec.set("renewTime", now);
-    spec.set("acquireTime", now);
-    co_await with_deadline(kReleaseDeadline,
-                           client_.merge_patch(lease_, options_.key, patch_of(std::move(spec))));
+    const auto released = co_await with_deadline(kReleaseDeadline, give_back());
+    if (!released && released.error().code != ErrorCode::kNotFound) tell(released.error());
   }
 
  private:
@@ -105,21 +104,43 @@ class Election {
     co_return co_await write_takeover();
   }
 
+  // What was cut off on its way may have been written nevertheless: then the version that we know
+  // is an old one, and the lease is read first.
+  Task<Result<void>> give_back() {
+    bool is_known = !is_unsure_;
+    for (;;) {
+      if (!is_known) {
+        const auto found = co_await client_.get(lease_, options_.key);
+        if (!found) co_return tl::unexpected(found.error());
+        observe(*found);
+        if (seen_->holder != options_.identity) co_return Result<void>();
+      }
+      const auto written =
+          co_await client_.merge_patch(lease_, options_.key, patch_of(spec_of_nobody()));
+      if (written) co_return Result<void>();
+      if (written.error().code != ErrorCode::kConflict) co_return tl::unexpected(written.error());
+      is_known = false;
+    }
+  }
+
   Task<bool> create() {
     Json object = Json::object({{"apiVersion", lease_.api_version()}, {"kind", lease_.kind}});
     object.set("metadata",
                Json::object({{"name", options_.key.name}, {"namespace", options_.key.ns}}));
     object.set("spec", spec_of_holder(true, 0));
+    is_unsure_ = true;
     co_return accept(co_await client_.create(lease_, std::move(object)));
   }
 
   Task<bool> write_renewal() {
     Json patch = patch_of(spec_of_holder(false, seen_->transitions));
+    is_unsure_ = true;
     co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
   }
 
   Task<bool> write_takeover() {
     Json patch = patch_of(spec_of_holder(true, seen_->transitions + 1));
+    is_unsure_ = true;
     co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
   }
 
@@ -130,6 +151,15 @@ class Election {
              std::chrono::duration_cast<std::chrono::seconds>(options_.duration).count());
     spec.set("leaseTransitions", transitions);
     if (is_new) spec.set("acquireTime", now);
+    return spec;
+  }
+
+  // A lease of one second is what client-go leaves behind, too.
+  Json spec_of_nobody() const {
+    const std::string now = client_.clock().now().to_micro_string();
+    Json spec = Json::object({{"holderIdentity", ""}, {"leaseDurationSeconds", 1}});
+    spec.set("renewTime", now);
+    spec.set("acquireTime", now);
     return spec;
   }
 
@@ -155,10 +185,12 @@ class Election {
   }
 
   void tell(const Error& error) const {
+    if (error.code == ErrorCode::kCancelled) return;  // we were told to end: nothing failed
     if (options_.on_error) options_.on_error(error.message);
   }
 
   void observe(const Json& lease) {
+    is_unsure_ = false;
     Observed now;
     if (const Json* const metadata = lease.find("metadata")) {
       now.resource_version = metadata->get_string("resourceVersion");
@@ -179,27 +211,34 @@ class Election {
   LeaseOptions options_;
   Resource lease_;
   std::optional<Observed> seen_;
+  bool is_unsure_ = false;  // a write was begun, and nothing has told since what the lease holds
 };
+
+// False where the task was cancelled.
+Task<bool> ended_by_itself(Task<void> task) {
+  try {
+    co_await std::move(task);
+    co_return true;
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != asio::error::operation_aborted) throw;
+    co_return false;
+  }
+}
 
 }  // namespace
 
 Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
                                std::function<void()> on_started, std::function<void()> on_stopped) {
   Election election(client, std::move(options));
-  co_await election.acquire();
-  on_started();
-  bool was_cancelled = false;
-  try {
-    co_await election.renew();
-  } catch (const boost::system::system_error& error) {
-    if (error.code() != asio::error::operation_aborted) throw;
-    was_cancelled = true;
+  if (co_await ended_by_itself(election.acquire())) {
+    on_started();
+    const bool is_lost = co_await ended_by_itself(election.renew());
+    on_stopped();
+    if (is_lost) co_return;
   }
-  on_stopped();
-  if (!was_cancelled) co_return;
   // From here on only the deadline of the release ends us.
   co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
-  co_await election.release();
+  if (election.may_hold()) co_await election.release();
   throw boost::system::system_error(asio::error::operation_aborted);
 }
 

@@ -24,7 +24,8 @@ struct LeaseOptions {
 
 // As k8s.io/client-go/tools/leaderelection: waits until the lease is free, calls on_started,
 // renews; on_stopped when it was lost (renew_deadline over) or the task was cancelled. When
-// cancelled as holder it gives the lease back (holderIdentity ""), so a successor starts at once.
+// cancelled as holder, or while it was becoming or staying one, it gives the lease back
+// (holderIdentity ""), so a successor starts at once; on_error is told where that fails.
 Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
                                std::function<void()> on_started, std::function<void()> on_stopped);
 

@@ -25,6 +25,7 @@ struct Fixture {
   Json lease;
   std::int64_t version = 0;
   bool is_failing = false;
+  bool holds_answers = false;  // of writes, which happen nevertheless
 
   Fixture() {
     server.on("GET", kOne).reply([this](const ReceivedRequest&) { return read(); }).always();
@@ -58,7 +59,9 @@ struct Fixture {
     if (is_failing) return refuse(403, "Forbidden");
     lease = std::move(changed);
     lease["metadata"].set("resourceVersion", std::to_string(++version));
-    return ScriptedReply(200, print_json(lease));
+    ScriptedReply reply(200, print_json(lease));
+    reply.is_held = std::exchange(holds_answers, false);
+    return reply;
   }
   const Json& spec() const { return *lease.find("spec"); }
   std::string holder() const {
@@ -106,11 +109,12 @@ struct Candidate {
     group.spawn(name, run_leader_election(
                           world.client, options, [this] { log.push_back("started"); },
                           [this] { log.push_back("stopped"); }));
+    if (world.holds_answers) return;  // it has something to wait for
     ++world.runners;
     world.quiesce();
   }
   void cancel() {
-    --world.runners;
+    if (world.runners > 0) --world.runners;
     group.cancel();
     run_task(world.io, group.join());
   }
@@ -151,6 +155,43 @@ TEST_CASE_METHOD(Fixture, "a holder that leaves gives the lease back, and the ne
   CHECK(b.log == Log{"sees a", "sees ", "sees b", "started"});
   CHECK(spec().get_int("leaseTransitions") == 1);
   b.cancel();
+}
+
+// What was written shows in no answer that the holder has seen: its version is an old one.
+TEST_CASE_METHOD(Fixture, "a holder that leaves while it renews gives the lease back, too") {
+  Candidate a(*this, "a");
+  holds_answers = true;
+  clock.advance(Milliseconds(2'000));
+  REQUIRE(run_until(io, [this] { return version == 2; }));
+  a.cancel();
+  CHECK(a.log == Log{"sees a", "started", "stopped"});
+  CHECK(version == 3);
+  CHECK(holder().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "who leaves while it takes the lease gives it back") {
+  const bool is_new = GENERATE(true, false);
+  CAPTURE(is_new);
+  if (!is_new) {
+    lease = *parse_json(
+        R"({"metadata":{"resourceVersion":"0"},"spec":{"holderIdentity":"","leaseDurationSeconds":1}})");
+  }
+  holds_answers = true;
+  Candidate a(*this, "a");
+  REQUIRE(run_until(io, [this] { return version == 1; }));
+  CHECK(holder() == "a");
+  a.cancel();
+  CHECK(a.log == (is_new ? Log{"sees a"} : Log{"sees ", "sees a"}));
+  CHECK(holder().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "who leaves while another takes the lease leaves it alone") {
+  Candidate a(*this, "a");
+  lease["spec"].set("holderIdentity", "thief");
+  lease["metadata"].set("resourceVersion", std::to_string(++version));
+  a.cancel();
+  CHECK(a.log == Log{"sees a", "started", "stopped", "sees thief"});
+  CHECK(holder() == "thief");
 }
 
 TEST_CASE_METHOD(Fixture, "a holder that has vanished is followed after its time") {
