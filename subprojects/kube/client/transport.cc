@@ -268,17 +268,31 @@ class PooledTransport final : public Transport {
     co_return std::move(response);
   }
 
+  // The connection of the list that came before is taken where it is free, as by an exchange.
   Task<Result<std::unique_ptr<WatchStream>>> open_once(const HttpRequest& request,
                                                        const Secret<std::string>& token,
                                                        Deadline deadline) {
-    auto connected = co_await connect_stream(server_, tls_.get(), deadline);
-    if (!connected) co_return tl::unexpected(connected.error());
     const std::string text = text_of(request, token);
-    const auto sent = co_await write_request(**connected, request, text);
-    if (!sent) co_return tl::unexpected(sent.error().error);
-    auto stream = std::make_unique<WatchStream>(std::move(*connected));
+    if (auto reused = take_idle()) {
+      reused->set_deadline(deadline);
+      auto opened = co_await open_on(std::move(reused), request, text);
+      if (opened) co_return std::move(*opened);
+      if (!opened.error().is_cut) co_return tl::unexpected(opened.error().error);
+    }
+    auto fresh = co_await connect_stream(server_, tls_.get(), deadline);
+    if (!fresh) co_return tl::unexpected(fresh.error());
+    auto opened = co_await open_on(std::move(*fresh), request, text);
+    if (!opened) co_return tl::unexpected(opened.error().error);
+    co_return std::move(*opened);
+  }
+
+  static Task<tl::expected<std::unique_ptr<WatchStream>, ReadFailure>> open_on(
+      std::unique_ptr<ByteStream> connection, const HttpRequest& request, const std::string& text) {
+    const auto sent = co_await write_request(*connection, request, text);
+    if (!sent) co_return tl::unexpected(sent.error());
+    auto stream = std::make_unique<WatchStream>(std::move(connection));
     const auto header = co_await stream->read_header();
-    if (!header) co_return tl::unexpected(header.error().error);
+    if (!header) co_return tl::unexpected(header.error());
     co_return std::move(stream);
   }
 

@@ -66,8 +66,8 @@ class Transport {
   // One exchange on a pooled connection. An answer of any status is a value; an error is kNetwork,
   // kTimeout, kTooLarge or kCancelled.
   virtual Task<Result<HttpResponse>> send(HttpRequest request) = 0;
-  // A connection of its own. For a status other than 200 the body is read with read_some like any
-  // other.
+  // A connection that it keeps to the stream's end: an idle one of the pool where there is one. For
+  // a status other than 200 the body is read with read_some like any other.
   virtual Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) = 0;
 };
 

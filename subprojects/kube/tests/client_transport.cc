@@ -342,7 +342,29 @@ TEST_CASE_METHOD(Fixture, "a stream is read in pieces, on a connection of its ow
   CHECK((*stream)->header("content-type") == "application/json");
   CHECK(run_task(io, read_all(**stream, Milliseconds(5'000))) ==
         "onetwo" + std::string(100'000, 'x'));
+  // It took the idle one, and keeps it to its end.
+  CHECK(server.connections() == 1);
+  REQUIRE(get("/warm"));
   CHECK(server.connections() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a reset of a used connection is forgiven once to a stream, too") {
+  server.on("GET", "/warm").answer(200, "x");
+  REQUIRE(get("/warm"));
+  SECTION("once") {
+    server.on("GET", "/s").reset();
+    server.on("GET", "/s").stream({"second"});
+    const auto stream = run_task(io, open(*transport, "/s"));
+    REQUIRE(stream);
+    CHECK(run_task(io, read_all(**stream, Milliseconds(5'000))) == "second");
+    CHECK(server.connections() == 2);
+  }
+  SECTION("but not twice") {
+    server.on("GET", "/s").reset().times(2);
+    const auto stream = run_task(io, open(*transport, "/s"));
+    REQUIRE(!stream);
+    CHECK(stream.error().code == ErrorCode::kNetwork);
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "a stream ends by silence, by a cut, and with a refusal's body") {
