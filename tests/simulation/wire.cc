@@ -63,6 +63,11 @@ class Wire::Stream final : public kube::HttpStream {
     }
   }
 
+  bool is_quiet() override {
+    const auto now = wire_.timeline_.steady();
+    return pieces_.empty() ? !is_ended_ || now < end_ : now < pieces_.front().first;
+  }
+
   // Everything since the version that the client knows.
   void catch_up() {
     for (const auto& event : wire_.store_.history(target_.resource->plural)) {

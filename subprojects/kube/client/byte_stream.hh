@@ -31,7 +31,7 @@ class ByteStream {
   virtual Task<IoResult> write_all(std::string_view text) = 0;       // so does the text
   virtual void set_deadline(Deadline when) = 0;                      // Deadline::max(): none
   virtual bool is_timed_out() const = 0;
-  // True while nothing unexpected has arrived: no end, no alert, no bytes nobody asked for.
+  // True while nothing waits in the socket: no bytes, no end, no alert.
   virtual bool is_quiet() = 0;
   // Tells the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;

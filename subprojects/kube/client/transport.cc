@@ -134,6 +134,7 @@ class WatchStream final : public HttpStream {
     }
     co_return std::exchange(text, std::string());
   }
+  bool is_quiet() override { return stream_->is_quiet(); }
 
  private:
   std::unique_ptr<ByteStream> stream_;

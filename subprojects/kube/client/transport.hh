@@ -56,6 +56,9 @@ class HttpStream {
   // The next bytes; an empty string at the end of the body. kTimeout when nothing arrived within
   // `idle`. After an error the stream is over.
   virtual Task<Result<std::string>> read_some(Milliseconds idle) = 0;
+  // Whether nothing waits in the connection, not even its end. What has left it already, a part of
+  // a record of TLS with what came along, does not count.
+  virtual bool is_quiet() = 0;
 };
 
 // Concurrency: one io_context thread. Destroying a transport while calls are pending is a bug;

@@ -19,8 +19,6 @@ using watch::State;
 
 constexpr std::chrono::seconds kBrief{1};
 constexpr int kGone = 410;
-// After a piece this long more is probably there already.
-constexpr std::size_t kLongPiece = 8U << 10;
 
 std::string selectors(const WatchOptions& options) {
   std::string query;
@@ -116,8 +114,9 @@ class Watcher {
 
   // One piece of the stream and the events it completes; nothing where it completes none.
   Task<std::optional<Input>> read() {
-    if (client_.clock().steady() - read_at_ < options_.gather)
-      co_await sleep(client_.clock(), options_.gather);
+    const bool is_soon = client_.clock().steady() - read_at_ < options_.gather;
+    // A server whose events wait falls behind, and ends the watch.
+    if (is_soon && stream_->is_quiet()) co_await sleep(client_.clock(), options_.gather);
     const auto piece = co_await stream_->read_some(idle_limit_);
     if (!piece || piece->empty()) {
       stream_.reset();
@@ -126,7 +125,7 @@ class Watcher {
       if (lines_.is_amid_line()) note("error", "the stream ended within an event");
       co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};
     }
-    if (piece->size() < kLongPiece) read_at_ = client_.clock().steady();
+    read_at_ = client_.clock().steady();
     std::optional<Input> outcome;
     std::optional<watch::Seen> seen;  // the last event that has a version
     const bool fits = lines_.feed(*piece, [&](std::string_view line) {
@@ -198,7 +197,7 @@ class Watcher {
   LineSplitter lines_;
   std::unique_ptr<HttpStream> stream_;
   Clock::Steady opened_at_;
-  Clock::Steady read_at_;  // the last piece after which nothing more was to be expected
+  Clock::Steady read_at_;  // the last piece
   Milliseconds idle_limit_{};
 };
 

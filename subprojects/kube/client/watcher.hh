@@ -32,7 +32,8 @@ struct WatchOptions {
   Milliseconds timeout{290'000};  // asked of the server, in whole seconds, jittered by 10 %
   Milliseconds silence{5'000};    // a stream that is still open, and silent, this much later ends
   // What follows an event within this time is read together, which spares a busy collection most
-  // of its wakeups. An event that comes alone is not held up; others are, by this much at most.
+  // of its wakeups. An event that comes alone is not held up; others are, by this much at most,
+  // and none while more has arrived than a read takes.
   Milliseconds gather{0};
   // A longer line ends the stream, and the collection is listed again.
   std::size_t max_event_bytes = 16U << 20;

@@ -332,6 +332,16 @@ Task<std::string> read_all(HttpStream& stream, Milliseconds idle) {
 
 }  // namespace
 
+TEST_CASE_METHOD(Fixture, "a stream is quiet until more of it comes, be it the end") {
+  server.on("GET", "/s").stream({"one"}).stay_open();
+  const auto stream = run_task(io, open(*transport, "/s"));
+  REQUIRE(stream);
+  CHECK(*run_task(io, (*stream)->read_some(Milliseconds(5'000))) == "one");
+  CHECK((*stream)->is_quiet());
+  server.drop_connections();
+  CHECK(run_until(io, [&] { return !(*stream)->is_quiet(); }));
+}
+
 TEST_CASE_METHOD(Fixture, "a stream is read in pieces, on a connection of its own") {
   server.on("GET", "/warm").answer(200, "x").always();
   REQUIRE(get("/warm"));

@@ -1,3 +1,9 @@
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <deque>
+
 #include "kube/client/json_scan.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/watcher.hh"
@@ -241,17 +247,88 @@ TEST_CASE_METHOD(Fixture, "malformed objects and lines are noted and left out") 
   finish();
 }
 
-TEST_CASE_METHOD(Fixture, "what follows an event soon is gathered; the first is not held up") {
-  options.gather = Milliseconds(20);
-  next().answer(200, list_of(5, {}));
-  next().stream({event("ADDED", object("a", 6)), event("ADDED", object("b", 7))}).stay_open();
-  start();
-  const auto has_first = [this] { return sink.log.size() > 3; };
-  REQUIRE(run_until(io, has_first));  // while the clock stands still
-  CHECK(sink.log.at(3) == "+a6");
+namespace {
+
+// A watch whose pieces lie in the connection until they are read, one at a time.
+class PiecewiseTransport final : public Transport {
+ public:
+  explicit PiecewiseTransport(asio::io_context& io)
+      : arrived_(io, std::chrono::steady_clock::time_point::max()) {}
+
+  void arrive(std::vector<std::string> pieces) {
+    for (auto& piece : pieces) pieces_.push_back(std::move(piece));
+    arrived_.cancel();
+  }
+
+  Task<Result<HttpResponse>> send(HttpRequest request) override {
+    HttpResponse list;
+    list.status = 200;
+    request.on_body(list_of(5, {}));
+    co_return std::move(list);
+  }
+  Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest) override {
+    co_return std::make_unique<Stream>(*this);
+  }
+
+ private:
+  class Stream final : public HttpStream {
+   public:
+    explicit Stream(PiecewiseTransport& owner) : owner_(owner) {}
+    int status() const override { return 200; }
+    bool is_quiet() override { return owner_.pieces_.empty(); }
+    Task<Result<std::string>> read_some(Milliseconds) override {
+      auto& pieces = owner_.pieces_;
+      while (pieces.empty()) {
+        co_await owner_.arrived_.async_wait(asio::as_tuple(asio::use_awaitable));
+        const auto cancelled = co_await asio::this_coro::cancellation_state;
+        if (cancelled.cancelled() != asio::cancellation_type::none) {
+          co_return fail(ErrorCode::kCancelled, "given up");
+        }
+      }
+      std::string piece = std::move(pieces.front());
+      pieces.pop_front();
+      co_return std::move(piece);
+    }
+
+   private:
+    PiecewiseTransport& owner_;
+  };
+
+  std::deque<std::string> pieces_;
+  asio::steady_timer arrived_;
+};
+
+struct PiecewiseFixture : Fixture {
+  PiecewiseTransport pieces{io};
+  ApiClient watching{pieces, clock, random};
+
+  PiecewiseFixture() {
+    options.gather = Milliseconds(20);
+    group.spawn("watch", run_watch(watching, kThings, sink, options));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(PiecewiseFixture,
+                 "what follows an event soon is gathered; the first is not held up") {
+  pieces.arrive({event("ADDED", object("a", 6))});
+  REQUIRE(until_log("+a6"));  // while the clock stands still
   REQUIRE(until_pause());
+  pieces.arrive({event("ADDED", object("b", 7)), event("ADDED", object("c", 8))});
+  io.poll();
+  CHECK(sink.log.back() == "+a6");
   CHECK(skip_pause() == Milliseconds(20));
-  REQUIRE(until_log("+b7"));
+  REQUIRE(until_log("+c8"));
+  finish();
+}
+
+TEST_CASE_METHOD(PiecewiseFixture, "events that wait already are read without a pause") {
+  std::vector<std::string> events;
+  for (int i = 0; i < 100; ++i) events.push_back(event("ADDED", object("a", 10 + i)));
+  pieces.arrive(std::move(events));
+  REQUIRE(until_log("+a109"));  // while the clock stands still
+  REQUIRE(until_pause());       // then what comes next is waited for
   finish();
 }
 
