@@ -1,6 +1,7 @@
 #include "controller/admission/certificate_keeper.hh"
 
 #include "controller/core/stores.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -19,7 +20,7 @@ CertificateKeeper::CertificateKeeper(kube::asio::io_context& io, kube::ApiClient
 
 void CertificateKeeper::lead() {
   is_leader_ = true;
-  wake_.ring();
+  wake_.notify();
 }
 
 Task<void> CertificateKeeper::run() {
@@ -67,7 +68,7 @@ Task<Result<void>> CertificateKeeper::look() {
   if (options_.secret.name.empty()) co_return look_at_own();
   const std::string what = "Secret " + options_.secret.to_string();
   const bool may_write = is_leader_ && options_.is_made_here;
-  auto secret = co_await client_.get(kSecrets, options_.secret);
+  auto secret = co_await client_.get(kube::kSecrets, options_.secret);
   const bool is_absent = !secret && secret.error().code == kube::ErrorCode::kNotFound;
   // Ours to make: then one that is not there is as good as an empty one.
   if (!secret && !(is_absent && options_.is_made_here))
@@ -101,13 +102,13 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
     metadata.set("name", options_.secret.name).set("namespace", options_.secret.ns);
     object.set("apiVersion", "v1").set("kind", "Secret").set("metadata", std::move(metadata));
     object.set("data", certificate_secret_data(*made));
-    written = co_await client_.create(kSecrets, std::move(object));
+    written = co_await client_.create(kube::kSecrets, std::move(object));
   } else {
     // Whoever changed the Secret meanwhile is read first: two leaders in a row must not undo each
     // other.
     metadata.set("resourceVersion", kube::ObjectMeta::of(secret).resource_version);
     object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(*made));
-    written = co_await client_.merge_patch(kSecrets, options_.secret, std::move(object));
+    written = co_await client_.merge_patch(kube::kSecrets, options_.secret, std::move(object));
   }
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
@@ -121,7 +122,7 @@ Result<void> CertificateKeeper::hand_over(const CertificateBundle& bundle) {
   auto used = use_(bundle);
   if (!used) return used;
   used_ = std::move(identity);
-  has_first_.ring();
+  has_first_.notify();
   return used;
 }
 

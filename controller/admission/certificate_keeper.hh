@@ -9,7 +9,7 @@
 #include "controller/admission/certificates.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 
 namespace trainer {
 
@@ -60,8 +60,8 @@ class CertificateKeeper {
   const Log& log_;
   CertificateOptions options_;
   Use use_;
-  kube::Bell wake_;
-  kube::Bell has_first_;
+  kube::Notifier wake_;
+  kube::Notifier has_first_;
   bool is_leader_ = false;
   std::string used_;                      // the certificates handed over last, CA and server
   std::optional<CertificateBundle> own_;  // without a Secret

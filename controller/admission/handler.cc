@@ -10,6 +10,7 @@
 #include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -23,10 +24,6 @@ namespace {
 
 constexpr std::size_t kRuntimesKept = 16;
 
-const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
-const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
-                                      false};
-
 // Anybody who reaches the port may send a review: without a bound its 7 MB could become 300. What
 // etcd takes has fewer values, twice in a review.
 constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
@@ -34,14 +31,14 @@ constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
 using ObjectPointer = std::shared_ptr<const Json>;
 
 // Nobody judges managedFields, which are a large part of most objects.
-kube::JsonSelection read_of_reviews() {
-  using enum kube::JsonSelection::Members;
-  const std::vector<kube::JsonSelection> metadata{
-      {"metadata", kAllBut, {{"managedFields", kAllBut, {}}}}};
+kube::JsonFilter read_of_reviews() {
+  using enum kube::JsonFilter::Members;
+  const std::vector<kube::JsonFilter> metadata{
+      {"metadata", kExclude, {{"managedFields", kExclude, {}}}}};
   return {
       "",
-      kAllBut,
-      {{"request", kAllBut, {{"object", kAllBut, metadata}, {"oldObject", kAllBut, metadata}}}}};
+      kExclude,
+      {{"request", kExclude, {{"object", kExclude, metadata}, {"oldObject", kExclude, metadata}}}}};
 }
 
 kube::ServerResponse plain(int status, std::string text) {
@@ -123,7 +120,7 @@ Task<kube::ServerResponse> AdmissionHandler::handle(kube::ServerRequest request)
   const auto begin = client_.clock().steady();
   if (!is_known(request.path)) co_return plain(404, "there is no webhook of this path");
   if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
-  static const kube::JsonSelection kRead = read_of_reviews();
+  static const kube::JsonFilter kRead = read_of_reviews();
   auto review = kube::parse_json(request.body, kReviewLimits, kRead);
   if (!review) co_return plain(400, "not a JSON document: " + review.error().message);
   auto read = read_admission_review(*review);
@@ -136,19 +133,19 @@ Task<kube::ServerResponse> AdmissionHandler::handle(kube::ServerRequest request)
 
   const ObjectKey key{read->ns, read->name};
   const std::string kind = read->kind;
-  const AdmissionAnswer judged = co_await answer(request.path, std::move(*read));
-  if (!judged.is_allowed) {
+  const AdmissionAnswer evaluated = co_await answer(request.path, std::move(*read));
+  if (!evaluated.is_allowed) {
     log_.info("admission refused",
-              {{"kind", kind}, {"object", key.to_string()}, {"why", judged.message}});
+              {{"kind", kind}, {"object", key.to_string()}, {"why", evaluated.message}});
   }
   if (on_review_) {
-    const std::string_view outcome = judged.is_allowed    ? "allowed"
-                                     : judged.code >= 500 ? "error"
-                                                          : "denied";
+    const std::string_view outcome = evaluated.is_allowed    ? "allowed"
+                                     : evaluated.code >= 500 ? "error"
+                                                             : "denied";
     on_review_(request.path, outcome, client_.clock().steady() - begin);
   }
   kube::ServerResponse response;
-  response.body = kube::print_json(admission_review_response(*review, judged));
+  response.body = kube::print_json(admission_review_response(*review, evaluated));
   co_return response;
 }
 
@@ -159,7 +156,7 @@ Task<AdmissionAnswer> AdmissionHandler::answer(std::string path, AdmissionReques
     co_return validate_runtime(request);
   const bool is_pod = path == kMutatePod || path == kValidatePod;
   const bool is_jobset = path == kMutateJobSet || path == kValidateJobSet;
-  if ((is_jobset || is_pod) && !state_.judges_jobsets()) co_return AdmissionAnswer();
+  if ((is_jobset || is_pod) && !state_.validates_jobsets()) co_return AdmissionAnswer();
   if (is_pod) co_return co_await answer_pod(std::move(path), std::move(request));
   if (path == kMutateJobSet) co_return mutate_jobset(request);
 
@@ -170,9 +167,9 @@ Task<AdmissionAnswer> AdmissionHandler::answer(std::string path, AdmissionReques
 }
 
 Task<AdmissionAnswer> AdmissionHandler::answer_pod(std::string path, AdmissionRequest request) {
-  auto judged = path == kMutatePod ? co_await pods_.mutate(std::move(request))
-                                   : co_await pods_.validate(std::move(request));
-  co_return judged ? std::move(*judged) : failed_lookup(judged.error());
+  auto evaluated = path == kMutatePod ? co_await pods_.mutate(std::move(request))
+                                      : co_await pods_.validate(std::move(request));
+  co_return evaluated ? std::move(*evaluated) : failed_lookup(evaluated.error());
 }
 
 // The object, or nullptr when there is none.
@@ -202,7 +199,7 @@ Task<Result<void>> AdmissionHandler::gather_state_of_job(const AdmissionRequest&
   const auto meta = kube::ObjectMeta::of(request.old_object);
   ObjectKey snapshot_key = meta.key();
   snapshot_key.name = snapshot_name(meta.name);
-  const auto snapshot = co_await read(kConfigMaps, std::move(snapshot_key));
+  const auto snapshot = co_await read(kube::kConfigMaps, std::move(snapshot_key));
   if (!snapshot) co_return tl::unexpected(snapshot.error());
   if (*snapshot) {
     const auto snapshot_meta = kube::ObjectMeta::of(**snapshot);
@@ -243,14 +240,14 @@ Task<Result<AdmissionHandler::Facts>> AdmissionHandler::gather(std::string path,
     if (!gathered) co_return tl::unexpected(gathered.error());
   }
   for (const ObjectKey& key : needs.claims) {
-    const auto claim = co_await read(kClaims, key);
+    const auto claim = co_await read(kube::kPersistentVolumeClaims, key);
     if (!claim) co_return tl::unexpected(claim.error());
     if (*claim) facts.claims.emplace(key, **claim);
   }
   for (const std::string& name : needs.priority_classes) {
     ObjectKey key;
     key.name = name;
-    const auto found = co_await read(kPriorityClasses, std::move(key));
+    const auto found = co_await read(kube::kPriorityClasses, std::move(key));
     if (!found) co_return tl::unexpected(found.error());
     if (*found) facts.priority_classes.insert(name);
   }

@@ -8,6 +8,7 @@
 #include "controller/core/stores.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -40,14 +41,14 @@ class PodHandler::Facts {
 };
 
 Task<Result<AdmissionAnswer>> PodHandler::mutate(AdmissionRequest request) {
-  return judge(mutate_pod, std::move(request));
+  return evaluate(mutate_pod, std::move(request));
 }
 
 Task<Result<AdmissionAnswer>> PodHandler::validate(AdmissionRequest request) {
-  return judge(validate_pod, std::move(request));
+  return evaluate(validate_pod, std::move(request));
 }
 
-Task<Result<AdmissionAnswer>> PodHandler::judge(Rules rules, AdmissionRequest request) {
+Task<Result<AdmissionAnswer>> PodHandler::evaluate(Rules rules, AdmissionRequest request) {
   Facts facts;
   while (true) {
     AdmissionAnswer answer = rules(request, facts.lookups());
@@ -76,7 +77,7 @@ Task<Result<void>> PodHandler::learn_leaders(const AdmissionRequest& request, Fa
     };
     std::string query = "labelSelector=" + kube::percent_encode(*selector);
     const auto listed =
-        co_await client_.list(kPods, request.ns, std::move(query), std::move(on_item));
+        co_await client_.list(kube::kPods, request.ns, std::move(query), std::move(on_item));
     if (!listed) co_return tl::unexpected(listed.error().at("leader pod " + base_name));
   }
   facts.leaders = std::move(found);

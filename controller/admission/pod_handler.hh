@@ -22,7 +22,7 @@ class PodHandler {
  private:
   class Facts;
   using Rules = AdmissionAnswer (*)(const AdmissionRequest&, const jobset::PlacementLookups&);
-  kube::Task<kube::Result<AdmissionAnswer>> judge(Rules rules, AdmissionRequest request);
+  kube::Task<kube::Result<AdmissionAnswer>> evaluate(Rules rules, AdmissionRequest request);
   // `facts` lives in the caller's frame, which awaits these.
   kube::Task<kube::Result<void>> learn_leaders(const AdmissionRequest& request, Facts& facts);
   kube::Task<kube::Result<void>> learn_node(Facts& facts);

@@ -2,6 +2,7 @@
 
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -27,11 +28,11 @@ class CaInjector::Sink final : public kube::WatchSink {
     listed_.clear();
     is_listing_ = true;
   }
-  bool put(std::string_view text) override {
+  bool upsert(std::string_view text) override {
     auto object = kube::parse_json(text);
     if (!object) return false;
     const std::string name = kube::ObjectMeta::of(*object).name;
-    if (!is_our_webhook_configuration(name)) return true;
+    if (!is_own_webhook_configuration(name)) return true;
     (is_listing_ ? listed_ : objects)[name] = std::move(*object);
     if (!is_listing_) on_change_();
     return true;
@@ -62,16 +63,16 @@ class CaInjector::Sink final : public kube::WatchSink {
 
 CaInjector::CaInjector(kube::asio::io_context& io, kube::ApiClient& client, const Log& log)
     : io_(io), client_(client), log_(log), wake_(io.get_executor()) {
-  const auto on_change = [this] { wake_.ring(); };
-  mutating_ = std::make_unique<Sink>(kMutatingWebhooks, on_change);
-  validating_ = std::make_unique<Sink>(kValidatingWebhooks, on_change);
+  const auto on_change = [this] { wake_.notify(); };
+  mutating_ = std::make_unique<Sink>(kube::kMutatingWebhookConfigurations, on_change);
+  validating_ = std::make_unique<Sink>(kube::kValidatingWebhookConfigurations, on_change);
 }
 
 CaInjector::~CaInjector() = default;
 
 void CaInjector::set_ca(std::string ca_pem) {
   ca_pem_ = std::move(ca_pem);
-  wake_.ring();
+  wake_.notify();
 }
 
 bool CaInjector::is_done() const {
@@ -91,9 +92,10 @@ Task<void> CaInjector::run() {
   });
   kube::WatchOptions options;
   tasks.spawn("mutating webhooks",
-              kube::run_watch(client_, kMutatingWebhooks, *mutating_, options));
-  tasks.spawn("validating webhooks",
-              kube::run_watch(client_, kValidatingWebhooks, *validating_, options));
+              kube::run_watch(client_, kube::kMutatingWebhookConfigurations, *mutating_, options));
+  tasks.spawn(
+      "validating webhooks",
+      kube::run_watch(client_, kube::kValidatingWebhookConfigurations, *validating_, options));
   tasks.spawn("caBundle", inject_forever());
   co_await tasks.join();
 }
@@ -150,7 +152,7 @@ std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string c
 }
 
 Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
-  const auto turn = co_await turn_.acquire(kube::Slots::kNoDeadline);
+  const auto turn = co_await turn_.acquire(kube::Semaphore::kNoDeadline);
   if (!turn) co_return tl::unexpected(turn.error());
   if (is_withdrawn_) co_return Result<void>();
   if (username_.empty()) {
@@ -162,9 +164,9 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
     const Json* user = answer->find_path({"status", "userInfo"});
     if (user != nullptr) username_ = user->get_string("username");
   }
-  auto wanted = configurations(std::move(ca_pem));
+  auto desired = configurations(std::move(ca_pem));
   is_published_ = true;
-  for (WebhookConfiguration& configuration : wanted) {
+  for (WebhookConfiguration& configuration : desired) {
     if (is_withdrawn_) break;
     const std::string what = configuration.resource.kind + " " + configuration.key().name;
     kube::ObjectKey key = configuration.key();
@@ -178,7 +180,7 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
 
 Task<void> WebhookRegistrar::withdraw() {
   is_withdrawn_ = true;
-  const auto turn = co_await turn_.acquire(kube::Slots::kNoDeadline);
+  const auto turn = co_await turn_.acquire(kube::Semaphore::kNoDeadline);
   if (!turn || !is_published_) co_return;
   const auto published = configurations("");
   for (const WebhookConfiguration& configuration : published) {

@@ -9,8 +9,8 @@
 #include "controller/admission/webhooks.hh"
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
-#include "kube/client/bell.hh"
-#include "kube/client/slots.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/semaphore.hh"
 #include "kube/client/watcher.hh"
 
 namespace trainer {
@@ -40,7 +40,7 @@ class CaInjector {
   kube::ApiClient& client_;
   const Log& log_;
   std::string ca_pem_;
-  kube::Bell wake_;
+  kube::Notifier wake_;
   std::unique_ptr<Sink> mutating_;
   std::unique_ptr<Sink> validating_;
 };
@@ -70,7 +70,7 @@ class WebhookRegistrar {
   std::string username_;
   bool is_published_ = false;
   bool is_withdrawn_ = false;
-  kube::Slots turn_{1};  // to publish or to withdraw
+  kube::Semaphore turn_{1};  // to publish or to withdraw
 };
 
 }  // namespace trainer

@@ -34,13 +34,13 @@ class AdmissionState {
 
   // While the upstream JobSet controller is in charge, JobSets and their pods are let through
   // unchanged: its own webhooks judge them.
-  bool judges_jobsets() const { return judges_jobsets_; }
-  void set_judges_jobsets(bool value) { judges_jobsets_ = value; }
+  bool validates_jobsets() const { return validates_jobsets_; }
+  void set_validates_jobsets(bool value) { validates_jobsets_ = value; }
 
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const AdmissionView> view_;
-  std::atomic<bool> judges_jobsets_{true};
+  std::atomic<bool> validates_jobsets_{true};
 };
 
 }  // namespace trainer

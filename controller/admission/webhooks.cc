@@ -5,18 +5,12 @@
 #include <optional>
 
 #include "kube/model/digest.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
 
 namespace trainer {
 
 using kube::Json;
-
-const kube::Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1",
-                                       "mutatingwebhookconfigurations",
-                                       "MutatingWebhookConfiguration", false};
-const kube::Resource kValidatingWebhooks{"admissionregistration.k8s.io", "v1",
-                                         "validatingwebhookconfigurations",
-                                         "ValidatingWebhookConfiguration", false};
 
 namespace {
 
@@ -178,7 +172,8 @@ std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& ta
                                                          const std::string& username) {
   std::vector<WebhookConfiguration> configurations;
   for (const Webhook& webhook : kWebhooks) {
-    const kube::Resource& resource = webhook.is_mutating ? kMutatingWebhooks : kValidatingWebhooks;
+    const kube::Resource& resource = webhook.is_mutating ? kube::kMutatingWebhookConfigurations
+                                                         : kube::kValidatingWebhookConfigurations;
     const bool is_next = configurations.empty() || configurations.back().resource != resource ||
                          configurations.back().key().name != webhook.configuration;
     if (is_next) configurations.push_back(empty_configuration(resource, webhook.configuration));
@@ -190,20 +185,22 @@ std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& ta
 
 std::vector<WebhookConfiguration> pod_webhook_configurations(const WebhookTarget& target) {
   const Json exclusive = condition("exclusively-placed", kIsExclusive);
-  WebhookConfiguration mutating = empty_configuration(kMutatingWebhooks, kPodWebhooksName);
+  WebhookConfiguration mutating =
+      empty_configuration(kube::kMutatingWebhookConfigurations, kPodWebhooksName);
   mutating.object["webhooks"].push_back(
       pod_webhook_json(kPlacer, target, Json::array({exclusive})));
   Json labeler =
       pod_webhook_json(kLabeler, target, Json::array({condition("of-another-jobset", kIsOther)}));
   labeler.set("failurePolicy", "Ignore").set("timeoutSeconds", 2);
   mutating.object["webhooks"].push_back(std::move(labeler));
-  WebhookConfiguration validating = empty_configuration(kValidatingWebhooks, kPodWebhooksName);
+  WebhookConfiguration validating =
+      empty_configuration(kube::kValidatingWebhookConfigurations, kPodWebhooksName);
   validating.object["webhooks"].push_back(pod_webhook_json(
       kFollowerValidator, target, Json::array({exclusive, condition("follower", kIsFollower)})));
   return {std::move(mutating), std::move(validating)};
 }
 
-bool is_our_webhook_configuration(std::string_view name) {
+bool is_own_webhook_configuration(std::string_view name) {
   return name == kDefaulterName || name == kValidatorName || name == kJobSetWebhooksName ||
          name == kPodWebhooksName;
 }

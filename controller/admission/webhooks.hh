@@ -11,9 +11,6 @@
 
 namespace trainer {
 
-extern const kube::Resource kMutatingWebhooks;
-extern const kube::Resource kValidatingWebhooks;
-
 // The paths under which requests are answered. Upstream has no mutating webhook for runtimes: ours
 // converts fields of v2.0 and v2.1.
 inline constexpr std::string_view kMutateTrainJob =
@@ -68,7 +65,7 @@ std::vector<WebhookConfiguration> webhook_configurations(const WebhookTarget& ta
 std::vector<WebhookConfiguration> pod_webhook_configurations(const WebhookTarget& target);
 
 // True for a configuration object of ours.
-bool is_our_webhook_configuration(std::string_view name);
+bool is_own_webhook_configuration(std::string_view name);
 
 // RFC 6902 operations that give every webhook of this stored configuration our CA; an empty array
 // when all have it. Each is guarded by the webhook's name, because the list may change in between.

@@ -35,7 +35,7 @@ struct Everything {
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
-  BlueprintOptions blueprints;
+  RuntimesOptions builtin_runtimes;
   RenderOptions render;
   WhyOptions why;
   LogsOptions logs;
@@ -197,7 +197,7 @@ bool use_zap_flags(Everything& all, const CLI::App& command, Console& console) {
 void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Command>& commands) {
   CLI::App* controller = add_controller(app, all);
   commands[controller] = [&all, controller](Console& console) {
-    if (!all.expander.empty()) all.controller.expander = parse_expander_mode(all.expander);
+    if (!all.expander.empty()) all.controller.expander = parse_jobset_controller_mode(all.expander);
     all.controller.log_format = all.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
     if (!use_zap_flags(all, *controller, console)) return static_cast<int>(kExitUsage);
     return run_controller(all.controller);
@@ -209,12 +209,12 @@ void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Comm
   commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
       [](Console& console) { return run_crds(console); };
 
-  CLI::App* blueprints = app.add_subcommand(
+  CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that come with the program");
-  blueprints->add_option("NAME", all.blueprints.names, "Only these");
-  blueprints->add_flag("--list", all.blueprints.is_list, "Names and frameworks only");
-  commands[blueprints] = [&all](Console& console) {
-    return run_blueprints(all.blueprints, console);
+  builtin_runtimes->add_option("NAME", all.builtin_runtimes.names, "Only these");
+  builtin_runtimes->add_flag("--list", all.builtin_runtimes.is_list, "Names and frameworks only");
+  commands[builtin_runtimes] = [&all](Console& console) {
+    return run_runtimes(all.builtin_runtimes, console);
   };
 
   CLI::App* why = app.add_subcommand(

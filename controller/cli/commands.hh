@@ -37,11 +37,11 @@ int run_version(OutputFormat format, Console& console);
 // The CustomResourceDefinitions to install, as YAML documents.
 int run_crds(Console& console);
 
-struct BlueprintOptions {
+struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all
   bool is_list = false;            // names and frameworks only
 };
-int run_blueprints(const BlueprintOptions& options, Console& console);
+int run_runtimes(const RuntimesOptions& options, Console& console);
 
 struct RenderOptions {
   std::vector<std::string> files;  // "-": standard input

@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -26,7 +27,7 @@ constexpr std::size_t kMaxFollowed = 200;
 class KeyedSink : public kube::WatchSink {
  public:
   void begin_list() override { listed_.emplace(); }
-  bool put(std::string_view text) override {
+  bool upsert(std::string_view text) override {
     const auto object = kube::parse_json(text);
     if (!object) return false;
     const std::string uid = kube::ObjectMeta::of(*object).uid;
@@ -81,7 +82,7 @@ class LogFollower::PodSink final : public KeyedSink {
   void gone(const std::string& uid) override { follower_.pod_gone(uid); }
   void listed() override {
     follower_.are_pods_listed_ = true;
-    follower_.news_.ring();
+    follower_.news_.notify();
   }
   LogFollower& follower_;
 };
@@ -96,7 +97,7 @@ class LogFollower::JobSink final : public KeyedSink {
   }
   void gone(const std::string&) override {
     follower_.is_job_deleted_ = true;
-    follower_.news_.ring();
+    follower_.news_.notify();
   }
   LogFollower& follower_;
 };
@@ -133,7 +134,7 @@ void LogFollower::pod_seen(LogPod pod) {
     slot->containers[container.name] =
         tasks_.spawn("log of " + slot->pod.name, follow(slot, container.name, count_followed()));
   }
-  news_.ring();
+  news_.notify();
 }
 
 void LogFollower::pod_gone(const std::string& uid) {
@@ -141,7 +142,7 @@ void LogFollower::pod_gone(const std::string& uid) {
   if (at == pods_.end()) return;
   at->second->pod.is_gone = true;
   pods_.erase(at);
-  news_.ring();
+  news_.notify();
 }
 
 void LogFollower::job_seen(TrainJob job) {
@@ -153,7 +154,7 @@ void LogFollower::job_seen(TrainJob job) {
     told_ = std::move(state);
   }
   job_ = std::move(job);
-  news_.ring();
+  news_.notify();
 }
 
 bool LogFollower::is_over() const {
@@ -175,7 +176,7 @@ std::shared_ptr<void> LogFollower::count_followed() {
   ++followed_;
   return {nullptr, [this](void*) {
             --followed_;
-            news_.ring();
+            news_.notify();
           }};
 }
 
@@ -261,7 +262,7 @@ Task<void> LogFollower::watch_pods_to_the_end() {
   pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
-  watch.spawn("watch of pods", kube::run_watch(client_, kPods, *pod_sink_, std::move(pods)));
+  watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));
   while (!is_over()) co_await wait_for_news();
   watch.cancel();
   co_await watch.join();

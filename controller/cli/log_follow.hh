@@ -8,7 +8,7 @@
 
 #include "api/trainjob.hh"
 #include "controller/cli/log_merge.hh"
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/watcher.hh"
 
@@ -69,7 +69,7 @@ class LogFollower {
   std::string told_;          // the state told last
   std::size_t followed_ = 0;  // logs
   bool are_too_many_ = false;
-  kube::Bell news_;
+  kube::Notifier news_;
   std::unique_ptr<PodSink> pod_sink_;
   std::unique_ptr<JobSink> job_sink_;
   kube::TaskGroup::OnError tell_of_a_fault_;

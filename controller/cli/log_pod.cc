@@ -8,6 +8,7 @@
 #include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -99,7 +100,7 @@ bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node) {
 
 std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query) {
   // Names of pods and containers hold nothing that a URL would take for something else.
-  std::string path = kube::api_path(kPods, {pod.ns, pod.name}, "log");
+  std::string path = kube::api_path(kube::kPods, {pod.ns, pod.name}, "log");
   path += fmt::format("?container={}&timestamps=true", container);
   if (query.is_followed) path += "&follow=true";
   if (query.is_previous) path += "&previous=true";

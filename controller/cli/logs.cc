@@ -10,6 +10,7 @@
 #include "controller/config/values.hh"
 #include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {
@@ -46,7 +47,7 @@ Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, kube::Objec
     if (pod && is_chosen(*pod, node)) pods.push_back(std::move(*pod));
   };
   const auto listed = co_await client.list(
-      kPods, job.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + job.name,
+      kube::kPods, job.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + job.name,
       std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error());
   co_return pods;

@@ -17,7 +17,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/admission/admission.hh"
-#include "runtimes/blueprints/blueprints.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/pipeline/pipeline.hh"
 
@@ -76,7 +76,7 @@ class Renderer {
     // Offline nobody knows the certificate; the Service's name is the installation's default.
     pipeline_.status_server_url =
         "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:10443";
-    for (Json& blueprint : blueprints()) add_runtime(std::move(blueprint));
+    for (Json& builtin_runtime : builtin_runtimes()) add_runtime(std::move(builtin_runtime));
   }
 
   // A runtime of the files wins over a blueprint of the same name.
@@ -267,7 +267,7 @@ class Renderer {
     apply_schema_defaults(built->jobset);
     const Json jobset = built->jobset;
     print_later(std::move(built->jobset), merged(std::move(explanations)));
-    for (Companion& companion : built->companions) print_later(std::move(companion.object));
+    for (DependentObject& dependent : built->dependents) print_later(std::move(dependent.object));
     if (options_.has_jobs) expand(jobset, true);
   }
 

@@ -8,6 +8,7 @@
 #include "controller/cli/why_report.hh"
 #include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
 
 namespace trainer {
@@ -35,11 +36,11 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key, std::s
   const auto job = read_trainjob(*object);
   if (!job) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(job.error()));
   const auto pods = co_await list_all(
-      client, kPods, key.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + key.name);
+      client, kube::kPods, key.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + key.name);
   if (!pods) co_return tl::unexpected(pods.error());
   // Of the TrainJob and of the JobSet of the same name.
-  auto events =
-      co_await list_all(client, kEvents, key.ns, "fieldSelector=involvedObject.name%3D" + key.name);
+  auto events = co_await list_all(client, kube::kEvents, key.ns,
+                                  "fieldSelector=involvedObject.name%3D" + key.name);
   // Those who may not list events get the rest all the same.
   if (!events) events = std::vector<Json>();
   co_return why(*job, *pods, *events, client.clock().now(), program);

@@ -232,7 +232,8 @@ void read_tls(StrictReader reader, Configuration::Tls& tls, Findings& findings) 
   reader.finish();
 }
 
-void read_expander(StrictReader reader, Configuration::Expander& expander, Findings& findings) {
+void read_jobset_controller(StrictReader reader, Configuration::JobSetControllerConfig& expander,
+                            Findings& findings) {
   std::string mode(name_of(expander.mode));
   reader.read("mode", mode);
   reader.read("upstreamNamespaces", expander.upstreamNamespaces);
@@ -242,7 +243,7 @@ void read_expander(StrictReader reader, Configuration::Expander& expander, Findi
     const std::string problem = kube::check_dns1123_label(ns);
     if (!problem.empty()) findings.errors.push_back(kube::invalid(path, ns, problem));
   }
-  if (const auto parsed = parse_expander_mode(mode)) {
+  if (const auto parsed = parse_jobset_controller_mode(mode)) {
     expander.mode = *parsed;
   } else {
     findings.errors.push_back(
@@ -290,7 +291,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_client(root.object("clientConnection"), configuration.clientConnection, findings);
   read_status_server(root.object("statusServer"), configuration.statusServer, findings);
   read_tls(root.object("tls"), configuration.tls, findings);
-  read_expander(root.object("expander"), configuration.expander, findings);
+  read_jobset_controller(root.object("expander"), configuration.expander, findings);
   root.read("clusterDomain", configuration.clusterDomain);
   GateSettings gates = read_gates(root, findings);
   root.finish();
@@ -305,27 +306,27 @@ std::int32_t Configuration::concurrency_of(std::string_view kind_and_group,
   return at == groupKindConcurrency.end() ? otherwise : at->second;
 }
 
-std::string_view name_of(ExpanderMode mode) {
+std::string_view name_of(JobSetControllerMode mode) {
   switch (mode) {
-    case ExpanderMode::kAuto:
+    case JobSetControllerMode::kAuto:
       return "Auto";
-    case ExpanderMode::kOwn:
+    case JobSetControllerMode::kOwn:
       return "Own";
-    case ExpanderMode::kShare:
+    case JobSetControllerMode::kShare:
       return "Share";
-    case ExpanderMode::kOff:
+    case JobSetControllerMode::kOff:
       return "Off";
   }
   return "";
 }
 
-std::optional<ExpanderMode> parse_expander_mode(std::string_view text) {
+std::optional<JobSetControllerMode> parse_jobset_controller_mode(std::string_view text) {
   const auto same = [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) ==
            std::tolower(static_cast<unsigned char>(b));
   };
-  for (const auto mode :
-       {ExpanderMode::kAuto, ExpanderMode::kOwn, ExpanderMode::kShare, ExpanderMode::kOff}) {
+  for (const auto mode : {JobSetControllerMode::kAuto, JobSetControllerMode::kOwn,
+                          JobSetControllerMode::kShare, JobSetControllerMode::kOff}) {
     const std::string_view name = name_of(mode);
     if (std::equal(name.begin(), name.end(), text.begin(), text.end(), same)) return mode;
   }

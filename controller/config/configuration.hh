@@ -68,8 +68,8 @@ struct Configuration {
     std::string minVersion = "1.2";
   };
   // Ours.
-  struct Expander {
-    ExpanderMode mode = ExpanderMode::kAuto;
+  struct JobSetControllerConfig {
+    JobSetControllerMode mode = JobSetControllerMode::kAuto;
     // Where the upstream JobSet controller may hold its Lease; empty: anywhere. Whoever may create
     // Leases in one of them can make kAuto stand aside.
     std::vector<std::string> upstreamNamespaces;
@@ -86,7 +86,7 @@ struct Configuration {
   StatusServer statusServer;
   FeatureGates featureGates;
   Tls tls;
-  Expander expander;
+  JobSetControllerConfig expander;
   std::string clusterDomain = "cluster.local";  // ours: the suffix of the cluster's DNS names
 
   // How many objects of "Kind.group" are reconciled at a time.
@@ -113,8 +113,8 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
 // `options.ns`, else the pod's service account namespace, else "kubeflow-system".
 std::string controller_namespace(const ControllerOptions& options);
 
-std::optional<ExpanderMode> parse_expander_mode(
+std::optional<JobSetControllerMode> parse_jobset_controller_mode(
     std::string_view text);  // "Auto", "Own", "Share", "Off", any case
-std::string_view name_of(ExpanderMode mode);
+std::string_view name_of(JobSetControllerMode mode);
 
 }  // namespace trainer

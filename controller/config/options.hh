@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Whose JobSets this process turns into Jobs (docs/DECISIONS.md, "Expander modes").
-enum class ExpanderMode {
+// Whose JobSets this process turns into Jobs (docs/DECISIONS.md, "JobSetControllerConfig modes").
+enum class JobSetControllerMode {
   kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn; followed
            // continuously
   kOwn,    // every JobSet that names no other controller
@@ -28,7 +28,7 @@ struct ControllerOptions {
   std::string ns;  // where Lease and certificates live; empty: the pod's, else kubeflow-system
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
-  std::optional<ExpanderMode> expander;
+  std::optional<JobSetControllerMode> expander;
   std::optional<std::string> health_address;   // "HOST:PORT", ":PORT" or "0" for none
   std::optional<std::string> metrics_address;  // likewise
   // Without certificates and webhooks: the same rules then run in the reconciler alone.

@@ -26,8 +26,8 @@ const kube::Json* StrictReader::find(std::string_view name) {
 }
 
 void StrictReader::wrong_type(std::string_view name, const kube::Json& value,
-                              std::string_view wanted) {
-  errors_.push_back(kube::invalid(path_of(name), value, fmt::format("must be {}", wanted)));
+                              std::string_view desired) {
+  errors_.push_back(kube::invalid(path_of(name), value, fmt::format("must be {}", desired)));
 }
 
 void StrictReader::read(std::string_view name, bool& target) {

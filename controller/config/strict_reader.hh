@@ -50,7 +50,7 @@ class StrictReader {
 
  private:
   const kube::Json* find(std::string_view name);
-  void wrong_type(std::string_view name, const kube::Json& value, std::string_view wanted);
+  void wrong_type(std::string_view name, const kube::Json& value, std::string_view desired);
 
   const kube::Json* object_;
   std::string path_;

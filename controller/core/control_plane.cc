@@ -7,6 +7,7 @@
 #include "api/runtime.hh"
 #include "controller/core/upstream_lease.hh"
 #include "kube/client/with_deadline.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {
@@ -38,19 +39,19 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       configuration_(configuration),
       metrics_(metrics),
       log_(log),
-      expansion_(configuration.expander.mode),
+      ownership_(configuration.expander.mode),
       trainjob_queue_(io, client.clock()),
       jobset_queue_(io, client.clock()),
       placement_queue_(io, client.clock()),
       stores_(listeners()),
       events_(client, "trainer"),
       executor_(io, client, stores_, log, kWritesInFlight),
-      shell_(executor_, events_, client.clock(), log),
-      trainjobs_(stores_, client, shell_, expansion_, jobset_gates(configuration.featureGates),
-                 std::move(options), client.clock()),
-      jobsets_(stores_, client, shell_, expansion_, jobset_gates(configuration.featureGates),
+      plan_runner_(executor_, events_, client.clock(), log),
+      trainjobs_(stores_, client, plan_runner_, ownership_,
+                 jobset_gates(configuration.featureGates), std::move(options), client.clock()),
+      jobsets_(stores_, client, plan_runner_, ownership_, jobset_gates(configuration.featureGates),
                client.clock()),
-      placement_(stores_, client, executor_, expansion_, log),
+      placement_(stores_, client, executor_, ownership_, log),
       legacy_finalizers_(io, client, stores_, log),
       trainjob_loop_{kTrainJobLoop, trainjob_queue_,
                      [this](kube::ObjectKey key) { return trainjobs_.reconcile(std::move(key)); },
@@ -68,23 +69,23 @@ ControlPlane::ControlPlane(kube::asio::io_context& io, kube::ApiClient& client,
       workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
         log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
       }) {
-  for (Loop* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
+  for (WorkerPool* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
     loop->queue.on_wait = [loop](auto waited) { loop->metrics.queued(loop->name, waited); };
   }
   metrics_.set_leader(configuration_.leaderElection.resourceName, false);
   metrics_.on_collect([this] { collect(); });
-  shell_.on_finished = [this](std::string_view kind, std::string_view result) {
+  plan_runner_.on_finished = [this](std::string_view kind, std::string_view result) {
     metrics_.finished(kind, result);
   };
 }
 
 Stores::Listeners ControlPlane::listeners() {
   Stores::Listeners told;
-  told.trainjob = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
-    look_again(trainjob_queue_, kTrainJobs, stores_.trainjobs, key, urgency);
+  told.trainjob = [this](const kube::ObjectKey& key, Stores::Debounce debounce) {
+    look_again(trainjob_queue_, kTrainJobs, stores_.trainjobs, key, debounce);
   };
-  told.jobset = [this](const kube::ObjectKey& key, Stores::Urgency urgency) {
-    look_again(jobset_queue_, kJobSets, stores_.jobsets, key, urgency);
+  told.jobset = [this](const kube::ObjectKey& key, Stores::Debounce debounce) {
+    look_again(jobset_queue_, kJobSets, stores_.jobsets, key, debounce);
   };
   told.trainjob_gone = [this](const std::string& uid) { trainjobs_.forget(uid); };
   told.jobset_gone = [this](const StoredObject& last) {
@@ -105,18 +106,18 @@ Stores::Listeners ControlPlane::listeners() {
 }
 
 void ControlPlane::look_again(kube::WorkQueue& queue, const kube::Resource& resource,
-                              const kube::Store<StoredObject>& store, const kube::ObjectKey& key,
-                              Stores::Urgency urgency) {
+                              const kube::ObjectCache<StoredObject>& store,
+                              const kube::ObjectKey& key, Stores::Debounce debounce) {
   const auto object = store.find(key);
-  if (!object || urgency == Stores::Urgency::kNow) return queue.add(key);
-  queue.add_after(key, shell_.wait_of(urgency, resource, object->uid));
+  if (!object || debounce == Stores::Debounce::kNone) return queue.add(key);
+  queue.add_after(key, plan_runner_.wait_of(debounce, resource, object->uid));
 }
 
 void ControlPlane::watch(const kube::Resource& resource, kube::WatchSink& sink,
                          const std::string& label_selector) {
   kube::WatchOptions options;
   options.label_selector = label_selector;
-  if (resource == kJobs || resource == kPods) options.gather = kGather;
+  if (resource == kube::kJobs || resource == kube::kPods) options.gather = kGather;
   const std::string plural = resource.plural;
   options.on_note = [this, plural](std::string_view what, std::string_view detail) {
     metrics_.watched(plural, what);
@@ -134,10 +135,10 @@ void ControlPlane::start_watching() {
   watch(kTrainingRuntimes, stores_.training_runtimes, "");
   watch(kClusterTrainingRuntimes, stores_.cluster_runtimes, "");
   watch(kJobSets, stores_.jobsets, "");
-  watch(kServices, stores_.services, "");
-  watch(kJobs, stores_.jobs, std::string(kJobSetName));
-  watch(kPods, stores_.pods, std::string(kJobSetName));
-  if (configuration_.expander.mode != ExpanderMode::kAuto) {
+  watch(kube::kServices, stores_.services, "");
+  watch(kube::kJobs, stores_.jobs, std::string(kJobSetName));
+  watch(kube::kPods, stores_.pods, std::string(kJobSetName));
+  if (configuration_.expander.mode != JobSetControllerMode::kAuto) {
     is_mode_known_ = true;
     return;
   }
@@ -149,11 +150,11 @@ void ControlPlane::start_watching() {
 }
 
 void ControlPlane::upstream_changed(bool is_present) {
-  const auto before = expansion_.mode();
-  expansion_.set_upstream_present(is_present);
-  if (mode_changed_) mode_changed_(expansion_.mode());
-  if (expansion_.mode() == before) return;
-  log_.info("expander mode", {{"mode", std::string(name_of(expansion_.mode()))},
+  const auto before = ownership_.mode();
+  ownership_.set_upstream_present(is_present);
+  if (mode_changed_) mode_changed_(ownership_.mode());
+  if (ownership_.mode() == before) return;
+  log_.info("expander mode", {{"mode", std::string(name_of(ownership_.mode()))},
                               {"why", is_present ? "the upstream JobSet controller holds its Lease"
                                                  : "no upstream JobSet controller"}});
   stores_.jobsets.each([this](const kube::ObjectKey& key, const auto&) { jobset_queue_.add(key); });
@@ -183,7 +184,7 @@ Task<void> ControlPlane::start_loops() {
   start_workers(workers_, placement_loop_, kPlacementWorkers);
   log_.info("control loops run", {{"trainjobs", std::to_string(stores_.trainjobs.size())},
                                   {"jobsets", std::to_string(stores_.jobsets.size())},
-                                  {"expander", std::string(name_of(expansion_.mode()))}});
+                                  {"expander", std::string(name_of(ownership_.mode()))}});
 }
 
 Task<void> ControlPlane::drain(Milliseconds limit) {
@@ -205,7 +206,7 @@ Task<void> ControlPlane::drain(Milliseconds limit) {
 }
 
 void ControlPlane::collect() {
-  for (const Loop* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
+  for (const WorkerPool* loop : {&trainjob_loop_, &jobset_loop_, &placement_loop_}) {
     const kube::WorkQueue& queue = loop->queue;
     metrics_.set_queue(loop->name, {queue.depth(), queue.adds(), queue.retries()});
   }

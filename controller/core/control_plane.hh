@@ -8,7 +8,7 @@
 
 #include "controller/config/configuration.hh"
 #include "controller/core/executor.hh"
-#include "controller/core/expander_mode.hh"
+#include "controller/core/jobset_ownership.hh"
 #include "controller/core/jobset_reconciler.hh"
 #include "controller/core/legacy_finalizers.hh"
 #include "controller/core/log.hh"
@@ -52,18 +52,18 @@ class ControlPlane {
   // Called after the stores' runtimes or JobSets changed, at most once per pass of the io_context.
   void on_stores_changed(std::function<void()> told) { stores_changed_ = std::move(told); }
   // Told the expander's mode whenever it is learnt anew; once at the start in the fixed modes.
-  void on_mode(std::function<void(ExpanderMode mode)> told) {
+  void on_mode(std::function<void(JobSetControllerMode mode)> told) {
     mode_changed_ = std::move(told);
-    mode_changed_(expansion_.mode());
+    mode_changed_(ownership_.mode());
   }
   void set_pipeline_options(PipelineOptions options) { trainjobs_.set_options(std::move(options)); }
-  const Expansion& expansion() const { return expansion_; }
+  const JobSetOwnership& ownership() const { return ownership_; }
 
  private:
   Stores::Listeners listeners();
   void look_again(kube::WorkQueue& queue, const kube::Resource& resource,
-                  const kube::Store<StoredObject>& store, const kube::ObjectKey& key,
-                  Stores::Urgency urgency);
+                  const kube::ObjectCache<StoredObject>& store, const kube::ObjectKey& key,
+                  Stores::Debounce debounce);
   void watch(const kube::Resource& resource, kube::WatchSink& sink,
              const std::string& label_selector);
   void upstream_changed(bool is_present);
@@ -76,8 +76,8 @@ class ControlPlane {
   const Log& log_;
   std::function<void()> stores_changed_;
   bool is_told_ = false;
-  std::function<void(ExpanderMode mode)> mode_changed_;
-  Expansion expansion_;
+  std::function<void(JobSetControllerMode mode)> mode_changed_;
+  JobSetOwnership ownership_;
   bool is_mode_known_ = false;
   bool is_leading_ = false;
   kube::WorkQueue trainjob_queue_;
@@ -86,14 +86,14 @@ class ControlPlane {
   Stores stores_;
   kube::EventRecorder events_;
   Executor executor_;
-  Shell shell_;
+  PlanRunner plan_runner_;
   TrainJobReconciler trainjobs_;
   JobSetReconciler jobsets_;
   PlacementReconciler placement_;
   LegacyFinalizers legacy_finalizers_;
-  Loop trainjob_loop_;
-  Loop jobset_loop_;
-  Loop placement_loop_;
+  WorkerPool trainjob_loop_;
+  WorkerPool jobset_loop_;
+  WorkerPool placement_loop_;
   kube::TaskGroup watches_;
   kube::TaskGroup workers_;
 };

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "controller/core/loop_pacer.hh"
+#include "controller/core/wake_coalescer.hh"
 
 namespace trainer {
 namespace {
@@ -25,7 +25,7 @@ nanoseconds processor_time() {
 
 void run_event_loop(boost::asio::io_context& io,
                     const std::function<void(nanoseconds took)>& on_slow_step) {
-  LoopPacer pacer;
+  WakeCoalescer pacer;
   while (!io.stopped()) {
     const auto begin = processor_time();
     auto read = begin;

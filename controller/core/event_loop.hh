@@ -10,9 +10,9 @@ namespace trainer {
 // Longer than this nothing may hold the loop up: probes, watches and the Lease wait meanwhile.
 inline constexpr std::chrono::milliseconds kSlowStep{10};
 
-// Runs until `io` is stopped, in strides while there is much to do (see LoopPacer). `on_slow_step`
-// is told the processor time of each step that took more than kSlowStep, a millisecond of what went
-// before it included at most.
+// Runs until `io` is stopped, in strides while there is much to do (see WakeCoalescer).
+// `on_slow_step` is told the processor time of each step that took more than kSlowStep, a
+// millisecond of what went before it included at most.
 void run_event_loop(boost::asio::io_context& io,
                     const std::function<void(std::chrono::nanoseconds took)>& on_slow_step);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {
@@ -18,29 +19,29 @@ namespace {
 using kube::ErrorCode;
 using kube::Json;
 using kube::Result;
-using kube::Slots;
+using kube::Semaphore;
 using kube::Task;
 
 // An event tells no more.
 constexpr std::size_t kMaxMessage = 1'024;
 
-std::string_view name_of(Action::Verb verb) {
+std::string_view name_of(kube::Action::Verb verb) {
   switch (verb) {
-    case Action::Verb::kCreate:
+    case kube::Action::Verb::kCreate:
       return "create";
-    case Action::Verb::kApply:
+    case kube::Action::Verb::kApply:
       return "apply";
-    case Action::Verb::kMergePatch:
+    case kube::Action::Verb::kMergePatch:
       return "patch";
-    case Action::Verb::kDelete:
+    case kube::Action::Verb::kDelete:
       return "delete";
   }
   return "write";
 }
 
-std::string describe(const Action& action) {
+std::string describe(const kube::Action& action) {
   // In the words of JobSet's own event (jobset-contract 3.4).
-  if (action.verb == Action::Verb::kCreate && action.resource == kJobs) {
+  if (action.verb == kube::Action::Verb::kCreate && action.resource == kube::kJobs) {
     return fmt::format("job \"{}\" creation failed with error", action.key.name);
   }
   return fmt::format("{} {} {}", name_of(action.verb), action.resource.kind,
@@ -71,7 +72,7 @@ kube::Error explain(kube::Error error, const kube::Resource& resource) {
 
 // A JobSet that is applied for the first time must not be there: without force, the fields that
 // somebody else owns conflict.
-bool may_force(const Action& action) {
+bool may_force(const kube::Action& action) {
   return action.body.find_path({"metadata", "uid"}) != nullptr || action.resource.kind != "JobSet";
 }
 
@@ -81,13 +82,13 @@ Executor::Executor(kube::asio::io_context& io, kube::ApiClient& client, Stores& 
                    const Log& log, std::size_t max_in_flight)
     : io_(io), client_(client), stores_(stores), log_(log), slots_(max_in_flight) {}
 
-Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
+Task<std::optional<ActionFailure>> Executor::run(std::vector<kube::Action> actions) {
   std::stable_sort(actions.begin(), actions.end(),
-                   [](const Action& a, const Action& b) { return a.stage < b.stage; });
+                   [](const kube::Action& a, const kube::Action& b) { return a.stage < b.stage; });
   auto at = actions.begin();
   while (at != actions.end()) {
     const int number = at->stage;
-    std::vector<Action> stage;
+    std::vector<kube::Action> stage;
     for (; at != actions.end() && at->stage == number; ++at) stage.push_back(std::move(*at));
     auto failure = co_await run_stage(std::move(stage));
     if (failure) co_return failure;
@@ -95,19 +96,19 @@ Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
   co_return std::nullopt;
 }
 
-Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage) {
+Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<kube::Action> stage) {
   if (stage.size() == 1) {  // nearly always
     std::string reason = stage.front().failure_reason;
-    Action only = std::move(stage.front());
+    kube::Action only = std::move(stage.front());
     auto done = co_await run_one(std::move(only));
     if (done) co_return std::nullopt;
     co_return ActionFailure{done.error(), std::move(reason)};
   }
-  const auto spawn = [this](Action action) {
+  const auto spawn = [this](kube::Action action) {
     return kube::asio::co_spawn(io_, run_one(std::move(action)), kube::asio::deferred);
   };
   std::vector<std::string> reasons;
-  std::vector<decltype(spawn(std::declval<Action>()))> running;
+  std::vector<decltype(spawn(std::declval<kube::Action>()))> running;
   running.reserve(stage.size());
   for (auto& action : stage) {
     reasons.push_back(action.failure_reason);
@@ -131,39 +132,39 @@ Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage
   co_return failure;
 }
 
-Task<Result<void>> Executor::run_one(Action action) {
-  const auto slot = co_await slots_.acquire(Slots::kNoDeadline, Slots::Priority::kHigh);
+Task<Result<void>> Executor::run_one(kube::Action action) {
+  const auto slot = co_await slots_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kHigh);
   if (!slot) co_return tl::unexpected(slot.error());
   if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
   const std::string what = describe(action);
   const kube::Resource resource = action.resource;
   Result<std::string> answer = kube::fail(ErrorCode::kInternal, "not sent");
   switch (action.verb) {
-    case Action::Verb::kCreate:
+    case kube::Action::Verb::kCreate:
       co_return co_await create(std::move(action));
-    case Action::Verb::kDelete:
+    case kube::Action::Verb::kDelete:
       co_return co_await remove(std::move(action));
-    case Action::Verb::kApply: {
+    case kube::Action::Verb::kApply: {
       const bool force = may_force(action);
       answer = co_await client_.apply(action.resource, action.key, std::move(action.body),
                                       "trainer", force);
       break;
     }
-    case Action::Verb::kMergePatch:
+    case kube::Action::Verb::kMergePatch:
       answer = co_await client_.merge_patch(action.resource, action.key, std::move(action.body),
                                             action.subresource);
       break;
   }
   if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
-  stores_.offer(resource, *answer);
+  stores_.update_if_newer(resource, *answer);
   co_return Result<void>{};
 }
 
-Task<Result<void>> Executor::create(Action action) {
+Task<Result<void>> Executor::create(kube::Action action) {
   const std::string what = describe(action);
   auto answer = co_await client_.create(action.resource, std::move(action.body));
   if (answer) {
-    stores_.offer(action.resource, *answer);
+    stores_.update_if_newer(action.resource, *answer);
     co_return Result<void>{};
   }
   if (answer.error().code != ErrorCode::kAlreadyExists) {
@@ -171,9 +172,9 @@ Task<Result<void>> Executor::create(Action action) {
   }
   // It stands already: ours from a write whose answer was lost, or somebody else's, which is never
   // adopted.
-  auto standing = co_await client_.get(action.resource, action.key);
-  if (!standing) co_return tl::unexpected(standing.error().at(what));
-  const auto meta = kube::ObjectMeta::of(*standing);
+  auto existing = co_await client_.get(action.resource, action.key);
+  if (!existing) co_return tl::unexpected(existing.error().at(what));
+  const auto meta = kube::ObjectMeta::of(*existing);
   const auto* owner = meta.controller();
   const bool is_ours =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
@@ -191,22 +192,22 @@ Task<Result<void>> Executor::create(Action action) {
                              ": one of this name is still being deleted; it is made anew once "
                              "that one is gone: end the pods that use it");
   }
-  if (action.resource == kConfigMaps || action.resource == kSecrets) {
+  if (action.resource == kube::kConfigMaps || action.resource == kube::kSecrets) {
     // Not watched, and its content may differ from what this plan would have written: let it be
     // read before anything builds on it.
     co_return kube::fail(ErrorCode::kConflict, what + ": it was written before; reading it again");
   }
-  stores_.offer(action.resource, kube::print_json(*standing));
+  stores_.update_if_newer(action.resource, kube::print_json(*existing));
   co_return Result<void>{};
 }
 
-Task<Result<void>> Executor::remove(Action action) {
+Task<Result<void>> Executor::remove(kube::Action action) {
   kube::DeleteOptions options;
   options.propagation = action.propagation;
   options.uid = action.uid;
   auto answer = co_await client_.remove(action.resource, action.key, options);
   if (answer) {
-    stores_.offer(action.resource, *answer);
+    stores_.update_if_newer(action.resource, *answer);
     co_return Result<void>{};
   }
   const auto code = answer.error().code;
@@ -218,7 +219,7 @@ Task<Result<void>> Executor::remove(Action action) {
 Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectKey key,
                                           std::string resource_version, kube::Json patch,
                                           bool is_minor) {
-  const auto slot = co_await slots_.acquire(Slots::kNoDeadline, Slots::Priority::kLow);
+  const auto slot = co_await slots_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kLow);
   if (!slot) co_return tl::unexpected(slot.error());
   if (log_.is_debug()) {
     log_.debug("status", {{"object", resource.kind + " " + key.to_string()},
@@ -234,8 +235,8 @@ Task<Result<void>> Executor::patch_status(kube::Resource resource, kube::ObjectK
       // What stands is newer than what was planned from, perhaps by a write of our own whose answer
       // was lost. The watch may be long in telling, and other watches are not held up with it: a
       // plan from the old state would make again what the new one has ended.
-      auto standing = co_await client_.get(resource, key);
-      if (standing) stores_.offer(resource, kube::print_json(*standing));
+      auto existing = co_await client_.get(resource, key);
+      if (existing) stores_.update_if_newer(resource, kube::print_json(*existing));
     }
     co_return tl::unexpected(
         answer.error().at("status of " + resource.kind + " " + key.to_string()));

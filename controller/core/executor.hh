@@ -10,8 +10,8 @@
 #include "controller/core/log.hh"
 #include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
-#include "kube/client/slots.hh"
-#include "runtimes/action.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/model/plan.hh"
 
 namespace trainer {
 
@@ -32,7 +32,7 @@ class Executor {
   // with the messages of those that follow from the same cause, a line each; it comes after the
   // whole stage has been tried, and later stages are then left out. Every answer enters the
   // stores.
-  kube::Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
+  kube::Task<std::optional<ActionFailure>> run(std::vector<kube::Action> actions);
 
   // The status difference of one object, conditional on the version that was observed. kConflict:
   // somebody wrote in between, plan again.
@@ -45,16 +45,16 @@ class Executor {
   bool is_crowded() const { return slots_.waiting() > 0; }
 
  private:
-  kube::Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
-  kube::Task<kube::Result<void>> run_one(Action action);
-  kube::Task<kube::Result<void>> create(Action action);
-  kube::Task<kube::Result<void>> remove(Action action);
+  kube::Task<std::optional<ActionFailure>> run_stage(std::vector<kube::Action> stage);
+  kube::Task<kube::Result<void>> run_one(kube::Action action);
+  kube::Task<kube::Result<void>> create(kube::Action action);
+  kube::Task<kube::Result<void>> remove(kube::Action action);
 
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
   Stores& stores_;
   const Log& log_;
-  kube::Slots slots_;  // statuses queue behind the creation of children
+  kube::Semaphore slots_;  // statuses queue behind the creation of children
 };
 
 }  // namespace trainer

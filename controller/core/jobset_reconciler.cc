@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kube/client/give_way.hh"
+#include "kube/client/yield.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -12,8 +13,6 @@ namespace {
 
 using kube::Result;
 using kube::Task;
-
-const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 
 // The expander's view of a pod, from what the stores keep.
 jobset::PodView view_of(const TrainPodView& pod) {
@@ -30,16 +29,17 @@ jobset::PodView view_of(const TrainPodView& pod) {
 }
 
 // Whether pods follow from it that were not there before.
-bool starts_pods(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return action.resource == kJobs && action.verb != Action::Verb::kDelete;
+bool starts_pods(const kube::Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
+    return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete;
   });
 }
 
-std::vector<std::string> claims_made_by(const Plan& plan) {
+std::vector<std::string> claims_made_by(const kube::Plan& plan) {
   std::vector<std::string> names;
   for (const auto& action : plan.actions) {
-    if (action.resource == kClaims && action.verb == Action::Verb::kCreate)
+    if (action.resource == kube::kPersistentVolumeClaims &&
+        action.verb == kube::Action::Verb::kCreate)
       names.push_back(action.key.name);
   }
   return names;
@@ -52,22 +52,22 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
   if (!stored) co_return Requeue{};
   const auto decoded = stores_.decoded_jobsets.of(stored);
   const auto& jobset = decoded->jobset;
-  if (stored->body.size() >= kube::kLargeText) co_await kube::give_way();
+  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   if (!jobset) {
     // The schema keeps such objects out; one that slipped through must not be retried for ever.
-    Plan told;
+    kube::Plan told;
     told.events.push_back(unreadable_event(jobset.error()));
-    Subject unreadable{kJobSets, key, stored->uid, stored->resource_version};
-    co_return co_await shell_.carry_out(std::move(unreadable), std::move(told));
+    ObjectRef unreadable{kJobSets, key, stored->uid, stored->resource_version};
+    co_return co_await plan_runner_.run(std::move(unreadable), std::move(told));
   }
-  if (!expansion_.expands(jobset->spec.managedBy)) co_return Requeue{};
+  if (!ownership_.owns(jobset->spec.managedBy)) co_return Requeue{};
   const std::string& uid = stored->uid;
   forget_doubtful_claims(uid);
   const bool were_claims_known = claims_.count(uid) > 0;
   if (auto learnt = co_await learn_claims(*jobset); !learnt) {
     co_return tl::unexpected(learnt.error());
   }
-  Plan plan = plan_for(*stored, *jobset);
+  kube::Plan plan = plan_for(*stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {
     claims_.erase(uid);  // somebody may have deleted what the pods are about to mount
     if (auto learnt = co_await learn_claims(*jobset); !learnt) {
@@ -76,20 +76,20 @@ Task<Result<Requeue>> JobSetReconciler::reconcile(kube::ObjectKey key) {
     plan = plan_for(*stored, *jobset);
   }
   // Deleted while we asked: a claim made now might have no owner to go with.
-  if (!stands(key, uid)) co_return Requeue{};
+  if (!exists(key, uid)) co_return Requeue{};
 
   const std::vector<std::string> made = claims_made_by(plan);
-  Subject subject{kJobSets, key, uid, stored->resource_version};
-  auto done = co_await shell_.carry_out(std::move(subject), std::move(plan));
+  ObjectRef object{kJobSets, key, uid, stored->resource_version};
+  auto done = co_await plan_runner_.run(std::move(object), std::move(plan));
   if (!done) {
     claims_.erase(uid);
-  } else if (!made.empty() && stands(key, uid)) {
+  } else if (!made.empty() && exists(key, uid)) {
     claims_[uid].names.insert(made.begin(), made.end());
   }
   co_return done;
 }
 
-Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset) const {
+kube::Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset) const {
   jobset::Observed observed{jobset};
   observed.jobs = stores_.jobs_of(stored.uid);
   observed.removed_jobs = stores_.removed_jobs_of(stored.uid);
@@ -99,9 +99,9 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
     for (const auto& pod : pods) observed.pods.push_back(&pod);
   }
   if (const auto service = jobset::headless_service_key(jobset)) {
-    const auto standing = stores_.services.find(*service);
+    const auto existing = stores_.services.find(*service);
     observed.service_exists =
-        standing && (standing->controller_uid.empty() || standing->controller_uid == stored.uid);
+        existing && (existing->controller_uid.empty() || existing->controller_uid == stored.uid);
   }
   if (const auto known = claims_.find(stored.uid); known != claims_.end()) {
     observed.claims = known->second.names;
@@ -113,7 +113,7 @@ Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& jobset
   return jobset::plan(observed);
 }
 
-bool JobSetReconciler::stands(const kube::ObjectKey& key, const std::string& uid) const {
+bool JobSetReconciler::exists(const kube::ObjectKey& key, const std::string& uid) const {
   const auto now = stores_.jobsets.find(key);
   return now && now->uid == uid;
 }
@@ -142,21 +142,21 @@ Task<Result<void>> JobSetReconciler::learn_claims(const JobSet& jobset) {
     for (const auto& claim : policy.templates) {
       const kube::ObjectKey key{jobset.metadata.ns,
                                 kube::ObjectMeta::of(claim).name + "-" + jobset.metadata.name};
-      const auto standing = co_await client_.get(kClaims, key);
-      if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
-        co_return tl::unexpected(standing.error());
+      const auto existing = co_await client_.get(kube::kPersistentVolumeClaims, key);
+      if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
+        co_return tl::unexpected(existing.error());
       }
-      if (standing && !kube::ObjectMeta::of(*standing).deletion_timestamp) known.insert(key.name);
+      if (existing && !kube::ObjectMeta::of(*existing).deletion_timestamp) known.insert(key.name);
     }
   }
   // It may have been deleted, and forgotten, while we asked.
-  if (stands(jobset.metadata.key(), uid)) claims_[uid] = {std::move(known), failed_pods(uid)};
+  if (exists(jobset.metadata.key(), uid)) claims_[uid] = {std::move(known), failed_pods(uid)};
   co_return Result<void>{};
 }
 
 void JobSetReconciler::forget(const std::string& uid) {
   claims_.erase(uid);
-  shell_.forget(uid);
+  plan_runner_.forget(uid);
 }
 
 }  // namespace trainer

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "api/jobset.hh"
-#include "controller/core/expander_mode.hh"
-#include "controller/core/shell.hh"
+#include "controller/core/jobset_ownership.hh"
+#include "controller/core/plan_runner.hh"
 #include "controller/core/stores.hh"
 #include "runtimes/jobset/plan.hh"
 
@@ -17,12 +17,12 @@ namespace trainer {
 // it).
 class JobSetReconciler {
  public:
-  JobSetReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
-                   const Expansion& expansion, jobset::Gates gates, kube::Clock& clock)
+  JobSetReconciler(Stores& stores, kube::ApiClient& client, PlanRunner& plan_runner,
+                   const JobSetOwnership& ownership, jobset::Gates gates, kube::Clock& clock)
       : stores_(stores),
         client_(client),
-        shell_(shell),
-        expansion_(expansion),
+        plan_runner_(plan_runner),
+        ownership_(ownership),
         gates_(gates),
         clock_(clock) {}
 
@@ -31,8 +31,8 @@ class JobSetReconciler {
 
  private:
   // True while the object of this uid is there.
-  bool stands(const kube::ObjectKey& key, const std::string& uid) const;
-  Plan plan_for(const StoredObject& stored, const JobSet& jobset) const;
+  bool exists(const kube::ObjectKey& key, const std::string& uid) const;
+  kube::Plan plan_for(const StoredObject& stored, const JobSet& jobset) const;
   // Claims are not watched: where nothing is known of them, those that may exist are asked for by
   // name. One that is being deleted does not count, since no pod can mount it.
   kube::Task<kube::Result<void>> learn_claims(const JobSet& jobset);
@@ -42,8 +42,8 @@ class JobSetReconciler {
 
   Stores& stores_;
   kube::ApiClient& client_;
-  Shell& shell_;
-  const Expansion& expansion_;
+  PlanRunner& plan_runner_;
+  const JobSetOwnership& ownership_;
   jobset::Gates gates_;
   kube::Clock& clock_;
   // Claims that were found or made, and how many pods had failed by then.

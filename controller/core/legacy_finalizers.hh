@@ -6,7 +6,7 @@
 #include "controller/core/log.hh"
 #include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 
 namespace trainer {
 
@@ -24,7 +24,7 @@ class LegacyFinalizers {
   // Some runtime has changed.
   void wake() {
     has_changed_ = true;
-    wake_.ring();
+    wake_.notify();
   }
   // Until cancelled.
   kube::Task<void> run();
@@ -37,7 +37,7 @@ class LegacyFinalizers {
   const Stores& stores_;
   const Log& log_;
   bool has_changed_ = true;  // since the last look began
-  kube::Bell wake_;
+  kube::Notifier wake_;
 };
 
 }  // namespace trainer

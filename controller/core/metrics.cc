@@ -152,7 +152,7 @@ struct Metrics::State {
       gauge("trainer_store_objects", {"kind"}, "Objects in the stores, by kind.");
   Series<prometheus::Gauge> events =
       gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
-  Series<prometheus::Gauge> memory =
+  Series<prometheus::Gauge> job_state =
       gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
   Series<prometheus::Counter> cpu =
       counter("process_cpu_seconds_total", {}, "User and system CPU time of this process.");
@@ -224,7 +224,7 @@ void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
 
 std::string Metrics::render() {
   if (state_->collect) state_->collect();
-  state_->memory.of({}).Set(resident_bytes());
+  state_->job_state.of({}).Set(resident_bytes());
   raise_to(state_->cpu.of({}), cpu_seconds());
   return prometheus::TextSerializer().Serialize(state_->registry.Collect());
 }

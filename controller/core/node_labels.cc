@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "controller/core/stores.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -10,7 +11,7 @@ kube::Task<kube::Result<std::optional<kube::StringMap>>> read_node_labels(kube::
                                                                           std::string node) {
   kube::ObjectKey key;
   key.name = std::move(node);
-  const auto found = co_await client.get(kNodes, key);
+  const auto found = co_await client.get(kube::kNodes, key);
   if (found) co_return kube::ObjectMeta::of(*found).labels;
   if (found.error().code == kube::ErrorCode::kNotFound) co_return std::nullopt;
   co_return tl::unexpected(found.error().at("Node " + key.name));

@@ -8,6 +8,7 @@
 #include "controller/core/node_labels.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/names.hh"
 
@@ -20,7 +21,7 @@ using kube::Task;
 
 Task<Result<Requeue>> PlacementReconciler::reconcile(kube::ObjectKey key) {
   // Where another controller expands JobSets, it keeps their pods in place too.
-  if (expansion_.mode() != ExpanderMode::kOwn) co_return Requeue{};
+  if (ownership_.mode() != JobSetControllerMode::kOwn) co_return Requeue{};
   const auto known = stores_.pods.find(key);
   if (!known || !known->is_exclusive_leader) co_return Requeue{};
   const auto installed = co_await is_installed();
@@ -51,7 +52,7 @@ Task<Result<Requeue>> PlacementReconciler::reconcile(kube::ObjectKey key) {
 Task<Result<bool>> PlacementReconciler::is_installed() {
   kube::ObjectKey key;
   key.name = kPodWebhooksName;
-  const auto found = co_await client_.get(kValidatingWebhooks, std::move(key));
+  const auto found = co_await client_.get(kube::kValidatingWebhookConfigurations, std::move(key));
   if (found) co_return true;
   if (found.error().code == ErrorCode::kNotFound) co_return false;
   co_return tl::unexpected(found.error().at("webhooks of pods"));
@@ -67,7 +68,7 @@ Task<Result<std::vector<Json>>> PlacementReconciler::pods_of_job(const TrainPodV
     if (auto pod = kube::parse_json(text)) pods.push_back(std::move(*pod));
   };
   const auto listed = co_await client_.list(
-      kPods, ns, "labelSelector=" + kube::percent_encode(selector), std::move(on_item));
+      kube::kPods, ns, "labelSelector=" + kube::percent_encode(selector), std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error().at("pods of " + selector));
   co_return pods;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "controller/core/executor.hh"
-#include "controller/core/expander_mode.hh"
+#include "controller/core/jobset_ownership.hh"
 #include "controller/core/log.hh"
-#include "controller/core/shell.hh"
+#include "controller/core/plan_runner.hh"
 #include "controller/core/stores.hh"
 
 namespace trainer {
@@ -19,8 +19,8 @@ namespace trainer {
 class PlacementReconciler {
  public:
   PlacementReconciler(const Stores& stores, kube::ApiClient& client, Executor& executor,
-                      const Expansion& expansion, const Log& log)
-      : stores_(stores), client_(client), executor_(executor), expansion_(expansion), log_(log) {}
+                      const JobSetOwnership& ownership, const Log& log)
+      : stores_(stores), client_(client), executor_(executor), ownership_(ownership), log_(log) {}
 
   kube::Task<kube::Result<Requeue>> reconcile(kube::ObjectKey key);
 
@@ -32,7 +32,7 @@ class PlacementReconciler {
   const Stores& stores_;
   kube::ApiClient& client_;
   Executor& executor_;
-  const Expansion& expansion_;
+  const JobSetOwnership& ownership_;
   const Log& log_;
 };
 

@@ -362,8 +362,9 @@ void Process::stop(int exit_code) {
 int Process::run() {
   control_.on_stores_changed([this] { publish_view(); });
   // Where another controller expands JobSets, its webhooks judge them.
-  control_.on_mode(
-      [this](ExpanderMode mode) { admission_.set_judges_jobsets(mode == ExpanderMode::kOwn); });
+  control_.on_mode([this](JobSetControllerMode mode) {
+    admission_.set_validates_jobsets(mode == JobSetControllerMode::kOwn);
+  });
   for (const auto start : {&Process::start_serving, &Process::start_endpoints}) {
     if (auto started = (this->*start)(); !started) {
       log_.error("cannot start", {{"why", started.error().message}});

@@ -25,7 +25,7 @@ struct RuntimeSnapshots::Turn {
     if (!call->result) {
       call->result = kube::fail(kube::ErrorCode::kCancelled, "reading the runtime was given up");
     }
-    call->done.ring();
+    call->done.notify();
     if (runtime->running == call) runtime->running = std::exchange(runtime->next, nullptr);
     if (runtime->next == call) runtime->next.reset();
   }

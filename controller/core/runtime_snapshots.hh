@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "kube/client/api_client.hh"
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 
 namespace trainer {
@@ -33,7 +33,7 @@ class RuntimeSnapshots {
   // One request, for all who wait for it.
   struct Call {
     explicit Call(kube::asio::any_io_executor executor) : done(std::move(executor)) {}
-    kube::Bell done;  // rung when `result` stands
+    kube::Notifier done;  // rung when `result` stands
     std::optional<kube::Result<Content>> result;
   };
   // The requests for one runtime, and what the last one found.

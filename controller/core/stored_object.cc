@@ -18,7 +18,7 @@ bool has_owned_fields(const kube::Resource& resource) {
 
 // A TrainJob or a JobSet that nothing happens to for now. One that moves is read many times a
 // second, and packing it would not pay.
-bool is_at_rest(const kube::Json& object) {
+bool is_idle(const kube::Json& object) {
   if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
   const auto* status = object.find("status");
   if (!status) return false;
@@ -30,7 +30,7 @@ bool is_at_rest(const kube::Json& object) {
   });
 }
 
-std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
+std::shared_ptr<StoredObject> transform_header(const kube::Json& object) {
   const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
   if (meta.name.empty() || meta.resource_version.empty()) return nullptr;
   auto stored = std::make_shared<StoredObject>();
@@ -45,30 +45,30 @@ std::shared_ptr<StoredObject> project_header(const kube::Json& object) {
 }
 
 // What is read of each version that comes; the rest is read when somebody looks at the object.
-kube::JsonSelection head(bool with_fields) {
-  using enum kube::JsonSelection::Members;
-  std::vector<kube::JsonSelection> metadata{{"ownerReferences"}};
+kube::JsonFilter head(bool with_fields) {
+  using enum kube::JsonFilter::Members;
+  std::vector<kube::JsonFilter> metadata{{"ownerReferences"}};
   if (with_fields) metadata.push_back(seen_of_managed_fields());
-  const kube::JsonSelection conditions{"conditions", kOnly, {{"type"}, {"status"}}};
+  const kube::JsonFilter conditions{"conditions", kInclude, {{"type"}, {"status"}}};
   return {"",
-          kOnly,
+          kInclude,
           {{"apiVersion"},
            {"kind"},
            kube::metadata_with(std::move(metadata)),
-           {"spec", kOnly, {{"suspend"}}},
-           {"status", kOnly, {conditions}}}};
+           {"spec", kInclude, {{"suspend"}}},
+           {"status", kInclude, {conditions}}}};
 }
 
 // The text that is kept of an object; `head` is what head() selects of it.
 std::string body_of(std::string_view text, const kube::Json& head, const kube::Resource& resource) {
-  static const kube::JsonSelection kKept{
+  static const kube::JsonFilter kKept{
       "",
-      kube::JsonSelection::Members::kAllBut,
+      kube::JsonFilter::Members::kExclude,
       {{"metadata",
-        kube::JsonSelection::Members::kAllBut,
+        kube::JsonFilter::Members::kExclude,
         {{"managedFields"},
-         {"annotations", kube::JsonSelection::Members::kAllBut, {{kLastApplied}}}}}}};
-  std::string body = kube::select_json(text, kKept, kube::JsonLimits().max_depth).value_or("");
+         {"annotations", kube::JsonFilter::Members::kExclude, {{kLastApplied}}}}}}};
+  std::string body = kube::filter_json(text, kKept, kube::JsonLimits().max_depth).value_or("");
   std::string missing;
   if (!head.find("apiVersion"))
     missing += "\"apiVersion\":" + kube::print_json(resource.api_version()) + ",";
@@ -86,27 +86,28 @@ std::shared_ptr<const kube::Json> StoredObject::object() const {
   return std::make_shared<const kube::Json>(parsed ? std::move(*parsed) : kube::Json());
 }
 
-std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
-                                             kube::TextPacker* packer) {
-  static const kube::JsonSelection kHead = head(false);
-  static const kube::JsonSelection kHeadWithFields = head(true);
+std::shared_ptr<StoredObject> transform_stored(std::string_view text,
+                                               const kube::Resource& resource,
+                                               kube::TextCompressor* compressor) {
+  static const kube::JsonFilter kHead = head(false);
+  static const kube::JsonFilter kHeadWithFields = head(true);
   const bool with_fields = has_owned_fields(resource);
   const auto object = kube::parse_json(text, {}, with_fields ? kHeadWithFields : kHead);
-  auto stored = object ? project_header(*object) : nullptr;
+  auto stored = object ? transform_header(*object) : nullptr;
   if (!stored) return nullptr;
   // What we own of it is known only as long as managedFields are there.
   if (with_fields) stored->owned_fields = owned_template_fields(*object);
   std::string body = body_of(text, *object, resource);
-  stored->body = packer && is_at_rest(*object) ? packer->pack(std::move(body))
-                                               : kube::PackedText(std::move(body));
+  stored->body = compressor && is_idle(*object) ? compressor->compress(std::move(body))
+                                                : kube::CompressedText(std::move(body));
   return stored;
 }
 
-std::shared_ptr<StoredObject> project_owner(std::string_view text) {
-  static const kube::JsonSelection kHeader{
-      "", kube::JsonSelection::Members::kOnly, {kube::metadata_with({{"ownerReferences"}})}};
+std::shared_ptr<StoredObject> transform_owner(std::string_view text) {
+  static const kube::JsonFilter kHeader{
+      "", kube::JsonFilter::Members::kInclude, {kube::metadata_with({{"ownerReferences"}})}};
   const auto object = kube::parse_json(text, {}, kHeader);
-  return object ? project_header(*object) : nullptr;
+  return object ? transform_header(*object) : nullptr;
 }
 
 }  // namespace trainer

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
-#include "kube/model/packed_text.hh"
 
 namespace trainer {
 
@@ -23,7 +23,7 @@ struct StoredObject {
   std::optional<std::uint64_t> owned_fields;  // of a JobSet: see owned_template_fields()
   // The text of the object, without managedFields and last-applied: a tenth of what its Json takes.
   // "" where the store does not keep it.
-  kube::PackedText body;
+  kube::CompressedText body;
 
   const kube::ObjectKey& key() const { return object_key; }
   // The object that the text is of; null where that cannot be parsed.
@@ -34,9 +34,10 @@ struct StoredObject {
 // for, and how deep it is; what else is wrong within shows where it is read. `resource` names the
 // kind, for texts that lack it. `packer` (may be null) packs what is at rest. nullptr: not an
 // object with a name.
-std::shared_ptr<StoredObject> project_stored(std::string_view text, const kube::Resource& resource,
-                                             kube::TextPacker* packer = nullptr);
+std::shared_ptr<StoredObject> transform_stored(std::string_view text,
+                                               const kube::Resource& resource,
+                                               kube::TextCompressor* compressor = nullptr);
 // The same without its text: who owns it, and which version it is.
-std::shared_ptr<StoredObject> project_owner(std::string_view text);
+std::shared_ptr<StoredObject> transform_owner(std::string_view text);
 
 }  // namespace trainer

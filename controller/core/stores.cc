@@ -2,24 +2,18 @@
 
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/views.hh"
 #include "runtimes/trainjob/views.hh"
 
 namespace trainer {
 
-const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
-const kube::Resource kPods{"", "v1", "pods", "Pod", true};
-const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
-const kube::Resource kServices{"", "v1", "services", "Service", true};
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
-const kube::Resource kSecrets{"", "v1", "secrets", "Secret", true};
-const kube::Resource kEvents{"", "v1", "events", "Event", true};
-
 namespace {
 
-auto keep(const kube::Resource& resource, kube::TextPacker* packer = nullptr) {
-  return
-      [resource, packer](std::string_view text) { return project_stored(text, resource, packer); };
+auto keep(const kube::Resource& resource, kube::TextCompressor* compressor = nullptr) {
+  return [resource, compressor](std::string_view text) {
+    return transform_stored(text, resource, compressor);
+  };
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
@@ -52,24 +46,25 @@ std::vector<const jobset::JobView*> views_of(const Index& index, const std::stri
 }  // namespace
 
 Stores::Stores(Listeners listeners)
-    : trainjobs(keep(kTrainJobs, &trainjob_packer_),
+    : trainjobs(keep(kTrainJobs, &trainjob_compressor_),
                 [this](auto& b, auto& a) { trainjob_changed(b, a); }),
       training_runtimes(keep(kTrainingRuntimes),
                         [this](auto&, auto&) { listeners_.runtimes_changed(); }),
       cluster_runtimes(keep(kClusterTrainingRuntimes),
                        [this](auto&, auto&) { listeners_.runtimes_changed(); }),
-      jobsets(keep(kJobSets, &jobset_packer_), [this](auto& b, auto& a) { jobset_changed(b, a); }),
-      services([](std::string_view text) { return project_owner(text); },
+      jobsets(keep(kJobSets, &jobset_compressor_),
+              [this](auto& b, auto& a) { jobset_changed(b, a); }),
+      services([](std::string_view text) { return transform_owner(text); },
                [this](auto& before, auto& after) {
                  const auto& any = after ? after : before;
                  const auto at = jobset_by_uid_.find(any->controller_uid);
                  // One that we made needs nothing; one that vanished must be made again.
                  if (at != jobset_by_uid_.end() && !after)
-                   listeners_.jobset(at->second, Urgency::kNow);
+                   listeners_.jobset(at->second, Debounce::kNone);
                }),
-      jobs([](std::string_view text) { return jobset::project_job(text); },
+      jobs([](std::string_view text) { return jobset::transform_job(text); },
            [this](auto& b, auto& a) { job_changed(b, a); }),
-      pods([](std::string_view text) { return project_train_pod(text); },
+      pods([](std::string_view text) { return transform_train_pod(text); },
            [this](auto& b, auto& a) { pod_changed(b, a); }),
       listeners_(std::move(listeners)) {}
 
@@ -95,20 +90,20 @@ std::vector<const TrainPodView*> Stores::pods_of(const kube::ObjectKey& jobset) 
   return found;
 }
 
-void Stores::offer(const kube::Resource& resource, std::string_view answer) {
+void Stores::update_if_newer(const kube::Resource& resource, std::string_view answer) {
   // A delete answers what still stands, with its deletionTimestamp, or what stood last, or a
   // Status; the watch tells which.
   if (kube::scan_string(answer, "kind") != resource.kind) return;
   if (resource == kTrainJobs) {
-    if (auto stored = project_stored(answer, resource, &trainjob_packer_))
-      trainjobs.offer(std::move(stored));
+    if (auto stored = transform_stored(answer, resource, &trainjob_compressor_))
+      trainjobs.update_if_newer(std::move(stored));
   } else if (resource == kJobSets) {
-    if (auto stored = project_stored(answer, resource, &jobset_packer_))
-      jobsets.offer(std::move(stored));
-  } else if (resource == kJobs) {
-    if (auto view = jobset::project_job(answer)) jobs.offer(std::move(view));
-  } else if (resource == kServices) {
-    if (auto stored = project_owner(answer)) services.offer(std::move(stored));
+    if (auto stored = transform_stored(answer, resource, &jobset_compressor_))
+      jobsets.update_if_newer(std::move(stored));
+  } else if (resource == kube::kJobs) {
+    if (auto view = jobset::transform_job(answer)) jobs.update_if_newer(std::move(view));
+  } else if (resource == kube::kServices) {
+    if (auto stored = transform_owner(answer)) services.update_if_newer(std::move(stored));
   }
 }
 
@@ -121,7 +116,7 @@ std::shared_ptr<Stores::StatusUnderWay> Stores::expect_status(const kube::Resour
 
 void Stores::offer_status(const StatusUnderWay& sent, std::string_view answer, bool is_minor) {
   writer_ = is_minor ? Writer::kOurCounters : Writer::kOurStatus;
-  offer(sent.resource, answer);
+  update_if_newer(sent.resource, answer);
   tell_noted(sent, kube::scan_identity(answer).version);
   writer_ = Writer::kOthers;
 }
@@ -148,33 +143,33 @@ void Stores::tell_noted(const StatusUnderWay& sent, std::string_view written_ver
   if (sent.versions.empty()) return;
   // A status is written only to the version it was planned from: nothing came before it.
   const bool is_ours = sent.versions.size() == 1 && sent.versions.front() == written_version;
-  const auto urgency = is_ours ? urgency_of_change() : Urgency::kNow;
-  if (!urgency) return;
+  const auto debounce = is_ours ? debounce_of_change() : Debounce::kNone;
+  if (!debounce) return;
   if (sent.resource == kJobSets) {
-    listeners_.jobset(sent.object_key, *urgency);
+    listeners_.jobset(sent.object_key, *debounce);
   } else {
-    listeners_.trainjob(sent.object_key, *urgency);
+    listeners_.trainjob(sent.object_key, *debounce);
   }
 }
 
-std::optional<Stores::Urgency> Stores::urgency_of_change() const {
+std::optional<Stores::Debounce> Stores::debounce_of_change() const {
   switch (writer_) {
     case Writer::kOurCounters:
       return std::nullopt;
     case Writer::kOurStatus:
-      return Urgency::kSoon;
+      return Debounce::kShort;
     case Writer::kOthers:
       break;
   }
-  return Urgency::kNow;
+  return Debounce::kNone;
 }
 
 void Stores::trainjob_changed(const std::shared_ptr<const StoredObject>& before,
                               const std::shared_ptr<const StoredObject>& after) {
   if (before && (!after || after->uid != before->uid)) listeners_.trainjob_gone(before->uid);
   if (has_noted(expected_trainjobs_, before, after)) return;
-  if (const auto urgency = urgency_of_change())
-    listeners_.trainjob((after ? after : before)->object_key, *urgency);
+  if (const auto debounce = debounce_of_change())
+    listeners_.trainjob((after ? after : before)->object_key, *debounce);
 }
 
 void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
@@ -186,14 +181,14 @@ void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
   }
   if (after) jobset_by_uid_[after->uid] = after->object_key;
   const auto& key = (after ? after : before)->object_key;
-  const auto urgency = urgency_of_change();
-  if (urgency && !has_noted(expected_jobsets_, before, after)) listeners_.jobset(key, *urgency);
+  const auto debounce = debounce_of_change();
+  if (debounce && !has_noted(expected_jobsets_, before, after)) listeners_.jobset(key, *debounce);
   // The TrainJob of this name: its owner, or one that must be told that the name is taken.
   if (!trainjobs.find(key)) return;
   const bool is_counted = after && (!before || writer_ == Writer::kOurCounters);
-  listeners_.trainjob(key, is_counted ? Urgency::kCounters
-                           : after    ? Urgency::kSoon
-                                      : Urgency::kNow);
+  listeners_.trainjob(key, is_counted ? Debounce::kCounters
+                           : after    ? Debounce::kShort
+                                      : Debounce::kNone);
 }
 
 void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
@@ -213,7 +208,7 @@ void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
   if (at == jobset_by_uid_.end()) return;
   if (!after && before->is_complete()) removed_by_owner_[before->owner_uid][before->name] = before;
   const bool has_ended = after && (after->finished || after->failure_target);
-  listeners_.jobset(at->second, !after || has_ended ? Urgency::kNow : Urgency::kCounters);
+  listeners_.jobset(at->second, !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 
 void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
@@ -233,12 +228,12 @@ void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
   const kube::ObjectKey key{any->ns, any->jobset};
   if (after) pods_by_jobset_[key][after->name] = after;
   if (is_seen_already(before, after)) return;
-  if (trainjobs.find(key)) listeners_.trainjob(key, Urgency::kCounters);
+  if (trainjobs.find(key)) listeners_.trainjob(key, Debounce::kCounters);
   // What the agents of in-place restarts write is for the expander; nothing else tells it. Nor that
   // containers begin again inside their pod.
   const bool has_agent = (before && before->in_place_attempt) || (after && after->in_place_attempt);
   const bool has_restarted = after && after->restart_count > (before ? before->restart_count : 0);
-  if (has_agent || has_restarted) listeners_.jobset(key, Urgency::kSoon);
+  if (has_agent || has_restarted) listeners_.jobset(key, Debounce::kShort);
 }
 
 }  // namespace trainer

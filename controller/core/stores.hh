@@ -13,7 +13,7 @@
 #include "controller/core/decoded_jobset.hh"
 #include "controller/core/decoded_objects.hh"
 #include "controller/core/stored_object.hh"
-#include "kube/client/store.hh"
+#include "kube/client/object_cache.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/trainjob/plan.hh"
 
@@ -25,11 +25,11 @@ class Stores {
   // How soon an object must be looked at again. What comes in bursts can wait for its companions,
   // longest where hardly more than counters follow (a pod, a Job that goes on); a new, changed or
   // vanished object, and a Job's end, cannot.
-  enum class Urgency { kNow, kSoon, kCounters };
+  enum class Debounce { kNone, kShort, kCounters };
   // Told which objects to look at again. `key` is the TrainJob's or the JobSet's.
   struct Listeners {
-    std::function<void(const kube::ObjectKey& key, Urgency urgency)> trainjob;
-    std::function<void(const kube::ObjectKey& key, Urgency urgency)> jobset;
+    std::function<void(const kube::ObjectKey& key, Debounce debounce)> trainjob;
+    std::function<void(const kube::ObjectKey& key, Debounce debounce)> jobset;
     // A TrainJob is gone: forget what was remembered about this uid.
     std::function<void(const std::string& uid)> trainjob_gone;
     // A leader under exclusive placement has a node, or has gone on there: compare its followers.
@@ -42,13 +42,13 @@ class Stores {
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
 
-  kube::Store<StoredObject> trainjobs;
-  kube::Store<StoredObject> training_runtimes;
-  kube::Store<StoredObject> cluster_runtimes;
-  kube::Store<StoredObject> jobsets;
-  kube::Store<StoredObject> services;  // owners only
-  kube::Store<jobset::JobView> jobs;
-  kube::Store<TrainPodView> pods;
+  kube::ObjectCache<StoredObject> trainjobs;
+  kube::ObjectCache<StoredObject> training_runtimes;
+  kube::ObjectCache<StoredObject> cluster_runtimes;
+  kube::ObjectCache<StoredObject> jobsets;
+  kube::ObjectCache<StoredObject> services;  // owners only
+  kube::ObjectCache<jobset::JobView> jobs;
+  kube::ObjectCache<TrainPodView> pods;
   DecodedObjects<DecodedJobSet> decoded_jobsets{decode_jobset};
 
   // True once every kind has been listed.
@@ -61,7 +61,7 @@ class Stores {
   std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
   // Takes what a write of ours answered, as text; kinds without a store are ignored, and so is what
   // cannot be read: the watch tells of the write, too.
-  void offer(const kube::Resource& resource, std::string_view answer);
+  void update_if_newer(const kube::Resource& resource, std::string_view answer);
   // A status of ours that is on its way to an object. The watch may tell of it before its answer
   // does, so of what changes in the object meanwhile only the versions are noted.
   struct StatusUnderWay {
@@ -101,11 +101,11 @@ class Stores {
   Listeners listeners_;
   Expected expected_trainjobs_;
   Expected expected_jobsets_;
-  kube::TextPacker trainjob_packer_;
-  kube::TextPacker jobset_packer_;
+  kube::TextCompressor trainjob_compressor_;
+  kube::TextCompressor jobset_compressor_;
   enum class Writer { kOthers, kOurStatus, kOurCounters };
   // How soon the object that changes now must be looked at again; nullopt: not at all.
-  std::optional<Urgency> urgency_of_change() const;
+  std::optional<Debounce> debounce_of_change() const;
   Writer writer_ = Writer::kOthers;  // of the change that is taken in now
   std::unordered_map<std::string, kube::ObjectKey> jobset_by_uid_;
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
@@ -115,13 +115,5 @@ class Stores {
       removed_by_owner_;
   ByKey<std::map<std::string, std::shared_ptr<const TrainPodView>>> pods_by_jobset_;
 };
-
-extern const kube::Resource kJobs;
-extern const kube::Resource kPods;
-extern const kube::Resource kNodes;  // read by name, never watched
-extern const kube::Resource kServices;
-extern const kube::Resource kConfigMaps;
-extern const kube::Resource kSecrets;
-extern const kube::Resource kEvents;
 
 }  // namespace trainer

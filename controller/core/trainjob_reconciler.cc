@@ -7,11 +7,12 @@
 
 #include "api/api.hh"
 #include "controller/ssh/key_pair.hh"
-#include "kube/client/give_way.hh"
 #include "kube/client/url.hh"
+#include "kube/client/yield.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -40,13 +41,13 @@ kube::ObjectKey snapshot_key(const TrainJob& job) {
 }
 
 // What is worth remembering of writes: the stores have the rest.
-std::vector<Action> companions_in(const std::vector<Action>& actions) {
-  std::vector<Action> companions;
-  std::copy_if(actions.begin(), actions.end(), std::back_inserter(companions),
-               [](const Action& action) {
+std::vector<kube::Action> dependents_in(const std::vector<kube::Action>& actions) {
+  std::vector<kube::Action> dependents;
+  std::copy_if(actions.begin(), actions.end(), std::back_inserter(dependents),
+               [](const kube::Action& action) {
                  return action.resource != kJobSets && action.resource != kTrainJobs;
                });
-  return companions;
+  return dependents;
 }
 
 // Keys need chance, which a plan has none of: it says which Secrets want a pair.
@@ -70,44 +71,44 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   const auto decoded = jobs_.of(stored);
   const kube::Json& object = *decoded->object;
   const auto& job = decoded->job;
-  if (stored->body.size() >= kube::kLargeText) co_await kube::give_way();
+  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   if (!job) {
-    Subject unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
-    co_return co_await shell_.carry_out(std::move(unreadable),
+    ObjectRef unreadable{kTrainJobs, key, stored->uid, stored->resource_version};
+    co_return co_await plan_runner_.run(std::move(unreadable),
                                         plan_unreadable(object, job.error()));
   }
-  auto& slot = memories_[stored->uid];
-  if (!slot) slot = std::make_shared<Memory>();
-  const auto memory = slot;  // the map may change while we wait
+  auto& slot = job_states_[stored->uid];
+  if (!slot) slot = std::make_shared<JobState>();
+  const auto job_state = slot;  // the map may change while we wait
   // What a job has beside its JobSet is not watched: whoever deleted it sees it made again with the
   // next change of the job.
-  if (memory->shape != decoded->shape) {
-    if (memory->shape) memory->forget_reads();
-    memory->shape = decoded->shape;
+  if (job_state->shape != decoded->shape) {
+    if (job_state->shape) job_state->forget_reads();
+    job_state->shape = decoded->shape;
   }
   // An object in the way is waited for: it may be gone by now.
-  if (is_snapshot_refused(job->status) || is_name_taken(job->status)) memory->forget_reads();
-  const Child child = child_of(key, *memory);
-  if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::give_way();
+  if (is_snapshot_refused(job->status) || is_name_taken(job->status)) job_state->forget_reads();
+  const Child child = child_of(key, *job_state);
+  if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
 
-  auto plan = co_await make_plan(*job, object, memory, child);
+  auto plan = co_await make_plan(*job, object, job_state, child);
   if (!plan) co_return tl::unexpected(plan.error());
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
-  const std::vector<Action> wanted = companions_in(plan->actions);
-  if (plan->total_nodes) memory->total_nodes = *plan->total_nodes;
-  Subject subject{kTrainJobs, key, stored->uid, stored->resource_version};
-  auto done = co_await shell_.carry_out(std::move(subject), std::move(*plan));
+  const std::vector<kube::Action> desired = dependents_in(plan->actions);
+  if (plan->total_nodes) job_state->total_nodes = *plan->total_nodes;
+  ObjectRef object{kTrainJobs, key, stored->uid, stored->resource_version};
+  auto done = co_await plan_runner_.run(std::move(object), std::move(*plan));
   if (!done) {
     const auto code = done.error().code;
     if (code == kube::ErrorCode::kCancelled) co_return done;
-    if (code != kube::ErrorCode::kConflict) memory->build_error = done.error().message;
+    if (code != kube::ErrorCode::kConflict) job_state->build_error = done.error().message;
     // What a failed stage left behind is not known: ask again before writing again.
-    memory->forget_reads();
+    job_state->forget_reads();
     co_return done;
   }
-  remember(wanted, *memory);
-  if (!memory->build_error.empty()) {
-    memory->build_error.clear();
+  remember(desired, *job_state);
+  if (!job_state->build_error.empty()) {
+    job_state->build_error.clear();
     done = Requeue(std::chrono::milliseconds(0));  // so that the status stops naming it
   }
   co_return done;
@@ -126,13 +127,13 @@ TrainJobReconciler::DecodedJob TrainJobReconciler::decode_job(
 }
 
 TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& key,
-                                                       const Memory& memory) {
+                                                       const JobState& job_state) {
   Child child;
   child.stored = stores_.jobsets.find(key);
   if (child.stored) {
     child.decoded = stores_.decoded_jobsets.of(child.stored);
-  } else if (memory.deleted_jobset) {
-    if (const auto object = kube::parse_json(memory.deleted_jobset->text())) {
+  } else if (job_state.deleted_jobset) {
+    if (const auto object = kube::parse_json(job_state.deleted_jobset->text())) {
       if (auto read = read_jobset(*object)) child.deleted = std::move(*read);
     }
   }
@@ -141,12 +142,12 @@ TrainJobReconciler::Child TrainJobReconciler::child_of(const kube::ObjectKey& ke
 
 Task<Result<TrainJobPlan>> TrainJobReconciler::make_plan(const TrainJob& job,
                                                          const kube::Json& object,
-                                                         std::shared_ptr<Memory> memory,
+                                                         std::shared_ptr<JobState> job_state,
                                                          const Child& child) {
   Reads reads;
   for (int round = 0; round < kMaxRounds; ++round) {
-    auto plan = plan_trainjob(observe(job, object, *memory, reads, child), options_);
-    auto has_read = co_await read_needs(job, plan, memory, reads);
+    auto plan = plan_trainjob(observe(job, object, *job_state, reads, child), options_);
+    auto has_read = co_await read_needs(job, plan, job_state, reads);
     if (!has_read) co_return tl::unexpected(has_read.error());
     if (!*has_read) co_return plan;
   }
@@ -156,10 +157,10 @@ Task<Result<TrainJobPlan>> TrainJobReconciler::make_plan(const TrainJob& job,
 }
 
 TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Json& object,
-                                             const Memory& memory, const Reads& reads,
+                                             const JobState& job_state, const Reads& reads,
                                              const Child& child) const {
   TrainJobObserved observed{job, object};
-  observed.snapshot = memory.snapshot;
+  observed.snapshot = job_state.snapshot;
   observed.live_runtime = reads.live_runtime;
   observed.runtime_error = reads.runtime_error;
   observed.jobset = child.jobset();
@@ -167,25 +168,27 @@ TrainJobObserved TrainJobReconciler::observe(const TrainJob& job, const kube::Js
   if (child.stored) observed.jobset_owned_fields = child.stored->owned_fields;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = stores_.pods_of(job.metadata.key());
-  observed.companions = memory.companions;
-  observed.companion_objects = memory.companion_objects;
-  observed.build_error = memory.build_error;
-  observed.waiting_event = memory.waiting_event;
-  observed.total_nodes = memory.total_nodes;
-  if (child.stored) observed.are_jobs_begun = have_jobs_begun(child.stored->uid);
-  observed.is_expander_active = child.jobset() ? expansion_.expands(child.jobset()->spec.managedBy)
-                                               : expansion_.mode() != ExpanderMode::kOff;
+  observed.dependents = job_state.dependents;
+  observed.dependent_objects = job_state.dependent_objects;
+  observed.build_error = job_state.build_error;
+  observed.waiting_event = job_state.waiting_event;
+  observed.total_nodes = job_state.total_nodes;
+  if (child.stored) observed.have_jobs_started = have_jobs_started(child.stored->uid);
+  observed.is_jobset_controller_active = child.jobset()
+                                             ? ownership_.owns(child.jobset()->spec.managedBy)
+                                             : ownership_.mode() != JobSetControllerMode::kOff;
   observed.gates = gates_;
-  observed.jobset_managed_by = expansion_.stamp();
+  observed.jobset_managed_by = ownership_.stamp();
   observed.now = clock_.now();
   return observed;
 }
 
 Task<Result<bool>> TrainJobReconciler::read_needs(const TrainJob& job, const TrainJobPlan& plan,
-                                                  std::shared_ptr<Memory> memory, Reads& reads) {
+                                                  std::shared_ptr<JobState> job_state,
+                                                  Reads& reads) {
   bool has_read = false;
-  if (plan.needs_snapshot && !memory->snapshot) {
-    auto read = co_await read_snapshot(job, memory);
+  if (plan.needs_snapshot && !job_state->snapshot) {
+    auto read = co_await read_snapshot(job, job_state);
     if (!read) co_return tl::unexpected(read.error());
     has_read = true;
   }
@@ -193,56 +196,56 @@ Task<Result<bool>> TrainJobReconciler::read_needs(const TrainJob& job, const Tra
     co_await read_runtime(job, reads);
     has_read = true;
   }
-  for (const auto& [resource, key] : plan.needs_companions) {
-    if (memory->companions.count(companion_name(resource, key.name))) continue;
-    auto read = co_await read_companion(job, resource, key, memory);
+  for (const auto& [resource, key] : plan.needs_dependents) {
+    if (job_state->dependents.count(dependent_name(resource, key.name))) continue;
+    auto read = co_await read_dependent(job, resource, key, job_state);
     if (!read) co_return tl::unexpected(read.error());
     has_read = true;
   }
   const auto now = clock_.steady();
   if (plan.needs_events &&
-      (!memory->events_asked || now - *memory->events_asked >= kEventsInterval)) {
-    memory->events_asked = now;
-    co_await read_events(job, memory);
+      (!job_state->events_asked || now - *job_state->events_asked >= kEventsInterval)) {
+    job_state->events_asked = now;
+    co_await read_events(job, job_state);
     has_read = true;
-  } else if (!plan.needs_events && !memory->waiting_event.empty()) {
-    memory->waiting_event.clear();
+  } else if (!plan.needs_events && !job_state->waiting_event.empty()) {
+    job_state->waiting_event.clear();
     has_read = true;
   }
   co_return has_read;
 }
 
-Task<Result<void>> TrainJobReconciler::read_companion(const TrainJob& job, kube::Resource resource,
+Task<Result<void>> TrainJobReconciler::read_dependent(const TrainJob& job, kube::Resource resource,
                                                       kube::ObjectKey key,
-                                                      std::shared_ptr<Memory> memory) {
-  const std::string name = companion_name(resource, key.name);
-  auto standing = co_await client_.get(resource, key);
-  if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
-    co_return tl::unexpected(standing.error().at(
+                                                      std::shared_ptr<JobState> job_state) {
+  const std::string name = dependent_name(resource, key.name);
+  auto existing = co_await client_.get(resource, key);
+  if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(existing.error().at(
         fmt::format("TrainJob {}: read {}", job.metadata.key().to_string(), name)));
   }
-  memory->companions[name] = standing.has_value();
-  if (standing) {
-    memory->companion_objects[name] = std::make_shared<const kube::Json>(std::move(*standing));
+  job_state->dependents[name] = existing.has_value();
+  if (existing) {
+    job_state->dependent_objects[name] = std::make_shared<const kube::Json>(std::move(*existing));
   }
   co_return Result<void>{};
 }
 
 Task<Result<void>> TrainJobReconciler::read_snapshot(const TrainJob& job,
-                                                     std::shared_ptr<Memory> memory) {
+                                                     std::shared_ptr<JobState> job_state) {
   // A job that nobody has touched yet has no snapshot. Should one stand all the same, creating ours
   // conflicts, and then it is read.
-  if (memory->is_fresh && job.metadata.generation == 1 && job.status.phase.empty() &&
+  if (job_state->is_fresh && job.metadata.generation == 1 && job.status.phase.empty() &&
       !stores_.jobsets.find(job.metadata.key())) {
-    memory->is_fresh = false;
-    memory->snapshot = nullptr;
+    job_state->is_fresh = false;
+    job_state->snapshot = nullptr;
     co_return Result<void>{};
   }
-  auto standing = co_await client_.get(kConfigMaps, snapshot_key(job));
-  if (!standing && standing.error().code != kube::ErrorCode::kNotFound) {
-    co_return tl::unexpected(standing.error().at("read the runtime snapshot"));
+  auto existing = co_await client_.get(kube::kConfigMaps, snapshot_key(job));
+  if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(existing.error().at("read the runtime snapshot"));
   }
-  memory->snapshot = standing ? view_of_snapshot(*standing, job) : nullptr;
+  job_state->snapshot = existing ? view_of_snapshot(*existing, job) : nullptr;
   co_return Result<void>{};
 }
 
@@ -259,7 +262,8 @@ Task<void> TrainJobReconciler::read_runtime(const TrainJob& job, Reads& reads) {
   }
 }
 
-Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<Memory> memory) {
+Task<void> TrainJobReconciler::read_events(const TrainJob& job,
+                                           std::shared_ptr<JobState> job_state) {
   // The first pod that waits; before there are pods, the Job that cannot make them.
   std::string kind = "Job";
   std::string name;
@@ -289,8 +293,8 @@ Task<void> TrainJobReconciler::read_events(const TrainJob& job, std::shared_ptr<
       fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);
   std::string query = "fieldSelector=" + kube::percent_encode(selector);
   std::function<void(std::string_view)> on_item = take;
-  auto listed = co_await client_.list(kEvents, job.metadata.ns, std::move(query), on_item);
-  if (listed) memory->waiting_event = text;
+  auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query), on_item);
+  if (listed) job_state->waiting_event = text;
 }
 
 std::shared_ptr<const SnapshotView> TrainJobReconciler::view_of_snapshot(
@@ -306,26 +310,26 @@ std::shared_ptr<const SnapshotView> TrainJobReconciler::view_of_snapshot(
   return view;
 }
 
-void TrainJobReconciler::remember(const std::vector<Action>& actions, Memory& memory) {
+void TrainJobReconciler::remember(const std::vector<kube::Action>& actions, JobState& job_state) {
   for (const auto& action : actions) {
-    const bool stands = action.verb != Action::Verb::kDelete;
+    const bool exists = action.verb != kube::Action::Verb::kDelete;
     const auto* text = action.body.find_path({"data", "runtime"});
-    if (action.resource == kConfigMaps && stands && text) {
+    if (action.resource == kube::kConfigMaps && exists && text) {
       const SnapshotView written{action.owner_uid, snapshots_.of(text->as_string())};
-      memory.snapshot = std::make_shared<const SnapshotView>(written);
+      job_state.snapshot = std::make_shared<const SnapshotView>(written);
       continue;
     }
-    const std::string name = companion_name(action.resource, action.key.name);
-    memory.companions[name] = stands;
-    if (stands && action.resource != kSecrets) {  // keys are not kept
-      memory.companion_objects[name] = std::make_shared<const kube::Json>(action.body);
+    const std::string name = dependent_name(action.resource, action.key.name);
+    job_state.dependents[name] = exists;
+    if (exists && action.resource != kube::kSecrets) {  // keys are not kept
+      job_state.dependent_objects[name] = std::make_shared<const kube::Json>(action.body);
     } else {
-      memory.companion_objects.erase(name);
+      job_state.dependent_objects.erase(name);
     }
   }
 }
 
-bool TrainJobReconciler::have_jobs_begun(const std::string& jobset_uid) const {
+bool TrainJobReconciler::have_jobs_started(const std::string& jobset_uid) const {
   const auto jobs = stores_.jobs_of(jobset_uid);
   return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
 }
@@ -335,14 +339,14 @@ void TrainJobReconciler::jobset_removed(const StoredObject& last) {
   // Of a TrainJob that went first nothing is remembered any more.
   const auto owner = stores_.trainjobs.find(last.object_key);
   if (!owner || owner->uid != last.controller_uid) return;
-  auto& slot = memories_[last.controller_uid];
-  if (!slot) slot = std::make_shared<Memory>();
-  slot->deleted_jobset = std::make_shared<const kube::PackedText>(last.body);
+  auto& slot = job_states_[last.controller_uid];
+  if (!slot) slot = std::make_shared<JobState>();
+  slot->deleted_jobset = std::make_shared<const kube::CompressedText>(last.body);
 }
 
 void TrainJobReconciler::forget(const std::string& uid) {
-  memories_.erase(uid);
-  shell_.forget(uid);
+  job_states_.erase(uid);
+  plan_runner_.forget(uid);
 }
 
 }  // namespace trainer

@@ -10,9 +10,9 @@
 
 #include "api/api.hh"
 #include "controller/core/decoded_objects.hh"
-#include "controller/core/expander_mode.hh"
+#include "controller/core/jobset_ownership.hh"
+#include "controller/core/plan_runner.hh"
 #include "controller/core/runtime_snapshots.hh"
-#include "controller/core/shell.hh"
 #include "controller/core/stores.hh"
 #include "runtimes/trainjob/plan.hh"
 
@@ -22,13 +22,13 @@ namespace trainer {
 // it).
 class TrainJobReconciler {
  public:
-  TrainJobReconciler(Stores& stores, kube::ApiClient& client, Shell& shell,
-                     const Expansion& expansion, jobset::Gates gates, PipelineOptions options,
+  TrainJobReconciler(Stores& stores, kube::ApiClient& client, PlanRunner& plan_runner,
+                     const JobSetOwnership& ownership, jobset::Gates gates, PipelineOptions options,
                      kube::Clock& clock)
       : stores_(stores),
         client_(client),
-        shell_(shell),
-        expansion_(expansion),
+        plan_runner_(plan_runner),
+        ownership_(ownership),
         gates_(gates),
         options_(std::move(options)),
         clock_(clock),
@@ -44,12 +44,12 @@ class TrainJobReconciler {
  private:
   // What was learnt about a job by reading it by name; once per uid and process, because these
   // objects are not watched.
-  struct Memory {
+  struct JobState {
     std::optional<std::shared_ptr<const SnapshotView>> snapshot;
     bool is_fresh = true;  // nothing was read or written for this job by this process
-    std::map<std::string, bool> companions;
-    std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
-    std::shared_ptr<const kube::PackedText> deleted_jobset;
+    std::map<std::string, bool> dependents;
+    std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
+    std::shared_ptr<const kube::CompressedText> deleted_jobset;
     std::optional<std::size_t> shape;  // the job's, when last looked at
     std::int32_t total_nodes = 0;      // of the JobSet that was built
     std::string build_error;
@@ -59,8 +59,8 @@ class TrainJobReconciler {
     // What stands beside the JobSet is read again before it is written again.
     void forget_reads() {
       snapshot.reset();
-      companions.clear();
-      companion_objects.clear();
+      dependents.clear();
+      dependent_objects.clear();
     }
   };
   // One reconcile's inputs that are not in the stores.
@@ -86,35 +86,36 @@ class TrainJobReconciler {
       return decoded && decoded->jobset ? &*decoded->jobset : nullptr;
     }
   };
-  Child child_of(const kube::ObjectKey& key, const Memory& memory);
-  TrainJobObserved observe(const TrainJob& job, const kube::Json& object, const Memory& memory,
+  Child child_of(const kube::ObjectKey& key, const JobState& job_state);
+  TrainJobObserved observe(const TrainJob& job, const kube::Json& object, const JobState& job_state,
                            const Reads& reads, const Child& child) const;
   kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
-                                                   std::shared_ptr<Memory> memory,
+                                                   std::shared_ptr<JobState> job_state,
                                                    const Child& child);
   // Reads what the plan lacks. True when something was read, so that planning again makes sense.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
-                                            std::shared_ptr<Memory> memory, Reads& reads);
-  kube::Task<kube::Result<void>> read_snapshot(const TrainJob& job, std::shared_ptr<Memory> memory);
+                                            std::shared_ptr<JobState> job_state, Reads& reads);
+  kube::Task<kube::Result<void>> read_snapshot(const TrainJob& job,
+                                               std::shared_ptr<JobState> job_state);
   kube::Task<void> read_runtime(const TrainJob& job, Reads& reads);
-  kube::Task<void> read_events(const TrainJob& job, std::shared_ptr<Memory> memory);
-  kube::Task<kube::Result<void>> read_companion(const TrainJob& job, kube::Resource resource,
+  kube::Task<void> read_events(const TrainJob& job, std::shared_ptr<JobState> job_state);
+  kube::Task<kube::Result<void>> read_dependent(const TrainJob& job, kube::Resource resource,
                                                 kube::ObjectKey key,
-                                                std::shared_ptr<Memory> memory);
-  bool have_jobs_begun(const std::string& jobset_uid) const;
+                                                std::shared_ptr<JobState> job_state);
+  bool have_jobs_started(const std::string& jobset_uid) const;
   std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map,
                                                        const TrainJob& job);
-  void remember(const std::vector<Action>& actions, Memory& memory);
+  void remember(const std::vector<kube::Action>& actions, JobState& job_state);
 
   Stores& stores_;
   kube::ApiClient& client_;
-  Shell& shell_;
-  const Expansion& expansion_;
+  PlanRunner& plan_runner_;
+  const JobSetOwnership& ownership_;
   const jobset::Gates gates_;
   PipelineOptions options_;
   kube::Clock& clock_;
   RuntimeSnapshots snapshots_;
-  std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;
+  std::unordered_map<std::string, std::shared_ptr<JobState>> job_states_;
   DecodedObjects<DecodedJob> jobs_{decode_job};
 };
 

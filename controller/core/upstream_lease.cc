@@ -14,6 +14,7 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 using kube::Json;
 using kube::Task;
 
-const kube::Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
 constexpr std::chrono::seconds kExpiryCheck{1};
 // Of a Lease's duration in seconds: what the API server lets pass.
@@ -44,7 +44,7 @@ class LeaseSink final : public kube::WatchSink {
     is_listing_ = true;
     listed_.clear();
   }
-  bool put(std::string_view text) override {
+  bool upsert(std::string_view text) override {
     const auto lease = kube::parse_json(text);
     if (!lease) return false;
     if (is_listing_) listed_.insert(kube::ObjectMeta::of(*lease).key());
@@ -136,7 +136,7 @@ Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
     if (auto lease = kube::parse_json(text)) found.push_back(std::move(*lease));
   };
   const auto page = co_await client.list(
-      kLeases, "", "fieldSelector=" + kube::percent_encode(selector()), std::move(on_item));
+      kube::kLeases, "", "fieldSelector=" + kube::percent_encode(selector()), std::move(on_item));
   if (page) sink.look_up(found, asked_at);
 }
 
@@ -183,7 +183,7 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::strin
   kube::WatchOptions options;
   options.field_selector = selector();
   try {
-    co_await (kube::run_watch(client, kLeases, sink, options) &&
+    co_await (kube::run_watch(client, kube::kLeases, sink, options) &&
               tell_changes(sink, client, teller));
   } catch (const kube::asio::multiple_exceptions&) {
     // Both end by cancellation only: to the caller that is one.

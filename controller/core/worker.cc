@@ -4,7 +4,7 @@
 #include <boost/system/system_error.hpp>
 #include <exception>
 
-#include "kube/client/give_way.hh"
+#include "kube/client/yield.hh"
 
 namespace trainer {
 namespace {
@@ -16,7 +16,7 @@ using kube::Task;
 constexpr kube::Milliseconds kLongestWait{300'000};
 
 // The one place where a bug in a rule becomes an error of one object.
-Task<Result<Requeue>> guarded(Loop& loop, kube::ObjectKey key) {
+Task<Result<Requeue>> guarded(WorkerPool& loop, kube::ObjectKey key) {
   std::string what;
   try {
     co_return co_await loop.reconcile(std::move(key));
@@ -29,7 +29,7 @@ Task<Result<Requeue>> guarded(Loop& loop, kube::ObjectKey key) {
   co_return kube::fail(ErrorCode::kInternal, "a bug: " + what);
 }
 
-void settle(Loop& loop, const kube::ObjectKey& key, const Result<Requeue>& result) {
+void settle(WorkerPool& loop, const kube::ObjectKey& key, const Result<Requeue>& result) {
   if (result) {
     loop.queue.forget(key);
     if (*result) loop.queue.add_after(key, **result);
@@ -50,13 +50,13 @@ void settle(Loop& loop, const kube::ObjectKey& key, const Result<Requeue>& resul
 
 }  // namespace
 
-Task<void> run_worker(Loop& loop) {
+Task<void> run_worker(WorkerPool& loop) {
   while (true) {
     const auto key = co_await loop.queue.next();
     if (!key) co_return;
     // An unchanged object waits for nothing: without this, a thousand of them, or the first of
     // every worker, would be one step.
-    co_await kube::give_way();
+    co_await kube::yield();
     const auto begin = std::chrono::steady_clock::now();
     const auto result = co_await guarded(loop, *key);
     const auto took = std::chrono::steady_clock::now() - begin;
@@ -70,7 +70,7 @@ Task<void> run_worker(Loop& loop) {
   }
 }
 
-void start_workers(kube::TaskGroup& group, Loop& loop, int count) {
+void start_workers(kube::TaskGroup& group, WorkerPool& loop, int count) {
   for (int i = 0; i < count; ++i) {
     group.spawn(loop.name + " worker " + std::to_string(i), run_worker(loop));
   }

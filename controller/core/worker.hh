@@ -6,7 +6,7 @@
 
 #include "controller/core/log.hh"
 #include "controller/core/metrics.hh"
-#include "controller/core/shell.hh"
+#include "controller/core/plan_runner.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/work_queue.hh"
 
@@ -15,7 +15,7 @@ namespace trainer {
 using Reconcile = std::function<kube::Task<kube::Result<Requeue>>(kube::ObjectKey key)>;
 
 // What the workers of one kind share. Outlives them.
-struct Loop {
+struct WorkerPool {
   std::string name;  // as logs and metrics call it
   kube::WorkQueue& queue;
   Reconcile reconcile;
@@ -25,9 +25,9 @@ struct Loop {
 
 // Guarantees: an error or an exception ends one reconcile, never the worker; the key comes back
 // with backoff. Ends when the queue is closed.
-kube::Task<void> run_worker(Loop& loop);
+kube::Task<void> run_worker(WorkerPool& loop);
 
 // Spawns `count` workers into a group.
-void start_workers(kube::TaskGroup& group, Loop& loop, int count);
+void start_workers(kube::TaskGroup& group, WorkerPool& loop, int count);
 
 }  // namespace trainer

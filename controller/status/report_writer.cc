@@ -52,7 +52,7 @@ Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, Json trainer_status)
 Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> job) {
   const std::shared_ptr<void> end(nullptr, [job](void*) {
     job->is_writer_running = false;
-    job->news.ring();
+    job->news.notify();
   });
   while (job->waiting) {
     if (job->written_at && job->last && !is_flushing_) {
@@ -64,7 +64,7 @@ Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> 
     job->last = co_await write(trainjob, std::move(trainer_status));
     job->written_at = client_.clock().steady();
     job->written = number;
-    job->news.ring();
+    job->news.notify();
     if (!job->last) {
       log_.info("progress report not written",
                 {{"trainjob", trainjob.to_string()}, {"why", job->last.error().message}});
@@ -112,7 +112,7 @@ void ReportWriter::forget_idle(SteadyTime now) {
 
 Task<void> ReportWriter::flush() {
   is_flushing_ = true;
-  for (const auto& [key, job] : jobs_) job->pause.ring();
+  for (const auto& [key, job] : jobs_) job->pause.notify();
   co_await tasks_.join();
 }
 

@@ -10,7 +10,7 @@
 
 #include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
 
 namespace trainer {
@@ -45,8 +45,8 @@ class ReportWriter {
   struct Job {
     explicit Job(kube::asio::io_context& io) : pause(io.get_executor()), news(io.get_executor()) {}
     std::optional<kube::Json> waiting;
-    kube::Bell pause;             // before the next write; rung to end it early
-    kube::Bell news;              // rung by every write that has ended
+    kube::Notifier pause;         // before the next write; rung to end it early
+    kube::Notifier news;          // rung by every write that has ended
     std::uint64_t submitted = 0;  // number of the last report
     std::uint64_t written = 0;    // number of the last one that was written, or refused
     bool is_writer_running = false;

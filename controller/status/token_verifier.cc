@@ -11,6 +11,7 @@
 #include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -110,7 +111,7 @@ Result<void> check_pod(const Json& object, const BoundPod& pod, const ObjectKey&
   const auto label = meta.labels.find(kJobSetLabel);
   const kube::OwnerReference* owner = meta.controller();
   if (label == meta.labels.end() || label->second != trainjob.name || owner == nullptr ||
-      owner->kind != kJobs.kind) {
+      owner->kind != kube::kJobs.kind) {
     return forbid(fmt::format("pod {} is none of the TrainJob's", pod.key.to_string()));
   }
   return {};
@@ -184,7 +185,7 @@ Task<Result<void>> TokenVerifier::ask(kube::Secret<std::string> token, ObjectKey
   if (!review) co_return tl::unexpected(review.error().at("TokenReview"));
   const auto pod = read_review(*review, trainjob, audience);
   if (!pod) co_return tl::unexpected(pod.error());
-  const auto object = co_await client_.get(kPods, pod->key);
+  const auto object = co_await client_.get(kube::kPods, pod->key);
   if (!object) {
     if (object.error().code == kube::ErrorCode::kNotFound)
       co_return forbid("the token's pod is gone");

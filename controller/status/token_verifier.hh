@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "kube/client/api_client.hh"
-#include "kube/client/slots.hh"
+#include "kube/client/semaphore.hh"
 #include "kube/model/secret.hh"
 #include "kube/model/time.hh"
 
@@ -45,7 +45,7 @@ class TokenVerifier {
   bool is_trusted(const std::string& digest);
 
   kube::ApiClient& client_;
-  kube::Slots turns_;
+  kube::Semaphore turns_;
   // By the SHA-256 of token and audience: until when the verdict counts.
   std::unordered_map<std::string, std::chrono::steady_clock::time_point> trusted_;
 };

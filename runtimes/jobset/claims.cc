@@ -1,29 +1,30 @@
 // The claims of volumeClaimPolicies: jobset-contract 2.4. Suspended JobSets have them too.
 #include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
 
-void ensure_claims(Pass& pass) {
-  for (const VolumeClaimPolicy& policy : pass.jobset.spec.volumeClaimPolicies) {
+void ensure_claims(ReconcileContext& context) {
+  for (const VolumeClaimPolicy& policy : context.jobset.spec.volumeClaimPolicies) {
     for (const kube::Json& claim_template : policy.templates) {
-      kube::Json claim = make_claim(pass.jobset, policy, claim_template);
+      kube::Json claim = make_claim(context.jobset, policy, claim_template);
       std::string name(claim["metadata"].get_string("name"));
-      if (pass.observed.claims.contains(name)) continue;
-      Action action;
-      action.verb = Action::Verb::kCreate;
-      action.resource = kClaims;
-      action.key = {pass.jobset.metadata.ns, std::move(name)};
+      if (context.observed.claims.contains(name)) continue;
+      kube::Action action;
+      action.verb = kube::Action::Verb::kCreate;
+      action.resource = kube::kPersistentVolumeClaims;
+      action.key = {context.jobset.metadata.ns, std::move(name)};
       action.body = std::move(claim);
       // No owner is asked for where a claim of that name stands already: it was kept to be used
       // again.
       action.failure_reason = "PVCCreationFailed";
-      pass.plan.actions.push_back(std::move(action));
+      context.plan.actions.push_back(std::move(action));
       // Pods that mount a claim that could not be made would only wait.
-      pass.job_stage = 1;
+      context.job_stage = 1;
     }
   }
 }

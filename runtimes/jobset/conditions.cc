@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "runtimes/jobset/pass.hh"
+#include "runtimes/jobset/reconcile_context.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -40,9 +40,9 @@ bool put(std::vector<Condition>& conditions, Condition next) {
   return true;
 }
 
-PlannedEvent event_of(std::string_view type, bool value, std::string_view reason,
-                      std::string_view message) {
-  PlannedEvent event;
+kube::PlannedEvent event_of(std::string_view type, bool value, std::string_view reason,
+                            std::string_view message) {
+  kube::PlannedEvent event;
   const bool is_warning = value && (type == kFailed || type == kRestarting);
   event.type = is_warning ? "Warning" : "Normal";
   event.reason = reason;
@@ -53,8 +53,8 @@ PlannedEvent event_of(std::string_view type, bool value, std::string_view reason
 
 }  // namespace
 
-void Pass::set_condition(std::string_view type, bool value, std::string_view reason,
-                         std::string_view message) {
+void ReconcileContext::set_condition(std::string_view type, bool value, std::string_view reason,
+                                     std::string_view message) {
   Condition next;
   next.type = type;
   next.status = value ? "True" : "False";
@@ -71,8 +71,8 @@ void Pass::set_condition(std::string_view type, bool value, std::string_view rea
   if (has_changed) plan.events.push_back(event_of(type, value, reason, message));
 }
 
-void Pass::warn(std::string_view reason, std::string message) {
-  PlannedEvent event;
+void ReconcileContext::warn(std::string_view reason, std::string message) {
+  kube::PlannedEvent event;
   event.type = "Warning";
   event.reason = reason;
   event.message = std::move(message);

@@ -128,10 +128,6 @@ void keep_last_lines(Json& pod_spec) {
 
 }  // namespace
 
-const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
-const kube::Resource kServices{"", "v1", "services", "Service", true};
-const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
-
 Layout Layout::of(const JobSet& jobset) {
   Layout layout;
   std::map<std::string_view, std::int64_t> groups;

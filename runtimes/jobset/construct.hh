@@ -11,10 +11,6 @@
 
 namespace trainer::jobset {
 
-extern const kube::Resource kJobs;
-extern const kube::Resource kServices;
-extern const kube::Resource kClaims;
-
 // Where each replicated job stands among all Jobs of the set and of its group; by spec order.
 struct Layout {
   struct Place {

@@ -5,13 +5,13 @@
 
 namespace trainer::jobset {
 
-bool are_dependencies_met(Pass& pass, const Wave& wave) {
-  const auto& dependencies = wave.spec->dependsOn;
+bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& rjob) {
+  const auto& dependencies = rjob.spec->dependsOn;
   return std::all_of(dependencies.begin(), dependencies.end(), [&](const DependsOn& dependency) {
-    const Wave* const other = pass.find_wave(dependency.name);
+    const ReplicatedJobState* const other = context.find_rjob(dependency.name);
     // Only earlier ones can be waited for: admission refuses the rest, and where it was bypassed a
     // cycle must not look satisfied.
-    if (!other || other >= &wave) return false;
+    if (!other || other >= &rjob) return false;
     if (dependency.status == "Complete") return other->counters.succeeded == other->replicas;
     return dependency.status == "Ready" && other->has_started();
   });

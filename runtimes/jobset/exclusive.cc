@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/model/names.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
 
 namespace trainer::jobset {
@@ -14,7 +15,6 @@ using kube::ErrorCode;
 using kube::Json;
 
 constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
-const kube::Resource kPods{"", "v1", "pods", "Pod", true};
 
 const Json& member(const Json& parent, std::string_view name) {
   static const Json kNothing;
@@ -149,7 +149,7 @@ kube::Result<Json> place_follower(Json pod, const PlacementLookups& lookups) {
   return pod;
 }
 
-Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time now) {
+kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time now) {
   kube::Condition condition;
   condition.type = "DisruptionTarget";
   condition.status = "True";
@@ -162,9 +162,9 @@ Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time no
     if (stored.get_string("type") != condition.type) conditions.push_back(stored);
   }
   conditions.push_back(condition.to_json());
-  Action action;
-  action.verb = Action::Verb::kMergePatch;
-  action.resource = kPods;
+  kube::Action action;
+  action.verb = kube::Action::Verb::kMergePatch;
+  action.resource = kube::kPods;
   action.key = key;
   action.subresource = "status";
   const std::string_view version = member(pod, "metadata").get_string("resourceVersion");
@@ -183,16 +183,16 @@ bool is_disrupted(const Json& pod) {
   return false;
 }
 
-std::vector<Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
-  std::vector<Action> actions;
+std::vector<kube::Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
+  std::vector<kube::Action> actions;
   for (const Json* pod : followers) {
     const Json& metadata = member(*pod, "metadata");
     const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
                               std::string(metadata.get_string("name"))};
     if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
-    Action action;
-    action.verb = Action::Verb::kDelete;
-    action.resource = kPods;
+    kube::Action action;
+    action.verb = kube::Action::Verb::kDelete;
+    action.resource = kube::kPods;
     action.key = key;
     action.uid = metadata.get_string("uid");
     action.propagation = "Background";
@@ -292,11 +292,11 @@ bool is_scheduled_leader(const Json& pod) {
          !member(pod, "spec").get_string("nodeName").empty() && !has_gone(pod);
 }
 
-kube::Result<std::vector<Action>> repair_placement(const Json& leader,
-                                                   const std::vector<Json>& pods,
-                                                   const PlacementLookups& lookups,
-                                                   kube::Time now) {
-  if (!is_scheduled_leader(leader)) return std::vector<Action>();
+kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
+                                                         const std::vector<Json>& pods,
+                                                         const PlacementLookups& lookups,
+                                                         kube::Time now) {
+  if (!is_scheduled_leader(leader)) return std::vector<kube::Action>();
   const std::string name(member(leader, "metadata").get_string("name"));
   const std::string_view job = labels_of(leader).get_string(kJobKeyKey);
   const auto owner = controller_uid(leader);
@@ -318,7 +318,7 @@ kube::Result<std::vector<Action>> repair_placement(const Json& leader,
     is_misplaced = is_misplaced || !domain || !chosen || *chosen != Json(*domain);
     followers.push_back(&pod);
   }
-  if (!is_misplaced) return std::vector<Action>();
+  if (!is_misplaced) return std::vector<kube::Action>();
   // Without the node nobody knows which domain is right; deleting would be a guess.
   if (!domain) {
     return kube::fail(ErrorCode::kNotFound, "leader topology is unknown (node not found)");

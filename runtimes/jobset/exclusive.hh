@@ -15,7 +15,7 @@
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
-#include "runtimes/action.hh"
+#include "kube/model/plan.hh"
 
 namespace trainer::jobset {
 
@@ -70,8 +70,9 @@ bool is_scheduled_leader(const kube::Json& pod);
 // strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
 // or its node the topology label; kNotFound when followers are misplaced but the leader's node is
 // gone.
-kube::Result<std::vector<Action>> repair_placement(const kube::Json& leader,
-                                                   const std::vector<kube::Json>& pods,
-                                                   const PlacementLookups& lookups, kube::Time now);
+kube::Result<std::vector<kube::Action>> repair_placement(const kube::Json& leader,
+                                                         const std::vector<kube::Json>& pods,
+                                                         const PlacementLookups& lookups,
+                                                         kube::Time now);
 
 }  // namespace trainer::jobset

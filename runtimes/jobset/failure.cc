@@ -22,10 +22,10 @@ struct Decision {
 
 // The first of the list on ties, which are common: conditions have a granularity of one second.
 template <class Filter>
-const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_wanted) {
+const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_desired) {
   const JobView* found = nullptr;
   for (const JobView* job : failed) {
-    if (!is_wanted(*job)) continue;
+    if (!is_desired(*job)) continue;
     if (!found || job->failure()->last_transition_time < found->failure()->last_transition_time) {
       found = job;
     }
@@ -47,27 +47,29 @@ bool matches(const FailurePolicyRule& rule, const JobView& job) {
           finds_any(rule.onJobFailureMessagePatterns, failure.message));
 }
 
-Decision decide(const Pass& pass) {
-  for (const FailurePolicyRule& rule : pass.jobset.spec.failurePolicy->rules) {
+Decision decide(const ReconcileContext& context) {
+  for (const FailurePolicyRule& rule : context.jobset.spec.failurePolicy->rules) {
     const JobView* job = earliest(
-        pass.jobs.failed, [&](const JobView& candidate) { return matches(rule, candidate); });
+        context.jobs.failed, [&](const JobView& candidate) { return matches(rule, candidate); });
     if (job) return {rule.action, &rule, job};
   }
-  return {kRestartJobSet, nullptr, earliest(pass.jobs.failed, [](const JobView&) { return true; })};
+  return {kRestartJobSet, nullptr,
+          earliest(context.jobs.failed, [](const JobView&) { return true; })};
 }
 
 std::string first_failed(const JobView& job) {
   return fmt::format("(first failed job: {})", job.name);
 }
 
-void fail_for(Pass& pass, std::string_view reason, std::string_view what, const JobView& job) {
-  fail(pass, reason, fmt::format("{} {}", what, first_failed(job)));
+void fail_for(ReconcileContext& context, std::string_view reason, std::string_view what,
+              const JobView& job) {
+  fail(context, reason, fmt::format("{} {}", what, first_failed(job)));
 }
 
 // True when the action would exceed maxRestarts; the set has then failed.
-bool is_out_of_budget(Pass& pass, const Decision& decision) {
-  if (!is_budget_spent(pass)) return false;
-  fail_for(pass, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
+bool is_out_of_budget(ReconcileContext& context, const Decision& decision) {
+  if (!is_budget_spent(context)) return false;
+  fail_for(context, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts",
            *decision.job);
   return true;
 }
@@ -81,57 +83,58 @@ std::string event_reason(const Decision& decision) {
   return fmt::format("{}FailurePolicyAction", decision.action);
 }
 
-void restart_set(Pass& pass, const Decision& decision, bool is_counted) {
-  if (is_counted && is_out_of_budget(pass, decision)) return;
+void restart_set(ReconcileContext& context, const Decision& decision, bool is_counted) {
+  if (is_counted && is_out_of_budget(context, decision)) return;
   const std::string reason = decision.rule ? fmt::format("FailurePolicy_{}", decision.rule->name)
                                            : std::string("DefaultFailurePolicy");
-  restart_all(pass, is_counted, reason, message_of(decision));
-  pass.warn(event_reason(decision), message_of(decision));
+  restart_all(context, is_counted, reason, message_of(decision));
+  context.warn(event_reason(decision), message_of(decision));
 }
 
-void restart_single(Pass& pass, const Decision& decision, bool is_counted) {
-  if (!pass.observed.gates.restart_job) {
-    pass.warn(
+void restart_single(ReconcileContext& context, const Decision& decision, bool is_counted) {
+  if (!context.observed.gates.restart_job) {
+    context.warn(
         "FeatureGateClosed",
         fmt::format("rule {} asks for the action {}, which needs the feature gate RestartJob; "
                     "open the gate, or delete the JobSet",
                     decision.rule->name, decision.action));
     return;
   }
-  if (is_counted && is_out_of_budget(pass, decision)) return;
-  if (restart_one(pass, *decision.job, is_counted)) {
-    pass.warn(event_reason(decision), message_of(decision));
+  if (is_counted && is_out_of_budget(context, decision)) return;
+  if (restart_one(context, *decision.job, is_counted)) {
+    context.warn(event_reason(decision), message_of(decision));
   }
 }
 
-void carry_out(Pass& pass, const Decision& decision) {
+void run(ReconcileContext& context, const Decision& decision) {
   const std::string_view action = decision.action;
   if (action == "FailJobSet") {
-    fail(pass, event_reason(decision), message_of(decision));
+    fail(context, event_reason(decision), message_of(decision));
   } else if (action == kRestartJobSet || action == "RestartJobSetAndIgnoreMaxRestarts") {
-    restart_set(pass, decision, action == kRestartJobSet);
+    restart_set(context, decision, action == kRestartJobSet);
   } else if (action == kRestartJob || action == "RestartJobAndIgnoreMaxRestarts") {
-    restart_single(pass, decision, action == kRestartJob);
+    restart_single(context, decision, action == kRestartJob);
   } else {
-    pass.warn("UnknownFailurePolicyAction",
-              fmt::format("rule {} asks for the action \"{}\", which is none of FailJobSet, "
-                          "RestartJobSet, RestartJobSetAndIgnoreMaxRestarts, RestartJob and "
-                          "RestartJobAndIgnoreMaxRestarts; delete the JobSet and correct the rule",
-                          decision.rule->name, action));
+    context.warn(
+        "UnknownFailurePolicyAction",
+        fmt::format("rule {} asks for the action \"{}\", which is none of FailJobSet, "
+                    "RestartJobSet, RestartJobSetAndIgnoreMaxRestarts, RestartJob and "
+                    "RestartJobAndIgnoreMaxRestarts; delete the JobSet and correct the rule",
+                    decision.rule->name, action));
   }
 }
 
 // See disruption.hh. Any of the failures that share the earliest time may be the disruption.
-bool restart_after_disruption(Pass& pass, const JobView& first) {
-  const std::int32_t limit = max_disruption_restarts(pass.jobset);
-  const std::int32_t used = pass.status.restarts - pass.status.restartsCountTowardsMax;
+bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
+  const std::int32_t limit = max_disruption_restarts(context.jobset);
+  const std::int32_t used = context.status.restarts - context.status.restartsCountTowardsMax;
   if (used >= limit) return false;
   const auto when = first.failure()->last_transition_time;
-  const JobView* disrupted = earliest(pass.jobs.failed, [&](const JobView& job) {
-    return job.failure()->last_transition_time == when && was_disrupted(job, pass.observed.pods);
+  const JobView* disrupted = earliest(context.jobs.failed, [&](const JobView& job) {
+    return job.failure()->last_transition_time == when && was_disrupted(job, context.observed.pods);
   });
   if (!disrupted) return false;
-  restart_all(pass, false, "Disruption",
+  restart_all(context, false, "Disruption",
               fmt::format("restarting after a disruption, {} of at most {} {}", used + 1, limit,
                           first_failed(*disrupted)));
   return true;
@@ -139,16 +142,16 @@ bool restart_after_disruption(Pass& pass, const JobView& first) {
 
 }  // namespace
 
-void apply_failure_policy(Pass& pass) {
-  const JobView* first = earliest(pass.jobs.failed, [](const JobView&) { return true; });
-  if (!pass.jobset.spec.failurePolicy) {
-    if (restart_after_disruption(pass, *first)) return;
-    fail_for(pass, "FailedJobs", "jobset failed due to one or more job failures", *first);
+void apply_failure_policy(ReconcileContext& context) {
+  const JobView* first = earliest(context.jobs.failed, [](const JobView&) { return true; });
+  if (!context.jobset.spec.failurePolicy) {
+    if (restart_after_disruption(context, *first)) return;
+    fail_for(context, "FailedJobs", "jobset failed due to one or more job failures", *first);
     return;
   }
-  const Decision decision = decide(pass);
-  if (decision.action == kRestartJobSet && restart_after_disruption(pass, *first)) return;
-  carry_out(pass, decision);
+  const Decision decision = decide(context);
+  if (decision.action == kRestartJobSet && restart_after_disruption(context, *first)) return;
+  run(context, decision);
 }
 
 }  // namespace trainer::jobset

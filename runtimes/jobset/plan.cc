@@ -11,57 +11,58 @@
 namespace trainer::jobset {
 namespace {
 
-bool is_ours(const Observed& observed) {
+bool is_owned(const Observed& observed) {
   const JobSet& jobset = observed.jobset;
   return !jobset.metadata.deletion_timestamp &&
          (observed.is_managed_here || !jobset.spec.managedBy ||
           *jobset.spec.managedBy == kReservedManager);
 }
 
-void end_restart_when_ready(Pass& pass) {
-  if (pass.is_suspended()) return;
+void end_restart_when_ready(ReconcileContext& context) {
+  if (context.is_suspended()) return;
   std::int64_t ready = 0;
-  for (const Wave& wave : pass.waves) ready += wave.counters.ready + wave.counters.succeeded;
-  if (ready == pass.total_replicas()) {
-    pass.set_condition(kRestarting, false, "JobsReady", "all jobs are ready");
+  for (const ReplicatedJobState& rjob : context.rjobs)
+    ready += rjob.counters.ready + rjob.counters.succeeded;
+  if (ready == context.total_replicas()) {
+    context.set_condition(kRestarting, false, "JobsReady", "all jobs are ready");
   }
 }
 
-void run(Pass& pass) {
-  sort_jobs(pass);
-  count_jobs(pass);
-  if (is_finished(pass.jobset.status)) {
-    clean_up_finished(pass);
-    expire(pass);
+void run(ReconcileContext& context) {
+  sort_jobs(context);
+  count_jobs(context);
+  if (is_finished(context.jobset.status)) {
+    clean_up_finished(context);
+    expire(context);
     return;
   }
-  delete_jobs(pass, pass.jobs.previous);
-  end_restart_when_ready(pass);
-  if (!pass.jobs.failed.empty()) {
-    apply_failure_policy(pass);
+  delete_jobs(context, context.jobs.previous);
+  end_restart_when_ready(context);
+  if (!context.jobs.failed.empty()) {
+    apply_failure_policy(context);
     return;
   }
-  if (apply_success_policy(pass)) return;
-  ensure_claims(pass);
-  if (pass.observed.gates.elastic_jobset) resize_jobs(pass);
-  if (pass.is_suspended()) {
-    suspend_jobs(pass);
+  if (apply_success_policy(context)) return;
+  ensure_claims(context);
+  if (context.observed.gates.elastic_jobset) resize_jobs(context);
+  if (context.is_suspended()) {
+    suspend_jobs(context);
   } else {
-    ensure_service(pass);
-    create_jobs(pass);
-    resume_jobs(pass);
+    ensure_service(context);
+    create_jobs(context);
+    resume_jobs(context);
   }
-  track_in_place_restarts(pass);
+  track_in_place_restarts(context);
 }
 
 }  // namespace
 
-Plan plan(const Observed& observed) {
-  if (!is_ours(observed)) return {};
-  Pass pass(observed);
-  run(pass);
-  finish_status(pass);
-  return std::move(pass.plan);
+kube::Plan plan(const Observed& observed) {
+  if (!is_owned(observed)) return {};
+  ReconcileContext context(observed);
+  run(context);
+  finish_status(context);
+  return std::move(context.plan);
 }
 
 bool needs_pods(const JobSet& jobset, const Gates& gates) {

@@ -10,8 +10,8 @@
 
 #include "api/jobset.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/plan.hh"
 #include "kube/model/time.hh"
-#include "runtimes/action.hh"
 #include "runtimes/jobset/gates.hh"
 #include "runtimes/jobset/views.hh"
 
@@ -53,7 +53,7 @@ struct Observed {
 //
 // Nothing is planned for a JobSet that is being deleted or has another manager.
 // Cost: linear in Jobs and replicated jobs.
-Plan plan(const Observed& observed);
+kube::Plan plan(const Observed& observed);
 
 // Whether plan() reads `pods` for this JobSet.
 bool needs_pods(const JobSet& jobset, const Gates& gates);

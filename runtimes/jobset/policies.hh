@@ -5,60 +5,61 @@
 #include <string>
 #include <string_view>
 
-#include "runtimes/jobset/pass.hh"
+#include "runtimes/jobset/reconcile_context.hh"
 
 namespace trainer::jobset {
 
 // buckets.cc (3.3): fills pass.jobs and what the waves know of existing Jobs.
-void sort_jobs(Pass& pass);
+void sort_jobs(ReconcileContext& context);
 
 // status.cc (4): the counters of every wave, and at the end the patch.
-void count_jobs(Pass& pass);
-void finish_status(Pass& pass);
+void count_jobs(ReconcileContext& context);
+void finish_status(ReconcileContext& context);
 
 // deletion.cc (3.10, 3.11)
-void delete_jobs(Pass& pass, const std::vector<const JobView*>& jobs);
-void clean_up_finished(Pass& pass);
+void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& jobs);
+void clean_up_finished(ReconcileContext& context);
 
 // ttl.cc (3.10): removes the finished JobSet, or asks to be called again in time.
-void expire(Pass& pass);
+void expire(ReconcileContext& context);
 
 // failure.cc (3.6): decides about the earliest failure. Call it where pass.jobs.failed has any.
-void apply_failure_policy(Pass& pass);
+void apply_failure_policy(ReconcileContext& context);
 
 // restart.cc (3.6): what failing and restarting do to the status.
-void fail(Pass& pass, std::string_view reason, std::string_view message);
+void fail(ReconcileContext& context, std::string_view reason, std::string_view message);
 // Every Job, the succeeded ones too. `reason` and `message` are the condition's.
-void restart_all(Pass& pass, bool is_counted, std::string_view reason, std::string_view message);
+void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
+                 std::string_view message);
 // Just this Job (gate RestartJob). False where its labels do not say which one it is.
-bool restart_one(Pass& pass, const JobView& job, bool is_counted);
+bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
 // Whether another counted restart would exceed maxRestarts.
-bool is_budget_spent(const Pass& pass);
+bool is_budget_spent(const ReconcileContext& context);
 
 // success.cc (3.5): true when the JobSet has completed in this pass.
-bool apply_success_policy(Pass& pass);
+bool apply_success_policy(ReconcileContext& context);
 
 // service.cc (2.3) and claims.cc (2.4)
-void ensure_service(Pass& pass);
-void ensure_claims(Pass& pass);
+void ensure_service(ReconcileContext& context);
+void ensure_claims(ReconcileContext& context);
 
 // elastic.cc (3.9, gate ElasticJobSet)
-void resize_jobs(Pass& pass);
+void resize_jobs(ReconcileContext& context);
 
 // depends_on.cc (3.4): whether all that this wave waits for is there. Only waves before it count.
-bool are_dependencies_met(Pass& pass, const Wave& wave);
+bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& rjob);
 
 // startup.cc (3.4): creates the missing Jobs, in order.
-void create_jobs(Pass& pass);
-void start_in_order(Pass& pass);  // StartupPolicyInProgress
-void end_in_order(Pass& pass);    // StartupPolicyCompleted
+void create_jobs(ReconcileContext& context);
+void start_in_order(ReconcileContext& context);  // StartupPolicyInProgress
+void end_in_order(ReconcileContext& context);    // StartupPolicyCompleted
 
 // suspend.cc (3.7)
-void suspend_jobs(Pass& pass);
-void resume_jobs(Pass& pass);
+void suspend_jobs(ReconcileContext& context);
+void resume_jobs(ReconcileContext& context);
 
 // in_place_restart.cc (3.8, gate InPlaceRestart)
 bool restarts_in_place(const JobSet& jobset, const Gates& gates);
-void track_in_place_restarts(Pass& pass);
+void track_in_place_restarts(ReconcileContext& context);
 
 }  // namespace trainer::jobset

@@ -25,34 +25,35 @@ bool has_place(const std::vector<std::int32_t>& counts, std::size_t at, std::int
 
 }  // namespace
 
-void fail(Pass& pass, std::string_view reason, std::string_view message) {
-  pass.set_condition(kFailed, true, reason, message);
-  pass.set_condition(kRestarting, false, "JobSetFailed", "jobset failed");
-  pass.status.terminalState = "Failed";
+void fail(ReconcileContext& context, std::string_view reason, std::string_view message) {
+  context.set_condition(kFailed, true, reason, message);
+  context.set_condition(kRestarting, false, "JobSetFailed", "jobset failed");
+  context.status.terminalState = "Failed";
 }
 
-void restart_all(Pass& pass, bool is_counted, std::string_view reason, std::string_view message) {
-  ++pass.status.restarts;
-  if (is_counted) ++pass.status.restartsCountTowardsMax;
-  pass.set_condition(kRestarting, true, reason, message);
+void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
+                 std::string_view message) {
+  ++context.status.restarts;
+  if (is_counted) ++context.status.restartsCountTowardsMax;
+  context.set_condition(kRestarting, true, reason, message);
   // From here on the counters are those of the new attempt, which has no Jobs yet. Written with the
   // restart itself, so that no successes of the old attempt are remembered for the new one.
-  for (Wave& wave : pass.waves) {
-    wave.counters.ready = 0;
-    wave.counters.succeeded = 0;
-    wave.counters.failed = 0;
-    wave.counters.active = 0;
-    wave.counters.suspended = 0;
+  for (ReplicatedJobState& rjob : context.rjobs) {
+    rjob.counters.ready = 0;
+    rjob.counters.succeeded = 0;
+    rjob.counters.failed = 0;
+    rjob.counters.active = 0;
+    rjob.counters.suspended = 0;
   }
 }
 
-bool restart_one(Pass& pass, const JobView& job, bool is_counted) {
-  Wave* const wave = pass.find_wave(job.replicated_job);
+bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted) {
+  ReplicatedJobState* const rjob = context.find_rjob(job.replicated_job);
   const auto index = parse_count(job.job_index);
   const auto at = static_cast<std::size_t>(index.value_or(0));
-  if (!wave || !index || !has_place(wave->counters.jobRestarts, at, wave->replicas) ||
-      !has_place(wave->counters.jobRestartsCountTowardsMax, at, wave->replicas)) {
-    pass.warn(
+  if (!rjob || !index || !has_place(rjob->counters.jobRestarts, at, rjob->replicas) ||
+      !has_place(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas)) {
+    context.warn(
         "MalformedJobLabel",
         fmt::format("Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" "
                     "name no Job of this JobSet; delete the Job to have it created anew",
@@ -60,16 +61,16 @@ bool restart_one(Pass& pass, const JobView& job, bool is_counted) {
                     job.job_index));
     return false;
   }
-  increment(wave->counters.jobRestarts, at, wave->replicas);
-  if (is_counted) increment(wave->counters.jobRestartsCountTowardsMax, at, wave->replicas);
+  increment(rjob->counters.jobRestarts, at, rjob->replicas);
+  if (is_counted) increment(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas);
   return true;
 }
 
-bool is_budget_spent(const Pass& pass) {
-  const auto& policy = pass.jobset.spec.failurePolicy;
+bool is_budget_spent(const ReconcileContext& context) {
+  const auto& policy = context.jobset.spec.failurePolicy;
   const std::int64_t limit = policy ? policy->maxRestarts.value_or(0) : 0;
-  std::int64_t spent = pass.status.restartsCountTowardsMax;
-  if (pass.observed.gates.restart_job) spent += pass.counted_job_restarts();
+  std::int64_t spent = context.status.restartsCountTowardsMax;
+  if (context.observed.gates.restart_job) spent += context.counted_job_restarts();
   return spent >= limit;
 }
 

@@ -1,25 +1,26 @@
 // The headless Service that gives pods their host names: jobset-contract 2.3.
 #include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
 
-void ensure_service(Pass& pass) {
-  if (pass.observed.service_exists) return;
-  auto service = headless_service(pass.jobset);
+void ensure_service(ReconcileContext& context) {
+  if (context.observed.service_exists) return;
+  auto service = headless_service(context.jobset);
   if (!service) return;
-  Action action;
-  action.verb = Action::Verb::kCreate;
-  action.resource = kServices;
-  action.key = {pass.jobset.metadata.ns, subdomain(pass.jobset)};
+  kube::Action action;
+  action.verb = kube::Action::Verb::kCreate;
+  action.resource = kube::kServices;
+  action.key = {context.jobset.metadata.ns, subdomain(context.jobset)};
   action.body = std::move(*service);
-  action.owner_uid = pass.jobset.metadata.uid;
+  action.owner_uid = context.jobset.metadata.uid;
   action.takes_unowned = true;  // made by hand, say, for several JobSets of one subdomain
   action.failure_reason = "HeadlessServiceCreationFailed";
-  pass.plan.actions.push_back(std::move(action));
+  context.plan.actions.push_back(std::move(action));
 }
 
 }  // namespace trainer::jobset

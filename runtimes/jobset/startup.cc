@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
@@ -31,21 +32,22 @@ std::size_t weight_of(const kube::Json& value) {
   return weight;
 }
 
-std::optional<std::int32_t> job_attempt(const Pass& pass, const Wave& wave, std::int32_t index) {
-  if (!pass.observed.gates.restart_job) return std::nullopt;
-  const auto& restarts = wave.counters.jobRestarts;
+std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
+                                        const ReplicatedJobState& rjob, std::int32_t index) {
+  if (!context.observed.gates.restart_job) return std::nullopt;
+  const auto& restarts = rjob.counters.jobRestarts;
   const auto at = static_cast<std::size_t>(index);
   return at < restarts.size() ? restarts[at] : 0;
 }
 
-Action creation(const Pass& pass, kube::Json job) {
-  Action action;
-  action.verb = Action::Verb::kCreate;
-  action.resource = kJobs;
-  action.key = {pass.jobset.metadata.ns, std::string(job["metadata"].get_string("name"))};
+kube::Action creation(const ReconcileContext& context, kube::Json job) {
+  kube::Action action;
+  action.verb = kube::Action::Verb::kCreate;
+  action.resource = kube::kJobs;
+  action.key = {context.jobset.metadata.ns, std::string(job["metadata"].get_string("name"))};
   action.body = std::move(job);
-  action.owner_uid = pass.jobset.metadata.uid;
-  action.stage = pass.job_stage;
+  action.owner_uid = context.jobset.metadata.uid;
+  action.stage = context.job_stage;
   action.failure_reason = "JobCreationFailed";
   return action;
 }
@@ -53,69 +55,69 @@ Action creation(const Pass& pass, kube::Json job) {
 // Creates what is missing of one wave. Any Job of that name, of whatever attempt, is in the way.
 class Creator {
  public:
-  explicit Creator(Pass& pass) : pass_(pass) {}
+  explicit Creator(ReconcileContext& context) : context_(context) {}
 
   void create_missing(std::size_t position) {
-    const Wave& wave = pass_.waves[position];
-    if (static_cast<std::int32_t>(wave.taken.size()) + wave.remembered >= wave.replicas) return;
-    if (!layout_) layout_ = Layout::of(pass_.jobset);
-    const JobFactory factory(pass_.jobset, *layout_, position, pass_.observed.is_of_trainjob);
-    const std::size_t weight = weight_of(wave.spec->template_);
-    auto taken = wave.taken.begin();
-    for (std::int32_t index = 0; index < wave.replicas; ++index) {
-      while (taken != wave.taken.end() && *taken < index) ++taken;
-      if (taken != wave.taken.end() && *taken == index) continue;
-      if (std::binary_search(wave.done.begin(), wave.done.end(), index)) continue;
+    const ReplicatedJobState& rjob = context_.rjobs[position];
+    if (static_cast<std::int32_t>(rjob.taken.size()) + rjob.expired >= rjob.replicas) return;
+    if (!layout_) layout_ = Layout::of(context_.jobset);
+    const JobFactory factory(context_.jobset, *layout_, position, context_.observed.is_of_trainjob);
+    const std::size_t weight = weight_of(rjob.spec->template_);
+    auto taken = rjob.taken.begin();
+    for (std::int32_t index = 0; index < rjob.replicas; ++index) {
+      while (taken != rjob.taken.end() && *taken < index) ++taken;
+      if (taken != rjob.taken.end() && *taken == index) continue;
+      if (std::binary_search(rjob.done.begin(), rjob.done.end(), index)) continue;
       if (created_ == kMostCreations || weight_ > kMostWeight) {
-        pass_.plan.requeue_after = std::chrono::milliseconds(0);
+        context_.plan.requeue_after = std::chrono::milliseconds(0);
         return;
       }
       ++created_;
       weight_ += weight;
-      pass_.plan.actions.push_back(
-          creation(pass_, factory.make(index, job_attempt(pass_, wave, index))));
+      context_.plan.actions.push_back(
+          creation(context_, factory.make(index, job_attempt(context_, rjob, index))));
     }
   }
 
  private:
-  Pass& pass_;
+  ReconcileContext& context_;
   std::optional<Layout> layout_;
   std::size_t created_ = 0;
   std::size_t weight_ = 0;
 };
 
-bool waits_for_previous(const Pass& pass) {
-  const auto& policy = pass.jobset.spec.failurePolicy;
+bool waits_for_previous(const ReconcileContext& context) {
+  const auto& policy = context.jobset.spec.failurePolicy;
   return policy && policy->restartStrategy.value_or("Recreate") == "BlockingRecreate" &&
-         !pass.jobs.previous.empty();
+         !context.jobs.previous.empty();
 }
 
 }  // namespace
 
-void start_in_order(Pass& pass) {
-  pass.set_condition(kStartupInProgress, true, "InOrderStartupPolicyInProgress",
-                     "in order startup policy is in progress");
+void start_in_order(ReconcileContext& context) {
+  context.set_condition(kStartupInProgress, true, "InOrderStartupPolicyInProgress",
+                        "in order startup policy is in progress");
 }
 
-void end_in_order(Pass& pass) {
-  pass.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
-                     "in order startup policy has completed");
+void end_in_order(ReconcileContext& context) {
+  context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
+                        "in order startup policy has completed");
 }
 
-void create_jobs(Pass& pass) {
-  Creator creator(pass);
-  const bool is_blocked = waits_for_previous(pass);
-  for (std::size_t i = 0; i < pass.waves.size(); ++i) {
-    const Wave& wave = pass.waves[i];
-    if (!are_dependencies_met(pass, wave)) continue;
-    if (pass.is_in_order() && wave.has_started()) continue;
+void create_jobs(ReconcileContext& context) {
+  Creator creator(context);
+  const bool is_blocked = waits_for_previous(context);
+  for (std::size_t i = 0; i < context.rjobs.size(); ++i) {
+    const ReplicatedJobState& rjob = context.rjobs[i];
+    if (!are_dependencies_met(context, rjob)) continue;
+    if (context.is_in_order() && rjob.has_started()) continue;
     if (!is_blocked) creator.create_missing(i);
-    if (pass.is_in_order()) {
-      start_in_order(pass);
+    if (context.is_in_order()) {
+      start_in_order(context);
       return;
     }
   }
-  if (pass.is_in_order()) end_in_order(pass);
+  if (context.is_in_order()) end_in_order(context);
 }
 
 }  // namespace trainer::jobset

@@ -19,27 +19,27 @@ bool is_up(const JobView& job) {
   return job.succeeded + job.ready >= expected;
 }
 
-bool has_job_ttl(const Wave& wave) {
-  return job_number(*wave.spec, "ttlSecondsAfterFinished").has_value();
+bool has_job_ttl(const ReplicatedJobState& rjob) {
+  return job_number(*rjob.spec, "ttlSecondsAfterFinished").has_value();
 }
 
 // Jobs that the stored status counts as succeeded and that are gone since. The status only has a
 // number, so this is certain only where no other Job of the wave is missing; where one is, all
 // missing ones run again, for a Job that is wrongly taken for succeeded would be worse.
-std::int32_t count_remembered(const Wave& wave) {
-  if (!wave.stored || !has_job_ttl(wave)) return 0;
-  const std::int32_t gone = wave.stored->succeeded - wave.counters.succeeded;
-  const std::int32_t missing = wave.replicas - static_cast<std::int32_t>(wave.taken.size());
+std::int32_t count_expired(const ReplicatedJobState& rjob) {
+  if (!rjob.stored || !has_job_ttl(rjob)) return 0;
+  const std::int32_t gone = rjob.stored->succeeded - rjob.counters.succeeded;
+  const std::int32_t missing = rjob.replicas - static_cast<std::int32_t>(rjob.taken.size());
   return gone > 0 && gone == missing ? gone : 0;
 }
 
 // Suspended JobSets have no Jobs until the first resume. Those that would run next count as
 // suspended all the same, since that is what queues and people look for.
-void count_held_back(Pass& pass) {
-  if (!pass.is_suspended() || is_finished(pass.jobset.status)) return;
-  for (Wave& wave : pass.waves) {
-    if (!are_dependencies_met(pass, wave)) continue;
-    wave.counters.suspended += std::max(wave.replicas - wave.current - wave.remembered, 0);
+void count_held_back(ReconcileContext& context) {
+  if (!context.is_suspended() || is_finished(context.jobset.status)) return;
+  for (ReplicatedJobState& rjob : context.rjobs) {
+    if (!are_dependencies_met(context, rjob)) continue;
+    rjob.counters.suspended += std::max(rjob.replicas - rjob.current - rjob.expired, 0);
   }
 }
 
@@ -62,18 +62,18 @@ struct Changes {
   bool attempts = false;  // of in-place restarts
 };
 
-Changes compare(const Pass& pass) {
-  const JobSetStatus& before = pass.jobset.status;
-  const JobSetStatus& after = pass.status;
+Changes compare(const ReconcileContext& context) {
+  const JobSetStatus& before = context.jobset.status;
+  const JobSetStatus& after = context.status;
   Changes changes;
   // Compared by name: the order on the wire is of no meaning and must not cause writes.
-  changes.counters = before.replicatedJobsStatus.size() != pass.waves.size();
-  for (const Wave& wave : pass.waves) {
+  changes.counters = before.replicatedJobsStatus.size() != context.rjobs.size();
+  for (const ReplicatedJobState& rjob : context.rjobs) {
     const ReplicatedJobStatus nothing;
-    const ReplicatedJobStatus& stored = wave.stored ? *wave.stored : nothing;
-    changes.counters |= !wave.stored || !same_counts(stored, wave.counters);
-    changes.restarts |= !same_restarts(stored, wave.counters);
-    changes.successes |= stored.succeeded != wave.counters.succeeded && has_job_ttl(wave);
+    const ReplicatedJobStatus& stored = rjob.stored ? *rjob.stored : nothing;
+    changes.counters |= !rjob.stored || !same_counts(stored, rjob.counters);
+    changes.restarts |= !same_restarts(stored, rjob.counters);
+    changes.successes |= stored.succeeded != rjob.counters.succeeded && has_job_ttl(rjob);
   }
   changes.restarts |= before.restarts != after.restarts ||
                       before.restartsCountTowardsMax != after.restartsCountTowardsMax;
@@ -86,50 +86,53 @@ Changes compare(const Pass& pass) {
 
 }  // namespace
 
-void count_jobs(Pass& pass) {
-  for (const JobView* job : pass.jobs.active) {
-    Wave* const wave = pass.find_wave(job->replicated_job);
-    if (!wave) continue;
-    if (is_up(*job)) ++wave->counters.ready;
-    if (job->active > 0) ++wave->counters.active;
-    if (job->is_suspended) ++wave->counters.suspended;
+void count_jobs(ReconcileContext& context) {
+  for (const JobView* job : context.jobs.active) {
+    ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
+    if (!rjob) continue;
+    if (is_up(*job)) ++rjob->counters.ready;
+    if (job->active > 0) ++rjob->counters.active;
+    if (job->is_suspended) ++rjob->counters.suspended;
   }
-  for (const JobView* job : pass.jobs.successful) {
-    if (Wave* const wave = pass.find_wave(job->replicated_job)) ++wave->counters.succeeded;
+  for (const JobView* job : context.jobs.successful) {
+    if (ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job))
+      ++rjob->counters.succeeded;
   }
-  for (const JobView* job : pass.jobs.failed) {
-    if (Wave* const wave = pass.find_wave(job->replicated_job)) ++wave->counters.failed;
+  for (const JobView* job : context.jobs.failed) {
+    if (ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job))
+      ++rjob->counters.failed;
   }
-  for (Wave& wave : pass.waves) {
-    if (!has_job_ttl(wave)) wave.done.clear();
-    const auto done = static_cast<std::int32_t>(wave.done.size());
-    wave.remembered = std::max(count_remembered(wave), done);
-    wave.counters.succeeded += wave.remembered;
+  for (ReplicatedJobState& rjob : context.rjobs) {
+    if (!has_job_ttl(rjob)) rjob.done.clear();
+    const auto done = static_cast<std::int32_t>(rjob.done.size());
+    rjob.expired = std::max(count_expired(rjob), done);
+    rjob.counters.succeeded += rjob.expired;
   }
-  count_held_back(pass);
+  count_held_back(context);
 }
 
-void finish_status(Pass& pass) {
-  const Changes changes = compare(pass);
+void finish_status(ReconcileContext& context) {
+  const Changes changes = compare(context);
   const bool is_major = changes.restarts || changes.conditions || changes.terminal ||
                         changes.attempts || changes.successes;
   if (!is_major && !changes.counters) {
     // A complaint is repeated only when something else happens, or it would be heard all the time.
-    if (pass.plan.actions.empty()) pass.plan.events.clear();
+    if (context.plan.actions.empty()) context.plan.events.clear();
     return;
   }
-  pass.status.replicatedJobsStatus.clear();
-  for (const Wave& wave : pass.waves) pass.status.replicatedJobsStatus.push_back(wave.counters);
+  context.status.replicatedJobsStatus.clear();
+  for (const ReplicatedJobState& rjob : context.rjobs)
+    context.status.replicatedJobsStatus.push_back(rjob.counters);
   // By name, descending, as it always was on the wire.
-  std::sort(pass.status.replicatedJobsStatus.begin(), pass.status.replicatedJobsStatus.end(),
+  std::sort(context.status.replicatedJobsStatus.begin(), context.status.replicatedJobsStatus.end(),
             [](const auto& a, const auto& b) { return a.name > b.name; });
-  Json difference = kube::merge_diff(write(pass.jobset.status), write(pass.status));
+  Json difference = kube::merge_diff(write(context.jobset.status), write(context.status));
   if (!difference.is_object()) difference = Json::object();
   // Required wherever a status stands, and absent before its first write.
-  difference.set("restarts", pass.status.restarts);
-  pass.plan.status_patch = Json::object({{"status", std::move(difference)}});
-  pass.plan.is_status_minor = !is_major;
-  pass.plan.is_status_first = changes.restarts || changes.terminal;
+  difference.set("restarts", context.status.restarts);
+  context.plan.status_patch = Json::object({{"status", std::move(difference)}});
+  context.plan.is_status_minor = !is_major;
+  context.plan.is_status_first = changes.restarts || changes.terminal;
 }
 
 }  // namespace trainer::jobset

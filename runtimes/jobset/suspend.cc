@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/policies.hh"
@@ -11,11 +12,12 @@ namespace {
 
 using kube::Json;
 
-Action patch_of(const Pass& pass, const JobView& job, std::string_view subresource, Json patch) {
-  Action action;
-  action.verb = Action::Verb::kMergePatch;
-  action.resource = kJobs;
-  action.key = {pass.jobset.metadata.ns, job.name};
+kube::Action patch_of(const ReconcileContext& context, const JobView& job,
+                      std::string_view subresource, Json patch) {
+  kube::Action action;
+  action.verb = kube::Action::Verb::kMergePatch;
+  action.resource = kube::kJobs;
+  action.key = {context.jobset.metadata.ns, job.name};
   action.subresource = subresource;
   patch.set("metadata", Json::object({{"resourceVersion", job.resource_version}}));
   action.body = std::move(patch);
@@ -23,10 +25,10 @@ Action patch_of(const Pass& pass, const JobView& job, std::string_view subresour
 }
 
 // The members of `wanted` that `present` lacks or has otherwise.
-Json missing_members(const Json& present, const Json& wanted) {
+Json missing_members(const Json& present, const Json& desired) {
   Json missing = Json::object();
-  if (!wanted.is_object()) return missing;
-  for (const auto& [name, value] : wanted.as_object()) {
+  if (!desired.is_object()) return missing;
+  for (const auto& [name, value] : desired.as_object()) {
     const Json* stored = present.find(name);
     if (!stored || *stored != value) missing.set(name, value);
   }
@@ -34,11 +36,11 @@ Json missing_members(const Json& present, const Json& wanted) {
 }
 
 // `present` followed by the items of `wanted` that it lacks; null when it lacks none.
-Json united_list(const Json& present, const Json& wanted) {
-  if (!wanted.is_array()) return {};
+Json united_list(const Json& present, const Json& desired) {
+  if (!desired.is_array()) return {};
   Json::Array united = present.is_array() ? present.as_array() : Json::Array();
   const std::size_t before = united.size();
-  for (const Json& item : wanted.as_array()) {
+  for (const Json& item : desired.as_array()) {
     if (std::find(united.begin(), united.end(), item) == united.end()) united.push_back(item);
   }
   return united.size() == before ? Json() : Json(std::move(united));
@@ -47,11 +49,11 @@ Json united_list(const Json& present, const Json& wanted) {
 // What must change in a suspended Job's pod template so that it says what the JobSet says by now:
 // unions in which the JobSet wins, since nothing is ever taken away from a Job. Empty when nothing
 // must.
-Json template_patch(const Wave& wave, const JobView& job) {
+Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
   static const Json kNothing = Json::object();
-  const Json* pod_template = wave.spec->template_.find_path({"spec", "template"});
+  const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();
-  const Json wanted = scheduling_of(*pod_template);
+  const Json desired = scheduling_of(*pod_template);
   const Json& present = job.scheduling ? *job.scheduling : kNothing;
   const auto of = [](const Json& object, std::string_view name) -> const Json& {
     const Json* found = object.find(name);
@@ -60,12 +62,12 @@ Json template_patch(const Wave& wave, const JobView& job) {
   Json metadata = Json::object();
   Json spec = Json::object();
   for (const std::string_view name : {"labels", "annotations", "nodeSelector"}) {
-    Json missing = missing_members(of(present, name), of(wanted, name));
+    Json missing = missing_members(of(present, name), of(desired, name));
     if (missing.empty()) continue;
     (name == "nodeSelector" ? spec : metadata).set(name, std::move(missing));
   }
   for (const std::string_view name : {"tolerations", "schedulingGates"}) {
-    Json united = united_list(of(present, name), of(wanted, name));
+    Json united = united_list(of(present, name), of(desired, name));
     if (!united.is_null()) spec.set(name, std::move(united));
   }
   Json patch = Json::object();
@@ -76,26 +78,27 @@ Json template_patch(const Wave& wave, const JobView& job) {
 
 // The API lets the template of a suspended Job change only while it has no start time; a Job that
 // ran before gets rid of it first, and the event of that write brings the next pass.
-void resume_job(Pass& pass, const Wave& wave, const JobView& job) {
-  Json changes = template_patch(wave, job);
+void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const JobView& job) {
+  Json changes = template_patch(rjob, job);
   if (!changes.empty() && job.has_start_time) {
     Json status = Json::object({{"startTime", nullptr}});
-    pass.plan.actions.push_back(
-        patch_of(pass, job, "status", Json::object({{"status", std::move(status)}})));
+    context.plan.actions.push_back(
+        patch_of(context, job, "status", Json::object({{"status", std::move(status)}})));
     return;
   }
   Json spec = Json::object({{"suspend", false}});
   if (!changes.empty()) spec.set("template", std::move(changes));
-  pass.plan.actions.push_back(patch_of(pass, job, "", Json::object({{"spec", std::move(spec)}})));
+  context.plan.actions.push_back(
+      patch_of(context, job, "", Json::object({{"spec", std::move(spec)}})));
 }
 
 // The suspended active Jobs of every wave, by position.
-std::vector<std::vector<const JobView*>> suspended_by_wave(Pass& pass) {
-  std::vector<std::vector<const JobView*>> held(pass.waves.size());
-  for (const JobView* job : pass.jobs.active) {
+std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& context) {
+  std::vector<std::vector<const JobView*>> held(context.rjobs.size());
+  for (const JobView* job : context.jobs.active) {
     if (!job->is_suspended || job->is_deleting) continue;
-    const Wave* wave = pass.find_wave(job->replicated_job);
-    if (wave) held[static_cast<std::size_t>(wave - pass.waves.data())].push_back(job);
+    const ReplicatedJobState* rjob = context.find_rjob(job->replicated_job);
+    if (rjob) held[static_cast<std::size_t>(rjob - context.rjobs.data())].push_back(job);
   }
   return held;
 }
@@ -104,35 +107,35 @@ std::vector<std::vector<const JobView*>> suspended_by_wave(Pass& pass) {
 
 // Both conditions say what was observed, not what was asked for: the API server may refuse, and the
 // answer to a write brings the next pass.
-void suspend_jobs(Pass& pass) {
+void suspend_jobs(ReconcileContext& context) {
   bool is_done = true;
-  for (const JobView* job : pass.jobs.active) {
+  for (const JobView* job : context.jobs.active) {
     if (job->is_suspended || job->is_deleting) continue;
     is_done = false;
     Json spec = Json::object({{"suspend", true}});
-    pass.plan.actions.push_back(
-        patch_of(pass, *job, "", Json::object({{"spec", std::move(spec)}})));
+    context.plan.actions.push_back(
+        patch_of(context, *job, "", Json::object({{"spec", std::move(spec)}})));
   }
   if (!is_done) return;
-  pass.set_condition(kSuspended, true, "SuspendedJobs", "jobset is suspended");
-  pass.set_condition(kRestarting, false, "JobSetSuspended", "jobset is suspended");
+  context.set_condition(kSuspended, true, "SuspendedJobs", "jobset is suspended");
+  context.set_condition(kRestarting, false, "JobSetSuspended", "jobset is suspended");
 }
 
-void resume_jobs(Pass& pass) {
-  const auto held = suspended_by_wave(pass);
+void resume_jobs(ReconcileContext& context) {
+  const auto held = suspended_by_rjob(context);
   bool is_done = true;
-  for (std::size_t i = 0; i < pass.waves.size(); ++i) {
-    const Wave& wave = pass.waves[i];
-    if (!are_dependencies_met(pass, wave)) continue;
-    if (pass.is_in_order() && wave.has_started()) continue;
-    for (const JobView* job : held[i]) resume_job(pass, wave, *job);
+  for (std::size_t i = 0; i < context.rjobs.size(); ++i) {
+    const ReplicatedJobState& rjob = context.rjobs[i];
+    if (!are_dependencies_met(context, rjob)) continue;
+    if (context.is_in_order() && rjob.has_started()) continue;
+    for (const JobView* job : held[i]) resume_job(context, rjob, *job);
     is_done = is_done && held[i].empty();
-    if (pass.is_in_order()) {
-      start_in_order(pass);
+    if (context.is_in_order()) {
+      start_in_order(context);
       return;
     }
   }
-  if (is_done) pass.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
+  if (is_done) context.set_condition(kSuspended, false, "ResumeJobs", "jobset is resumed");
 }
 
 }  // namespace trainer::jobset

@@ -20,29 +20,30 @@ std::optional<kube::Time> finish_time(const JobSetStatus& status) {
 
 }  // namespace
 
-void expire(Pass& pass) {
-  const auto& ttl = pass.jobset.spec.ttlSecondsAfterFinished;
+void expire(ReconcileContext& context) {
+  const auto& ttl = context.jobset.spec.ttlSecondsAfterFinished;
   if (!ttl) return;
-  const auto finished = finish_time(pass.status);
+  const auto finished = finish_time(context.status);
   if (!finished) {
-    pass.warn("MissingFinishTime",
-              "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has no "
-              "lastTransitionTime; delete the JobSet by hand");
+    context.warn(
+        "MissingFinishTime",
+        "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has no "
+        "lastTransitionTime; delete the JobSet by hand");
     return;
   }
   const kube::Time expiry = *finished + std::chrono::seconds(*ttl);
-  if (pass.observed.now < expiry) {
-    pass.plan.requeue_after =
-        std::chrono::ceil<std::chrono::milliseconds>(expiry - pass.observed.now);
+  if (context.observed.now < expiry) {
+    context.plan.requeue_after =
+        std::chrono::ceil<std::chrono::milliseconds>(expiry - context.observed.now);
     return;
   }
-  Action action;
-  action.verb = Action::Verb::kDelete;
+  kube::Action action;
+  action.verb = kube::Action::Verb::kDelete;
   action.resource = kJobSets;
-  action.key = pass.jobset.metadata.key();
+  action.key = context.jobset.metadata.key();
   action.propagation = "Foreground";
-  action.uid = pass.jobset.metadata.uid;
-  pass.plan.actions.push_back(std::move(action));
+  action.uid = context.jobset.metadata.uid;
+  context.plan.actions.push_back(std::move(action));
 }
 
 }  // namespace trainer::jobset

@@ -24,7 +24,7 @@ struct Claim {
   bool is_kept = false;       // retained when the JobSet is deleted
 };
 
-void check_name(Draft& draft, const Claim& claim, std::set<std::string>& names) {
+void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
   if (!names.insert(claim.name).second) {
     draft.errors.push_back(
@@ -39,7 +39,7 @@ void check_name(Draft& draft, const Claim& claim, std::set<std::string>& names) 
   }
 }
 
-void check_volumes(Draft& draft, const Claim& claim) {
+void check_volumes(ValidatedJobSet& draft, const Claim& claim) {
   bool is_mounted = false;
   const auto& jobs = draft.jobset.spec.replicatedJobs;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -63,15 +63,15 @@ void check_volumes(Draft& draft, const Claim& claim) {
                   claim.name)));
 }
 
-void check_existing(Draft& draft, const Claim& claim, const FindClaim& find_claim) {
+void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {
   const std::string name = claim_name(claim.name, draft.name);
   const auto existing = find_claim ? find_claim(draft.jobset.metadata.ns, name) : std::nullopt;
   if (!existing) return;
-  const Json* wanted = claim.claim.find("spec");
+  const Json* desired = claim.claim.find("spec");
   const Json* stored = existing->find("spec");
-  if ((wanted ? *wanted : Json()) != (stored ? *stored : Json())) {
+  if ((desired ? *desired : Json()) != (stored ? *stored : Json())) {
     draft.errors.push_back(
-        kube::invalid(kube::join_field(claim.template_path, "spec"), wanted ? *wanted : Json(),
+        kube::invalid(kube::join_field(claim.template_path, "spec"), desired ? *desired : Json(),
                       fmt::format("spec does not match existing PVC {} in namespace {}", name,
                                   draft.jobset.metadata.ns)));
   }
@@ -84,7 +84,7 @@ void check_existing(Draft& draft, const Claim& claim, const FindClaim& find_clai
 
 }  // namespace
 
-void check_claims(Draft& draft, const FindClaim& find_claim) {
+void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
   std::set<std::string> names;
   const auto& policies = draft.jobset.spec.volumeClaimPolicies;
   for (std::size_t p = 0; p < policies.size(); ++p) {

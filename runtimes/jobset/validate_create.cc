@@ -22,7 +22,7 @@ std::string final_name(const kube::ObjectMeta& metadata) {
   return metadata.generate_name.substr(0, kLongestPrefix) + "xxxxx";
 }
 
-void check_strategy(Draft& draft) {
+void check_strategy(ValidatedJobSet& draft) {
   const auto& policy = draft.jobset.spec.failurePolicy;
   if (!draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
     draft.refuse(
@@ -31,7 +31,7 @@ void check_strategy(Draft& draft) {
   }
 }
 
-void check_subdomain(Draft& draft) {
+void check_subdomain(ValidatedJobSet& draft) {
   const auto& network = draft.jobset.spec.network;
   if (!network || network->subdomain.value_or("").empty()) return;
   const std::string path = "spec.network.subdomain";
@@ -42,7 +42,7 @@ void check_subdomain(Draft& draft) {
                         ".spec.network.subdomain is too long, must be less than 63 characters");
 }
 
-void check_manager(Draft& draft) {
+void check_manager(ValidatedJobSet& draft) {
   if (!draft.jobset.spec.managedBy) return;
   const std::string path = "spec.managedBy";
   const std::string& value = *draft.jobset.spec.managedBy;
@@ -54,7 +54,7 @@ void check_manager(Draft& draft) {
   }
 }
 
-void check_success_policy(Draft& draft) {
+void check_success_policy(ValidatedJobSet& draft) {
   if (!draft.jobset.spec.successPolicy) return;
   for (const std::string& target : draft.jobset.spec.successPolicy->targetReplicatedJobs) {
     if (!draft.find(target)) {
@@ -65,7 +65,7 @@ void check_success_policy(Draft& draft) {
 }
 
 // What is wrong with the pod that the coordinator names; "" when nothing is.
-std::string coordinator_problem(const Draft& draft, const Coordinator& coordinator) {
+std::string coordinator_problem(const ValidatedJobSet& draft, const Coordinator& coordinator) {
   const ReplicatedJob* job = draft.find(coordinator.replicatedJob);
   if (!job) {
     return fmt::format("coordinator replicatedJob {} does not exist", coordinator.replicatedJob);
@@ -88,17 +88,17 @@ std::string coordinator_problem(const Draft& draft, const Coordinator& coordinat
 
 }  // namespace
 
-void Draft::refuse(std::string text) {
+void ValidatedJobSet::refuse(std::string text) {
   errors.push_back({kube::FieldError::Type::kInternal, "<nil>", Json(), std::move(text)});
 }
 
-void Draft::check_generated(const std::string& path, const std::string& value,
-                            std::string_view too_long) {
+void ValidatedJobSet::check_generated(const std::string& path, const std::string& value,
+                                      std::string_view too_long) {
   check_generated(path, value, value, too_long);
 }
 
-void Draft::check_generated(const std::string& path, const std::string& value,
-                            const std::string& generated, std::string_view too_long) {
+void ValidatedJobSet::check_generated(const std::string& path, const std::string& value,
+                                      const std::string& generated, std::string_view too_long) {
   constexpr std::string_view kTooLong = "must be no more than 63 characters";
   std::string problem = kube::check_dns1035_label(generated);
   if (problem.starts_with(kTooLong)) {
@@ -109,7 +109,7 @@ void Draft::check_generated(const std::string& path, const std::string& value,
   if (!problem.empty()) errors.push_back(kube::invalid(path, value, problem));
 }
 
-const ReplicatedJob* Draft::find(std::string_view replicated_job) const {
+const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) const {
   const auto& jobs = jobset.spec.replicatedJobs;
   const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& job) {
     return job.name == replicated_job;
@@ -117,7 +117,7 @@ const ReplicatedJob* Draft::find(std::string_view replicated_job) const {
   return at == jobs.end() ? nullptr : &*at;
 }
 
-void check_coordinator(Draft& draft) {
+void check_coordinator(ValidatedJobSet& draft) {
   const auto& coordinator = draft.jobset.spec.coordinator;
   if (!coordinator) return;
   if (std::string problem = coordinator_problem(draft, *coordinator); !problem.empty()) {
@@ -138,7 +138,7 @@ void check_coordinator(Draft& draft) {
 
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim) {
-  Draft draft{jobset, gates, final_name(jobset.metadata), {}};
+  ValidatedJobSet draft{jobset, gates, final_name(jobset.metadata), {}};
   check_strategy(draft);
   if (!jobset.spec.replicatedJobs.empty() &&
       !jobset.spec.replicatedJobs.front().dependsOn.empty()) {

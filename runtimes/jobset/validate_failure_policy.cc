@@ -39,7 +39,7 @@ bool restarts_single_jobs(const FailurePolicyRule& rule) {
 }
 
 // False where the rest of the policy need not be looked at.
-bool check_single_restarts(Draft& draft, const FailurePolicy& policy) {
+bool check_single_restarts(ValidatedJobSet& draft, const FailurePolicy& policy) {
   if (std::none_of(policy.rules.begin(), policy.rules.end(), restarts_single_jobs)) return true;
   if (!draft.gates.restart_job) {
     draft.refuse(
@@ -57,7 +57,7 @@ bool check_single_restarts(Draft& draft, const FailurePolicy& policy) {
   return true;
 }
 
-void check_rule(Draft& draft, const FailurePolicyRule& rule) {
+void check_rule(ValidatedJobSet& draft, const FailurePolicyRule& rule) {
   if (rule.name.empty() || rule.name.size() > kLongestName) {
     draft.refuse(
         fmt::format("invalid failure policy rule name of length {}, the rule name must be at least "
@@ -88,7 +88,7 @@ void check_rule(Draft& draft, const FailurePolicyRule& rule) {
   }
 }
 
-void check_unique_names(Draft& draft, const FailurePolicy& policy) {
+void check_unique_names(ValidatedJobSet& draft, const FailurePolicy& policy) {
   std::map<std::string_view, std::vector<std::size_t>> indices;
   for (std::size_t i = 0; i < policy.rules.size(); ++i) indices[policy.rules[i].name].push_back(i);
   for (const auto& [name, where] : indices) {
@@ -101,7 +101,7 @@ void check_unique_names(Draft& draft, const FailurePolicy& policy) {
 
 }  // namespace
 
-void check_failure_policy(Draft& draft) {
+void check_failure_policy(ValidatedJobSet& draft) {
   const auto& policy = draft.jobset.spec.failurePolicy;
   if (!policy || !check_single_restarts(draft, *policy)) return;
   for (const FailurePolicyRule& rule : policy->rules) check_rule(draft, rule);

@@ -16,7 +16,7 @@ using kube::Json;
 
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
-void check_size(Draft& draft, const ReplicatedJob& job) {
+void check_size(ValidatedJobSet& draft, const ReplicatedJob& job) {
   const std::int64_t replicas = job.replica_count();
   const std::int64_t parallelism = job_number(job, "parallelism").value_or(1);
   // A parallelism beyond 32 bits is the schema's to refuse; only the product must not overflow.
@@ -27,7 +27,7 @@ void check_size(Draft& draft, const ReplicatedJob& job) {
       kMaxInt32, job.name));
 }
 
-void check_names(Draft& draft, const ReplicatedJob& job, const std::string& path) {
+void check_names(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
   const std::string group = job.groupName.value_or("default");
   draft.check_generated(
       kube::join_field(path, "groupName"), group,
@@ -46,7 +46,7 @@ void check_names(Draft& draft, const ReplicatedJob& job, const std::string& path
       "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters");
 }
 
-void check_dependencies(Draft& draft, const ReplicatedJob& job,
+void check_dependencies(ValidatedJobSet& draft, const ReplicatedJob& job,
                         const std::set<std::string_view>& before) {
   for (const DependsOn& dependency : job.dependsOn) {
     if (before.contains(dependency.name)) continue;
@@ -55,7 +55,7 @@ void check_dependencies(Draft& draft, const ReplicatedJob& job,
   }
 }
 
-void check_in_place(Draft& draft, const ReplicatedJob& job, const std::string& path) {
+void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
   const Json& spec = job_spec_of(job);
   const auto member = [&](std::string_view name) {
     const Json* value = spec.find(name);
@@ -80,14 +80,14 @@ void check_in_place(Draft& draft, const ReplicatedJob& job, const std::string& p
   }
 }
 
-bool restarts_in_place(const Draft& draft) {
+bool restarts_in_place(const ValidatedJobSet& draft) {
   const auto& policy = draft.jobset.spec.failurePolicy;
   return draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart";
 }
 
 }  // namespace
 
-void check_replicated_jobs(Draft& draft) {
+void check_replicated_jobs(ValidatedJobSet& draft) {
   std::set<std::string_view> before;
   std::size_t index = 0;
   for (const ReplicatedJob& job : draft.jobset.spec.replicatedJobs) {

@@ -8,7 +8,7 @@
 
 namespace trainer::jobset {
 
-struct Draft {
+struct ValidatedJobSet {
   const JobSet& jobset;
   const Gates& gates;
   std::string name;  // the JobSet's, or one as long as the API server would generate
@@ -25,9 +25,9 @@ struct Draft {
   const ReplicatedJob* find(std::string_view replicated_job) const;
 };
 
-void check_replicated_jobs(Draft& draft);                      // 2, 5 to 12
-void check_failure_policy(Draft& draft);                       // 14 to 20
-void check_coordinator(Draft& draft);                          // 21, 22
-void check_claims(Draft& draft, const FindClaim& find_claim);  // 23 to 29
+void check_replicated_jobs(ValidatedJobSet& draft);                      // 2, 5 to 12
+void check_failure_policy(ValidatedJobSet& draft);                       // 14 to 20
+void check_coordinator(ValidatedJobSet& draft);                          // 21, 22
+void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim);  // 23 to 29
 
 }  // namespace trainer::jobset

@@ -38,9 +38,9 @@ std::string controller_uid(const Json& metadata, std::string_view api_version,
                            std::string_view kind) {
   for (const Json& owner : metadata.get_array("ownerReferences")) {
     if (!owner.get_bool("controller")) continue;
-    const bool is_wanted = kind.empty() || (owner.get_string("kind") == kind &&
-                                            owner.get_string("apiVersion") == api_version);
-    return is_wanted ? std::string(owner.get_string("uid")) : std::string();
+    const bool is_desired = kind.empty() || (owner.get_string("kind") == kind &&
+                                             owner.get_string("apiVersion") == api_version);
+    return is_desired ? std::string(owner.get_string("uid")) : std::string();
   }
   return {};
 }
@@ -87,26 +87,26 @@ bool is_suspended(const Json& job) {
   return member(job, "spec").get_bool("suspend");
 }
 
-kube::JsonSelection selection_of_jobs(bool has_template) {
-  using enum kube::JsonSelection::Members;
-  const kube::JsonSelection metadata = kube::metadata_with(
+kube::JsonFilter selection_of_jobs(bool has_template) {
+  using enum kube::JsonFilter::Members;
+  const kube::JsonFilter metadata = kube::metadata_with(
       {{"deletionTimestamp"},
        {"ownerReferences"},
        {"labels",
-        kOnly,
+        kInclude,
         {{kReplicatedJobNameKey}, {kRestartAttemptKey}, {kJobRestartAttemptKey}, {kJobIndexKey}}}});
-  const kube::JsonSelection pod_template{
+  const kube::JsonFilter pod_template{
       "template",
-      kOnly,
-      {{"metadata", kOnly, {{"labels"}, {"annotations"}}},
-       {"spec", kOnly, {{"nodeSelector"}, {"tolerations"}, {"schedulingGates"}}}}};
-  kube::JsonSelection spec{"spec", kOnly, {{"suspend"}, {"parallelism"}, {"completions"}}};
+      kInclude,
+      {{"metadata", kInclude, {{"labels"}, {"annotations"}}},
+       {"spec", kInclude, {{"nodeSelector"}, {"tolerations"}, {"schedulingGates"}}}}};
+  kube::JsonFilter spec{"spec", kInclude, {{"suspend"}, {"parallelism"}, {"completions"}}};
   if (has_template) spec.below.push_back(pod_template);
-  const kube::JsonSelection status{
+  const kube::JsonFilter status{
       "status",
-      kOnly,
+      kInclude,
       {{"startTime"}, {"active"}, {"ready"}, {"succeeded"}, {"failed"}, {"conditions"}}};
-  return {"", kOnly, {{"apiVersion"}, {"kind"}, metadata, spec, status}};
+  return {"", kInclude, {{"apiVersion"}, {"kind"}, metadata, spec, status}};
 }
 
 }  // namespace
@@ -129,10 +129,10 @@ Json scheduling_of(const Json& pod_template) {
   return scheduling;
 }
 
-std::shared_ptr<JobView> project_job(std::string_view json_text) {
+std::shared_ptr<JobView> transform_job(std::string_view json_text) {
   // Only of a suspended Job the template counts.
-  static const kube::JsonSelection kUsual = selection_of_jobs(false);
-  static const kube::JsonSelection kSuspended = selection_of_jobs(true);
+  static const kube::JsonFilter kUsual = selection_of_jobs(false);
+  static const kube::JsonFilter kSuspended = selection_of_jobs(true);
   auto job = kube::parse_json(json_text, {}, kUsual);
   if (job && is_suspended(*job)) job = kube::parse_json(json_text, {}, kSuspended);
   return job ? view_job(*job) : nullptr;

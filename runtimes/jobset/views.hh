@@ -73,7 +73,7 @@ struct PodView {
 // From one object, or its JSON text. nullptr when it is no JSON object with a name. Members of a
 // wrong type count as absent: the API server has checked what it stored.
 std::shared_ptr<JobView> view_job(const kube::Json& job);
-std::shared_ptr<JobView> project_job(std::string_view json_text);
+std::shared_ptr<JobView> transform_job(std::string_view json_text);
 std::shared_ptr<PodView> view_pod(const kube::Json& pod);
 
 // The scheduling part of a pod template, as JobView::scheduling holds it; absent members left out.

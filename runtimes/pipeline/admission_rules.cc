@@ -65,21 +65,21 @@ kube::FieldErrors validate_runtime(const Runtime& runtime) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const kube::Json* labels = jobs[i].template_.find_path({"metadata", "labels"});
     const std::string step(labels == nullptr ? "" : labels->get_string(kAncestorLabel));
-    const std::string_view wanted = container_of_step(step);
-    if (wanted.empty()) continue;
+    const std::string_view desired = container_of_step(step);
+    if (desired.empty()) continue;
     const std::string path = kube::join_index("spec.template.spec.replicatedJobs", i);
     if (jobs[i].replica_count() != 1)
       errors.push_back(
           kube::invalid(path + ".replicas", jobs[i].replica_count(), "always must be 1"));
     kube::Json::Array containers = containers_of(jobs[i].template_);
-    if (std::any_of(containers.begin(), containers.end(), [wanted](const kube::Json& container) {
-          return container.get_string("name") == wanted;
+    if (std::any_of(containers.begin(), containers.end(), [desired](const kube::Json& container) {
+          return container.get_string("name") == desired;
         }))
       continue;
     errors.push_back(kube::invalid(
         path + ".template.spec.template.spec.containers", std::move(containers),
         fmt::format("must contain the required container for the ancestor: {}; name it {}", step,
-                    wanted)));
+                    desired)));
   }
   return errors;
 }

@@ -81,9 +81,9 @@ bool Draft::is_launcher_a_node() const {
   return policy != nullptr && policy->mpi && policy->mpi->runLauncherAsNode.value_or(false);
 }
 
-std::optional<std::size_t> Draft::find_job(std::string_view wanted) const {
+std::optional<std::size_t> Draft::find_job(std::string_view desired) const {
   for (std::size_t i = 0; i < pod_sets.size(); ++i)
-    if (pod_sets[i].name == wanted) return i;
+    if (pod_sets[i].name == desired) return i;
   return std::nullopt;
 }
 
@@ -103,8 +103,8 @@ const kube::Json& Draft::pod_template(std::size_t index) const {
   return found == nullptr ? kNone : *found;
 }
 
-const kube::Json* Draft::container(std::size_t index, std::string_view wanted) const {
-  return kube::find_container(pod_template(index), wanted);
+const kube::Json* Draft::container(std::size_t index, std::string_view desired) const {
+  return kube::find_container(pod_template(index), desired);
 }
 
 const kube::Json& Draft::trainer_container() const {
@@ -114,19 +114,20 @@ const kube::Json& Draft::trainer_container() const {
   return found == nullptr ? kNone : *found;
 }
 
-std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view wanted,
+std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view desired,
                                          std::string_view source) {
-  kube::Json* found = kube::find_container(pod_template(index), wanted);
+  kube::Json* found = kube::find_container(pod_template(index), desired);
   if (found == nullptr) return std::nullopt;
-  return ContainerEdit(journal, *found, container_path(*this, index, "containers", wanted), source);
+  return ContainerEdit(journal, *found, container_path(*this, index, "containers", desired),
+                       source);
 }
 
-std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view wanted,
+std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view desired,
                                              std::string_view source) {
-  if (auto regular = edit(index, wanted, source)) return regular;
-  kube::Json* found = kube::find_any_container(pod_template(index), wanted);
+  if (auto regular = edit(index, desired, source)) return regular;
+  kube::Json* found = kube::find_any_container(pod_template(index), desired);
   if (found == nullptr) return std::nullopt;
-  return ContainerEdit(journal, *found, container_path(*this, index, "initContainers", wanted),
+  return ContainerEdit(journal, *found, container_path(*this, index, "initContainers", desired),
                        source);
 }
 

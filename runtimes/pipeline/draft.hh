@@ -65,7 +65,7 @@ struct Draft {
   kube::StringMap annotations;
   JobSetSpec spec;
   std::vector<PodSet> pod_sets;
-  std::vector<Companion> companions;
+  std::vector<DependentObject> dependents;
   // What becomes of the trainer container's command line; plugins that wrap it replace these.
   std::optional<std::vector<std::string>> command;
   std::optional<std::vector<std::string>> args;

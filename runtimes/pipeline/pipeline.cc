@@ -81,7 +81,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   }
   merge_metadata(draft);
   if (!merge_template(draft)) return draft;
-  respell(draft);
+  normalize(draft);
   count_pods(draft);
   merge_resources(draft);
   return draft;
@@ -117,7 +117,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   for (const auto& plugin : plugins()) plugin->enforce_pod_spec(draft);
   settle_pod_sets(draft);
   for (const auto& plugin : plugins()) plugin->enforce_pod_group_policy(draft);
-  for (const auto& plugin : plugins()) plugin->add_companions(draft);
+  for (const auto& plugin : plugins()) plugin->add_dependents(draft);
 
   const kube::FieldErrors too_long = check_names(draft);
   draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());
@@ -125,7 +125,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
 
   draft.spec.suspend = job.spec.suspend;
   built.jobset = write_jobset(draft);
-  built.companions = std::move(draft.companions);
+  built.dependents = std::move(draft.dependents);
   built.pod_sets = std::move(draft.pod_sets);
   return built;
 }

@@ -35,7 +35,7 @@ struct PodSet {
 };
 
 // An object beside the JobSet.
-struct Companion {
+struct DependentObject {
   enum class Mode {
     kCreateOnce,  // POST when absent; its content is not repeatable (keys) or never changes
     kApply,       // applied whenever the job is suspended or it is absent
@@ -51,7 +51,7 @@ struct Companion {
 struct Built {
   kube::Json jobset;  // {apiVersion, kind, metadata{name, namespace, labels, annotations}, spec},
                       // without ownerReferences
-  std::vector<Companion> companions;  // PodGroup, ConfigMaps, Secrets
+  std::vector<DependentObject> dependents;  // PodGroup, ConfigMaps, Secrets
   std::vector<PodSet> pod_sets;
   std::vector<std::string> warnings;  // for admission and render
 };

@@ -25,7 +25,7 @@ class Plugin {
   virtual void enforce_pod_spec(Draft&) const {}   // what the job itself says about its containers
   virtual void enforce_pod_group_policy(Draft&) const {
   }                                             // gangs: counts and requests no longer change
-  virtual void add_companions(Draft&) const {}  // objects beside the JobSet
+  virtual void add_dependents(Draft&) const {}  // objects beside the JobSet
 
   // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.
   virtual void validate(const Draft&, kube::FieldErrors&) const {}

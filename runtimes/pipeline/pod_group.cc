@@ -7,11 +7,11 @@
 
 namespace trainer::pipeline {
 
-Companion make_pod_group(const Draft& draft, const kube::Resource& resource) {
+DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource) {
   const GangSize size = size_of_gang(draft, gang_members(draft));
   kube::Json requests = kube::Json::object();
   for (const auto& [name, amount] : size.requests) requests.set(name, amount.to_string());
-  Companion group;
+  DependentObject group;
   group.resource = resource;
   group.object = kube::Json::object(
       {{"apiVersion", resource.api_version()},

@@ -21,9 +21,9 @@ std::int32_t to_count(std::int64_t value) {
       std::clamp<std::int64_t>(value, 1, std::numeric_limits<std::int32_t>::max()));
 }
 
-void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& wanted,
+void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& desired,
                      std::string_view kind, const std::string& path) {
-  for (const auto& [name, amount] : wanted.get_object(kind)) {
+  for (const auto& [name, amount] : desired.get_object(kind)) {
     resources[kind].set(name, amount);
     if (draft.journal.is_on())
       draft.journal.note(fmt::format("{}.resources.{}[{}]", path, kind, name), kResourcesSource);
@@ -31,8 +31,8 @@ void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& want
 }
 
 // Claims merge by name. Dropping them, as upstream does, would take a device away without a word.
-void overlay_claims(kube::Json& resources, const kube::Json& wanted) {
-  for (const kube::Json& claim : wanted.get_array("claims")) {
+void overlay_claims(kube::Json& resources, const kube::Json& desired) {
+  for (const kube::Json& claim : desired.get_array("claims")) {
     kube::Json& claims = resources["claims"];
     if (claims.is_null()) claims = kube::Json::array();
     auto& items = claims.as_array();
@@ -48,7 +48,7 @@ void overlay_claims(kube::Json& resources, const kube::Json& wanted) {
 
 }  // namespace
 
-void respell(Draft& draft) {
+void normalize(Draft& draft) {
   for (ReplicatedJob& job : draft.spec.replicatedJobs) kube::write_as_go(job.template_);
   for (VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
     for (kube::Json& claim : policy.templates) kube::write_as_go(claim);
@@ -76,7 +76,7 @@ void count_pods(Draft& draft) {
 void merge_resources(Draft& draft) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !trainer->resourcesPerNode || draft.ml_policy() == nullptr) return;
-  const kube::Json& wanted = *trainer->resourcesPerNode;
+  const kube::Json& desired = *trainer->resourcesPerNode;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const PodSet& set = draft.pod_sets[i];
     if (set.ancestor != kTrainerStep && !(draft.is_launcher_a_node() && set.name == kNode))
@@ -86,9 +86,9 @@ void merge_resources(Draft& draft) {
     kube::Json& resources = (*container)["resources"];
     const std::string path =
         draft.journal.is_on() ? draft.pod_path(i) + ".spec.containers[node]" : "";
-    overlay_amounts(draft, resources, wanted, "limits", path);
-    overlay_amounts(draft, resources, wanted, "requests", path);
-    overlay_claims(resources, wanted);
+    overlay_amounts(draft, resources, desired, "limits", path);
+    overlay_amounts(draft, resources, desired, "requests", path);
+    overlay_claims(resources, desired);
     if (resources.empty()) container->erase("resources");
   }
 }

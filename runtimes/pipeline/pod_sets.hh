@@ -10,7 +10,7 @@ namespace trainer::pipeline {
 // them. Typed clients read and write them so, and an object that says the same in other words would
 // look changed to them. What the job itself says comes later: there a zero is meant, such as the
 // `value: ""` of its env.
-void respell(Draft& draft);
+void normalize(Draft& draft);
 
 // One pod set for each replicated job, in order, with its count before any plugin.
 void count_pods(Draft& draft);

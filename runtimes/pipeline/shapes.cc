@@ -15,9 +15,9 @@ namespace {
 struct Checker {
   kube::FieldErrors errors;
 
-  void wrong(std::string path, const kube::Json& value, std::string_view wanted) {
+  void wrong(std::string path, const kube::Json& value, std::string_view desired) {
     errors.push_back(kube::invalid(std::move(path), value,
-                                   fmt::format("must be {}, not {}", wanted, value.type_name())));
+                                   fmt::format("must be {}, not {}", desired, value.type_name())));
   }
 
   // The member when it is an object; null counts as absent.

@@ -18,7 +18,7 @@ namespace {
 
 using kube::Json;
 
-constexpr int kCompanionStage = 1;
+constexpr int kDependentStage = 1;
 constexpr int kJobSetStage = 2;
 // For causes that no watch reports when they go away.
 constexpr std::chrono::seconds kSlowRetry{30};
@@ -33,7 +33,8 @@ Blocked refused(const kube::FieldErrors& errors) {
 
 // The job as v2.3 would say it. Where no webhook stands, v2.0 and v2.1 fields reach us as they were
 // written.
-kube::FieldErrors modernise(const TrainJobObserved& observed, std::optional<TrainJob>& converted) {
+kube::FieldErrors convert_legacy(const TrainJobObserved& observed,
+                                 std::optional<TrainJob>& converted) {
   if (!has_legacy_fields(observed.job_object)) return {};
   Json object = observed.job_object;
   const Conversion conversion = convert_legacy_trainjob(object);
@@ -53,7 +54,7 @@ class ChildrenPlanner {
   ChildrenState run() {
     if (const auto taken = name_taken()) return blocked(*taken);
     const SnapshotState snapshot = inspect_snapshot(observed_);
-    if (!needs_jobset_write() && !is_companion_missing()) {
+    if (!needs_jobset_write() && !is_dependent_missing()) {
       keep_snapshot(snapshot);
       return state_;
     }
@@ -106,9 +107,9 @@ class ChildrenPlanner {
     return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
   }
 
-  bool is_companion_missing() const {
-    return std::any_of(observed_.companions.begin(), observed_.companions.end(),
-                       [](const auto& companion) { return !companion.second; });
+  bool is_dependent_missing() const {
+    return std::any_of(observed_.dependents.begin(), observed_.dependents.end(),
+                       [](const auto& dependent) { return !dependent.second; });
   }
 
   // Nothing is built now, so nothing is refused now either: a job that runs does not care for a
@@ -142,7 +143,7 @@ class ChildrenPlanner {
 
   void build_from(const SnapshotState& snapshot) {
     std::optional<TrainJob> converted;
-    if (const auto errors = modernise(observed_, converted); !errors.empty()) {
+    if (const auto errors = convert_legacy(observed_, converted); !errors.empty()) {
       state_.blocked = refused(errors);
       return;
     }
@@ -179,8 +180,8 @@ class ChildrenPlanner {
       return;
     }
     state_.total_nodes = count_nodes(built->pod_sets, runtime);
-    for (const Companion& companion : built->companions) add_companion(companion);
-    if (!plan_.needs_companions.empty()) return;
+    for (const DependentObject& dependent : built->dependents) add_dependent(dependent);
+    if (!plan_.needs_dependents.empty()) return;
     if (!needs_jobset_write() || state_.blocked) return;
     if (const auto changed = job_of_changed_affinity(built->jobset)) {
       state_.blocked = Blocked{
@@ -196,7 +197,7 @@ class ChildrenPlanner {
 
   // Written into the JobSet it would stand there and no pod would have it.
   std::optional<std::string> job_of_changed_affinity(const Json& built) const {
-    if (!observed_.jobset_object || !observed_.are_jobs_begun) return std::nullopt;
+    if (!observed_.jobset_object || !observed_.have_jobs_started) return std::nullopt;
     const auto jobs_of = [](const Json& jobset) -> const Json::Array& {
       return jobset.find("spec")->get_array("replicatedJobs");
     };
@@ -218,7 +219,7 @@ class ChildrenPlanner {
   // No webhook judges the JobSets that we write, so the rules of their creation are kept here.
   // Where another controller expands them, its webhook does.
   kube::FieldErrors jobset_errors(const Json& built) const {
-    if (observed_.jobset || !observed_.is_expander_active) return {};
+    if (observed_.jobset || !observed_.is_jobset_controller_active) return {};
     const auto read = read_jobset(built);
     if (!read) return read.error();
     return jobset::validate_create(*read, observed_.gates,
@@ -227,28 +228,28 @@ class ChildrenPlanner {
                                    });
   }
 
-  void add_companion(const Companion& companion) {
-    const auto meta = kube::ObjectMeta::of(companion.object);
+  void add_dependent(const DependentObject& dependent) {
+    const auto meta = kube::ObjectMeta::of(dependent.object);
     const kube::ObjectKey key{observed_.job.metadata.ns, meta.name};
-    const std::string name = companion_name(companion.resource, meta.name);
-    const auto known = observed_.companions.find(name);
-    const bool is_apply = companion.mode == Companion::Mode::kApply;
-    if (known == observed_.companions.end()) {
+    const std::string name = dependent_name(dependent.resource, meta.name);
+    const auto known = observed_.dependents.find(name);
+    const bool is_apply = dependent.mode == DependentObject::Mode::kApply;
+    if (known == observed_.dependents.end()) {
       // A create settles by itself whose an existing object is; before a first apply, and once a
       // JobSet proves that there was a create, it is read.
-      if (!is_apply && !observed_.jobset) return add_write(companion, key, nullptr);
-      plan_.needs_companions.emplace_back(companion.resource, key);
+      if (!is_apply && !observed_.jobset) return add_write(dependent, key, nullptr);
+      plan_.needs_dependents.emplace_back(dependent.resource, key);
       return;
     }
     if (!known->second) {
       // New keys beside running pods would be known to some of them only.
       const bool are_keys_in_use =
-          companion.generate != Companion::Generate::kNothing && !observed_.pods.empty();
-      if (!are_keys_in_use) add_write(companion, key, nullptr);
+          dependent.generate != DependentObject::Generate::kNothing && !observed_.pods.empty();
+      if (!are_keys_in_use) add_write(dependent, key, nullptr);
       return;
     }
-    const auto stored = observed_.companion_objects.find(name);
-    if (stored == observed_.companion_objects.end() || !stored->second) return;
+    const auto stored = observed_.dependent_objects.find(name);
+    if (stored == observed_.dependent_objects.end() || !stored->second) return;
     if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
       retry_slowly(plan_);
       state_.blocked = Blocked{
@@ -256,34 +257,34 @@ class ChildrenPlanner {
           fmt::format(
               "{} \"{}\" exists and is not controlled by this TrainJob: delete it or create the "
               "TrainJob under another name",
-              companion.resource.kind, key.to_string())};
+              dependent.resource.kind, key.to_string())};
       return;
     }
     // A running job's gang is left alone: its scheduler has counted on it.
     if (is_apply && (observed_.job.is_suspended() || !observed_.jobset))
-      add_write(companion, key, stored->second.get());
+      add_write(dependent, key, stored->second.get());
   }
 
-  void add_write(const Companion& companion, const kube::ObjectKey& key, const Json* stored) {
-    Action action;
-    action.resource = companion.resource;
+  void add_write(const DependentObject& dependent, const kube::ObjectKey& key, const Json* stored) {
+    kube::Action action;
+    action.resource = dependent.resource;
     action.key = key;
     action.owner_uid = observed_.job.metadata.uid;
-    action.stage = kCompanionStage;
-    action.body = with_owner(companion.object);
-    if (stored && !is_companion_changed(action.body, *stored)) return;
-    action.verb =
-        companion.mode == Companion::Mode::kApply ? Action::Verb::kApply : Action::Verb::kCreate;
+    action.stage = kDependentStage;
+    action.body = with_owner(dependent.object);
+    if (stored && !is_dependent_changed(action.body, *stored)) return;
+    action.verb = dependent.mode == DependentObject::Mode::kApply ? kube::Action::Verb::kApply
+                                                                  : kube::Action::Verb::kCreate;
     if (stored) action.body["metadata"].set("uid", kube::ObjectMeta::of(*stored).uid);
     plan_.actions.push_back(std::move(action));
-    if (companion.generate == Companion::Generate::kSshKeyPair) {
+    if (dependent.generate == DependentObject::Generate::kSshKeyPair) {
       plan_.ssh_key_actions.push_back(plan_.actions.size() - 1);
     }
   }
 
   void add_jobset(const Json& built) {
-    Action action;
-    action.verb = Action::Verb::kApply;
+    kube::Action action;
+    action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
@@ -333,7 +334,7 @@ bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job) {
   return owner && !owner->uid.empty() && owner->uid == job.metadata.uid;
 }
 
-std::string companion_name(const kube::Resource& resource, std::string_view name) {
+std::string dependent_name(const kube::Resource& resource, std::string_view name) {
   std::string text = resource.kind;
   if (!resource.group.empty()) text.append(".").append(resource.group);
   return text.append("/").append(name);

@@ -13,12 +13,12 @@ void copy_terminal(TrainJobStatus& status, const JobSet& jobset, std::string_vie
   kube::Condition copy = *source;
   copy.type = to;
   if (!copy.last_transition_time) copy.last_transition_time = now.whole_seconds();
-  const auto stands = std::find_if(status.conditions.begin(), status.conditions.end(),
+  const auto exists = std::find_if(status.conditions.begin(), status.conditions.end(),
                                    [to](const kube::Condition& c) { return c.type == to; });
-  if (stands == status.conditions.end()) {
+  if (exists == status.conditions.end()) {
     status.conditions.push_back(std::move(copy));
   } else {
-    *stands = std::move(copy);
+    *exists = std::move(copy);
   }
 }
 

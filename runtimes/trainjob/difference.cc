@@ -23,17 +23,17 @@ const Json& at(const Json& value, std::initializer_list<std::string_view> path) 
 
 // What a suspended JobSet's pod template may change (JobSet's own admission rule) and nobody but us
 // sets.
-bool are_scheduling_fields_equal(const Json& wanted_pod, const Json& stored_pod) {
+bool are_scheduling_fields_equal(const Json& desired_pod, const Json& stored_pod) {
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
-    if (!is_equivalent(at(wanted_pod, {"spec", name}), at(stored_pod, {"spec", name})))
+    if (!is_equivalent(at(desired_pod, {"spec", name}), at(stored_pod, {"spec", name})))
       return false;
   }
   return true;
 }
 
-bool are_labels_removed(const Json& wanted_meta, const Json& stored_meta) {
-  return !is_contained(at(stored_meta, {"labels"}), at(wanted_meta, {"labels"})) ||
-         !is_contained(at(stored_meta, {"annotations"}), at(wanted_meta, {"annotations"}));
+bool are_labels_removed(const Json& desired_meta, const Json& stored_meta) {
+  return !is_contained(at(stored_meta, {"labels"}), at(desired_meta, {"labels"})) ||
+         !is_contained(at(stored_meta, {"annotations"}), at(desired_meta, {"annotations"}));
 }
 
 const Json& pod_template_of(const Json& replicated_job) {
@@ -69,17 +69,17 @@ std::uint64_t hash_of(FieldNames names) {
   return hash;
 }
 
-void add_wanted(FieldNames& names, std::string_view job, const Json& metadata) {
+void add_desired(FieldNames& names, std::string_view job, const Json& metadata) {
   for (const std::string_view map : {"labels", "annotations"}) {
     for (const auto& [key, value] : metadata.get_object(map)) add_field(names, job, map, key);
   }
 }
 
-std::uint64_t wanted_template_fields(const Json& jobset) {
+std::uint64_t desired_template_fields(const Json& jobset) {
   FieldNames names;
-  add_wanted(names, "", at(jobset, {"metadata"}));
+  add_desired(names, "", at(jobset, {"metadata"}));
   for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
-    add_wanted(names, job.get_string("name"), at(pod_template_of(job), {"metadata"}));
+    add_desired(names, job.get_string("name"), at(pod_template_of(job), {"metadata"}));
   }
   return hash_of(std::move(names));
 }
@@ -117,14 +117,14 @@ const Json* find_keyed(const Json& list, std::string_view field) {
 
 // Whether `fields` (FieldsV1) owns something that `wanted` no longer has, and an apply would
 // therefore remove.
-bool owns_more(const Json& fields, const Json& wanted) {
+bool owns_more(const Json& fields, const Json& desired) {
   if (!fields.is_object()) return false;
   for (const auto& [name, below] : fields.as_object()) {
     const Json* value = nullptr;
     if (name.starts_with("f:")) {
-      value = wanted.find(std::string_view(name).substr(2));
+      value = desired.find(std::string_view(name).substr(2));
     } else if (name.starts_with("k:")) {
-      value = find_keyed(wanted, name);
+      value = find_keyed(desired, name);
     } else {
       continue;  // "." is the container itself, "v:" an item of a set: its change shows in the
                  // values
@@ -136,39 +136,40 @@ bool owns_more(const Json& fields, const Json& wanted) {
 
 }  // namespace
 
-bool is_contained(const Json& wanted, const Json& stored) {
-  if (wanted.is_object()) {
+bool is_contained(const Json& desired, const Json& stored) {
+  if (desired.is_object()) {
     if (!stored.is_object())
-      return std::all_of(wanted.as_object().begin(), wanted.as_object().end(),
+      return std::all_of(desired.as_object().begin(), desired.as_object().end(),
                          [](const auto& member) { return is_contained(member.second, Json()); });
-    for (const auto& [name, value] : wanted.as_object()) {
+    for (const auto& [name, value] : desired.as_object()) {
       const Json* found = stored.find(name);
       if (!is_contained(value, found ? *found : Json())) return false;
     }
     return true;
   }
-  if (wanted.is_array()) {
-    if (wanted.size() != stored.size() || (!stored.is_array() && wanted.size() > 0)) return false;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (!is_contained(wanted.as_array()[i], stored.as_array()[i])) return false;
+  if (desired.is_array()) {
+    if (desired.size() != stored.size() || (!stored.is_array() && desired.size() > 0)) return false;
+    for (std::size_t i = 0; i < desired.size(); ++i) {
+      if (!is_contained(desired.as_array()[i], stored.as_array()[i])) return false;
     }
     return true;
   }
-  return wanted.is_null() || wanted == stored;
+  return desired.is_null() || desired == stored;
 }
 
 bool is_equivalent(const Json& a, const Json& b) {
   return is_contained(a, b) && is_contained(b, a);
 }
 
-bool is_jobset_changed(const Json& wanted, const Json& stored, std::optional<std::uint64_t> owned) {
+bool is_jobset_changed(const Json& desired, const Json& stored,
+                       std::optional<std::uint64_t> owned) {
   for (const std::string_view part : {"spec", "metadata"}) {
-    if (!is_contained(at(wanted, {part}), at(stored, {part}))) return true;
+    if (!is_contained(at(desired, {part}), at(stored, {part}))) return true;
   }
   // Absent and false mean the same, so containment does not see a `suspend` that must go.
-  if (at(wanted, {"spec"}).get_bool("suspend") != at(stored, {"spec"}).get_bool("suspend"))
+  if (at(desired, {"spec"}).get_bool("suspend") != at(stored, {"spec"}).get_bool("suspend"))
     return true;
-  for (const Json& job : at(wanted, {"spec"}).get_array("replicatedJobs")) {
+  for (const Json& job : at(desired, {"spec"}).get_array("replicatedJobs")) {
     const Json* other = find_replicated_job(stored, job.get_string("name"));
     if (!other || !are_scheduling_fields_equal(pod_template_of(job), pod_template_of(*other)))
       return true;
@@ -177,22 +178,22 @@ bool is_jobset_changed(const Json& wanted, const Json& stored, std::optional<std
       return true;
     }
   }
-  if (owned) return *owned != wanted_template_fields(wanted);
-  return are_labels_removed(at(wanted, {"metadata"}), at(stored, {"metadata"}));
+  if (owned) return *owned != desired_template_fields(desired);
+  return are_labels_removed(at(desired, {"metadata"}), at(stored, {"metadata"}));
 }
 
-bool is_companion_changed(const Json& wanted, const Json& stored) {
-  if (!is_contained(wanted, stored)) return true;
+bool is_dependent_changed(const Json& desired, const Json& stored) {
+  if (!is_contained(desired, stored)) return true;
   const Json& fields = our_fields(stored);
-  if (fields.is_object()) return owns_more(fields, wanted);
+  if (fields.is_object()) return owns_more(fields, desired);
   // What we sent ourselves has no version yet: all of it is ours.
   if (at(stored, {"metadata", "resourceVersion"}).is_null()) {
-    return !is_contained(at(stored, {"spec"}), at(wanted, {"spec"})) ||
-           !is_contained(at(stored, {"data"}), at(wanted, {"data"}));
+    return !is_contained(at(stored, {"spec"}), at(desired, {"spec"})) ||
+           !is_contained(at(stored, {"data"}), at(desired, {"data"}));
   }
   // Read without managedFields: a ConfigMap's data is all ours, anything else may carry what its
   // own controllers added.
-  return wanted.get_object("data").size() != stored.get_object("data").size();
+  return desired.get_object("data").size() != stored.get_object("data").size();
 }
 
 std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
@@ -210,19 +211,21 @@ std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
   return hash_of(std::move(names));
 }
 
-const kube::JsonSelection& seen_of_managed_fields() {
-  using enum kube::JsonSelection::Members;
+const kube::JsonFilter& seen_of_managed_fields() {
+  using enum kube::JsonFilter::Members;
   // f:spec.f:replicatedJobs.k:{"name":...}.f:template.f:spec.f:template.f:metadata
-  static const kube::JsonSelection kTemplates{
+  static const kube::JsonFilter kTemplates{
       "f:replicatedJobs",
-      kOnly,
+      kInclude,
       {{"*",
-        kOnly,
-        {{"f:template", kOnly, {{"f:spec", kOnly, {{"f:template", kOnly, {{"f:metadata"}}}}}}}}}}};
-  static const kube::JsonSelection kFields{
-      "fieldsV1", kOnly, {{"f:metadata"}, {"f:spec", kOnly, {kTemplates}}}};
-  static const kube::JsonSelection kSeen{
-      "managedFields", kOnly, {{"manager"}, {"operation"}, {"subresource"}, kFields}};
+        kInclude,
+        {{"f:template",
+          kInclude,
+          {{"f:spec", kInclude, {{"f:template", kInclude, {{"f:metadata"}}}}}}}}}}};
+  static const kube::JsonFilter kFields{
+      "fieldsV1", kInclude, {{"f:metadata"}, {"f:spec", kInclude, {kTemplates}}}};
+  static const kube::JsonFilter kSeen{
+      "managedFields", kInclude, {{"manager"}, {"operation"}, {"subresource"}, kFields}};
   return kSeen;
 }
 

@@ -12,7 +12,7 @@ namespace trainer {
 // Every member of `wanted` stands in `stored` with the same value; lists agree item by item.
 // Members that only `stored` has are others' or defaults. Empty objects, empty lists and nulls
 // count as absent, since API servers and clients disagree about them.
-bool is_contained(const kube::Json& wanted, const kube::Json& stored);
+bool is_contained(const kube::Json& desired, const kube::Json& stored);
 
 // Contained in each other: the same but for empty members.
 bool is_equivalent(const kube::Json& a, const kube::Json& b);
@@ -22,10 +22,10 @@ bool is_equivalent(const kube::Json& a, const kube::Json& b);
 // disappears again (a scheduler's node selector after an eviction). Labels and annotations may also
 // be others': they are compared exactly only where `owned` (see owned_template_fields) is not
 // known.
-bool is_jobset_changed(const kube::Json& wanted, const kube::Json& stored,
+bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
                        std::optional<std::uint64_t> owned);
 
 // The same for a companion, as it was read: by its managedFields where it has them.
-bool is_companion_changed(const kube::Json& wanted, const kube::Json& stored);
+bool is_dependent_changed(const kube::Json& desired, const kube::Json& stored);
 
 }  // namespace trainer

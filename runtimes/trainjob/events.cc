@@ -11,8 +11,8 @@ namespace {
 // The API refuses longer notes; upstream cuts here, too.
 constexpr std::size_t kMaxNote = 950;
 
-PlannedEvent event(std::string_view type, std::string_view reason, std::string message) {
-  PlannedEvent result;
+kube::PlannedEvent event(std::string_view type, std::string_view reason, std::string message) {
+  kube::PlannedEvent result;
   result.type = type;
   result.reason = reason;
   result.message = std::move(message);
@@ -27,10 +27,10 @@ std::string_view suspension(const TrainJobStatus& status) {
 }
 
 // Upstream's one event, with its wording: tools look for it.
-PlannedEvent refused_child(const Blocked& blocked) {
+kube::PlannedEvent refused_child(const Blocked& blocked) {
   std::string text = keep_head(blocked.message, kMaxNote);
   if (text.size() < blocked.message.size()) text += " ...";
-  PlannedEvent result;
+  kube::PlannedEvent result;
   result.type = "Warning";
   result.reason = "TrainJobResourcesCreationFailed";
   result.message = "TrainJob resources reconciliation failed: " + text;
@@ -39,10 +39,11 @@ PlannedEvent refused_child(const Blocked& blocked) {
 
 }  // namespace
 
-std::vector<PlannedEvent> events_between(const TrainJobStatus& before, const TrainJobStatus& after,
-                                         const PhaseVerdict& verdict,
-                                         const std::optional<Blocked>& blocked) {
-  std::vector<PlannedEvent> events;
+std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
+                                               const TrainJobStatus& after,
+                                               const PhaseVerdict& verdict,
+                                               const std::optional<Blocked>& blocked) {
+  std::vector<kube::PlannedEvent> events;
   if (suspension(before) != suspension(after)) {
     events.push_back(suspension(after) == "True"
                          ? event("Normal", "Suspended", after.message)

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "api/trainjob.hh"
-#include "runtimes/action.hh"
+#include "kube/model/plan.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/phase.hh"
 
 namespace trainer {
 
-std::vector<PlannedEvent> events_between(const TrainJobStatus& before, const TrainJobStatus& after,
-                                         const PhaseVerdict& verdict,
-                                         const std::optional<Blocked>& blocked);
+std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
+                                               const TrainJobStatus& after,
+                                               const PhaseVerdict& verdict,
+                                               const std::optional<Blocked>& blocked);
 
 }  // namespace trainer

@@ -32,7 +32,7 @@ std::int32_t to_count(std::int64_t value) {
 }
 
 // One replicated job with its role and the first number of its places.
-struct Lane {
+struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;
   std::int64_t first = 0;
@@ -40,26 +40,27 @@ struct Lane {
   std::int64_t places = 0;  // pods of all its Jobs
 };
 
-struct Lanes {
-  std::vector<Lane> all;
+struct TrackedJobs {
+  std::vector<TrackedJob> all;
   std::int64_t total = 0;
 
-  const Lane* find(std::string_view name) const {
-    for (const Lane& lane : all) {
-      if (lane.name == name) return &lane;
+  const TrackedJob* find(std::string_view name) const {
+    for (const TrackedJob& job : all) {
+      if (job.name == name) return &job;
     }
     return nullptr;
   }
 
   // Numbers the places. Where no job is marked as training, all but the initializers train.
   void settle() {
-    const bool is_marked = std::any_of(
-        all.begin(), all.end(), [](const Lane& lane) { return lane.role == Lane::Role::kTrains; });
-    for (Lane& lane : all) {
-      if (!is_marked && lane.role == Lane::Role::kOther) lane.role = Lane::Role::kTrains;
-      if (lane.role != Lane::Role::kTrains) continue;
-      lane.first = total;
-      total += lane.places;
+    const bool is_marked = std::any_of(all.begin(), all.end(), [](const TrackedJob& job) {
+      return job.role == TrackedJob::Role::kTrains;
+    });
+    for (TrackedJob& job : all) {
+      if (!is_marked && job.role == TrackedJob::Role::kOther) job.role = TrackedJob::Role::kTrains;
+      if (job.role != TrackedJob::Role::kTrains) continue;
+      job.first = total;
+      total += job.places;
     }
   }
 };
@@ -71,7 +72,7 @@ std::int64_t places_of(const ReplicatedJob& job) {
 // A job named `node` beside the one with the trainer label is what MPI runtimes look like: the
 // labelled one launches. It trains as well where runLauncherAsNode is set, which the JobSet does
 // not show but the number of nodes does.
-Lanes lanes_of(const JobSet& jobset, std::int32_t known_total) {
+TrackedJobs tracked_jobs_of(const JobSet& jobset, std::int32_t known_total) {
   std::int64_t labelled = 0;
   std::int64_t named = -1;
   for (const ReplicatedJob& job : jobset.spec.replicatedJobs) {
@@ -84,70 +85,70 @@ Lanes lanes_of(const JobSet& jobset, std::int32_t known_total) {
   const bool is_mpi = named >= 0 && labelled > 0;
   const bool launches_only = is_mpi && known_total != labelled + named;
 
-  Lanes lanes;
+  TrackedJobs tracked_jobs;
   for (const ReplicatedJob& job : jobset.spec.replicatedJobs) {
-    Lane lane;
-    lane.name = job.name;
-    lane.width = pods_of(job);
-    lane.places = places_of(job);
+    TrackedJob tracked;
+    tracked.name = job.name;
+    tracked.width = pods_of(job);
+    tracked.places = places_of(job);
     const std::string_view ancestor = ancestor_of(job);
     if (is_initializer(ancestor)) {
-      lane.role = Lane::Role::kInitializes;
+      tracked.role = TrackedJob::Role::kInitializes;
     } else if (job.name == kNode || (ancestor == kTrainerStep && !launches_only)) {
-      lane.role = Lane::Role::kTrains;
+      tracked.role = TrackedJob::Role::kTrains;
     }
-    lanes.all.push_back(lane);
+    tracked_jobs.all.push_back(tracked);
   }
-  lanes.settle();
-  return lanes;
+  tracked_jobs.settle();
+  return tracked_jobs;
 }
 
 // Pods without an index (completionMode NonIndexed) have a place each, counted down from -1.
-std::int64_t place_of(const TrainPodView& pod, const Lane& lane, std::int64_t ordinal) {
+std::int64_t place_of(const TrainPodView& pod, const TrackedJob& job, std::int64_t ordinal) {
   if (!pod.index) return -1 - ordinal;
   std::int32_t job_index = 0;
   std::from_chars(pod.job_index.data(), pod.job_index.data() + pod.job_index.size(), job_index);
-  return lane.first + job_index * lane.width + *pod.index;
+  return job.first + job_index * job.width + *pod.index;
 }
 
 // How far a pod got; of several pods of one place the furthest stands for it.
-enum class Standing { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
+enum class PodProgress { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
 
-Standing standing_of(const TrainPodView& pod) {
-  if (pod.phase == "Failed") return Standing::kFailed;
+PodProgress progress_of(const TrainPodView& pod) {
+  if (pod.phase == "Failed") return PodProgress::kFailed;
   // Told to end, as by an eviction, it may well end with 0: that is no node of the next admission.
-  if (pod.is_deleting) return Standing::kGone;
-  if (pod.phase == "Succeeded") return Standing::kReady;
-  if (pod.phase == "Running") return pod.is_ready ? Standing::kReady : Standing::kRunning;
-  return pod.machine.empty() ? Standing::kUnscheduled : Standing::kScheduled;
+  if (pod.is_deleting) return PodProgress::kGone;
+  if (pod.phase == "Succeeded") return PodProgress::kReady;
+  if (pod.phase == "Running") return pod.is_ready ? PodProgress::kReady : PodProgress::kRunning;
+  return pod.machine.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
 }
 
 struct Place {
-  Standing standing = Standing::kGone;
+  PodProgress progress = PodProgress::kGone;
   bool had_another = false;  // a pod of this place has ended or is ending
 };
 
 void count_place(NodeCounts& counts, const Place& place) {
-  const Standing s = place.standing;
-  if (s == Standing::kGone) return;
-  if (s == Standing::kFailed) {
+  const PodProgress s = place.progress;
+  if (s == PodProgress::kGone) return;
+  if (s == PodProgress::kFailed) {
     ++counts.failed;
     return;
   }
   ++counts.created;
-  if (s >= Standing::kScheduled) ++counts.scheduled;
-  if (s >= Standing::kRunning) ++counts.running;
-  if (s == Standing::kReady) ++counts.ready;
-  if (place.had_another && s < Standing::kRunning) ++counts.replaced;
+  if (s >= PodProgress::kScheduled) ++counts.scheduled;
+  if (s >= PodProgress::kRunning) ++counts.running;
+  if (s == PodProgress::kReady) ++counts.ready;
+  if (place.had_another && s < PodProgress::kRunning) ++counts.replaced;
 }
 
-void survey_initializers(PodFacts& facts, const JobSet& jobset, const Lanes& lanes) {
-  for (const Lane& lane : lanes.all) {
-    if (lane.role != Lane::Role::kInitializes) continue;
+void survey_initializers(PodFacts& facts, const JobSet& jobset, const TrackedJobs& tracked_jobs) {
+  for (const TrackedJob& job : tracked_jobs.all) {
+    if (job.role != TrackedJob::Role::kInitializes) continue;
     facts.has_initializers = true;
     const auto status = std::find_if(
         jobset.status.replicatedJobsStatus.begin(), jobset.status.replicatedJobsStatus.end(),
-        [&lane](const ReplicatedJobStatus& s) { return s.name == lane.name; });
+        [&job](const ReplicatedJobStatus& s) { return s.name == job.name; });
     if (status == jobset.status.replicatedJobsStatus.end() || status->succeeded == 0)
       facts.are_initializers_done = false;
   }
@@ -181,10 +182,10 @@ bool is_pod_of(const TrainPodView& pod, const JobSet& jobset) {
 
 PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*>& pods,
                      std::int32_t known_total) {
-  const Lanes lanes = lanes_of(jobset, known_total);
+  const TrackedJobs tracked_jobs = tracked_jobs_of(jobset, known_total);
   PodFacts facts;
-  facts.nodes.total = to_count(lanes.total);
-  survey_initializers(facts, jobset, lanes);
+  facts.nodes.total = to_count(tracked_jobs.total);
+  survey_initializers(facts, jobset, tracked_jobs);
 
   std::unordered_map<std::int64_t, Place> places;
   places.reserve(pods.size());
@@ -196,19 +197,19 @@ PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*
     if (!pod || !is_pod_of(*pod, jobset)) continue;
     // Pods that restart in place keep the label of the attempt that made them.
     if (!is_in_place && pod->attempt < jobset.status.restarts) continue;
-    const Standing standing = standing_of(*pod);
+    const PodProgress progress = progress_of(*pod);
     facts.has_started =
-        facts.has_started || standing >= Standing::kRunning || standing == Standing::kFailed;
+        facts.has_started || progress >= PodProgress::kRunning || progress == PodProgress::kFailed;
     if (!pod->waiting_reason.empty() && !pod->is_deleting) facts.waiting.push_back(pod);
-    const Lane* lane = lanes.find(pod->replicated_job);
-    if (!lane) continue;
-    if (lane->role == Lane::Role::kInitializes && pod->phase == "Running")
+    const TrackedJob* job = tracked_jobs.find(pod->replicated_job);
+    if (!job) continue;
+    if (job->role == TrackedJob::Role::kInitializes && pod->phase == "Running")
       facts.is_initializer_running = true;
-    if (lane->role != Lane::Role::kTrains) continue;
-    Place& place = places[place_of(*pod, *lane, ordinal)];
-    if (standing <= Standing::kFailed || place.standing == Standing::kFailed)
+    if (job->role != TrackedJob::Role::kTrains) continue;
+    Place& place = places[place_of(*pod, *job, ordinal)];
+    if (progress <= PodProgress::kFailed || place.progress == PodProgress::kFailed)
       place.had_another = true;
-    place.standing = std::max(place.standing, standing);
+    place.progress = std::max(place.progress, progress);
   }
   for (const auto& [number, place] : places) count_place(facts.nodes, place);
   return facts;

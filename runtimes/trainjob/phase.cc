@@ -113,7 +113,7 @@ PhaseVerdict without_pods(const TrainJobObserved& observed, const PodFacts* pods
   std::string message = total > 0
                             ? fmt::format("waits for {} to be created", count_of(total, "pod"))
                             : "waits for its pods to be created";
-  if (!observed.is_expander_active && observed.jobset &&
+  if (!observed.is_jobset_controller_active && observed.jobset &&
       observed.jobset->status.replicatedJobsStatus.empty()) {
     message += "; no JobSet controller has taken up its JobSet yet";
   }
@@ -178,9 +178,9 @@ bool is_problem_reason(std::string_view reason) {
          kOrdinaryReasons.end();
 }
 
-PhaseVerdict judge_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
-                         const TrainJobStatus& after, const PodFacts* pods,
-                         const std::optional<Blocked>& blocked) {
+PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
+                           const TrainJobStatus& after, const PodFacts* pods,
+                           const std::optional<Blocked>& blocked) {
   if (const kube::Condition* terminal = find_terminal(after)) return finished(*terminal, after);
   PhaseVerdict result;
   if (observed.job.is_suspended()) {

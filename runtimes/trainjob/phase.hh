@@ -28,8 +28,8 @@ bool is_problem_reason(std::string_view reason);
 
 // `after`: the status with its conditions settled. `before`: the stored one. `pods`: nullptr
 // without a JobSet.
-PhaseVerdict judge_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
-                         const TrainJobStatus& after, const PodFacts* pods,
-                         const std::optional<Blocked>& blocked);
+PhaseVerdict compute_phase(const TrainJobObserved& observed, const TrainJobStatus& before,
+                           const TrainJobStatus& after, const PodFacts* pods,
+                           const std::optional<Blocked>& blocked);
 
 }  // namespace trainer

@@ -97,14 +97,14 @@ class TrainJobPlanner {
   }
 
   bool needs_reading() const {
-    return plan_.needs_snapshot || plan_.needs_live_runtime || !plan_.needs_companions.empty();
+    return plan_.needs_snapshot || plan_.needs_live_runtime || !plan_.needs_dependents.empty();
   }
 
   TrainJobPlan reading_only() {
     TrainJobPlan needs;
     needs.needs_snapshot = plan_.needs_snapshot;
     needs.needs_live_runtime = plan_.needs_live_runtime;
-    needs.needs_companions = std::move(plan_.needs_companions);
+    needs.needs_dependents = std::move(plan_.needs_dependents);
     return needs;
   }
 
@@ -120,7 +120,7 @@ class TrainJobPlanner {
     const PodFacts facts = settle_nodes();
     settle_times(facts);
     const PhaseVerdict verdict =
-        judge_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
+        compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
@@ -176,7 +176,7 @@ class TrainJobPlanner {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
     }
     const auto waited = observed_.now - since;
-    const auto patience = has_anybody_begun() ? kPatience : kNextLook;
+    const auto patience = has_any_pod_started() ? kPatience : kNextLook;
     plan_.needs_events = waited >= patience;
     if (plan_.needs_events) return wake_within(plan_, kNextLook);
     // That somebody has begun with a pod shows on the pod; that the Job controller has begun with a
@@ -187,8 +187,8 @@ class TrainJobPlanner {
 
   // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
   // scheduler's first word stands on the pod; what it cannot say there, the kubelet says in events.
-  bool has_anybody_begun() const {
-    if (observed_.pods.empty()) return observed_.are_jobs_begun;
+  bool has_any_pod_started() const {
+    if (observed_.pods.empty()) return observed_.have_jobs_started;
     return std::any_of(observed_.pods.begin(), observed_.pods.end(),
                        [](const TrainPodView* pod) { return pod && !pod->machine.empty(); });
   }
@@ -205,8 +205,8 @@ class TrainJobPlanner {
     plan_.is_status_first = plan_.status_patch.has_value();
     if (!observed_.jobset || observed_.jobset != jobset_ || jobset_->metadata.deletion_timestamp)
       return;
-    Action action;
-    action.verb = Action::Verb::kDelete;
+    kube::Action action;
+    action.verb = kube::Action::Verb::kDelete;
     action.resource = kJobSets;
     action.key = observed_.job.metadata.key();
     action.uid = jobset_->metadata.uid;
@@ -220,8 +220,8 @@ class TrainJobPlanner {
     if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
     // The end must be on record, for whoever watches, before the record goes.
     if (plan_.status_patch) return wake_within(plan_, milliseconds(1));
-    Action action;
-    action.verb = Action::Verb::kDelete;
+    kube::Action action;
+    action.verb = kube::Action::Verb::kDelete;
     action.resource = kTrainJobs;
     action.key = observed_.job.metadata.key();
     action.uid = observed_.job.metadata.uid;
@@ -238,7 +238,7 @@ class TrainJobPlanner {
   TrainJobPlan plan_;
 };
 
-bool is_ours(const TrainJob& job) {
+bool is_owned(const TrainJob& job) {
   return !job.spec.managedBy || job.spec.managedBy->empty() ||
          *job.spec.managedBy == kTrainJobController;
 }
@@ -249,7 +249,7 @@ TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptio
   // Another controller's job gets nothing from us, not even a status. One that is being deleted
   // keeps the status it ended with: its children go by their owner references, and what they do on
   // the way out says nothing.
-  if (!is_ours(observed.job) || observed.job.metadata.deletion_timestamp) return {};
+  if (!is_owned(observed.job) || observed.job.metadata.deletion_timestamp) return {};
   return TrainJobPlanner(observed, options).run();
 }
 

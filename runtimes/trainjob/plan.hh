@@ -11,8 +11,8 @@
 #include "api/jobset.hh"
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
+#include "kube/model/plan.hh"
 #include "kube/model/time.hh"
-#include "runtimes/action.hh"
 #include "runtimes/jobset/gates.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
@@ -87,10 +87,10 @@ struct TrainJobObserved {
   const JobSet* deleted_jobset = nullptr;
   std::vector<const TrainPodView*> pods;
   std::map<std::string, bool>
-      companions;  // "Secret/j-mpi-ssh-auth" -> exists; absent: not known (see companion_name)
+      dependents;  // "Secret/j-mpi-ssh-auth" -> exists; absent: not known (see dependent_name)
   // The stored forms of companions that were read (any Companion::Mode), for ownership and for
   // "unchanged". A companion that exists but has no entry here counts as ours and unchanged.
-  std::map<std::string, std::shared_ptr<const kube::Json>> companion_objects;
+  std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::string build_error;  // the last refused child, for status.message
   std::string
       waiting_event;  // a scheduler's or controller's text for a stuck job, when it was asked for
@@ -99,19 +99,19 @@ struct TrainJobObserved {
   std::int32_t total_nodes = 0;
   // The Job controller has begun with a Job of this JobSet: from then on it says itself what keeps
   // it from making pods.
-  bool are_jobs_begun = true;
-  bool is_expander_active = true;  // we expand this job's JobSet ourselves
-  jobset::Gates gates;             // of that expander
+  bool have_jobs_started = true;
+  bool is_jobset_controller_active = true;  // we expand this job's JobSet ourselves
+  jobset::Gates gates;                      // of that expander
   std::string jobset_managed_by;  // stamped into a JobSet at its creation (expander mode Share); ""
                                   // in the other modes
   kube::Time now;
 };
 
-struct TrainJobPlan : Plan {
+struct TrainJobPlan : kube::Plan {
   // What must be read live before this plan can be complete; the reconciler reads and plans again.
   bool needs_snapshot = false;
   bool needs_live_runtime = false;
-  std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_companions;
+  std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
   std::optional<std::int32_t> total_nodes;  // of a JobSet that was built, see TrainJobObserved
   bool needs_events = false;  // stuck for a while: ask for the events of this job's pods
   // Indexes into `actions`: Secrets that get a fresh SSH key pair (ssh-privatekey, ssh-publickey)
@@ -120,12 +120,12 @@ struct TrainJobPlan : Plan {
 };
 
 // Never throws on what a cluster may hold: a child of unexpected shape counts as absent or becomes
-// a reason in the status. A plan with a needs_snapshot, needs_live_runtime or needs_companions
+// a reason in the status. A plan with a needs_snapshot, needs_live_runtime or needs_dependents
 // holds nothing else: read, and plan again.
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options);
 
 // The key of a companion in TrainJobObserved: "KIND/NAME", for groups other than core
 // "KIND.GROUP/NAME".
-std::string companion_name(const kube::Resource& resource, std::string_view name);
+std::string dependent_name(const kube::Resource& resource, std::string_view name);
 
 }  // namespace trainer

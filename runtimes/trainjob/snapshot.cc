@@ -4,14 +4,13 @@
 
 #include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/trainjob/children.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Json;
-
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 
 SnapshotState refuse(std::string reason, std::string message) {
   SnapshotState state;
@@ -27,10 +26,10 @@ SnapshotState refuse_snapshot(const RuntimeRef& ref, std::string_view why) {
   return refuse("RuntimeSnapshotInvalid", fmt::format("{}: {}", prefix, why));
 }
 
-Action create_snapshot(const TrainJob& job, const std::string& text) {
-  Action action;
-  action.verb = Action::Verb::kCreate;
-  action.resource = kConfigMaps;
+kube::Action create_snapshot(const TrainJob& job, const std::string& text) {
+  kube::Action action;
+  action.verb = kube::Action::Verb::kCreate;
+  action.resource = kube::kConfigMaps;
   action.key = {job.metadata.ns, snapshot_name(job.metadata.name)};
   action.owner_uid = job.metadata.uid;
   action.body = Json::object({

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "api/trainjob.hh"
-#include "runtimes/action.hh"
+#include "kube/model/plan.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 
@@ -33,7 +33,8 @@ struct SnapshotState {
   };
   Kind kind = Kind::kUnread;
   std::shared_ptr<const RuntimeSnapshot> content;  // kUsable
-  std::optional<Action> create;  // kUsable: the ConfigMap is missing and must be written first
+  std::optional<kube::Action>
+      create;  // kUsable: the ConfigMap is missing and must be written first
   std::string reason;
   std::string message;
 };

@@ -14,23 +14,23 @@ constexpr std::size_t kMessageLimit = 1'000;
 
 }  // namespace
 
-PlannedEvent unreadable_event(const kube::FieldErrors& errors) {
+kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors) {
   return {"Warning", std::string(kReason),
           keep_head("the controller cannot read this object and leaves its children as they are: " +
                         kube::to_string(errors) + "; correct or recreate it",
                     kMessageLimit)};
 }
 
-Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors) {
+kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors) {
   const auto* deleted = object.find_path({"metadata", "deletionTimestamp"});
   const auto* status = object.find("status");
   const std::string_view phase = status ? status->get_string("phase") : std::string_view();
   if (deleted || phase == "Complete" || phase == "Failed") return {};
-  PlannedEvent event = unreadable_event(errors);
+  kube::PlannedEvent event = unreadable_event(errors);
   const bool is_told = status && status->get_string("reason") == event.reason &&
                        status->get_string("message") == event.message;
   if (is_told) return {};
-  Plan plan;
+  kube::Plan plan;
   // Of a text that is no object at all not even the status is known: what is written would be
   // written again each time.
   if (!object.is_object()) {

@@ -3,16 +3,16 @@
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
-#include "runtimes/action.hh"
+#include "kube/model/plan.hh"
 
 namespace trainer {
 
 // What is said of any object that cannot be read, of bounded length: its children stay as they are.
-PlannedEvent unreadable_event(const kube::FieldErrors& errors);
+kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors);
 
 // Says on the TrainJob why nothing happens for it, once: with status.reason "Unreadable" and an
 // event. Its children stay as they are. `object` is any JSON object with metadata. A job that has
 // ended stays as it ended, and one that is being deleted is let go.
-Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors);
+kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& errors);
 
 }  // namespace trainer

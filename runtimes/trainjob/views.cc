@@ -157,42 +157,42 @@ void drop_failure_by_deletion(TrainPodView& view, const Json& metadata) {
 }
 
 // What the view, the expander's view and the placement of pods look at.
-kube::JsonSelection selection_of_pods() {
-  using enum kube::JsonSelection::Members;
-  const kube::JsonSelection labels{"labels",
-                                   kOnly,
-                                   {{kJobSetNameLabel},
-                                    {kJobSetUidLabel},
-                                    {kReplicatedJobLabel},
-                                    {kJobIndexLabel},
-                                    {kAttemptLabel},
-                                    {kCompletionIndex}}};
-  const kube::JsonSelection annotations{"annotations",
-                                        kOnly,
-                                        {{kCompletionIndex},
-                                         {jobset::kInPlaceRestartAttemptKey},
-                                         {jobset::kJobSetNameKey},
-                                         {jobset::kNodeSelectorKey},
-                                         {jobset::kExclusiveTopologyKey}}};
-  const kube::JsonSelection metadata = kube::metadata_with(
+kube::JsonFilter selection_of_pods() {
+  using enum kube::JsonFilter::Members;
+  const kube::JsonFilter labels{"labels",
+                                kInclude,
+                                {{kJobSetNameLabel},
+                                 {kJobSetUidLabel},
+                                 {kReplicatedJobLabel},
+                                 {kJobIndexLabel},
+                                 {kAttemptLabel},
+                                 {kCompletionIndex}}};
+  const kube::JsonFilter annotations{"annotations",
+                                     kInclude,
+                                     {{kCompletionIndex},
+                                      {jobset::kInPlaceRestartAttemptKey},
+                                      {jobset::kJobSetNameKey},
+                                      {jobset::kNodeSelectorKey},
+                                      {jobset::kExclusiveTopologyKey}}};
+  const kube::JsonFilter metadata = kube::metadata_with(
       {{"deletionTimestamp"}, {"deletionGracePeriodSeconds"}, labels, annotations});
-  const std::vector<kube::JsonSelection> container{
+  const std::vector<kube::JsonFilter> container{
       {"name"}, {"state"}, {"lastState"}, {"restartCount"}};
-  const kube::JsonSelection status{
+  const kube::JsonFilter status{
       "status",
-      kOnly,
+      kInclude,
       {{"phase"},
        {"reason"},
        {"message"},
-       {"conditions", kOnly, {{"type"}, {"status"}, {"reason"}, {"message"}}},
-       {"initContainerStatuses", kOnly, container},
-       {"containerStatuses", kOnly, container}}};
-  return {"", kOnly, {metadata, {"spec", kOnly, {{"nodeName"}}}, status}};
+       {"conditions", kInclude, {{"type"}, {"status"}, {"reason"}, {"message"}}},
+       {"initContainerStatuses", kInclude, container},
+       {"containerStatuses", kInclude, container}}};
+  return {"", kInclude, {metadata, {"spec", kInclude, {{"nodeName"}}}, status}};
 }
 
 }  // namespace
 
-std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
+std::shared_ptr<TrainPodView> transform_train_pod(const Json& pod) {
   const Json& metadata = member(pod, "metadata");
   const Json& labels = member(metadata, "labels");
   const Json& status = member(pod, "status");
@@ -231,10 +231,10 @@ std::shared_ptr<TrainPodView> project_train_pod(const Json& pod) {
   return view;
 }
 
-std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text) {
-  static const kube::JsonSelection kSeen = selection_of_pods();
+std::shared_ptr<TrainPodView> transform_train_pod(std::string_view json_text) {
+  static const kube::JsonFilter kSeen = selection_of_pods();
   const auto pod = kube::parse_json(json_text, {}, kSeen);
-  return pod ? project_train_pod(*pod) : nullptr;
+  return pod ? transform_train_pod(*pod) : nullptr;
 }
 
 }  // namespace trainer

@@ -17,9 +17,9 @@ namespace trainer {
 // nullptr for a text that is no JSON object with a name; members of unexpected types count as
 // absent. A failure that a pod suffers only because it was being deleted is left out: it is an
 // effect, never a cause.
-std::shared_ptr<TrainPodView> project_train_pod(const kube::Json& pod);
+std::shared_ptr<TrainPodView> transform_train_pod(const kube::Json& pod);
 // The same from its text, of which only what the view looks at is decoded.
-std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);
+std::shared_ptr<TrainPodView> transform_train_pod(std::string_view json_text);
 
 // A hash of the fields of a JobSet that may change while it is suspended (labels, annotations, node
 // selectors, tolerations, gates) and that the field manager `trainer` owns by server-side apply:
@@ -27,6 +27,6 @@ std::shared_ptr<TrainPodView> project_train_pod(std::string_view json_text);
 // store, which drops managedFields.
 std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
 // What the function above looks at: the member managedFields of an object's metadata.
-const kube::JsonSelection& seen_of_managed_fields();
+const kube::JsonFilter& seen_of_managed_fields();
 
 }  // namespace trainer

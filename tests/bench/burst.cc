@@ -5,6 +5,7 @@
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
+#include "kube/model/resources.hh"
 #include "tests/bench/scenarios.hh"
 
 namespace trainer::bench {
@@ -15,7 +16,7 @@ using kube::Task;
 
 constexpr const char* kNamespace = "bench-burst";
 constexpr int kWidth = 32;
-constexpr int kNodes = 2;
+constexpr int kube::kNodes = 2;
 
 bool always(const Json&) {
   return true;
@@ -43,7 +44,7 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   Tally jobs(is_trainjob_settled);
   Tally jobsets(always);
   auto watching = std::vector<std::unique_ptr<kube::TaskGroup>>();
-  watching.push_back(cluster.watch(kPods, kNamespace, pods));
+  watching.push_back(cluster.watch(kube::kPods, kNamespace, pods));
   watching.push_back(cluster.watch(kTrainJobs, kNamespace, jobs));
   watching.push_back(cluster.watch(kJobSets, kNamespace, jobsets));
   co_await cluster.wait_until([&] { return pods.is_synced() && jobs.is_synced(); },
@@ -52,19 +53,19 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   const auto begin = Steady::now();
   std::function<Task<void>(int)> post = [&cluster](int i) -> Task<void> {
     return [](Cluster& c, int number) -> Task<void> {
-      Json job = trainjob(kNamespace, "j" + std::to_string(number), kNodes, false);
+      Json job = trainjob(kNamespace, "j" + std::to_string(number), kube::kNodes, false);
       co_await c.must(c.client().create(kTrainJobs, std::move(job)));
     }(cluster, i);
   };
   co_await cluster.for_each(context.jobs, kWidth, post);
-  const auto wanted = static_cast<std::size_t>(context.jobs);
-  co_await cluster.wait_until([&] { return pods.count() == wanted * kNodes; },
+  const auto desired = static_cast<std::size_t>(context.jobs);
+  co_await cluster.wait_until([&] { return pods.count() == desired * kube::kNodes; },
                               std::chrono::seconds(600), "all pods");
   result.pods_per_second =
       context.jobs / std::chrono::duration<double>(pods.reached() - begin).count();
   const auto is_quiet = [&] {
     const auto last = std::max(jobs.changed(), jobsets.changed());
-    return jobs.count() == wanted && seconds_since(last) > 3;
+    return jobs.count() == desired && seconds_since(last) > 3;
   };
   co_await cluster.wait_until(is_quiet, std::chrono::seconds(600), "settled statuses");
   const auto settled = std::max(jobs.changed(), jobsets.changed());
@@ -90,11 +91,11 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   auto& client = cluster.client();
   result.trainjob = co_await cluster.must(client.get(kTrainJobs, sample));
   result.jobset = co_await cluster.must(client.get(kJobSets, sample));
-  result.service = co_await cluster.must(client.get(kServices, sample));
+  result.service = co_await cluster.must(client.get(kube::kServices, sample));
   const kube::ObjectKey job{kNamespace, "j0-node-0"};
-  result.job = co_await cluster.must(client.get(kJobs, job));
+  result.job = co_await cluster.must(client.get(kube::kJobs, job));
   const kube::ObjectKey snapshot{kNamespace, "j0-runtime-snapshot"};
-  result.snapshot = co_await cluster.must(client.get(kConfigMaps, snapshot));
+  result.snapshot = co_await cluster.must(client.get(kube::kConfigMaps, snapshot));
   for (auto& group : watching) {
     group->cancel();
     co_await group->join();

@@ -7,18 +7,12 @@
 
 #include "kube/client/watcher.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer::bench {
 
 using kube::Json;
 using kube::Task;
-
-const kube::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
-const kube::Resource kPods{"", "v1", "pods", "Pod", true};
-const kube::Resource kJobs{"batch", "v1", "jobs", "Job", true};
-const kube::Resource kServices{"", "v1", "services", "Service", true};
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
-const kube::Resource kEvents{"", "v1", "events", "Event", true};
 
 namespace {
 
@@ -38,7 +32,7 @@ double seconds_since(Steady::time_point begin) {
   return std::chrono::duration<double>(Steady::now() - begin).count();
 }
 
-bool Tally::put(std::string_view text) {
+bool Tally::upsert(std::string_view text) {
   const auto object = kube::parse_json(text);
   if (!object) return false;
   const auto now = Steady::now();
@@ -131,18 +125,18 @@ Task<void> Cluster::sleep(kube::Milliseconds time) {
 Task<void> Cluster::make_namespace(std::string name) {
   Json object = Json::object({{"apiVersion", "v1"}, {"kind", "Namespace"}});
   object["metadata"].set("name", name);
-  co_await must(client_.create(kNamespaces, std::move(object)));
+  co_await must(client_.create(kube::kNamespaces, std::move(object)));
 }
 
 Task<void> Cluster::remove_namespace(std::string name) {
   const kube::ObjectKey key{"", name};
   kube::DeleteOptions background;
   background.propagation = "Background";
-  co_await client_.remove(kNamespaces, key, background);
+  co_await client_.remove(kube::kNamespaces, key, background);
   const auto end = Steady::now() + std::chrono::minutes(20);
   while (Steady::now() < end) {
-    const auto standing = co_await client_.get(kNamespaces, key);
-    if (!standing && standing.error().code == kube::ErrorCode::kNotFound) co_return;
+    const auto existing = co_await client_.get(kube::kNamespaces, key);
+    if (!existing && existing.error().code == kube::ErrorCode::kNotFound) co_return;
     co_await sleep(kube::Milliseconds(500));
   }
   throw std::runtime_error("namespace " + name + " does not go away");

@@ -26,7 +26,7 @@ class Tally final : public kube::WatchSink {
   // `counts` decides whether an object counts, in the state it has.
   explicit Tally(Judge counts) : counts_(std::move(counts)) {}
   void begin_list() override {}
-  bool put(std::string_view text) override;
+  bool upsert(std::string_view text) override;
   void end_list() override { is_synced_ = true; }
   bool remove(std::string_view text) override;
 
@@ -86,12 +86,5 @@ class Cluster {
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
 };
-
-extern const kube::Resource kNamespaces;
-extern const kube::Resource kPods;
-extern const kube::Resource kJobs;
-extern const kube::Resource kServices;
-extern const kube::Resource kConfigMaps;
-extern const kube::Resource kEvents;
 
 }  // namespace trainer::bench

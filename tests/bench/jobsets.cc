@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/jobset.hh"
+#include "kube/model/resources.hh"
 #include "tests/bench/scenarios.hh"
 
 namespace trainer::bench {
@@ -67,14 +68,14 @@ Task<void> fail_a_pod(Cluster& cluster, kube::ObjectKey pod) {
   Json patch = Json::object();
   patch["status"].set("phase", "Failed");
   co_await cluster.must(
-      cluster.client().merge_patch(kPods, std::move(pod), std::move(patch), "status"));
+      cluster.client().merge_patch(kube::kPods, std::move(pod), std::move(patch), "status"));
 }
 
 Task<void> run_restart(Context& context, Taken& taken) {
   auto& cluster = context.cluster;
   const std::string ns = "bench-restart";
   co_await cluster.make_namespace(ns);
-  const auto wanted = static_cast<std::size_t>(context.large_jobs);
+  const auto desired = static_cast<std::size_t>(context.large_jobs);
   Tally pods([](const Json&) { return true; });
   std::string victim;
   pods.on_put = [&victim](const Json& pod) {
@@ -84,17 +85,17 @@ Task<void> run_restart(Context& context, Taken& taken) {
     const auto* labels = job.find_path({"metadata", "labels"});
     return labels && labels->get_string(kAttempt) == "1";
   });
-  const auto watching_pods = cluster.watch(kPods, ns, pods);
-  const auto watching_jobs = cluster.watch(kJobs, ns, again);
+  const auto watching_pods = cluster.watch(kube::kPods, ns, pods);
+  const auto watching_jobs = cluster.watch(kube::kJobs, ns, again);
   co_await cluster.must(cluster.client().create(kJobSets, restarting_set(ns, context.large_jobs)));
-  co_await cluster.wait_until([&] { return pods.count() == wanted; }, std::chrono::seconds(300),
+  co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(300),
                               "all pods");
   co_await cluster.sleep(kube::Milliseconds(3'000));  // so that what follows is the restart alone
   const double before = co_await requests(context);
   const auto begin = Steady::now();
   kube::ObjectKey pod{ns, victim};
   co_await fail_a_pod(cluster, std::move(pod));
-  co_await cluster.wait_until([&] { return again.count() == wanted; }, std::chrono::seconds(300),
+  co_await cluster.wait_until([&] { return again.count() == desired; }, std::chrono::seconds(300),
                               "all Jobs of the second attempt");
   taken.seconds = std::chrono::duration<double>(again.reached() - begin).count();
   co_await cluster.sleep(kube::Milliseconds(3'000));

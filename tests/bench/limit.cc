@@ -6,6 +6,7 @@
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "tests/bench/scenarios.hh"
 
 namespace trainer::bench {
@@ -16,7 +17,7 @@ using kube::Task;
 
 constexpr const char* kNamespace = "bench-limit";
 constexpr int kWidth = 32;
-constexpr int kNodes = 2;
+constexpr int kube::kNodes = 2;
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -96,7 +97,7 @@ Task<void> write_event(Cluster& cluster, std::string name) {
                              {"message", "-"}});
   event["metadata"].set("name", name + ".1").set("namespace", kNamespace);
   event["involvedObject"].set("kind", "TrainJob").set("name", name).set("namespace", kNamespace);
-  co_await cluster.must(cluster.client().create(kEvents, std::move(event)));
+  co_await cluster.must(cluster.client().create(kube::kEvents, std::move(event)));
 }
 
 // Everything that the controller sends for one job, in its order.
@@ -106,11 +107,11 @@ Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& our
   const kube::ObjectKey runtime{"", "bench"};
   co_await cluster.must(client.create(kTrainJobs, instance(made.trainjob, number)));
   co_await cluster.must(client.get(kClusterTrainingRuntimes, runtime));
-  co_await cluster.must(client.create(kConfigMaps, instance(made.snapshot, number)));
+  co_await cluster.must(client.create(kube::kConfigMaps, instance(made.snapshot, number)));
   co_await cluster.must(
       client.apply(kJobSets, key, instance(made.jobset, number), "trainer", true));
-  co_await cluster.must(client.create(kServices, instance(made.service, number)));
-  co_await cluster.must(client.create(kJobs, instance(made.job, number)));
+  co_await cluster.must(client.create(kube::kServices, instance(made.service, number)));
+  co_await cluster.must(client.create(kube::kJobs, instance(made.job, number)));
   co_await write_status(cluster, kTrainJobs, key, made.trainjob_status,
                         ours.trainjob_status_writes);
   co_await write_status(cluster, kJobSets, key, made.jobset_status, ours.jobset_status_writes);
@@ -145,7 +146,7 @@ Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
   if (const auto* status = ours.jobset.find("status")) made.jobset_status = *status;
   co_await cluster.make_namespace(kNamespace);
   Tally pods([](const Json&) { return true; });
-  auto watching = cluster.watch(kPods, kNamespace, pods);
+  auto watching = cluster.watch(kube::kPods, kNamespace, pods);
   co_await cluster.wait_until([&] { return pods.is_synced(); }, std::chrono::seconds(10),
                               "the first list");
   const auto begin = Steady::now();
@@ -156,8 +157,8 @@ Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
   co_await cluster.for_each(context.jobs, kWidth, one);
   const double written = seconds_since(begin);
   limit.cpu_ms = (cpu_seconds() - cpu_before) * 1000 / context.jobs;
-  const auto wanted = static_cast<std::size_t>(context.jobs * kNodes);
-  co_await cluster.wait_until([&] { return pods.count() == wanted; }, std::chrono::seconds(600),
+  const auto desired = static_cast<std::size_t>(context.jobs * kube::kNodes);
+  co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(600),
                               "all pods");
   const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
   limit.pods_per_second = context.jobs / with_pods;

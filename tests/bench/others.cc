@@ -5,6 +5,7 @@
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "tests/bench/scenarios.hh"
 
 namespace trainer::bench {
@@ -32,7 +33,7 @@ Task<void> run_latency(Context& context, std::vector<double>& milliseconds) {
   jobs.on_put = [&seen](const Json& job) {
     seen.emplace(std::string(job.find_path({"metadata", "name"})->as_string()), Steady::now());
   };
-  auto watching = cluster.watch(kJobs, ns, jobs);
+  auto watching = cluster.watch(kube::kJobs, ns, jobs);
   co_await cluster.wait_until([&] { return jobs.is_synced(); }, std::chrono::seconds(10),
                               "the first list");
   for (int i = 0; i < context.latency_samples; ++i) {
@@ -56,14 +57,14 @@ Task<void> run_large(Context& context, double& seconds) {
   const std::string ns = "bench-large";
   co_await cluster.make_namespace(ns);
   Tally pods(always);
-  auto watching = cluster.watch(kPods, ns, pods);
+  auto watching = cluster.watch(kube::kPods, ns, pods);
   co_await cluster.wait_until([&] { return pods.is_synced(); }, std::chrono::seconds(10),
                               "the first list");
   const auto begin = Steady::now();
   co_await cluster.must(cluster.client().create(
       kJobSets, jobset(ns, "large", context.large_jobs, context.large_pods)));
-  const auto wanted = static_cast<std::size_t>(context.large_jobs * context.large_pods);
-  co_await cluster.wait_until([&] { return pods.count() == wanted; }, std::chrono::seconds(900),
+  const auto desired = static_cast<std::size_t>(context.large_jobs * context.large_pods);
+  co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(900),
                               "all pods");
   seconds = seconds_since(begin);
   co_await cluster.sleep(kube::Milliseconds(3'000));

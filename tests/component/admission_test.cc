@@ -52,7 +52,7 @@ struct Fixture : AdmissionFixture {
   void publish_runtime(const std::string& name) {
     auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);
-    auto stored = project_stored(std::string_view(text), kClusterTrainingRuntimes);
+    auto stored = transform_stored(std::string_view(text), kClusterTrainingRuntimes);
     REQUIRE(stored);
     const kube::ObjectKey key = stored->key();
     view->cluster_runtimes[key] = std::move(stored);
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(Fixture,
     const char* why;
     std::string owner_uid;
     std::string hash_in_status;
-    bool is_judge;
+    bool is_validator;
   };
   const Row row = GENERATE_COPY(
       Row{"its own", "job-uid", "", true}, Row{"another's", "other-uid", "", false},
@@ -136,8 +136,8 @@ TEST_CASE_METHOD(Fixture,
   api.on("GET", snapshot_path).answer(200, kube::print_json(snapshot)).always();
 
   const Json response = ask(kValidateTrainJob, review_of(after, before));
-  CHECK(response.get_bool("allowed") == row.is_judge);
-  if (!row.is_judge) {
+  CHECK(response.get_bool("allowed") == row.is_validator);
+  if (!row.is_validator) {
     // The live runtime is: it has no such job.
     CHECK_THAT(std::string(response.find("status")->get_string("message")),
                Catch::Contains("replicatedJobs[0].name: Invalid value: \"of-old\"") &&
@@ -248,7 +248,7 @@ TEST_CASE_METHOD(Fixture, "JobSets are left to the upstream controller while tha
       "metadata":{"name":"js","namespace":"team-a"},"spec":{"replicatedJobs":[{"name":"a","replicas":1,
       "template":{"spec":{"template":{"spec":{"containers":[]}}}},"dependsOn":[{"name":"b","status":"Ready"}]}]}})");
   CHECK_FALSE(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
-  state.set_judges_jobsets(false);
+  state.set_validates_jobsets(false);
   CHECK(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
   CHECK(ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
 }

@@ -70,7 +70,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   // Everything that can be done now is done, and the next thing waits for the clock.
   void settle(std::size_t requests) {
     REQUIRE(
-        kube::run_until(io, [&] { return api.log().size() >= requests && clock.alarms() > 0; }));
+        kube::run_until(io, [&] { return api.log().size() >= requests && clock.timers() > 0; }));
     CHECK(api.log().size() == requests);
   }
 };
@@ -364,17 +364,17 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
 TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in the end") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews").answer(201, "{}").always();
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";
-  std::set<std::string> standing;
+  std::set<std::string> existing;
   for (const std::string kind : {"mutating", "validating"}) {
     for (const std::string name : {"defaulter", "validator", "jobset"}) {
       const std::string path =
           base + kind + "webhookconfigurations/" + name + ".trainer.kubeflow.org";
-      api.on("PATCH", path).always().reply([&standing](const kube::ReceivedRequest& request) {
-        standing.insert(request.path);
+      api.on("PATCH", path).always().reply([&existing](const kube::ReceivedRequest& request) {
+        existing.insert(request.path);
         return kube::ScriptedReply(200, "{}");
       });
-      api.on("DELETE", path).always().reply([&standing](const kube::ReceivedRequest& request) {
-        return kube::ScriptedReply(standing.erase(request.path) ? 200 : 404, "{}");
+      api.on("DELETE", path).always().reply([&existing](const kube::ReceivedRequest& request) {
+        return kube::ScriptedReply(existing.erase(request.path) ? 200 : 404, "{}");
       });
     }
   }
@@ -382,12 +382,12 @@ TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in th
   tasks.spawn("publish", [](WebhookRegistrar& all) -> kube::Task<void> {
     (void)co_await all.publish("CA");
   }(registrar));
-  REQUIRE(kube::run_until(io, [&] { return standing.size() == 1; }));
+  REQUIRE(kube::run_until(io, [&] { return existing.size() == 1; }));
   kube::run_task(io, registrar.withdraw());
-  CHECK(standing.empty());
+  CHECK(existing.empty());
   // Nor does a certificate that is renewed later bring them back.
   REQUIRE(kube::run_task(io, registrar.publish("next")));
-  CHECK(standing.empty());
+  CHECK(existing.empty());
 }
 
 TEST_CASE_METHOD(Fixture, "what was never published needs no withdrawing") {

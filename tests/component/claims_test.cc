@@ -3,6 +3,7 @@
 
 #include "controller/core/jobset_reconciler.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
@@ -14,7 +15,7 @@ using kube::Json;
 namespace {
 
 const std::string kClaim = "/api/v1/namespaces/n/persistentvolumeclaims/data-js";
-const std::string kClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
+const std::string kube::kPersistentVolumeClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 
 // One of which a controller before us has written the status.
@@ -36,13 +37,13 @@ struct Fixture : trainer::test::ScriptedPeer {
   Stores stores{listeners()};
   Executor executor{io, client, stores, log, 4};
   kube::EventRecorder events{client, "trainer"};
-  Shell shell{executor, events, clock, log};
-  Expansion expansion{ExpanderMode::kOwn};
-  JobSetReconciler reconciler{stores, client, shell, expansion, jobset::Gates(), clock};
+  PlanRunner plan_runner{executor, events, clock, log};
+  JobSetOwnership ownership{JobSetControllerMode::kOwn};
+  JobSetReconciler reconciler{stores, client, plan_runner, ownership, jobset::Gates(), clock};
 
   Fixture() {
     reconciler_ = &reconciler;
-    REQUIRE(stores.jobsets.put(jobset()));
+    REQUIRE(stores.jobsets.upsert(jobset()));
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
         .answer(200, "{}");
@@ -80,7 +81,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     auto job = *kube::parse_json(made_job_);
     job["metadata"].set("resourceVersion", "11");
     job["status"].set("failed", 1).set("active", 1);
-    REQUIRE(stores.jobs.put(kube::print_json(job)));
+    REQUIRE(stores.jobs.upsert(kube::print_json(job)));
   }
   void remove_job() {
     const auto jobs = stores.jobs_of("u1");
@@ -111,20 +112,22 @@ TEST_CASE_METHOD(Fixture, "claims are asked for once, and again before pods star
   // The Job and the claim go: the claim is made first.
   remove_job();
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-  api.on("POST", kClaims).answer(201, kFound);
+  api.on("POST", kube::kPersistentVolumeClaims).answer(201, kFound);
   REQUIRE(reconcile());
-  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "POST " + kJobsPath});
+  CHECK(asked() ==
+        Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims, "POST " + kJobsPath});
 }
 
 TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
   api.on("GET", kClaim).always().answer(200, kEnding);
-  api.on("POST", kClaims)
+  api.on("POST", kube::kPersistentVolumeClaims)
       .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
   const auto done = reconcile();
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("still being deleted"));
   // No Job, whose pods could only wait.
-  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
+  CHECK(asked() ==
+        Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims, "GET " + kClaim});
 }
 
 TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is forgotten") {
@@ -140,7 +143,7 @@ TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is 
   }
   SECTION("one that is made") {
     api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-    api.on("POST", kClaims).reply([this](const kube::ReceivedRequest&) {
+    api.on("POST", kube::kPersistentVolumeClaims).reply([this](const kube::ReceivedRequest&) {
       remove_jobset();
       return kube::ScriptedReply(201, kFound);
     });
@@ -150,7 +153,7 @@ TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is 
   }
 
   // Should it come back, nothing that was learnt of it holds any more.
-  REQUIRE(stores.jobsets.put(jobset("7")));
+  REQUIRE(stores.jobsets.upsert(jobset("7")));
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked().front() == "GET " + kClaim);
@@ -164,10 +167,10 @@ TEST_CASE_METHOD(Fixture,
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
 
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-  api.on("POST", kClaims).answer(201, kFound);
+  api.on("POST", kube::kPersistentVolumeClaims).answer(201, kFound);
   fail_pod();
   REQUIRE(reconcile());
-  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims});
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims});
   REQUIRE(reconcile());
   CHECK(asked().empty());
 }

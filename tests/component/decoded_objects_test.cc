@@ -21,7 +21,7 @@ std::string decode_name(std::shared_ptr<const kube::Json> object) {
 std::shared_ptr<const StoredObject> stored(int number, std::size_t size = 0) {
   auto object = std::make_shared<StoredObject>();
   object->uid = fmt::format("uid-{}", number);
-  object->body = kube::PackedText(
+  object->body = kube::CompressedText(
       fmt::format(R"({{"name":"n{}","more":"{}"}})", number, std::string(size, 'x')));
   return object;
 }

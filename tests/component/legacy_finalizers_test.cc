@@ -48,9 +48,9 @@ TEST_CASE("the patch takes one finalizer and leaves the others") {
 }
 
 TEST_CASE_METHOD(Fixture, "runtimes lose the finalizer, whenever one comes") {
-  REQUIRE(stores.training_runtimes.put(runtime("new", "[]")));
-  REQUIRE(
-      stores.training_runtimes.put(runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
+  REQUIRE(stores.training_runtimes.upsert(runtime("new", "[]")));
+  REQUIRE(stores.training_runtimes.upsert(
+      runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
   api.on("PATCH", kPath).always().answer(200, runtime("old", "[]"));
   tasks.spawn("finalizers", finalizers.run());
   REQUIRE(wait_for(1));

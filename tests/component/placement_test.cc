@@ -46,7 +46,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   std::vector<std::string> told;
   Stores stores{listeners()};
   Executor executor{io, client, stores, log, 8};
-  Expansion expansion{ExpanderMode::kOwn};
+  JobSetOwnership ownership{JobSetControllerMode::kOwn};
 
   Stores::Listeners listeners() {
     Stores::Listeners all = trainer::test::deaf_listeners();
@@ -54,10 +54,10 @@ struct Fixture : trainer::test::ScriptedPeer {
     return all;
   }
 
-  void seen(const Json& object) { REQUIRE(stores.pods.put(kube::print_json(object))); }
+  void seen(const Json& object) { REQUIRE(stores.pods.upsert(kube::print_json(object))); }
 
   // What the API server has: our webhooks, node n1 in rack r1, and these pods.
-  void stands(const std::vector<Json>& pods) {
+  void exists(const std::vector<Json>& pods) {
     Json::Array items(pods.begin(), pods.end());
     api.on("GET", kWebhooks).answer(200, "{}").always();
     api.on("GET", "/api/v1/nodes/n1")
@@ -77,7 +77,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   }
 
   kube::Result<Requeue> reconcile() {
-    PlacementReconciler reconciler(stores, client, executor, expansion, log);
+    PlacementReconciler reconciler(stores, client, executor, ownership, log);
     return kube::run_task(io, reconciler.reconcile({"n", "s-w-0-0-abcde"}));
   }
 
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(Fixture, "only a leader that moved is looked at") {
 
 TEST_CASE_METHOD(Fixture, "followers that stand right cost three reads and no write") {
   seen(leader());
-  stands({leader(), pod(1, "r1")});
+  exists({leader(), pod(1, "r1")});
   REQUIRE(reconcile());
   CHECK(writes().empty());
   CHECK(api.log().size() == 3);
@@ -133,7 +133,7 @@ TEST_CASE_METHOD(Fixture, "followers that stand right cost three reads and no wr
 
 TEST_CASE_METHOD(Fixture, "misplaced followers are marked, and then deleted") {
   seen(leader());
-  stands({leader(), pod(1, "r1"), pod(2, "r2")});
+  exists({leader(), pod(1, "r1"), pod(2, "r2")});
   REQUIRE(reconcile());
   const auto written = writes();
   REQUIRE(written.size() == 4);
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(Fixture, "a follower that is already going takes no other along
   going["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
   Json failed = pod(3, "r2");
   failed["status"].set("phase", "Failed");
-  stands({leader(), pod(1, "r1"), going, failed});
+  exists({leader(), pod(1, "r1"), going, failed});
   REQUIRE(reconcile());
   CHECK(writes().empty());
 }
@@ -171,9 +171,9 @@ TEST_CASE_METHOD(Fixture, "without our webhooks nothing is read or deleted") {
 }
 
 TEST_CASE_METHOD(Fixture, "pods are left to the controller that expands JobSets") {
-  expansion = Expansion(ExpanderMode::kShare);
+  ownership = JobSetOwnership(JobSetControllerMode::kShare);
   seen(leader());
-  stands({leader(), pod(1, "r2")});
+  exists({leader(), pod(1, "r2")});
   REQUIRE(reconcile());
   CHECK(api.log().empty());
 }

@@ -41,7 +41,7 @@ Json selecting(Json from, const char* rack) {
 
 struct Fixture : AdmissionFixture {
   // The leader as it is listed, beside another pod whose labels are the same; "" for no node.
-  void stands(const std::string& node) {
+  void exists(const std::string& node) {
     Json leader = pod("0");
     leader["metadata"].set("name", "s-w-0-0-abcde").set("uid", "leader");
     if (!node.empty()) leader["spec"].set("nodeName", node);
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "pods that follow nobody cost no request") {
 }
 
 TEST_CASE_METHOD(Fixture, "a follower is sent where its leader's node stands") {
-  stands("n1");
+  exists("n1");
   const std::string patch = printed(patch_for(pod("1")));
   CHECK(patch.find("nodeSelector") != std::string::npos);
   CHECK(patch.find("\"r1\"") != std::string::npos);
@@ -107,7 +107,7 @@ TEST_CASE_METHOD(Fixture, "a follower is sent where its leader's node stands") {
 }
 
 TEST_CASE_METHOD(Fixture, "a follower waits until its leader has a node") {
-  stands("");
+  exists("");
   CHECK(printed(patch_for(pod("1"))).find("nodeSelector") == std::string::npos);
   CHECK(refusal(kValidatePod, selecting(pod("1"), "r1")) ==
         "403 leader pod not yet scheduled, not creating follower pod. this is an expected, "
@@ -118,7 +118,7 @@ TEST_CASE_METHOD(Fixture, "a follower waits until its leader has a node") {
 
 TEST_CASE_METHOD(Fixture,
                  "what the leader's node lacks is said; a failed lookup may be tried again") {
-  stands("n2");
+  exists("n2");
   CHECK(refusal(kMutatePod, pod("1")) == "404 node n2 not found");
   api.on("GET", "/api/v1/nodes/n2").answer(200, R"({"kind":"Node","metadata":{"name":"n2"}})");
   CHECK(refusal(kMutatePod, pod("1")) == "403 node does not have topology label: rack");
@@ -139,7 +139,7 @@ TEST_CASE_METHOD(Fixture, "labels that are no labels are never put into a reques
   // An older cluster has the index as an annotation only: the Job's pods are looked through.
   Json unlabelled = pod("1");
   unlabelled["metadata"]["labels"].erase("batch.kubernetes.io/job-completion-index");
-  stands("n1");
+  exists("n1");
   CHECK(printed(patch_for(unlabelled)).find("nodeSelector") != std::string::npos);
   CHECK(api.lines().front().find("completion-index") == std::string::npos);
 }
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(Fixture, "pods of any shape are judged, never a crash") {
 }
 
 TEST_CASE_METHOD(Fixture, "pods are left to the upstream controller while that is in charge") {
-  state.set_judges_jobsets(false);
+  state.set_validates_jobsets(false);
   CHECK(patch_for(pod("0")).is_null());
   CHECK(refusal(kValidatePod, pod("1")).empty());
 }

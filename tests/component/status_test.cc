@@ -20,7 +20,7 @@ const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
 
 const std::string kAudience = "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
-constexpr std::int64_t kNow = 1'767'225'600;  // of the clock that stands still
+constexpr std::int64_t kNone = 1'767'225'600;  // of the clock that stands still
 
 std::string jwt(const std::string& claims) {
   std::string text = kube::base64_encode(claims);
@@ -31,7 +31,7 @@ std::string jwt(const std::string& claims) {
 }
 
 std::string token(const std::string& id = "1") {
-  return jwt(R"({"aud":["other",")" + kAudience + R"("],"exp":)" + std::to_string(kNow + 3'600) +
+  return jwt(R"({"aud":["other",")" + kAudience + R"("],"exp":)" + std::to_string(kNone + 3'600) +
              R"(,"jti":")" + id + R"(","note":"?>ÿ~"})");
 }
 
@@ -196,8 +196,9 @@ TEST_CASE_METHOD(Fixture, "nobody is asked about what says itself that it is no 
   const std::string quoted = "\"" + kAudience + "\"";
   for (const std::string& hopeless :
        {std::string("token"), std::string("a.b"), std::string(".."), std::string("a.!.b"),
-        token() + ".x", jwt("[]"), jwt("{}"), jwt("{"), claims("\"https://kubernetes\"", kNow + 60),
-        claims("[\"https://kubernetes\"]", kNow + 60), claims(quoted, kNow - 61)}) {
+        token() + ".x", jwt("[]"), jwt("{}"), jwt("{"),
+        claims("\"https://kubernetes\"", kNone + 60),
+        claims("[\"https://kubernetes\"]", kNone + 60), claims(quoted, kNone - 61)}) {
     CAPTURE(hopeless);
     auto one = request(report(1));
     one.authorization = kube::Secret<std::string>("Bearer " + hopeless);
@@ -208,7 +209,7 @@ TEST_CASE_METHOD(Fixture, "nobody is asked about what says itself that it is no 
   accept_writes();
   // One audience need not stand in a list, and the clocks may differ.
   auto good = request(report(1));
-  good.authorization = kube::Secret<std::string>("Bearer " + claims(quoted, kNow - 59));
+  good.authorization = kube::Secret<std::string>("Bearer " + claims(quoted, kNone - 59));
   CHECK(ask(std::move(good)).status == 200);
 }
 
@@ -326,7 +327,7 @@ TEST_CASE_METHOD(Fixture, "a rate that is configured holds for all jobs together
   bool is_answered = false;
   kube::asio::co_spawn(io, handler->handle(request(report(3))),
                        [&](std::exception_ptr, kube::ServerResponse) { is_answered = true; });
-  CHECK(kube::run_until(io, [&] { return clock.alarms() > 0; }));
+  CHECK(kube::run_until(io, [&] { return clock.timers() > 0; }));
   CHECK_FALSE(is_answered);
   CHECK(written().size() == 2);
   clock.advance(std::chrono::seconds(1));

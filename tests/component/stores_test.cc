@@ -38,11 +38,11 @@ struct Fixture {
   Stores::Listeners listeners() {
     Stores::Listeners all = trainer::test::deaf_listeners();
     const auto tell = [this](std::string what) {
-      return [this, what](const kube::ObjectKey& key, Stores::Urgency urgency) {
+      return [this, what](const kube::ObjectKey& key, Stores::Debounce debounce) {
         told.push_back(what + " " + key.to_string() +
-                       (urgency == Stores::Urgency::kNow    ? " now"
-                        : urgency == Stores::Urgency::kSoon ? " soon"
-                                                            : " for counters"));
+                       (debounce == Stores::Debounce::kNone    ? " now"
+                        : debounce == Stores::Debounce::kShort ? " soon"
+                                                               : " for counters"));
       };
     };
     all.trainjob = tell("trainjob");
@@ -51,9 +51,9 @@ struct Fixture {
   }
 
   template <class T>
-  void seen(kube::Store<T>& store, Json object) {
+  void seen(kube::ObjectCache<T>& store, Json object) {
     object["metadata"].set("resourceVersion", std::to_string(++version));
-    REQUIRE(store.put(kube::print_json(object)));
+    REQUIRE(store.upsert(kube::print_json(object)));
   }
 };
 
@@ -201,7 +201,7 @@ TEST_CASE_METHOD(Fixture, "whoever lets go of a status that is on its way holds 
 TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read as it was") {
   const struct {
     const char* members;
-    bool is_packed;
+    bool is_compressed;
   } cases[] = {
       {R"({"spec":{"suspend":true}})", true},
       {R"({"spec":{"suspend":false}})", false},
@@ -229,7 +229,7 @@ TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept packed and read
       seen(*store, object);  // the second one has the first to be packed against
       const auto stored = store->find({"n", "k"});
       REQUIRE(stored);
-      if (c.is_packed) {
+      if (c.is_compressed) {
         CHECK(stored->body.kept() < stored->body.size() / 4);
       } else {
         CHECK(stored->body.kept() == stored->body.size());
@@ -252,7 +252,7 @@ TEST_CASE_METHOD(Fixture, "the answer to a write of ours is packed as what is wa
     object.set("kind", resource.kind);
     object["spec"].set("script", std::string(2'000, 'x'));
     object["metadata"].set("resourceVersion", std::to_string(++version));
-    stores.offer(resource, kube::print_json(object));
+    stores.update_if_newer(resource, kube::print_json(object));
     const auto& store = resource == kTrainJobs ? stores.trainjobs : stores.jobsets;
     const auto stored = store.find({"n", "k"});
     REQUIRE(stored);
@@ -275,7 +275,7 @@ TEST_CASE("an object is kept as the text that came, without what nobody reads") 
        R"({"apiVersion":"a","kind":"b","metadata":{"annotations":{"a":"b"},"name":"j","resourceVersion":"1"}})"},
   };
   for (const auto& c : cases) {
-    const auto stored = project_stored(c.text, kTrainJobs);
+    const auto stored = transform_stored(c.text, kTrainJobs);
     REQUIRE(stored);
     CHECK(stored->body.text() == c.kept);
     CHECK(stored->object_key == kube::ObjectKey{"", "j"});
@@ -291,14 +291,14 @@ TEST_CASE("a text without a readable head is no object") {
         "{\"metadata\":{\"name\":\"j\",\"resourceVersion\":\"1\"},\"spec\":{",
         "{\"metadata\":{\"name\":\"j\",\"resourceVersion\":\"1\"},\"spec\":\"\xff\"}"}) {
     INFO(text);
-    CHECK_FALSE(project_stored(text, kTrainJobs));
+    CHECK_FALSE(transform_stored(text, kTrainJobs));
   }
   const std::string deep(300, '[');
-  CHECK_FALSE(project_stored(R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":)" + deep +
-                                 std::string(300, ']') + "}",
-                             kTrainJobs));
+  CHECK_FALSE(transform_stored(R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":)" + deep +
+                                   std::string(300, ']') + "}",
+                               kTrainJobs));
   // Of its body only the end is looked for: whoever looks at the object finds that it is none.
-  const auto stored = project_stored(
+  const auto stored = transform_stored(
       R"({"metadata":{"name":"j","resourceVersion":"1"},"spec":{"a":nothing}})", kTrainJobs);
   REQUIRE(stored);
   CHECK(stored->object()->is_null());

@@ -4,9 +4,9 @@
 #include "tests/fuzz/fuzz.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using enum kube::JsonSelection::Members;
-  const kube::JsonSelection only{
-      "", kOnly, {{"a"}, {"b", kAllBut, {{"a"}, {"c", kOnly, {{"*"}}}}}}};
+  using enum kube::JsonFilter::Members;
+  const kube::JsonFilter only{
+      "", kInclude, {{"a"}, {"b", kExclude, {{"a"}, {"c", kInclude, {{"*"}}}}}}};
   const std::string_view text = as_text(data, size);
   const auto selected = kube::parse_json(text, {}, only);
   const auto value = kube::parse_json(text);

@@ -254,17 +254,17 @@ Answer ApiStore::merge(Actor actor, const Resource& resource, const ObjectKey& k
   return commit(actor, on, before, std::move(after));
 }
 
-Answer ApiStore::apply(Actor actor, const Resource& resource, const ObjectKey& key, Json wanted,
+Answer ApiStore::apply(Actor actor, const Resource& resource, const ObjectKey& key, Json desired,
                        bool force) {
   Shelf& on = shelf(resource.plural);
   const Object before = find(resource.plural, key);
-  const auto uid = ObjectMeta::of(wanted).uid;
+  const auto uid = ObjectMeta::of(desired).uid;
   if (!before) {
     if (!uid.empty()) return conflict(resource, key, "Precondition failed: UID in precondition");
-    Json object = wanted;
-    object["metadata"].set("managedFields", managed_fields_of(wanted));
+    Json object = desired;
+    object["metadata"].set("managedFields", managed_fields_of(desired));
     Answer made = create(actor, resource, std::move(object));
-    applied_[ObjectMeta::of(made.body).uid] = std::move(wanted);
+    applied_[ObjectMeta::of(made.body).uid] = std::move(desired);
     return made;
   }
   const auto known = ObjectMeta::of(*before).uid;
@@ -273,13 +273,13 @@ Answer ApiStore::apply(Actor actor, const Resource& resource, const ObjectKey& k
   if (last == applied_.end() && !force) {
     return conflict(resource, key, "conflicts with another field manager");
   }
-  Json after = server_side_apply(*before, last == applied_.end() ? Json() : last->second, wanted);
-  after["metadata"].set("managedFields", managed_fields_of(wanted));
+  Json after = server_side_apply(*before, last == applied_.end() ? Json() : last->second, desired);
+  after["metadata"].set("managedFields", managed_fields_of(desired));
   keep_member(after, *before, "status");
   if (is_of_crd(resource)) apply_schema_defaults(after);
   if (const auto why = refuse_update(resource, *before, after))
     return refusal(422, "Invalid", *why);
-  applied_[known] = std::move(wanted);
+  applied_[known] = std::move(desired);
   return commit(actor, on, before, std::move(after));
 }
 

@@ -61,7 +61,7 @@ class ApiStore {
   Answer merge(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
                const kube::Json& patch, std::string_view subresource);
   Answer apply(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
-               kube::Json wanted, bool force);
+               kube::Json desired, bool force);
   // `options` is a DeleteOptions.
   Answer remove(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
                 const kube::Json& options);

@@ -55,13 +55,13 @@ Expectation::Missing Expectation::missing() const {
 }
 
 Expectation::Missing Expectation::missing_of(const Lineage& lineage) const {
-  const Object standing = store_.find(plural_of(lineage), lineage.key);
+  const Object existing = store_.find(plural_of(lineage), lineage.key);
   const bool is_to_go = lineage.is_deleted || lineage.is_expiring;
-  if (is_to_go && standing) return "it is still there";
+  if (is_to_go && existing) return "it is still there";
   const auto last = last_.find(lineage.key);
   if (last == last_.end()) return "it was never seen";
   if (lineage.is_deleted) return std::nullopt;
-  if (!is_to_go && !standing) return "it is gone";
+  if (!is_to_go && !existing) return "it is gone";
   const Json& object = *last->second;
   switch (lineage.ending) {
     case Ending::kComplete:

@@ -9,7 +9,7 @@ namespace {
 
 Configuration configured() {
   Configuration configuration;
-  configuration.expander.mode = ExpanderMode::kOwn;
+  configuration.expander.mode = JobSetControllerMode::kOwn;
   configuration.groupKindConcurrency = {{"TrainJob.trainer.kubeflow.org", 4},
                                         {"JobSet.jobset.x-k8s.io", 4}};
   return configuration;

@@ -126,8 +126,8 @@ class Writer {
   void choose_failures(Json& spec) {
     static const std::vector<std::string> kActions = {"FailJobSet", "RestartJobSet",
                                                       "RestartJobSetAndIgnoreMaxRestarts"};
-    const int wanted = chance_.below(4);
-    for (int i = 0; i < wanted; ++i) lineage_.failures.push_back(any_failure());
+    const int desired = chance_.below(4);
+    for (int i = 0; i < desired; ++i) lineage_.failures.push_back(any_failure());
     const bool has_policy = chance_.percent(80);
     const int limit = has_policy ? chance_.below(4) : 0;
     std::string rule_part;

@@ -32,32 +32,32 @@ const Json& named(const Json& list, std::string_view name) {
   return kNothing;
 }
 
-Json merge(const Json& current, const Json& before, const Json& wanted);
+Json merge(const Json& current, const Json& before, const Json& desired);
 
-Json merge_list(const Json& current, const Json& before, const Json& wanted) {
+Json merge_list(const Json& current, const Json& before, const Json& desired) {
   Json merged = Json::array();
-  for (const Json& item : wanted.as_array()) {
+  for (const Json& item : desired.as_array()) {
     const auto name = item.get_string("name");
     merged.push_back(merge(named(current, name), named(before, name), item));
   }
   if (!current.is_array()) return merged;
   for (const Json& item : current.as_array()) {
     const auto name = item.get_string("name");
-    if (named(wanted, name).is_null() && named(before, name).is_null()) merged.push_back(item);
+    if (named(desired, name).is_null() && named(before, name).is_null()) merged.push_back(item);
   }
   return merged;
 }
 
-Json merge(const Json& current, const Json& before, const Json& wanted) {
-  if (is_keyed(wanted)) return merge_list(current, before, wanted);
-  if (!wanted.is_object()) return wanted;
+Json merge(const Json& current, const Json& before, const Json& desired) {
+  if (is_keyed(desired)) return merge_list(current, before, desired);
+  if (!desired.is_object()) return desired;
   Json merged = current.is_object() ? current : Json::object();
   if (before.is_object()) {
     for (const auto& [name, value] : before.as_object()) {
-      if (!wanted.find(name)) merged.erase(name);
+      if (!desired.find(name)) merged.erase(name);
     }
   }
-  for (const auto& [name, value] : wanted.as_object()) {
+  for (const auto& [name, value] : desired.as_object()) {
     merged.set(name, merge(member(current, name), member(before, name), value));
   }
   return merged;
@@ -79,12 +79,12 @@ Json fields_of(const Json& value) {
 
 }  // namespace
 
-Json server_side_apply(const Json& current, const Json& before, const Json& wanted) {
-  return merge(current, before, wanted);
+Json server_side_apply(const Json& current, const Json& before, const Json& desired) {
+  return merge(current, before, desired);
 }
 
-Json managed_fields_of(const Json& wanted) {
-  Json content = wanted;
+Json managed_fields_of(const Json& desired) {
+  Json content = desired;
   for (const auto name : {"apiVersion", "kind"}) content.erase(name);
   if (Json* metadata = content.find("metadata")) {
     for (const auto name : {"name", "namespace", "uid"}) metadata->erase(name);

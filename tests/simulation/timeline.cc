@@ -12,7 +12,7 @@ constexpr std::int64_t kWallBeginning = 1'767'225'600;  // 2026-01-01T00:00:00Z
 
 }  // namespace
 
-class Timeline::Handle final : public kube::Alarm {
+class Timeline::Handle final : public kube::Timer {
  public:
   explicit Handle(std::shared_ptr<Appointment> appointment)
       : appointment_(std::move(appointment)) {}
@@ -39,7 +39,7 @@ std::shared_ptr<Timeline::Appointment> Timeline::add(Steady when, std::function<
   return appointment;
 }
 
-std::unique_ptr<kube::Alarm> Timeline::wake_at(kube::asio::any_io_executor executor, Steady when,
+std::unique_ptr<kube::Timer> Timeline::wake_at(kube::asio::any_io_executor executor, Steady when,
                                                std::function<void()> wake) {
   auto appointment = add(when, {});
   // An alarm that was called off after it rang must not be heard either.

@@ -21,7 +21,7 @@ class Timeline final : public kube::Clock {
   Timeline();
   kube::Time now() const override;
   Steady steady() const override { return steady_; }
-  std::unique_ptr<kube::Alarm> wake_at(kube::asio::any_io_executor executor, Steady when,
+  std::unique_ptr<kube::Timer> wake_at(kube::asio::any_io_executor executor, Steady when,
                                        std::function<void()> wake) override;
 
   // Since the simulation began.

@@ -96,13 +96,13 @@ void Users::plan_obstacle(const Lineage& lineage) {
 void Users::plan_runtime(const Lineage& lineage) {
   const auto& resource = runtime_kind(lineage);
   const ObjectKey key = ObjectMeta::of(lineage.runtime).key();
-  const auto put = [this, resource, runtime = lineage.runtime] { create(resource, runtime); };
-  at(chance_.percent(85) ? milliseconds(0) : chance_.wait(1'000, 30'000), put);
+  const auto upsert = [this, resource, runtime = lineage.runtime] { create(resource, runtime); };
+  at(chance_.percent(85) ? milliseconds(0) : chance_.wait(1'000, 30'000), upsert);
   const int choice = chance_.below(100);
   if (choice < 25) {
     const auto when = any_time();
     at(when, [this, resource, key] { remove(resource.plural, key); });
-    at(when + chance_.wait(1'000, 60'000), put);
+    at(when + chance_.wait(1'000, 60'000), upsert);
   } else if (choice < 45) {
     at(any_time(), [this, resource, key] {
       tell_("edits the runtime " + key.name);
@@ -114,7 +114,7 @@ void Users::plan_runtime(const Lineage& lineage) {
     const ObjectKey snapshot{lineage.key.ns, lineage.key.name + "-runtime-snapshot"};
     at(any_time(), [this, snapshot] { remove("configmaps", snapshot); });
   }
-  at(busy_, put);
+  at(busy_, upsert);
 }
 
 // Suspended at birth, admitted, evicted and admitted again, or never queued at all.

@@ -54,7 +54,7 @@ class Wire::Stream final : public kube::HttpStream {
       if (now >= give_up) co_return kube::fail(ErrorCode::kTimeout, "nothing arrived");
       auto next = std::min(give_up, pieces_.empty() ? end_ : pieces_.front().first);
       std::function<void()> wake = [this] { woken_.cancel(); };
-      const auto alarm = wire_.timeline_.wake_at(wire_.io_.get_executor(), next, std::move(wake));
+      const auto timer = wire_.timeline_.wake_at(wire_.io_.get_executor(), next, std::move(wake));
       has_news_ = false;
       co_await woken_.async_wait(kube::asio::as_tuple(kube::asio::use_awaitable));
       if (wire_.timeline_.steady() < next && !has_news_) {

@@ -30,13 +30,13 @@ void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
   }
 }
 
-void Coscheduling::add_companions(Draft& draft) const {
+void Coscheduling::add_dependents(Draft& draft) const {
   if (!is_active(draft)) return;
-  Companion group = make_pod_group(draft, kPodGroups);
+  DependentObject group = make_pod_group(draft, kPodGroups);
   group.object["spec"].set(
       "scheduleTimeoutSeconds",
       draft.pod_group_policy()->coscheduling->scheduleTimeoutSeconds.value_or(60));
-  draft.companions.push_back(std::move(group));
+  draft.dependents.push_back(std::move(group));
 }
 
 }  // namespace trainer::pipeline

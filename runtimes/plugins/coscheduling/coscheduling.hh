@@ -9,7 +9,7 @@ class Coscheduling final : public Plugin {
  public:
   std::string_view source() const override { return "plugin coscheduling"; }
   void enforce_pod_group_policy(Draft& draft) const override;
-  void add_companions(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
 };
 
 }  // namespace trainer::pipeline

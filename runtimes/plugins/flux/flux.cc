@@ -8,6 +8,7 @@
 
 #include "kube/model/digest.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/plugins/flux/curve.hh"
 #include "runtimes/plugins/flux/scripts.hh"
@@ -23,9 +24,6 @@ constexpr std::string_view kViewImage = "ghcr.io/converged-computing/flux-view-u
 constexpr int kExecutable = 0755;
 constexpr int kOwnerRead = 0400;
 constexpr std::size_t kLabelLimit = 63;  // of a volume's name
-
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
-const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
 
 const FluxPolicy* policy_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
@@ -148,9 +146,9 @@ flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy&
   return instance;
 }
 
-Companion companion(const Draft& draft, const kube::Resource& resource, std::string name,
-                    Json data) {
-  Companion out;
+DependentObject dependent(const Draft& draft, const kube::Resource& resource, std::string name,
+                          Json data) {
+  DependentObject out;
   out.resource = resource;
   out.object = Json::object({{"apiVersion", resource.api_version()},
                              {"kind", resource.kind},
@@ -175,21 +173,22 @@ void Flux::enforce_ml_policy(Draft& draft) const {
   add_installer(draft, *index, std::move(image), source());
 }
 
-void Flux::add_companions(Draft& draft) const {
+void Flux::add_dependents(Draft& draft) const {
   const FluxPolicy* policy = policy_of(draft);
   const auto index = policy == nullptr ? std::nullopt : find_nodes(draft);
   if (!index) return;
   const flux::Instance instance = describe(draft, *index, *policy);
-  draft.companions.push_back(
-      companion(draft, kConfigMaps, entrypoint_name(draft),
+  draft.dependents.push_back(
+      dependent(draft, kube::kConfigMaps, entrypoint_name(draft),
                 Json::object({{"entrypoint.sh", flux::entrypoint_script(instance)},
                               {"init.sh", flux::init_script(instance)}})));
   const std::string certificate = flux::curve_certificate(draft.name(), draft.job.metadata.uid);
-  Companion keys = companion(draft, kSecrets, curve_name(draft),
-                             Json::object({{"curve.cert", kube::base64_encode(certificate)}}));
-  keys.mode = Companion::Mode::kCreateOnce;
+  DependentObject keys =
+      dependent(draft, kube::kSecrets, curve_name(draft),
+                Json::object({{"curve.cert", kube::base64_encode(certificate)}}));
+  keys.mode = DependentObject::Mode::kCreateOnce;
   keys.object.set("type", "Opaque");
-  draft.companions.push_back(std::move(keys));
+  draft.dependents.push_back(std::move(keys));
 }
 
 void Flux::validate(const Draft& draft, kube::FieldErrors& errors) const {

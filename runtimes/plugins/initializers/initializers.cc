@@ -21,12 +21,12 @@ const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
   return source ? &*source : nullptr;
 }
 
-void apply(const InitializerSource& wanted, ContainerEdit& container) {
-  if (wanted.storageUri) container.env("STORAGE_URI", *wanted.storageUri);
-  for (const kube::Json& variable : wanted.env) container.env(converted_env(variable));
-  if (wanted.secretRef)
+void apply(const InitializerSource& desired, ContainerEdit& container) {
+  if (desired.storageUri) container.env("STORAGE_URI", *desired.storageUri);
+  for (const kube::Json& variable : desired.env) container.env(converted_env(variable));
+  if (desired.secretRef)
     container.env_from(kube::Json::object(
-        {{"secretRef", kube::Json::object({{"name", wanted.secretRef->get_string("name")}})}}));
+        {{"secretRef", kube::Json::object({{"name", desired.secretRef->get_string("name")}})}}));
 }
 
 bool mounts(const kube::Json& container, std::string_view volume) {
@@ -67,11 +67,11 @@ void Initializers::enforce_pod_spec(Draft& draft) const {
     const std::string step = draft.pod_sets[i].ancestor;
     if (step != kDatasetStep && step != kModelStep) continue;
     draft.spec.replicatedJobs[i].replicas = 1;
-    const InitializerSource* wanted = source_of(draft.job, step);
-    if (wanted == nullptr) continue;
+    const InitializerSource* desired = source_of(draft.job, step);
+    if (desired == nullptr) continue;
     if (auto container = draft.edit_any(
             i, step, step == kDatasetStep ? "spec.initializer.dataset" : "spec.initializer.model"))
-      apply(*wanted, *container);
+      apply(*desired, *container);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kube/model/resources.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
@@ -22,9 +23,6 @@ constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
 constexpr int kPublicKey = 0644;
 constexpr int kReadOnly = 0444;
-
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
-const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
 
 const MpiPolicy* policy_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
@@ -55,10 +53,10 @@ const kube::Json* process_container(const Draft& draft) {
 std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
   const auto& trainer = draft.job.spec.trainer;
   if (trainer && trainer->numProcPerNode) return *trainer->numProcPerNode;
-  const std::int64_t wanted = policy.numProcPerNode.value_or(1);
+  const std::int64_t desired = policy.numProcPerNode.value_or(1);
   const kube::Json* container = process_container(draft);
   const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
-  return wanted == 1 && devices > 1 ? devices : wanted;
+  return desired == 1 && devices > 1 ? devices : desired;
 }
 
 // Nobody but root can look into root's home.
@@ -143,7 +141,7 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
   }
 }
 
-void Mpi::add_companions(Draft& draft) const {
+void Mpi::add_dependents(Draft& draft) const {
   const MpiPolicy* policy = policy_of(draft);
   const mpi::Implementation* implementation =
       policy == nullptr ? nullptr : implementation_of(*policy);
@@ -154,19 +152,19 @@ void Mpi::add_companions(Draft& draft) const {
     if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
       hosts += implementation->hostfile(set.endpoints(), slots);
 
-  Companion hostfile;
-  hostfile.resource = kConfigMaps;
-  hostfile.object = named_object(kConfigMaps, draft, hostfile_name(draft));
+  DependentObject hostfile;
+  hostfile.resource = kube::kConfigMaps;
+  hostfile.object = named_object(kube::kConfigMaps, draft, hostfile_name(draft));
   hostfile.object.set("data", kube::Json::object({{"hostfile", hosts}}));
-  draft.companions.push_back(std::move(hostfile));
+  draft.dependents.push_back(std::move(hostfile));
 
-  Companion keys;
-  keys.mode = Companion::Mode::kCreateOnce;
-  keys.generate = Companion::Generate::kSshKeyPair;
-  keys.resource = kSecrets;
-  keys.object = named_object(kSecrets, draft, secret_name(draft));
+  DependentObject keys;
+  keys.mode = DependentObject::Mode::kCreateOnce;
+  keys.generate = DependentObject::Generate::kSshKeyPair;
+  keys.resource = kube::kSecrets;
+  keys.object = named_object(kube::kSecrets, draft, secret_name(draft));
   keys.object.set("type", "kubernetes.io/ssh-auth").set("immutable", true);
-  draft.companions.push_back(std::move(keys));
+  draft.dependents.push_back(std::move(keys));
 }
 
 void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {

@@ -10,7 +10,7 @@ class Mpi final : public Plugin {
  public:
   std::string_view source() const override { return "plugin mpi"; }
   void enforce_ml_policy(Draft& draft) const override;
-  void add_companions(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };

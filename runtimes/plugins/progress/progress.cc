@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "kube/model/resources.hh"
+
 namespace trainer::pipeline {
 
 namespace {
@@ -11,8 +13,6 @@ namespace {
 constexpr std::string_view kVolume = "kubeflow-trainer-token";
 constexpr std::string_view kDirectory = "/var/run/secrets/kubeflow/trainer";
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it in time
-
-const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 
 // Also the token's audience, so that a token serves one job's reports and nothing else.
 std::string report_path(const TrainJob& job) {
@@ -64,17 +64,17 @@ void Progress::enforce_pod_spec(Draft& draft) const {
   }
 }
 
-void Progress::add_companions(Draft& draft) const {
+void Progress::add_dependents(Draft& draft) const {
   if (!draft.options.is_progress_enabled || !draft.find_ancestor(kTrainerStep)) return;
-  Companion ca;
-  ca.resource = kConfigMaps;
+  DependentObject ca;
+  ca.resource = kube::kConfigMaps;
   ca.object = kube::Json::object(
-      {{"apiVersion", kConfigMaps.api_version()},
-       {"kind", kConfigMaps.kind},
+      {{"apiVersion", kube::kConfigMaps.api_version()},
+       {"kind", kube::kConfigMaps.kind},
        {"metadata",
         kube::Json::object({{"name", ca_name(draft)}, {"namespace", draft.job.metadata.ns}})},
        {"data", kube::Json::object({{"ca.crt", draft.options.status_server_ca}})}});
-  draft.companions.push_back(std::move(ca));
+  draft.dependents.push_back(std::move(ca));
 }
 
 }  // namespace trainer::pipeline

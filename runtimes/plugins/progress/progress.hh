@@ -9,7 +9,7 @@ class Progress final : public Plugin {
  public:
   std::string_view source() const override { return "plugin progress"; }
   void enforce_pod_spec(Draft& draft) const override;
-  void add_companions(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
 };
 
 }  // namespace trainer::pipeline

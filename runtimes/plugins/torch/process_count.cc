@@ -20,11 +20,11 @@ std::int64_t count_cpus(const kube::Json& container) {
 
 }  // namespace
 
-ProcessCount count_processes(std::optional<std::int32_t> wanted, const kube::Json& container) {
+ProcessCount count_processes(std::optional<std::int32_t> desired, const kube::Json& container) {
   ProcessCount count;
   count.accelerators = count_accelerators(container);
-  if (wanted)
-    count.number = *wanted;
+  if (desired)
+    count.number = *desired;
   else if (count.accelerators == 0)
     count.number = std::max<std::int64_t>(1, count_cpus(container));
   return count;

@@ -23,6 +23,6 @@ struct ProcessCount {
 
 // From the container as it will run: `wanted` if the job says so, else auto with accelerators, else
 // one a CPU (rounded up, requests before limits, at least one).
-ProcessCount count_processes(std::optional<std::int32_t> wanted, const kube::Json& container);
+ProcessCount count_processes(std::optional<std::int32_t> desired, const kube::Json& container);
 
 }  // namespace trainer::pipeline

@@ -61,10 +61,10 @@ void Volcano::enforce_pod_group_policy(Draft& draft) const {
   }
 }
 
-void Volcano::add_companions(Draft& draft) const {
+void Volcano::add_dependents(Draft& draft) const {
   const VolcanoPolicy* policy = policy_of(draft);
   if (policy == nullptr) return;
-  Companion group = make_pod_group(draft, kPodGroups);
+  DependentObject group = make_pod_group(draft, kPodGroups);
   kube::Json& spec = group.object["spec"];
   if (const auto queue = draft.annotations.find(kQueueAnnotation); queue != draft.annotations.end())
     spec.set("queue", queue->second);
@@ -75,7 +75,7 @@ void Volcano::add_companions(Draft& draft) const {
              kube::Json::object({{"mode", policy->networkTopology->mode.value_or("hard")},
                                  {"highestTierAllowed",
                                   policy->networkTopology->highestTierAllowed.value_or(1)}}));
-  draft.companions.push_back(std::move(group));
+  draft.dependents.push_back(std::move(group));
 }
 
 void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {

@@ -9,7 +9,7 @@ class Volcano final : public Plugin {
  public:
   std::string_view source() const override { return "plugin volcano"; }
   void enforce_pod_group_policy(Draft& draft) const override;
-  void add_companions(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/client/give_way.hh"
 #include "kube/client/json_scan.hh"
 #include "kube/client/url.hh"
+#include "kube/client/yield.hh"
 #include "kube/model/json_text.hh"
 
 namespace kube {
@@ -73,7 +73,7 @@ ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options
 
 ApiClient::~ApiClient() = default;
 
-Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const Subject& subject) {
+Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const ObjectRef& subject) {
   const std::string method = request.method;
   const auto start = clock_.steady();
   auto outcome = co_await transport_.send(std::move(request));
@@ -89,7 +89,7 @@ Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const Subject
   co_return std::move(outcome);
 }
 
-Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject) {
+Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, ObjectRef subject) {
   const auto deadline = clock_.steady() + options_.deadline;
   Attempt state;
   request.on_write = [&state] { state.was_written = true; };
@@ -116,31 +116,31 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, Subject subject)
   }
 }
 
-Task<Result<std::string>> ApiClient::send_text(HttpRequest request, Subject subject) {
+Task<Result<std::string>> ApiClient::send_text(HttpRequest request, ObjectRef subject) {
   // Neither side of the exchange is one step with what the caller computes before and after it.
-  if (request.body.size() >= kLargeText) co_await give_way();
+  if (request.body.size() >= kLargeText) co_await yield();
   auto response = co_await send(std::move(request), std::move(subject));
   if (!response) co_return tl::unexpected(response.error());
-  if (response->body.size() >= kLargeText) co_await give_way();
+  if (response->body.size() >= kLargeText) co_await yield();
   co_return std::move(response->body);
 }
 
-Task<Result<Json>> ApiClient::send_json(HttpRequest request, Subject subject) {
+Task<Result<Json>> ApiClient::send_json(HttpRequest request, ObjectRef subject) {
   const std::string what = request.method + " " + request.target;
   const auto text = co_await send_text(std::move(request), std::move(subject));
   if (!text) co_return tl::unexpected(text.error());
   auto body = parse_json(*text);
   if (!body) co_return tl::unexpected(body.error().at(what));
-  if (text->size() >= kLargeText) co_await give_way();
+  if (text->size() >= kLargeText) co_await yield();
   co_return std::move(*body);
 }
 
 Task<Result<Json>> ApiClient::get(Resource resource, ObjectKey key) {
   HttpRequest request("GET", api_path(resource, key));
-  co_return co_await send_json(std::move(request), Subject(resource.plural, ""));
+  co_return co_await send_json(std::move(request), ObjectRef(resource.plural, ""));
 }
 
-Task<Result<ListPage>> ApiClient::list_page(HttpRequest request, Subject subject,
+Task<Result<ListPage>> ApiClient::list_page(HttpRequest request, ObjectRef subject,
                                             std::function<void(std::string_view item)> on_item) {
   const std::string what = request.method + " " + request.target;
   ListSplitter splitter(std::move(on_item));
@@ -171,7 +171,7 @@ Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::s
   for (;;) {
     HttpRequest request("GET",
                         token.empty() ? target : target + "&continue=" + percent_encode(token));
-    auto page = co_await list_page(std::move(request), Subject(resource.plural, ""), on_item);
+    auto page = co_await list_page(std::move(request), ObjectRef(resource.plural, ""), on_item);
     if (!page || page->continue_token.empty()) co_return std::move(page);
     token = page->continue_token;
   }
@@ -186,7 +186,7 @@ Task<Result<std::string>> ApiClient::create(Resource resource, Json object,
   auto request = with_body(
       "POST", api_path(resource, collection) + "?fieldManager=" + percent_encode(field_manager),
       kJson, object, false);
-  co_return co_await send_text(std::move(request), Subject(resource.plural, ""));
+  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
 }
 
 Task<Result<std::string>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
@@ -197,7 +197,7 @@ Task<Result<std::string>> ApiClient::apply(Resource resource, ObjectKey key, Jso
                                percent_encode(field_manager) + (force ? "&force=true" : ""),
                            "application/apply-patch+yaml", object, true);
   co_return co_await send_text(std::move(request),
-                               Subject(resource.plural, std::move(subresource)));
+                               ObjectRef(resource.plural, std::move(subresource)));
 }
 
 Task<Result<std::string>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
@@ -205,7 +205,7 @@ Task<Result<std::string>> ApiClient::merge_patch(Resource resource, ObjectKey ke
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/merge-patch+json", patch, true);
   co_return co_await send_text(std::move(request),
-                               Subject(resource.plural, std::move(subresource)));
+                               ObjectRef(resource.plural, std::move(subresource)));
 }
 
 Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
@@ -214,31 +214,31 @@ Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/json-patch+json", operations, false);
   co_return co_await send_text(std::move(request),
-                               Subject(resource.plural, std::move(subresource)));
+                               ObjectRef(resource.plural, std::move(subresource)));
 }
 
 Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
                                              std::string subresource) {
   auto request = with_body("PUT", api_path(resource, key, subresource), kJson, object, true);
   co_return co_await send_text(std::move(request),
-                               Subject(resource.plural, std::move(subresource)));
+                               ObjectRef(resource.plural, std::move(subresource)));
 }
 
 Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
                                             DeleteOptions options) {
   auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);
-  co_return co_await send_text(std::move(request), Subject(resource.plural, ""));
+  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {
   auto request = with_body("POST", std::move(path), kJson, body, false);
-  co_return co_await send_json(std::move(request), Subject("", ""));
+  co_return co_await send_json(std::move(request), ObjectRef("", ""));
 }
 
 Task<Result<std::string>> ApiClient::get_raw(std::string path) {
   HttpRequest request("GET", std::move(path));
   request.accept = kAnything;
-  co_return co_await send_text(std::move(request), Subject("", ""));
+  co_return co_await send_text(std::move(request), ObjectRef("", ""));
 }
 
 Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {

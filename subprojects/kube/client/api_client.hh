@@ -92,17 +92,17 @@ class ApiClient {
 
  private:
   // What a request is about, for the record of its attempts.
-  struct Subject {
+  struct ObjectRef {
     std::string resource;
     std::string subresource;
-    Subject(std::string resource_, std::string subresource_)
+    ObjectRef(std::string resource_, std::string subresource_)
         : resource(std::move(resource_)), subresource(std::move(subresource_)) {}
   };
-  Task<Result<HttpResponse>> send(HttpRequest request, Subject subject);
-  Task<Result<std::string>> send_text(HttpRequest request, Subject subject);
-  Task<Result<Json>> send_json(HttpRequest request, Subject subject);
-  Task<Result<HttpResponse>> attempt(HttpRequest request, const Subject& subject);
-  Task<Result<ListPage>> list_page(HttpRequest request, Subject subject,
+  Task<Result<HttpResponse>> send(HttpRequest request, ObjectRef subject);
+  Task<Result<std::string>> send_text(HttpRequest request, ObjectRef subject);
+  Task<Result<Json>> send_json(HttpRequest request, ObjectRef subject);
+  Task<Result<HttpResponse>> attempt(HttpRequest request, const ObjectRef& subject);
+  Task<Result<ListPage>> list_page(HttpRequest request, ObjectRef subject,
                                    std::function<void(std::string_view item)> on_item);
   Transport& transport_;
   Clock& clock_;

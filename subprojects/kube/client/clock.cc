@@ -6,15 +6,15 @@
 #include <random>
 #include <utility>
 
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 
 namespace kube {
 
 namespace {
 
-class TimerAlarm final : public Alarm {
+class SteadyTimer final : public Timer {
  public:
-  TimerAlarm(const asio::any_io_executor& executor, Clock::Steady when, std::function<void()> wake)
+  SteadyTimer(const asio::any_io_executor& executor, Clock::Steady when, std::function<void()> wake)
       : timer_(executor, when), wake_(std::make_shared<std::function<void()>>(std::move(wake))) {
     // A handler that was queued before the alarm was called off must not run after it.
     timer_.async_wait([weak = std::weak_ptr(wake_)](const boost::system::error_code& error) {
@@ -30,9 +30,9 @@ class TimerAlarm final : public Alarm {
 
 }  // namespace
 
-std::unique_ptr<Alarm> Clock::wake_at(asio::any_io_executor executor, Steady when,
+std::unique_ptr<Timer> Clock::wake_at(asio::any_io_executor executor, Steady when,
                                       std::function<void()> wake) {
-  return std::make_unique<TimerAlarm>(executor, when, std::move(wake));
+  return std::make_unique<SteadyTimer>(executor, when, std::move(wake));
 }
 
 Time SystemClock::now() const {
@@ -45,11 +45,11 @@ Clock::Steady SystemClock::steady() const {
 
 Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration) {
   const auto executor = co_await asio::this_coro::executor;
-  Bell woken(executor);
+  Notifier woken(executor);
   bool is_over = false;
-  const auto alarm = clock.wake_at(executor, clock.steady() + duration, [&woken, &is_over] {
+  const auto timer = clock.wake_at(executor, clock.steady() + duration, [&woken, &is_over] {
     is_over = true;
-    woken.ring();
+    woken.notify();
   });
   co_await woken.wait();
   if (!is_over) throw boost::system::system_error(asio::error::operation_aborted);

@@ -13,9 +13,9 @@
 namespace kube {
 
 // A wake-up that is still to come; its destruction calls it off.
-class Alarm {
+class Timer {
  public:
-  virtual ~Alarm() = default;
+  virtual ~Timer() = default;
 };
 
 class Clock {
@@ -27,7 +27,7 @@ class Clock {
   virtual Steady steady() const = 0;  // for durations
   // Calls `wake` on `executor` once steady() has reached `when`. A clock that does not say
   // otherwise wakes by the machine's time.
-  virtual std::unique_ptr<Alarm> wake_at(asio::any_io_executor executor, Steady when,
+  virtual std::unique_ptr<Timer> wake_at(asio::any_io_executor executor, Steady when,
                                          std::function<void()> wake);
 };
 

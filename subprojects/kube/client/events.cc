@@ -281,7 +281,7 @@ Task<void> EventRecorder::drain(Milliseconds deadline) {
   Clock& clock = state->client.clock();
   const auto until = clock.steady() + deadline;
   const auto executor = co_await asio::this_coro::executor;
-  const auto alarm = clock.wake_at(executor, until, [weak = std::weak_ptr(state)] {
+  const auto timer = clock.wake_at(executor, until, [weak = std::weak_ptr(state)] {
     if (const auto strong = weak.lock()) strong->wake();
   });
   while (!state->is_idle() && clock.steady() < until) co_await state->changed();

@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "kube/client/bell.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/listen.hh"
-#include "kube/client/slots.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/semaphore.hh"
 #include "kube/client/task_group.hh"
 #include "kube/client/tls.hh"
 
@@ -53,9 +53,9 @@ struct Shared {
 
   ServerOptions options;
   HttpServer::Handler handler;
-  Slots long_bodies;
+  Semaphore long_bodies;
   tcp::acceptor acceptor;
-  Bell changed;  // rung when a connection ends or falls idle
+  Notifier changed;  // rung when a connection ends or falls idle
   ServerTls tls;
   std::list<ByteStream*> idle;  // longest idle first
   std::size_t connections = 0;
@@ -66,7 +66,7 @@ struct Shared {
     is_stopping = true;
     error_code ignored;
     acceptor.close(ignored);
-    changed.ring();
+    changed.notify();
     for (ByteStream* const stream : idle) stream->close();
   }
 };
@@ -81,7 +81,7 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
   ~Counted() {
     --shared_->connections;
-    shared_->changed.ring();
+    shared_->changed.notify();
   }
 
  private:
@@ -93,7 +93,7 @@ class Idle {
  public:
   Idle(Shared& shared, ByteStream& stream)
       : shared_(shared), at_(shared.idle.insert(shared.idle.end(), &stream)) {
-    shared_.changed.ring();
+    shared_.changed.notify();
   }
   Idle(const Idle&) = delete;
   Idle& operator=(const Idle&) = delete;
@@ -194,7 +194,7 @@ class Session {
     parser.header_limit(InputBuffer::kSize);
     parser.body_limit(shared_->options.max_body_bytes);
     parser.eager(true);
-    std::optional<Slots::Permit> turn;  // of a long body
+    std::optional<Semaphore::Permit> turn;  // of a long body
     const auto read = co_await read_request(parser, turn);
     if (!read) {
       if (const auto refusal = refusal_of(read.error(), shared_->options.max_body_bytes)) {
@@ -212,7 +212,7 @@ class Session {
   }
 
   Task<tl::expected<void, ReadFailure>> read_request(Parser& parser,
-                                                     std::optional<Slots::Permit>& turn) {
+                                                     std::optional<Semaphore::Permit>& turn) {
     bool was_announced = false;
     if (const error_code refused = feed(parser, buffer_, false)) {
       ReadFailure failure;
@@ -239,7 +239,7 @@ class Session {
   }
 
   // What is left of the deadline is for the body.
-  Task<bool> take(std::optional<Slots::Permit>& turn) {
+  Task<bool> take(std::optional<Semaphore::Permit>& turn) {
     auto permit = co_await shared_->long_bodies.acquire(SteadyClock::now() +
                                                         shared_->options.read_deadline / 2);
     if (permit) turn.emplace(std::move(*permit));

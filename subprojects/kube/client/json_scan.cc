@@ -26,11 +26,11 @@ std::optional<std::string_view> plain_string(std::optional<std::string_view> val
 // long.
 ScannedIdentity identity_in(std::string_view text) {
   ScannedIdentity found;
-  const std::pair<std::string_view, std::string_view*> wanted[] = {
+  const std::pair<std::string_view, std::string_view*> desired[] = {
       {"namespace", &found.ns}, {"name", &found.name}, {"resourceVersion", &found.version}};
-  std::size_t missing = std::size(wanted);
+  std::size_t missing = std::size(desired);
   for (JsonChildren metadata(text); missing > 0 && metadata.next();) {
-    for (const auto& [name, target] : wanted) {
+    for (const auto& [name, target] : desired) {
       if (metadata.name() != name) continue;
       *target = plain_string(metadata.value()).value_or(std::string_view());
       --missing;

@@ -10,7 +10,7 @@
 #include <list>
 #include <vector>
 
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 
 namespace kube {
 
@@ -48,7 +48,7 @@ struct TaskGroup::State {
       : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {}
   asio::any_io_executor executor;
   OnError on_error;
-  Bell ended;  // rung when the last child is gone
+  Notifier ended;  // rung when the last child is gone
   std::list<std::shared_ptr<Child>> children;
   bool is_cancelled = false;
 
@@ -78,7 +78,7 @@ bool TaskGroup::spawn(std::string name, Task<void> task) {
     if (error && !is_cancellation(error) && state->on_error) {
       state->on_error(ended->name, what_of(error));
     }
-    if (state->children.empty()) state->ended.ring();
+    if (state->children.empty()) state->ended.notify();
   };
   asio::co_spawn(state_->executor, std::move(task),
                  asio::bind_cancellation_slot(child->signal.slot(), std::move(on_end)));

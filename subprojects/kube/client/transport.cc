@@ -9,7 +9,7 @@
 
 #include "kube/client/http_reader.hh"
 #include "kube/client/kubeconfig.hh"
-#include "kube/client/slots.hh"
+#include "kube/client/semaphore.hh"
 #include "kube/client/token_source.hh"
 
 namespace kube {
@@ -341,7 +341,7 @@ class PooledTransport final : public Transport {
   ServerUrl server_;
   std::unique_ptr<ClientTls> tls_;
   TokenSource tokens_;
-  Slots slots_;
+  Semaphore slots_;
   std::deque<Idle> idle_;           // oldest first
   std::vector<InputBuffer> spare_;  // empty ones
   asio::steady_timer sweep_;

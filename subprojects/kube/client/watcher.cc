@@ -80,7 +80,7 @@ class Watcher {
     std::size_t items = 0;
     std::function<void(std::string_view)> on_item = [this, &items](std::string_view item) {
       ++items;
-      put(item);
+      upsert(item);
     };
     const auto page =
         co_await client_.list(resource_, options_.ns, selectors(options_), std::move(on_item));
@@ -151,7 +151,7 @@ class Watcher {
     }
     if (event->type == "ERROR") return on_error_event(event->object);
     if (event->type == "ADDED" || event->type == "MODIFIED") {
-      put(event->object);
+      upsert(event->object);
     } else if (event->type == "DELETED") {
       if (!sink_.remove(event->object)) note("malformed", "a deleted object could not be read");
     }
@@ -169,8 +169,8 @@ class Watcher {
     return refused(error_of(answer));
   }
 
-  void put(std::string_view object) {
-    if (sink_.put(object)) return;
+  void upsert(std::string_view object) {
+    if (sink_.upsert(object)) return;
     const auto metadata = scan_member(object, "metadata").value_or("{}");
     note("malformed", "object \"" + std::string(scan_string(metadata, "namespace").value_or("")) +
                           "/" + std::string(scan_string(metadata, "name").value_or("")) +

@@ -18,7 +18,7 @@ class WatchSink {
  public:
   virtual ~WatchSink() = default;
   virtual void begin_list() = 0;
-  virtual bool put(std::string_view object) = 0;
+  virtual bool upsert(std::string_view object) = 0;
   // The resourceVersion that the list stands for.
   virtual void listed_at(std::string_view) {}
   virtual void end_list() = 0;

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kube/client/bell.hh"
+#include "kube/client/notifier.hh"
 
 namespace kube {
 
@@ -29,7 +29,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
   struct Waiter {
     explicit Waiter(const asio::any_io_executor& executor) : woken(executor) {}
-    Bell woken;
+    Notifier woken;
     std::optional<ObjectKey> key;
     bool is_served = false;
   };
@@ -44,8 +44,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   std::set<std::pair<Clock::Steady, ObjectKey>> by_time;  // the same, in order
   ByKey<Clock::Steady>
       answered;  // of what is worked on: the delay that this answers if it succeeds
-  std::unique_ptr<Alarm> alarm;
-  Clock::Steady alarm_at = Clock::Steady::max();
+  std::unique_ptr<Timer> timer;
+  Clock::Steady timer_at = Clock::Steady::max();
   ByKey<int> failures;
   std::deque<std::shared_ptr<Waiter>> waiters;
   // The owner's; nullptr once it is gone.
@@ -76,7 +76,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       waiters.pop_front();
       waiter->is_served = true;
       if (!is_closed) waiter->key = take();
-      waiter->woken.ring();
+      waiter->woken.notify();
     }
   }
 
@@ -103,21 +103,21 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     }
     due[key] = when;
     by_time.emplace(when, std::move(key));
-    set_alarm();
+    set_timer();
   }
 
   // One alarm, for the earliest key. It is moved only forward: one that fires early finds nothing
   // due and is set again.
-  void set_alarm() {
-    if (by_time.empty() || by_time.begin()->first >= alarm_at) return;
-    alarm_at = by_time.begin()->first;
-    alarm = clock.wake_at(executor, alarm_at, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->on_alarm();
+  void set_timer() {
+    if (by_time.empty() || by_time.begin()->first >= timer_at) return;
+    timer_at = by_time.begin()->first;
+    timer = clock.wake_at(executor, timer_at, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->on_timer();
     });
   }
 
-  void on_alarm() {
-    alarm_at = Clock::Steady::max();
+  void on_timer() {
+    timer_at = Clock::Steady::max();
     const auto now = clock.steady();
     while (!by_time.empty() && by_time.begin()->first <= now) {
       ObjectKey key = by_time.begin()->second;
@@ -125,13 +125,13 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       due.erase(key);
       add(std::move(key));
     }
-    set_alarm();
+    set_timer();
   }
 
   // Nobody will be handed what waits, so that only what is being worked on keeps the queue busy.
   void close() {
     is_closed = true;
-    alarm.reset();
+    timer.reset();
     ready.clear();
     queued.clear();
     due.clear();

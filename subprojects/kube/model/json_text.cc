@@ -277,16 +277,15 @@ Result<Json> parse_in_place(std::string text, const JsonLimits& limits) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, const JsonLimits& limits,
-                        const JsonSelection& selection) {
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits, const JsonFilter& filter) {
   if (text.size() > limits.max_bytes) {
     return fail(ErrorCode::kParse, fmt::format("bad JSON: {} bytes, more than the limit of {}",
                                                text.size(), limits.max_bytes));
   }
   if (const std::size_t bad = find_bad_utf8(text); bad != std::string_view::npos)
     return refuse(bad, "the text is not UTF-8");
-  if (!selection.below.empty()) {
-    if (auto selected = select_json(text, selection, limits.max_depth)) {
+  if (!filter.below.empty()) {
+    if (auto selected = filter_json(text, filter, limits.max_depth)) {
       if (auto value = parse_in_place(std::move(*selected), limits)) return value;
     }
     // What is wrong, and where, shows when all of it is read.

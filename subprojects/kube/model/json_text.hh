@@ -8,7 +8,7 @@
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
-#include "kube/model/json_selection.hh"
+#include "kube/model/json_filter.hh"
 
 namespace kube {
 
@@ -25,7 +25,7 @@ struct JsonLimits {
 // the same name twice. Of what `selection` leaves out only the end is looked for, and how deep it
 // is: brackets and strings must close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
-                        const JsonSelection& selection = {});
+                        const JsonFilter& filter = {});
 
 // Compact text; members come sorted. `print_json(*parse_json(t))` is a canonical form of t.
 std::string print_json(const Json& value);

@@ -48,9 +48,9 @@ std::string_view without_leading_zeros(std::string_view digits) {
 
 }  // namespace
 
-JsonSelection metadata_with(std::vector<JsonSelection> more) {
+JsonFilter metadata_with(std::vector<JsonFilter> more) {
   for (const char* name : {"name", "namespace", "uid", "resourceVersion"}) more.push_back({name});
-  return {"metadata", JsonSelection::Members::kOnly, std::move(more)};
+  return {"metadata", JsonFilter::Members::kInclude, std::move(more)};
 }
 
 Json OwnerReference::to_json() const {

@@ -60,7 +60,7 @@ struct Resource {
 };
 
 // Of metadata what every object has, name, namespace, uid and resourceVersion, and `more`.
-JsonSelection metadata_with(std::vector<JsonSelection> more);
+JsonFilter metadata_with(std::vector<JsonFilter> more);
 
 struct OwnerReference {
   std::string api_version;

@@ -1,6 +1,7 @@
 #include "kube/client/api_client.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "kube/tests/catch.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
@@ -10,7 +11,6 @@ using namespace kube;
 
 namespace {
 
-const Resource kJobs{"batch", "v1", "jobs", "Job", true};
 const char* const kPath = "/apis/batch/v1/namespaces/x/jobs/y";
 const char* const kAll = "/apis/batch/v1/namespaces/x/jobs";
 
@@ -46,7 +46,7 @@ struct Fixture {
     TaskGroup group(io.get_executor(), nullptr);
     group.spawn("task", keep(std::move(task), result));
     while (!result) {
-      if (!run_until(io, [&] { return result.has_value() || clock.alarms() > 0; })) break;
+      if (!run_until(io, [&] { return result.has_value() || clock.timers() > 0; })) break;
       if (result) break;
       const auto next = std::chrono::duration_cast<Milliseconds>(clock.until_next());
       paused += next;
@@ -247,7 +247,7 @@ TEST_CASE("a create that was never sent is sent again") {
   std::optional<Result<std::string>> result;
   TaskGroup group(io.get_executor(), nullptr);
   group.spawn("create", Fixture::keep(client.create(kJobs, job()), result));
-  REQUIRE(run_until(io, [&clock] { return clock.alarms() == 1; }));
+  REQUIRE(run_until(io, [&clock] { return clock.timers() == 1; }));
   ScriptedServer second(io, port);
   second.on("POST", kAll).answer(201, "{}");
   clock.advance(Milliseconds(100));

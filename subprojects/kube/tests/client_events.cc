@@ -1,6 +1,7 @@
 #include "kube/client/events.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
 #include "kube/tests/catch.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
@@ -179,7 +180,7 @@ TEST_CASE_METHOD(Fixture, "a write that fails: three tries, or for ever where it
   start();
   const auto skip_pauses = [this](std::size_t requests) {
     return run_until(io, [this, requests] {
-      if (clock.alarms() > 0) clock.advance(std::chrono::minutes(1));
+      if (clock.timers() > 0) clock.advance(std::chrono::minutes(1));
       return server.log().size() >= requests && recorder.pending() == 0;
     });
   };
@@ -203,7 +204,7 @@ TEST_CASE_METHOD(Fixture, "a create whose answer was lost makes no second object
   server.on("PATCH", one_path()).answer(200, "{}");
   start();
   recorder.record(event("A"));
-  REQUIRE(run_until(io, [this] { return clock.alarms() > 0; }));
+  REQUIRE(run_until(io, [this] { return clock.timers() > 0; }));
   recorder.record(event("A"));
   clock.advance(std::chrono::seconds(1));
   REQUIRE(until_sent());

@@ -208,7 +208,7 @@ TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is acc
   TaskGroup group(io.get_executor(), nullptr);
   REQUIRE(get("/warm"));
   group.spawn("slow", note_status(*transport, HttpRequest("GET", "/slow"), statuses));
-  REQUIRE(run_until(io, [this] { return clock.alarms() == 1; }));
+  REQUIRE(run_until(io, [this] { return clock.timers() == 1; }));
   server->stop();
   settle(io);
   CHECK(statuses.empty());

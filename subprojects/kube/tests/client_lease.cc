@@ -37,8 +37,8 @@ struct Fixture {
     server.on("PATCH", kOne)
         .reply([this](const ReceivedRequest& request) {
           const Json patch = *parse_json(request.body);
-          const Json* const wanted = patch.find_path({"metadata", "resourceVersion"});
-          if (wanted == nullptr || wanted->as_string() != std::to_string(version)) {
+          const Json* const desired = patch.find_path({"metadata", "resourceVersion"});
+          if (desired == nullptr || desired->as_string() != std::to_string(version)) {
             return refuse(409, "Conflict");
           }
           return store(merge_patch(lease, patch));
@@ -81,7 +81,7 @@ struct Fixture {
     do {
       seen = server.log().size();
       run_until(
-          io, [this, seen] { return server.log().size() != seen || clock.alarms() >= runners; },
+          io, [this, seen] { return server.log().size() != seen || clock.timers() >= runners; },
           std::chrono::seconds(5));
     } while (server.log().size() != seen);
   }
@@ -216,7 +216,7 @@ TEST_CASE_METHOD(Fixture, "a holder that cannot renew stops before its lease is 
   while (a.log.back() != "stopped" && waited < 20'000) {
     clock.advance(Milliseconds(100));
     waited += 100;
-    run_until(io, [&] { return a.log.back() == "stopped" || clock.alarms() > 0; });
+    run_until(io, [&] { return a.log.back() == "stopped" || clock.timers() > 0; });
   }
   CHECK(a.log.back() == "stopped");
   CHECK(waited >= 8'000);

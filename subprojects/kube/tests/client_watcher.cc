@@ -41,7 +41,7 @@ class LogSink final : public WatchSink {
  public:
   std::vector<std::string> log;
   void begin_list() override { log.push_back("["); }
-  bool put(std::string_view text) override { return note("+", text); }
+  bool upsert(std::string_view text) override { return note("+", text); }
   void listed_at(std::string_view version) override { log.push_back("@" + std::string(version)); }
   void end_list() override { log.push_back("]"); }
   bool remove(std::string_view text) override { return note("-", text); }
@@ -82,7 +82,7 @@ struct Fixture {
     return run_until(io, [this, &last] { return !sink.log.empty() && sink.log.back() == last; });
   }
   bool until_pause() {
-    return run_until(io, [this] { return clock.alarms() > 0; });
+    return run_until(io, [this] { return clock.timers() > 0; });
   }
   Milliseconds skip_pause() {
     const auto pause = std::chrono::duration_cast<Milliseconds>(clock.until_next());
@@ -115,8 +115,8 @@ TEST_CASE_METHOD(Fixture, "list, then events, then on from the last version seen
   next().stream({event("MODIFIED", object("c", 21))}).stay_open();
   start();
   // The first stream was brief, but it brought something.
-  REQUIRE(run_until(io, [this] { return server.log().size() >= 3 || clock.alarms() > 0; }));
-  if (clock.alarms() > 0) skip_pause();
+  REQUIRE(run_until(io, [this] { return server.log().size() >= 3 || clock.timers() > 0; }));
+  if (clock.timers() > 0) skip_pause();
   REQUIRE(until_log("+c21"));
   CHECK(sink.log == Log{"[", "+a1", "+b2", "@5", "]", "+c6", "+a7", "-b8", "+c21"});
   CHECK(query(0) == "labelSelector=a%3Db&limit=500");
@@ -388,7 +388,7 @@ TEST_CASE_METHOD(Fixture, "a list that fails midway is begun again") {
   REQUIRE(until_pause());
   skip_pause();
   REQUIRE(run_until(io, [this] {
-    if (clock.alarms() > 0) skip_pause();
+    if (clock.timers() > 0) skip_pause();
     return !sink.log.empty() && sink.log.back() == "]";
   }));
   const Log whole{"[", "+a1", "+b2", "@5", "]"};

@@ -78,7 +78,7 @@ TEST_CASE_METHOD(Fixture, "of several delays the earliest wins") {
   queue.done(key("a"));
   advance(Milliseconds(1'000));
   CHECK(ready() == "-");
-  CHECK(clock.alarms() == 0);
+  CHECK(clock.timers() == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "a delay that stands when its key is handed out is answered with it") {
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture, "a delay that stands when its key is handed out is ans
   queue.done(key("a"));
   advance(Milliseconds(1'000));
   CHECK(ready() == "-");
-  CHECK(clock.alarms() == 0);
+  CHECK(clock.timers() == 0);
 }
 
 TEST_CASE_METHOD(Fixture,
@@ -165,7 +165,7 @@ TEST_CASE_METHOD(Fixture, "a closed queue is idle as soon as nothing is being wo
   queue.add_after(key("c"), Milliseconds(100));
   queue.close();
   CHECK(queue.depth() == 0);
-  CHECK(clock.alarms() == 0);
+  CHECK(clock.timers() == 0);
   CHECK_FALSE(queue.is_idle());
   queue.done(key("a"));
   CHECK(queue.is_idle());

@@ -18,31 +18,31 @@ class FakeClock final : public Clock {
   Time now() const override { return now_; }
   Steady steady() const override { return steady_; }
 
-  std::unique_ptr<Alarm> wake_at(asio::any_io_executor executor, Steady when,
+  std::unique_ptr<Timer> wake_at(asio::any_io_executor executor, Steady when,
                                  std::function<void()> wake) override {
     auto pending = std::make_shared<Pending>();
     pending->executor = std::move(executor);
     pending->wake = std::move(wake);
-    alarms_.emplace(when, pending);
-    ring();
+    timers_.emplace(when, pending);
+    notify();
     return std::make_unique<Handle>(std::move(pending));
   }
 
   void advance(std::chrono::microseconds by) {
     now_ = now_ + by;
     steady_ += by;
-    ring();
+    notify();
   }
 
   // How long until the earliest alarm; nothing pending: max().
   std::chrono::steady_clock::duration until_next() {
     drop_cancelled();
-    return alarms_.empty() ? std::chrono::steady_clock::duration::max()
-                           : alarms_.begin()->first - steady_;
+    return timers_.empty() ? std::chrono::steady_clock::duration::max()
+                           : timers_.begin()->first - steady_;
   }
-  std::size_t alarms() {
+  std::size_t timers() {
     drop_cancelled();
-    return alarms_.size();
+    return timers_.size();
   }
 
  private:
@@ -51,7 +51,7 @@ class FakeClock final : public Clock {
     std::function<void()> wake;
     bool is_cancelled = false;
   };
-  class Handle final : public Alarm {
+  class Handle final : public Timer {
    public:
     explicit Handle(std::shared_ptr<Pending> pending) : pending_(std::move(pending)) {}
     ~Handle() override { pending_->is_cancelled = true; }
@@ -61,15 +61,15 @@ class FakeClock final : public Clock {
   };
 
   void drop_cancelled() {
-    for (auto at = alarms_.begin(); at != alarms_.end();) {
-      at = at->second->is_cancelled ? alarms_.erase(at) : std::next(at);
+    for (auto at = timers_.begin(); at != timers_.end();) {
+      at = at->second->is_cancelled ? timers_.erase(at) : std::next(at);
     }
   }
 
-  void ring() {
-    while (!alarms_.empty() && alarms_.begin()->first <= steady_) {
-      const auto pending = alarms_.begin()->second;
-      alarms_.erase(alarms_.begin());
+  void notify() {
+    while (!timers_.empty() && timers_.begin()->first <= steady_) {
+      const auto pending = timers_.begin()->second;
+      timers_.erase(timers_.begin());
       asio::post(pending->executor, [pending] {
         if (!pending->is_cancelled) pending->wake();
       });
@@ -78,7 +78,7 @@ class FakeClock final : public Clock {
 
   Time now_ = Time::from_seconds(1'767'225'600);
   Steady steady_{std::chrono::hours(1)};
-  std::multimap<Steady, std::shared_ptr<Pending>> alarms_;
+  std::multimap<Steady, std::shared_ptr<Pending>> timers_;
 };
 
 // Numbers that are the same in every run.

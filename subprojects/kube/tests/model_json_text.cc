@@ -19,24 +19,24 @@ std::string error_of(std::string_view text, const kube::JsonLimits& limits = {})
   return result ? "no error" : result.error().message;
 }
 
-using kube::JsonSelection;
-using enum kube::JsonSelection::Members;
+using kube::JsonFilter;
+using enum kube::JsonFilter::Members;
 
 // What selecting comes to: reading all of it, and erasing the rest.
-Json selected(const Json& value, const JsonSelection& selection) {
-  if (selection.below.empty()) return value;
+Json selected(const Json& value, const JsonFilter& filter) {
+  if (filter.below.empty()) return value;
   if (value.is_array()) {
     Json items = Json::array();
     for (const Json& item : value.as_array())
-      items.push_back(item.is_array() ? item : selected(item, selection));
+      items.push_back(item.is_array() ? item : selected(item, filter));
     return items;
   }
   if (!value.is_object()) return value;
   Json object = Json::object();
   for (const auto& [name, member] : value.as_object()) {
-    const bool is_only = selection.members == kOnly;
-    const JsonSelection* listed = nullptr;
-    for (const auto& each : selection.below) {
+    const bool is_only = filter.members == kInclude;
+    const JsonFilter* listed = nullptr;
+    for (const auto& each : filter.below) {
       if (!listed && (each.name == name || (is_only && each.name == "*"))) listed = &each;
     }
     const bool is_left_out = is_only ? !listed : listed && listed->below.empty();
@@ -46,18 +46,18 @@ Json selected(const Json& value, const JsonSelection& selection) {
 }
 
 // About some members of the value, at any depth. The names are the value's own.
-JsonSelection some_of(const Json& value, kube::test::RandomJson& random) {
-  JsonSelection selection;
-  selection.members = random.below(2) == 0 ? kOnly : kAllBut;
+JsonFilter some_of(const Json& value, kube::test::RandomJson& random) {
+  JsonFilter filter;
+  filter.members = random.below(2) == 0 ? kInclude : kExclude;
   if (value.is_array() && !value.empty()) return some_of(value.as_array().front(), random);
-  if (!value.is_object()) return selection;
+  if (!value.is_object()) return filter;
   for (const auto& [name, member] : value.as_object()) {
     if (random.below(3) == 0) continue;
-    JsonSelection below = some_of(member, random);
+    JsonFilter below = some_of(member, random);
     below.name = random.below(20) == 0 ? "*" : std::string_view(name);
-    selection.below.push_back(std::move(below));
+    filter.below.push_back(std::move(below));
   }
-  return selection;
+  return filter;
 }
 
 }  // namespace
@@ -184,9 +184,9 @@ TEST_CASE("parse_json holds to its limits") {
 }
 
 TEST_CASE("values that are left out do not count") {
-  const JsonSelection selection{"", kAllBut, {{"a"}}};
+  const JsonFilter filter{"", kExclude, {{"a"}}};
   const std::string_view text = R"({"a":[0,0,0,0],"b":1})";
-  CHECK(parse_json(text, {.max_values = 2}, selection));
+  CHECK(parse_json(text, {.max_values = 2}, filter));
   CHECK_FALSE(parse_json(text, {.max_values = 2}));
 }
 
@@ -241,11 +241,13 @@ TEST_CASE("every double survives") {
 }
 
 TEST_CASE("parse_json leaves out what is listed, or what is not") {
-  const JsonSelection but{"", kAllBut, {{"a"}, {"b", kAllBut, {{"a"}, {"c", kAllBut, {{"d"}}}}}}};
-  const JsonSelection only{
-      "", kOnly, {{"a"}, {"b", kOnly, {{"a"}, {"*", kAllBut, {{"d"}}}}}, {"c", kOnly, {{"*"}}}}};
+  const JsonFilter but{"", kExclude, {{"a"}, {"b", kExclude, {{"a"}, {"c", kExclude, {{"d"}}}}}}};
+  const JsonFilter only{
+      "",
+      kInclude,
+      {{"a"}, {"b", kInclude, {{"a"}, {"*", kExclude, {{"d"}}}}}, {"c", kInclude, {{"*"}}}}};
   struct Case {
-    const JsonSelection& selection;
+    const JsonFilter& filter;
     std::string_view text;
     std::string_view left;
   };
@@ -270,16 +272,16 @@ TEST_CASE("parse_json leaves out what is listed, or what is not") {
       {but, R"({"\u0061":1,"\u0078":2,"\"":3})", R"({"\"":3,"x":2})"},
       {only, R"({"a":[],"x":[[]],"b":{}})", R"({"a":[],"b":{}})"},
   };
-  for (const auto& [selection, text, left] : cases) {
+  for (const auto& [filter, text, left] : cases) {
     INFO(text);
-    const auto read = parse_json(text, {}, selection);
+    const auto read = parse_json(text, {}, filter);
     REQUIRE(read);
     CHECK(print_json(*read) == left);
   }
 }
 
 TEST_CASE("of what is left out only the end is looked for, and how deep it is") {
-  const JsonSelection selection{"", kAllBut, {{"a"}}};
+  const JsonFilter filter{"", kExclude, {{"a"}}};
   struct Case {
     std::string_view text;
     bool is_read;
@@ -322,14 +324,14 @@ TEST_CASE("of what is left out only the end is looked for, and how deep it is") 
   };
   for (const auto& [text, is_read] : cases) {
     INFO(text);
-    const auto read = parse_json(text, {1000, 3}, selection);
+    const auto read = parse_json(text, {1000, 3}, filter);
     REQUIRE(read.has_value() == is_read);
     if (read) CHECK(print_json(*read) == R"({"b":1})");
   }
 }
 
 TEST_CASE("what is wrong is told by its place in the whole text") {
-  const JsonSelection selection{"", kOnly, {{"b"}}};
+  const JsonFilter filter{"", kInclude, {{"b"}}};
   struct Case {
     std::string_view text;
     std::string_view message;
@@ -347,7 +349,7 @@ TEST_CASE("what is wrong is told by its place in the whole text") {
   };
   for (const auto& [text, message] : cases) {
     INFO(text);
-    const auto read = parse_json(text, {1000, 3}, selection);
+    const auto read = parse_json(text, {1000, 3}, filter);
     REQUIRE_FALSE(read);
     CHECK(read.error().message == message);
   }
@@ -399,10 +401,10 @@ TEST_CASE("selecting is reading and erasing") {
   kube::test::RandomJson random(11);
   for (int i = 0; i < 2000; ++i) {
     const Json whole = random.object(6);
-    const auto selection = some_of(whole, random);
-    const auto read = parse_json(print_json(whole), {}, selection);
+    const auto filter = some_of(whole, random);
+    const auto read = parse_json(print_json(whole), {}, filter);
     REQUIRE(read);
-    REQUIRE(*read == selected(whole, selection));
+    REQUIRE(*read == selected(whole, filter));
   }
 }
 

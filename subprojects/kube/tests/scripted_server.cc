@@ -111,13 +111,13 @@ struct ScriptedServer::State : std::enable_shared_from_this<ScriptedServer::Stat
       buffer.erase(0, size);
       request.connection = number;
       const auto length = request.headers.find("content-length");
-      const std::size_t wanted = length == request.headers.end() ? 0 : std::stoul(length->second);
-      if (buffer.size() < wanted) {
+      const std::size_t desired = length == request.headers.end() ? 0 : std::stoul(length->second);
+      if (buffer.size() < desired) {
         co_await asio::async_read(*socket, asio::dynamic_buffer(buffer),
-                                  asio::transfer_exactly(wanted - buffer.size()), kToken);
+                                  asio::transfer_exactly(desired - buffer.size()), kToken);
       }
-      request.body = buffer.substr(0, wanted);
-      buffer.erase(0, wanted);
+      request.body = buffer.substr(0, desired);
+      buffer.erase(0, desired);
       self->log.push_back(request);
       const ScriptedReply reply = self->reply_to(request);
       if (!co_await play(*socket, reply)) co_return;

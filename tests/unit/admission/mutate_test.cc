@@ -8,7 +8,7 @@ namespace {
 
 using kube::Json;
 
-const kube::Time kNow = *kube::Time::parse("2027-01-15T08:00:00Z");
+const kube::Time kNone = *kube::Time::parse("2027-01-15T08:00:00Z");
 constexpr const char* kNowText = "2027-01-15T08:00:00Z";
 constexpr const char* kThen = "2027-01-01T00:00:00Z";
 
@@ -28,7 +28,7 @@ Json timed(Json list, std::string_view time) {
 }
 
 TEST_CASE("a job without patches is not changed") {
-  const auto answer = mutate_trainjob(create(train_job()), kNow);
+  const auto answer = mutate_trainjob(create(train_job()), kNone);
   CHECK(answer.is_allowed);
   CHECK(answer.json_patch.is_null());
   CHECK(answer.warnings.empty());
@@ -38,7 +38,7 @@ TEST_CASE("new patches are stamped, times of users are kept") {
   Json list = patches("acme.io/a", "x");
   list.push_back(timed(patches("acme.io/b", "y"), kThen).as_array()[0]);
   const auto request = create(job_with(list));
-  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json job = apply(request, mutate_trainjob(request, kNone));
   CHECK(time_of(job, 0) == kNowText);
   CHECK(time_of(job, 1) == kThen);
   CHECK(job.find("spec")->get_array("runtimePatches")[0].get_string("manager") == "acme.io/a");
@@ -73,7 +73,7 @@ TEST_CASE("an update stamps what changed and nothing else") {
           false});
   INFO(row.about);
   const auto request = update(job_with(row.before), job_with(row.after));
-  const auto answer = mutate_trainjob(request, kNow);
+  const auto answer = mutate_trainjob(request, kNone);
   CHECK(answer.json_patch.is_null() != row.has_patch);
   CHECK(time_of(apply(request, answer), 0) == row.expected);
 }
@@ -81,7 +81,7 @@ TEST_CASE("an update stamps what changed and nothing else") {
 TEST_CASE("an empty patch survives") {
   const auto request = create(job_with(
       yaml("[{manager: kueue.x-k8s.io/manager, trainingRuntimeSpec: {template: {spec: {}}}}]")));
-  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json job = apply(request, mutate_trainjob(request, kNone));
   const Json& patch = job.find("spec")->get_array("runtimePatches")[0];
   REQUIRE(patch.find_path({"trainingRuntimeSpec", "template", "spec"}));
   CHECK(patch.find_path({"trainingRuntimeSpec", "template", "spec"})->is_object());
@@ -93,13 +93,13 @@ TEST_CASE("an extension field that a client may not know is put back, others rem
   Json after = train_job();
   after["spec"].set("suspend", true);
   AdmissionRequest request = update(before, after);
-  CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
+  CHECK(mutate_trainjob(request, kNone).json_patch.is_null());
   request.may_lack_fields = true;
-  CHECK(apply(request, mutate_trainjob(request, kNow))
+  CHECK(apply(request, mutate_trainjob(request, kNone))
             .find_path({"spec", "ttlSecondsAfterFinished"})
             ->as_int() == 60);
   request.object["spec"].set("ttlSecondsAfterFinished", 5);
-  CHECK(mutate_trainjob(request, kNow).json_patch.is_null());
+  CHECK(mutate_trainjob(request, kNone).json_patch.is_null());
 }
 
 // A torchtune job as Kueue 0.20 finds it: its patch is empty until it starts the job.
@@ -143,7 +143,7 @@ TEST_CASE("Kueue's PUT does not carry what its copy of the pipeline made of the 
   AdmissionRequest request = update(row.before, row.after);
   request.may_lack_fields = row.may_lack_fields;
   request.object["spec"].set("trainer", yaml(changed));
-  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json job = apply(request, mutate_trainjob(request, kNone));
   const Json* trainer = job.find_path({"spec", "trainer"});
   // What else changes is left for the schema to refuse.
   Json expected = yaml(changed);
@@ -160,7 +160,7 @@ TEST_CASE("a command that was not there is taken away again") {
   AdmissionRequest request = update(before, queued_job(true, true));
   request.may_lack_fields = true;
   request.object["spec"].set("trainer", yaml("{command: [/bin/bash, x, '']}"));
-  const Json job = apply(request, mutate_trainjob(request, kNow));
+  const Json job = apply(request, mutate_trainjob(request, kNone));
   CHECK(*job.find_path({"spec", "trainer"}) == yaml("{}"));
   CHECK(time_of(job, 0) == kNowText);
 }
@@ -177,7 +177,7 @@ TEST_CASE("overrides of v2.1 become a patch") {
   job["spec"].set("labels", yaml("{team: x}"));
   job["spec"].set("annotations", yaml("{note: y}"));
   const auto request = create(job);
-  const auto answer = mutate_trainjob(request, kNow);
+  const auto answer = mutate_trainjob(request, kNone);
   REQUIRE(answer.is_allowed);
   const Json changed = apply(request, answer);
   for (const char* gone : {"podTemplateOverrides", "labels", "annotations"})
@@ -221,7 +221,7 @@ TEST_CASE("overrides of v2.1 become a patch") {
     for (const char* field : {"podTemplateOverrides", "labels", "annotations"})
       again["spec"].set(field, *job.find_path({"spec", field}));
     const auto second = update(changed, again);
-    CHECK(apply(second, mutate_trainjob(second, kNow + std::chrono::hours(1))) == changed);
+    CHECK(apply(second, mutate_trainjob(second, kNone + std::chrono::hours(1))) == changed);
   }
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("overrides of v2.0 have the pod spec beside their targets") {
       "podSpecOverrides",
       yaml("[{targetJobs: [{name: node}], nodeSelector: {pool: x}, serviceAccountName: sa}]"));
   const auto request = create(job);
-  const Json changed = apply(request, mutate_trainjob(request, kNow));
+  const Json changed = apply(request, mutate_trainjob(request, kNone));
   const Json& patch = changed.find("spec")->get_array("runtimePatches").at(0);
   const Json& node = patch.find_path({"trainingRuntimeSpec", "template", "spec"})
                          ->get_array("replicatedJobs")
@@ -243,7 +243,7 @@ TEST_CASE("overrides of v2.0 have the pod spec beside their targets") {
 TEST_CASE("an override without targets is refused by its path") {
   Json job = train_job();
   job["spec"].set("podTemplateOverrides", yaml("[{spec: {nodeSelector: {a: b}}}]"));
-  const auto answer = mutate_trainjob(create(job), kNow);
+  const auto answer = mutate_trainjob(create(job), kNone);
   CHECK_FALSE(answer.is_allowed);
   CHECK(answer.code == 403);
   CHECK(answer.message.find("spec.podTemplateOverrides[0].targetJobs: Required value") == 0);
@@ -266,7 +266,7 @@ TEST_CASE("processes were a word once") {
   job["spec"].set("trainer", Json::object({{"numProcPerNode", yaml(row.value)},
                                            {"resourcesPerNode", yaml(row.resources)}}));
   const auto request = create(job);
-  const auto answer = mutate_trainjob(request, kNow);
+  const auto answer = mutate_trainjob(request, kNone);
   REQUIRE(answer.is_allowed == row.is_allowed);
   if (!row.is_allowed) {
     CHECK(answer.message.find("spec.trainer.numProcPerNode: Invalid value: ") == 0);
@@ -281,7 +281,7 @@ TEST_CASE("processes were a word once") {
 TEST_CASE("an integer stays what it is") {
   Json job = train_job();
   job["spec"].set("trainer", yaml("{numProcPerNode: 4}"));
-  CHECK(mutate_trainjob(create(job), kNow).json_patch.is_null());
+  CHECK(mutate_trainjob(create(job), kNone).json_patch.is_null());
 }
 
 TEST_CASE("runtimes of v2.0 and v2.1") {
@@ -336,8 +336,8 @@ TEST_CASE("hostile objects are left to the schema") {
       "{spec: {mlPolicy: {torch: {elasticPolicy: {maxRestarts: 3}}}, template: {spec: text}}}",
       "{spec: {podSpecOverrides: [{targetJobs: [{name: a}, {}], containers: [{env: 5}]}]}}");
   const Json object = yaml(text);
-  CHECK_NOTHROW(mutate_trainjob(create(object), kNow));
-  CHECK_NOTHROW(mutate_trainjob(update(object, object), kNow));
+  CHECK_NOTHROW(mutate_trainjob(create(object), kNone));
+  CHECK_NOTHROW(mutate_trainjob(update(object, object), kNone));
   CHECK_NOTHROW(mutate_runtime(create(object)));
   CHECK_NOTHROW(needs_of(create(object)));
 }

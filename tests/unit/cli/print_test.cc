@@ -4,7 +4,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/yaml.hh"
-#include "runtimes/blueprints/blueprints.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -32,26 +32,26 @@ TEST_CASE("the definitions are printed as documents that read back") {
 
 TEST_CASE("blueprints are printed whole, by name or as a list") {
   Streams all;
-  CHECK(run_blueprints({}, all.console) == kExitDone);
-  CHECK(*kube::parse_yaml_documents(all.out.str()) == blueprints());
+  CHECK(run_runtimes({}, all.console) == kExitDone);
+  CHECK(*kube::parse_yaml_documents(all.out.str()) == builtin_runtimes());
 
   Streams one;
-  BlueprintOptions chosen;
+  RuntimesOptions chosen;
   chosen.names = {"torch-distributed"};
-  CHECK(run_blueprints(chosen, one.console) == kExitDone);
+  CHECK(run_runtimes(chosen, one.console) == kExitDone);
   const auto document = kube::parse_yaml(one.out.str());
   REQUIRE(document);
   CHECK(kube::ObjectMeta::of(*document).name == "torch-distributed");
 
   Streams list;
-  BlueprintOptions listed;
+  RuntimesOptions listed;
   listed.is_list = true;
-  CHECK(run_blueprints(listed, list.console) == kExitDone);
+  CHECK(run_runtimes(listed, list.console) == kExitDone);
   CHECK(list.out.str().find("torch-distributed                torch\n") != std::string::npos);
 
   Streams unknown;
   chosen.names = {"torch"};
-  CHECK(run_blueprints(chosen, unknown.console) == kExitRefused);
+  CHECK(run_runtimes(chosen, unknown.console) == kExitRefused);
   CHECK(unknown.out.str().empty());
   CHECK(unknown.err.str().starts_with(
       "blueprint torch: there is none of this name: choose from torch-distributed, "));

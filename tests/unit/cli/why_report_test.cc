@@ -11,7 +11,7 @@ using kube::Time;
 
 namespace {
 
-const Time kNow = *Time::parse("2026-08-20T10:00:00Z");
+const Time kNone = *Time::parse("2026-08-20T10:00:00Z");
 
 Json json(std::string_view text) {
   return *kube::parse_json(text);
@@ -41,7 +41,7 @@ TEST_CASE("a job that waits is told with its pods' reasons and what to do") {
       json(R"({"type":"Warning","reason":"FailedScheduling","message":"no\nplace","count":4,
       "lastTimestamp":"2026-08-20T09:55:00Z","involvedObject":{"kind":"Pod","name":"llama-node-0-0-x"}})");
   const WhyReport report =
-      why(job("Pending", "Unschedulable", "1 pod: no room"), {pod}, {event}, kNow);
+      why(job("Pending", "Unschedulable", "1 pod: no room"), {pod}, {event}, kNone);
   CHECK(report.job == "team-a/llama");
   CHECK(has_line(report, "pod llama-node-0-0-x: Unschedulable: 0/3 nodes are available"));
   CHECK(has_line(report,
@@ -60,7 +60,7 @@ TEST_CASE("containers tell why they wait or how they ended") {
       {"name":"node","state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}})");
   const Json starting = json(R"({"metadata":{"name":"r"},"status":{"containerStatuses":[
       {"name":"node","state":{"waiting":{"reason":"ContainerCreating"}}}]}})");
-  const WhyReport report = why(job("Starting", "", ""), {waiting, ended, starting}, {}, kNow);
+  const WhyReport report = why(job("Starting", "", ""), {waiting, ended, starting}, {}, kNone);
   REQUIRE(report.evidence.size() == 2);
   CHECK(has_line(report, "pod p on m: container node waits: ErrImagePull: not found"));
   CHECK(has_line(report, "pod q: container node ended with exit code 137 (OOMKilled)"));
@@ -74,7 +74,7 @@ TEST_CASE("what the message says already is not said again") {
   failure.exitCode = 3;
   failure.message = "boom\n";
   failed.status.firstFailure = failure;
-  const WhyReport alone = why(failed, {}, {}, kNow);
+  const WhyReport alone = why(failed, {}, {}, kNone);
   REQUIRE(alone.evidence.size() == 2);
   CHECK(alone.evidence[0].find("exit code 3") != std::string::npos);
   CHECK(alone.evidence[1] == "its last lines:\nboom");
@@ -82,7 +82,7 @@ TEST_CASE("what the message says already is not said again") {
   failed.status.message = alone.evidence[0] + "\nboom\n";
   Json event =
       Json::object({{"type", "Warning"}, {"reason", "Failed"}, {"message", failed.status.message}});
-  const WhyReport whole = why(failed, {}, {event}, kNow);
+  const WhyReport whole = why(failed, {}, {event}, kNone);
   CHECK(whole.evidence.empty());
   CHECK(whole.next_step.find("`trainer logs llama -n team-a`") != std::string::npos);
 }
@@ -90,11 +90,11 @@ TEST_CASE("what the message says already is not said again") {
 TEST_CASE("the way out of a failure depends on its kind") {
   TrainJob late = job("Failed", "DeadlineExceeded", "");
   late.status.conditions.push_back({"Failed", "True", "DeadlineExceeded", "", {}, {}});
-  CHECK(why(late, {}, {}, kNow).next_step.find("activeDeadlineSeconds") != std::string::npos);
+  CHECK(why(late, {}, {}, kNone).next_step.find("activeDeadlineSeconds") != std::string::npos);
   TrainJob memory = job("Failed", "FailedJobs", "");
   memory.status.firstFailure.emplace().reason = "OOMKilled";
-  CHECK(why(memory, {}, {}, kNow).next_step.find("memory") != std::string::npos);
-  CHECK(why(job("Complete", "AllJobsCompleted", ""), {}, {}, kNow).next_step.empty());
+  CHECK(why(memory, {}, {}, kNone).next_step.find("memory") != std::string::npos);
+  CHECK(why(job("Complete", "AllJobsCompleted", ""), {}, {}, kNone).next_step.empty());
 }
 
 TEST_CASE("advice names the program as it was called") {
@@ -103,7 +103,7 @@ TEST_CASE("advice names the program as it was called") {
     const std::string command = "`" + program + " logs llama -n team-a`";
     for (const TrainJob& asked :
          {job("Failed", "FailedJobs", ""), job("Pending", "ContainersCrashing", "")}) {
-      const WhyReport report = why(asked, {}, {}, kNow, program);
+      const WhyReport report = why(asked, {}, {}, kNone, program);
       CAPTURE(report.next_step);
       CHECK(report.next_step.find(command) != std::string::npos);
     }
@@ -111,10 +111,10 @@ TEST_CASE("advice names the program as it was called") {
 }
 
 TEST_CASE("a job that nobody looks at says so") {
-  CHECK(why(job("", "", ""), {}, {}, kNow).message == "no controller has looked at this job yet");
+  CHECK(why(job("", "", ""), {}, {}, kNone).message == "no controller has looked at this job yet");
   TrainJob elsewhere = job("", "", "");
   elsewhere.spec.managedBy = "kueue.x-k8s.io/multikueue";
-  CHECK(why(elsewhere, {}, {}, kNow).message ==
+  CHECK(why(elsewhere, {}, {}, kNone).message ==
         "spec.managedBy leaves this job to kueue.x-k8s.io/multikueue");
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("many pods and events are cut, the youngest events stay") {
                           R"(","lastTimestamp":"2026-08-20T09:59:0)" + std::to_string(i) +
                           R"(Z"})"));
   }
-  const WhyReport report = why(job("Pending", "", ""), pods, events, kNow);
+  const WhyReport report = why(job("Pending", "", ""), pods, events, kNone);
   REQUIRE(report.evidence.size() == 11);
   CHECK(has_line(report, "and 4 more pods that are not well"));
   CHECK(report.evidence[6].find("R8: m8") != std::string::npos);

@@ -43,7 +43,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.statusServer.port == 10443);
     CHECK_FALSE(c.statusServer.burst);
     CHECK(c.tls.minVersion == "1.2");
-    CHECK(c.expander.mode == ExpanderMode::kAuto);
+    CHECK(c.expander.mode == JobSetControllerMode::kAuto);
     CHECK(c.expander.upstreamNamespaces.empty());
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
@@ -103,7 +103,7 @@ clusterDomain: example.org
   CHECK(c.statusServer.burst == 0);
   CHECK(c.featureGates.TrainJobStatus);
   CHECK(c.tls.minVersion == "1.3");
-  CHECK(c.expander.mode == ExpanderMode::kShare);
+  CHECK(c.expander.mode == JobSetControllerMode::kShare);
   CHECK(c.expander.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
   CHECK(parsed->warnings.empty());
@@ -257,15 +257,15 @@ TEST_CASE("the flags win over the file") {
   ControllerOptions options;
   options.config_file = path.string();
   REQUIRE(load_configuration(options));
-  CHECK(load_configuration(options)->configuration.expander.mode == ExpanderMode::kOwn);
+  CHECK(load_configuration(options)->configuration.expander.mode == JobSetControllerMode::kOwn);
 
-  options.expander = ExpanderMode::kOff;
+  options.expander = JobSetControllerMode::kOff;
   options.feature_gates = "TrainJobStatus=false";
   options.health_address = ":1";
   options.metrics_address = "0";
   const auto loaded = load_configuration(options);
   REQUIRE(loaded);
-  CHECK(loaded->configuration.expander.mode == ExpanderMode::kOff);
+  CHECK(loaded->configuration.expander.mode == JobSetControllerMode::kOff);
   CHECK_FALSE(loaded->configuration.featureGates.TrainJobStatus);
   CHECK(loaded->configuration.health.healthProbeBindAddress == ":1");
   CHECK(loaded->configuration.metrics.bindAddress == "0");

@@ -14,7 +14,7 @@ namespace {
 
 // Literals are text here, not strings of a document.
 std::shared_ptr<JobView> job_of(std::string_view text) {
-  auto view = project_job(text);
+  auto view = transform_job(text);
   const auto object = kube::parse_json(text);
   const auto whole = object ? view_job(*object) : nullptr;
   // What is not decoded of the text must make no difference.

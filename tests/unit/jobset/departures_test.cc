@@ -49,7 +49,7 @@ TEST_CASE("recovery starts at FailureTarget, while pods still end") {
   world.settle();
   world.ready(kA);
   world.set_condition(kA, "FailureTarget", "BackoffLimitExceeded", "m");
-  world.pass();
+  world.context();
   CHECK(world.restarts() == "1/1");
   CHECK(world.counters("replicated-job-a") == "ready 0 succeeded 0 failed 0 active 0 suspended 0");
   restart_done(world);
@@ -74,19 +74,19 @@ TEST_CASE("a restart whose write was lost or repeated counts once") {
   world.settle();
   world.fail(kA);
   const Json before = world.jobset();
-  const auto first = world.pass();
+  const auto first = world.context();
   REQUIRE(first.status_patch);
   const Json after = world.jobset();
   // Lost: the JobSet is as it was, so the same patch is asked for again, counting to the same
   // number.
   world.jobset() = before;
-  const auto again = world.pass();
+  const auto again = world.context();
   REQUIRE(again.status_patch);
   CHECK(*again.status_patch == *first.status_patch);
   CHECK(*again.status_patch->find_path({"status", "restarts"}) == 1);
   // Arrived: the failed Job is of a previous attempt by then.
   world.jobset() = after;
-  const auto next = world.pass();
+  const auto next = world.context();
   CHECK(next.actions.size() == 4);
   CHECK(world.restarts() == "1/1");
   restart_done(world);
@@ -97,7 +97,7 @@ TEST_CASE("the pass that counts a restart deletes nothing of this attempt") {
   World world(test_js("  failurePolicy: {maxRestarts: 3}"));
   world.settle();
   world.fail(kA);
-  world.pass();
+  world.context();
   world.settle();
   // A second failure while Jobs of the first attempt still linger.
   for (const char* index : {"0", "1", "2"}) {
@@ -105,7 +105,7 @@ TEST_CASE("the pass that counts a restart deletes nothing of this attempt") {
   }
   world.settle();
   world.fail(kB);
-  const auto counting = world.pass();
+  const auto counting = world.context();
   CHECK(counting.is_status_first);
   CHECK(world.restarts() == "2/2");
   for (const auto& action : counting.actions) CHECK(action.key.name == kA);
@@ -119,7 +119,7 @@ TEST_CASE("a Job removed by its own TTL does not run again") {
   }
   world.settle();
   world.complete(kA);
-  const auto planned = world.pass();
+  const auto planned = world.context();
   // It is the only memory there will be, so it is not held back.
   CHECK_FALSE(planned.is_status_minor);
   world.remove(kA);
@@ -335,10 +335,10 @@ TEST_CASE("whoever asks for disruption restarts gets Jobs that report disruption
 TEST_CASE("a huge JobSet is created by and by") {
   World world(test_js());
   world.jobset()["spec"]["replicatedJobs"].as_array()[0]["replicas"] = 2'000'000'000;
-  const auto first = world.pass();
+  const auto first = world.context();
   CHECK(first.actions.size() == 257);  // and the Service
   CHECK(first.requeue_after.has_value());
-  world.pass();
+  world.context();
   CHECK(world.jobs().size() == 512);
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("large templates are copied by and by") {
   job["replicas"] = 40;
   job["template"]["spec"]["template"]["spec"]["containers"].as_array()[0]["args"] =
       Json::array({std::string(1'000'000, 'x')});
-  const auto first = world.pass();
+  const auto first = world.context();
   CHECK(first.actions.size() < 20);
   CHECK(first.requeue_after.has_value());
   world.settle();

@@ -195,16 +195,16 @@ TEST_CASE("U19: misplaced followers are marked and deleted") {
     REQUIRE(actions.has_value());
     // All followers of the Job move together; neither the leader nor another Job's pods do.
     REQUIRE(actions->size() == 4);
-    const Action& mark = (*actions)[2];
-    CHECK(mark.verb == Action::Verb::kMergePatch);
+    const kube::Action& mark = (*actions)[2];
+    CHECK(mark.verb == kube::Action::Verb::kMergePatch);
     CHECK(mark.subresource == "status");
     CHECK(mark.key.name == bad.find("metadata")->get_string("name"));
     const Json& added = mark.body.find("status")->get_array("conditions").back();
     CHECK(added.get_string("type") == "DisruptionTarget");
     CHECK(added.get_string("reason") == "ExclusivePlacementViolation");
     CHECK(added.get_string("message") == "Pod violated JobSet exclusive placement policy");
-    const Action& removal = (*actions)[3];
-    CHECK(removal.verb == Action::Verb::kDelete);
+    const kube::Action& removal = (*actions)[3];
+    CHECK(removal.verb == kube::Action::Verb::kDelete);
     CHECK(removal.propagation == "Background");
     CHECK(removal.stage > mark.stage);
   }

@@ -39,7 +39,7 @@ TEST_CASE("C13: one restart, then the limit") {
   world.fail(kA);
 
   // The restart is counted, and nothing else happens in that pass.
-  const auto counting = world.pass();
+  const auto counting = world.context();
   CHECK(counting.actions.empty());
   CHECK(counting.is_status_first);
   CHECK(world.restarts() == "1/1");
@@ -48,7 +48,7 @@ TEST_CASE("C13: one restart, then the limit") {
   CHECK(world.attempts() == Attempts{{"0", 4}});
 
   // Then all Jobs go, and none comes back before its name is free.
-  const auto deleting = world.pass();
+  const auto deleting = world.context();
   CHECK(deleting.actions.size() == 4);
   world.settle();
   CHECK(world.attempts() == Attempts{{"0", 4}});
@@ -177,7 +177,7 @@ TEST_CASE("C23, C24: restart of a single Job") {
     CHECK(*world.job(kA).find_path(
               {"metadata", "labels", "jobset.sigs.k8s.io/job-restart-attempt"}) == "0");
     world.fail(kA);
-    CHECK(world.pass().is_status_first);
+    CHECK(world.context().is_status_first);
     world.settle();
     CHECK(world.job(kA).find("metadata")->find("deletionTimestamp"));
     CHECK_FALSE(world.job(kB).find("metadata")->find("deletionTimestamp"));
@@ -214,7 +214,7 @@ TEST_CASE("only the selected Job is restarted at a time") {
   world.fail(kA);
   world.now = world.now + std::chrono::seconds(1);
   world.fail(kB);
-  world.pass();
+  world.context();
   CHECK(*world.replicated_job_status("replicated-job-a")->find("jobRestarts") == Json::array({1}));
   CHECK(world.replicated_job_status("replicated-job-b")->find("jobRestarts") == nullptr);
   world.settle();

@@ -100,7 +100,7 @@ TEST_CASE("C5 to C8, C43: success policies") {
     CHECK(world.terminal_state().empty());
     for (const auto& name : row.second) world.complete(name);
     // The pass that ends it deletes nothing; the next one deletes what still runs.
-    const auto ending = world.pass();
+    const auto ending = world.context();
     CHECK(ending.actions.empty());
     CHECK(ending.is_status_first);
     CHECK(world.condition("Completed") == "True");
@@ -128,7 +128,7 @@ TEST_CASE("C9, C12, C44: without a failure policy the first failure ends it") {
   World world(test_js());
   world.settle();
   world.fail(kB[1]);
-  const auto ending = world.pass();
+  const auto ending = world.context();
   CHECK(ending.actions.empty());
   CHECK(ending.is_status_first);
   CHECK_FALSE(ending.is_status_minor);
@@ -183,7 +183,7 @@ TEST_CASE("claims that may exist already are created before the Jobs that need t
   volumeClaimPolicies:
   - templates: [{metadata: {name: data}, spec: {}}]
 )"));
-  const auto first = world.pass();
+  const auto first = world.context();
   std::map<std::string, int> planned;
   for (const auto& action : first.actions) {
     ++planned[action.resource.kind];
@@ -205,7 +205,7 @@ TEST_CASE("C42: counters follow the Jobs") {
   World world(test_js());
   world.settle();
   for (const std::string& name : world.job_names()) world.ready(name);
-  const auto planned = world.pass();
+  const auto planned = world.context();
   CHECK(planned.is_status_minor);
   CHECK_FALSE(planned.is_status_first);
   CHECK(world.counters("replicated-job-a") == "ready 1 succeeded 0 failed 0 active 1 suspended 0");
@@ -237,7 +237,7 @@ TEST_CASE("C58 to C60: JobSets of other managers are left alone altogether") {
 TEST_CASE("nothing is done for a JobSet that is being deleted") {
   World world(test_js());
   world.jobset()["metadata"]["deletionTimestamp"] = "2027-01-01T00:00:00Z";
-  const auto planned = world.pass();
+  const auto planned = world.context();
   CHECK(planned.actions.empty());
   CHECK_FALSE(planned.status_patch.has_value());
 }
@@ -253,7 +253,7 @@ TEST_CASE("C61, U14: a finished JobSet is removed after its time to live") {
   }
   CHECK_FALSE(world.is_jobset_deleted);
   world.now = world.now + std::chrono::seconds(2);
-  CHECK(world.pass().requeue_after == std::chrono::milliseconds(3000));
+  CHECK(world.context().requeue_after == std::chrono::milliseconds(3000));
   world.now = world.now + std::chrono::seconds(3);
   world.settle();
   CHECK(world.is_jobset_deleted);
@@ -264,9 +264,9 @@ TEST_CASE("a time to live of zero ends in the pass after finishing; without one 
     World world(test_js(more));
     world.settle();
     complete_all(world);
-    world.pass();
+    world.context();
     CHECK_FALSE(world.is_jobset_deleted);
-    const auto next = world.pass();
+    const auto next = world.context();
     CHECK(world.is_jobset_deleted == (*more != '\0'));
     CHECK_FALSE(next.requeue_after.has_value());
   }
@@ -313,7 +313,7 @@ TEST_CASE("an unchanged JobSet costs nothing") {
   world.settle();
   const int writes = world.status_writes;
   for (int i = 0; i < 3; ++i) {
-    const auto planned = world.pass();
+    const auto planned = world.context();
     CHECK(planned.actions.empty());
     CHECK_FALSE(planned.status_patch.has_value());
     CHECK(planned.events.empty());
@@ -328,7 +328,7 @@ TEST_CASE("the order of replicatedJobsStatus is no reason to write") {
   REQUIRE(list.size() == 2);
   CHECK(list[0].get_string("name") == "replicated-job-b");
   std::swap(list[0], list[1]);
-  CHECK_FALSE(world.pass().status_patch.has_value());
+  CHECK_FALSE(world.context().status_patch.has_value());
 }
 
 TEST_CASE("U12: network options") {

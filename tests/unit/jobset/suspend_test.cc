@@ -59,7 +59,7 @@ void check_edited(const Json& job) {
 TEST_CASE("C35, C46, C47: suspended at birth means no Job and no Service, but counted") {
   for (const char* more : {"", kInOrder}) {
     World world(test_js(std::string("  suspend: true\n") + more));
-    const auto first = world.pass();
+    const auto first = world.context();
     CHECK(first.actions.empty());
     world.settle();
     CHECK(world.jobs().empty());
@@ -113,12 +113,12 @@ TEST_CASE("C36, C37: running Jobs are suspended, and resumed with the edits merg
   CHECK(world.job(kA).find_path({"spec", "template", "spec", "nodeSelector"}) == nullptr);
   world.set_suspend(false);
   // The API lets the template change only once the start time is gone.
-  const auto clearing = world.pass();
+  const auto clearing = world.context();
   CHECK(clearing.actions.size() == 4);
   for (const auto& action : clearing.actions) CHECK(action.subresource == "status");
   CHECK(world.job(kA).find("status")->find("startTime") == nullptr);
   CHECK(world.condition("Suspended") == "True");
-  const auto resuming = world.pass();
+  const auto resuming = world.context();
   CHECK(resuming.actions.size() == 4);
   for (const auto& action : resuming.actions) {
     CHECK(action.subresource.empty());
@@ -138,7 +138,7 @@ TEST_CASE("an unchanged template is resumed in one write") {
   world.set_suspend(true);
   world.settle();
   world.set_suspend(false);
-  const auto resuming = world.pass();
+  const auto resuming = world.context();
   REQUIRE(resuming.actions.size() == 4);
   for (const auto& action : resuming.actions) {
     CHECK(*action.body.find("spec") == Json::object({{"suspend", false}}));
@@ -204,7 +204,7 @@ TEST_CASE("a restart while suspended waits for the resume") {
   World world(test_js("  failurePolicy: {maxRestarts: 3}"));
   world.settle();
   world.fail(kA);
-  world.pass();
+  world.context();
   world.set_suspend(true);
   world.settle();
   world.release_all();
@@ -238,15 +238,15 @@ TEST_CASE("conditions follow the Jobs, not what was asked of them") {
   World world(test_js());
   world.settle();
   world.set_suspend(true);
-  CHECK(world.pass().actions.size() == 4);
+  CHECK(world.context().actions.size() == 4);
   CHECK(world.condition("Suspended").empty());
-  world.pass();
+  world.context();
   CHECK(world.condition("Suspended") == "True");
 
   world.set_suspend(false);
-  CHECK(world.pass().actions.size() == 4);
+  CHECK(world.context().actions.size() == 4);
   CHECK(world.condition("Suspended") == "True");
-  world.pass();
+  world.context();
   CHECK(world.condition("Suspended") == "False");
 }
 

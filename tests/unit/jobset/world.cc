@@ -5,6 +5,7 @@
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
+#include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
@@ -54,7 +55,7 @@ std::string World::next_version() {
   return std::to_string(++version_);
 }
 
-Plan World::pass() {
+kube::Plan World::context() {
   auto read = read_jobset(jobset_);
   INFO((read ? std::string() : kube::to_string(read.error())));
   REQUIRE(read.has_value());
@@ -74,22 +75,22 @@ Plan World::pass() {
   observed.now = now;
   observed.gates = gates;
   observed.is_of_trainjob = is_of_trainjob;
-  Plan planned = plan(observed);
+  kube::Plan planned = plan(observed);
   if (planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
   for (int stage = 0; stage < 3; ++stage) {
-    for (const Action& action : planned.actions) {
-      if (action.stage == stage) carry_out(action);
+    for (const kube::Action& action : planned.actions) {
+      if (action.stage == stage) run(action);
     }
   }
   if (!planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
-  for (const PlannedEvent& event : planned.events) events.push_back(event);
+  for (const kube::PlannedEvent& event : planned.events) events.push_back(event);
   return planned;
 }
 
 void World::settle() {
   for (int i = 0; i < 50; ++i) {
     if (is_jobset_deleted) return;
-    const Plan planned = pass();
+    const kube::Plan planned = context();
     if (planned.actions.empty() && !planned.status_patch) return;
   }
   FAIL("passes never end: every one asks for something again");
@@ -103,7 +104,7 @@ void World::patch_status(const Json& patch) {
   jobset_["metadata"]["resourceVersion"] = next_version();
 }
 
-void World::create_job(const Action& action) {
+void World::create_job(const kube::Action& action) {
   INFO("creating " << action.key.to_string());
   REQUIRE(jobs_.count(action.key.name) == 0);
   REQUIRE(action.owner_uid == "jobset-uid");
@@ -119,15 +120,15 @@ void World::create_job(const Action& action) {
   jobs_[action.key.name] = std::move(job);
 }
 
-void World::carry_out(const Action& action) {
+void World::run(const kube::Action& action) {
   INFO("carrying out an action on " << action.resource.kind << " " << action.key.to_string());
   REQUIRE(action.key.ns == "default");
   switch (action.verb) {
-    case Action::Verb::kCreate:
-      if (action.resource == kJobs) return create_job(action);
-      (action.resource == kServices ? services : claims)[action.key.name] = action.body;
+    case kube::Action::Verb::kCreate:
+      if (action.resource == kube::kJobs) return create_job(action);
+      (action.resource == kube::kServices ? services : claims)[action.key.name] = action.body;
       return;
-    case Action::Verb::kMergePatch: {
+    case kube::Action::Verb::kMergePatch: {
       Json& job = job_at(action.key.name);
       const Json* version = action.body.find_path({"metadata", "resourceVersion"});
       REQUIRE(version);
@@ -135,7 +136,7 @@ void World::carry_out(const Action& action) {
       edit_job(action.key.name, action.body);
       return;
     }
-    case Action::Verb::kDelete:
+    case kube::Action::Verb::kDelete:
       REQUIRE(action.propagation == "Foreground");
       if (action.resource == kJobSets) {
         is_jobset_deleted = true;
@@ -146,7 +147,7 @@ void World::carry_out(const Action& action) {
           action.key.name,
           Json::object({{"metadata", Json::object({{"deletionTimestamp", now.to_string()}})}}));
       return;
-    case Action::Verb::kApply:
+    case kube::Action::Verb::kApply:
       FAIL("the expander never applies");
   }
 }
@@ -306,9 +307,9 @@ std::string World::counters(std::string_view name) const {
                      found->get_int("active"), found->get_int("suspended"));
 }
 
-std::vector<std::string> texts(const std::vector<PlannedEvent>& events) {
+std::vector<std::string> texts(const std::vector<kube::PlannedEvent>& events) {
   std::vector<std::string> result;
-  for (const PlannedEvent& event : events) {
+  for (const kube::PlannedEvent& event : events) {
     result.push_back(fmt::format("{} {}: {}", event.type, event.reason, event.message));
   }
   return result;

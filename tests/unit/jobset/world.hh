@@ -32,7 +32,7 @@ class World {
   explicit World(std::string_view yaml, Gates gates = {});
 
   // One pass: plans, and carries the plan out. Answers the plan.
-  Plan pass();
+  kube::Plan context();
   // Passes until nothing is asked for any more; fails the test if that never happens.
   void settle();
 
@@ -78,7 +78,7 @@ class World {
   Gates gates;
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   std::vector<PodView> pods;
-  std::vector<PlannedEvent> events;
+  std::vector<kube::PlannedEvent> events;
   std::map<std::string, kube::Json> services;
   std::map<std::string, kube::Json> claims;
   bool is_jobset_deleted = false;
@@ -86,9 +86,9 @@ class World {
   bool is_of_trainjob = false;
 
  private:
-  void carry_out(const Action& action);
+  void run(const kube::Action& action);
   void patch_status(const kube::Json& patch);
-  void create_job(const Action& action);
+  void create_job(const kube::Action& action);
   std::string next_version();
   kube::Json& job_at(const std::string& name);
 
@@ -99,6 +99,6 @@ class World {
 };
 
 // As "Normal AllJobsCompleted: jobset completed successfully".
-std::vector<std::string> texts(const std::vector<PlannedEvent>& events);
+std::vector<std::string> texts(const std::vector<kube::PlannedEvent>& events);
 
 }  // namespace trainer::jobset::test

@@ -1,11 +1,10 @@
 // Each blueprint: accepted by the schema and by admission, readable by the SDK, rendered, admitted
 // as a JobSet and expanded.
-#include "runtimes/blueprints/blueprints.hh"
-
 #include <algorithm>
 
 #include "api/api.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
 #include "tests/support/catch.hh"
@@ -18,9 +17,9 @@ namespace {
 using kube::Json;
 using Words = std::vector<std::string>;
 
-TrainJob job_for(const Runtime& blueprint, const std::string& spec) {
+TrainJob job_for(const Runtime& builtin_runtime, const std::string& spec) {
   TrainJob job = job_with(spec);
-  job.spec.runtimeRef.name = blueprint.metadata.name;
+  job.spec.runtimeRef.name = builtin_runtime.metadata.name;
   return job;
 }
 
@@ -35,7 +34,7 @@ JobSet as_jobset(const Built& result) {
 
 TEST_CASE("the blueprints that ship", "[blueprints]") {
   Words names;
-  for (const Json& object : blueprints()) names.push_back(runtime(object).metadata.name);
+  for (const Json& object : builtin_runtimes()) names.push_back(runtime(object).metadata.name);
   CHECK(names == Words{"torch-distributed", "deepspeed-distributed", "mlx-distributed",
                        "jax-distributed", "xgboost-distributed", "flux-distributed",
                        "torchtune-llama3.2-1b", "torchtune-llama3.2-3b", "torchtune-qwen2.5-1.5b",
@@ -43,21 +42,21 @@ TEST_CASE("the blueprints that ship", "[blueprints]") {
 }
 
 TEST_CASE("blueprints pass the schema, admission and the SDK's demands", "[blueprints]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
-    INFO(blueprint.metadata.name);
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
+    INFO(builtin_runtime.metadata.name);
     CHECK(kube::to_string(check_schema(object)) == "");
-    CHECK(validate_runtime(blueprint).empty());
-    CHECK(warn_runtime(blueprint) == Words{});  // R1 to R4 among them
+    CHECK(validate_runtime(builtin_runtime).empty());
+    CHECK(warn_runtime(builtin_runtime) == Words{});  // R1 to R4 among them
   }
 }
 
 TEST_CASE("a broken script ends a job of any blueprint at once, and its output is not held back",
           "[blueprints]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
-    for (const ReplicatedJob& job : blueprint.spec.template_->spec->replicatedJobs) {
-      INFO(blueprint.metadata.name << " " << job.name);
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
+    for (const ReplicatedJob& job : builtin_runtime.spec.template_->spec->replicatedJobs) {
+      INFO(builtin_runtime.metadata.name << " " << job.name);
       const Json& spec = *job.template_.find("spec");
       const Json& pod = *spec.find_path({"template", "spec"});
       CHECK(spec.get_int("backoffLimit", -1) == 0);
@@ -71,15 +70,17 @@ TEST_CASE("a broken script ends a job of any blueprint at once, and its output i
 }
 
 TEST_CASE("blueprints render as they always have", "[blueprints][golden]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
     for (const int nodes : {1, 3}) {
-      const TrainJob job = job_for(blueprint, "trainer: {numNodes: " + std::to_string(nodes) + "}");
-      CHECK(kube::to_string(validate_trainjob(job, nullptr, blueprint)) == "");
-      const Built result = built(job, blueprint);
+      const TrainJob job =
+          job_for(builtin_runtime, "trainer: {numNodes: " + std::to_string(nodes) + "}");
+      CHECK(kube::to_string(validate_trainjob(job, nullptr, builtin_runtime)) == "");
+      const Built result = built(job, builtin_runtime);
       std::string text = kube::print_yaml(result.jobset);
-      for (const Companion& one : result.companions) text += "---\n" + kube::print_yaml(one.object);
-      check_golden("tests/golden/pipeline/" + blueprint.metadata.name + "-" +
+      for (const DependentObject& one : result.dependents)
+        text += "---\n" + kube::print_yaml(one.object);
+      check_golden("tests/golden/pipeline/" + builtin_runtime.metadata.name + "-" +
                        std::to_string(nodes) + ".yaml",
                    text);
     }
@@ -87,10 +88,10 @@ TEST_CASE("blueprints render as they always have", "[blueprints][golden]") {
 }
 
 TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs", "[blueprints]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
-    INFO(blueprint.metadata.name);
-    const Built result = built(job_for(blueprint, "trainer: {numNodes: 3}"), blueprint);
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
+    INFO(builtin_runtime.metadata.name);
+    const Built result = built(job_for(builtin_runtime, "trainer: {numNodes: 3}"), builtin_runtime);
     const JobSet jobset = as_jobset(result);
     CHECK(kube::to_string(jobset::validate_create(
               jobset, {}, [](const std::string&, const std::string&) { return std::nullopt; })) ==
@@ -107,25 +108,25 @@ TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs"
 }
 
 TEST_CASE("image, command, resources and patches of a job reach every blueprint", "[blueprints]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
-    const auto& jobs = blueprint.spec.template_->spec->replicatedJobs;
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
+    const auto& jobs = builtin_runtime.spec.template_->spec->replicatedJobs;
     const auto trains = std::find_if(jobs.begin(), jobs.end(), [](const ReplicatedJob& job) {
       return job.template_.find("metadata") != nullptr &&
              job.template_.find_path({"metadata", "labels"})->get_string(kAncestorLabel) ==
                  "trainer";
     });
     REQUIRE(trains != jobs.end());
-    INFO(blueprint.metadata.name << " " << trains->name);
+    INFO(builtin_runtime.metadata.name << " " << trains->name);
     const TrainJob job = job_for(
-        blueprint,
+        builtin_runtime,
         R"({trainer: {image: 'mine:1', command: [run], resourcesPerNode: {limits: {cpu: 3}}},
       runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: )" +
             trains->name + R"(, template: {spec: {template: {spec: {
       serviceAccountName: sa, volumes: [{name: data, persistentVolumeClaim: {claimName: c}}],
       containers: [{name: node, volumeMounts: [{name: data, mountPath: /data}]}]}}}}}]}}}}]})");
-    CHECK(kube::to_string(validate_trainjob(job, nullptr, blueprint)) == "");
-    const Built result = built(job, blueprint);
+    CHECK(kube::to_string(validate_trainjob(job, nullptr, builtin_runtime)) == "");
+    const Built result = built(job, builtin_runtime);
     const Json& container = container_in(result, trains->name);
     CHECK(container.get_string("image") == "mine:1");
     const Words command = strings(container.get_array("command"));
@@ -139,15 +140,18 @@ TEST_CASE("image, command, resources and patches of a job reach every blueprint"
 }
 
 TEST_CASE("the SDK's commands run in the torchtune blueprints", "[blueprints]") {
-  const Json::Array all = blueprints();
+  const Json::Array all = builtin_runtimes();
   for (const Json& object : all) {
-    const Runtime blueprint = runtime(object);
-    if (blueprint.metadata.labels.at("trainer.kubeflow.org/framework") != "torchtune") continue;
-    INFO(blueprint.metadata.name);
-    const TrainJob job = job_for(blueprint, R"({trainer: {command: [tune, run], args: [epochs=1]},
+    const Runtime builtin_runtime = runtime(object);
+    if (builtin_runtime.metadata.labels.at("trainer.kubeflow.org/framework") != "torchtune")
+      continue;
+    INFO(builtin_runtime.metadata.name);
+    const TrainJob job =
+        job_for(builtin_runtime, R"({trainer: {command: [tune, run], args: [epochs=1]},
       initializer: {dataset: {storageUri: 'hf://a/b'}, model: {storageUri: 'hf://c/d'}}})");
-    CHECK(kube::to_string(validate_trainjob(job, nullptr, blueprint)) == "");
-    const Words command = strings(container_in(built(job, blueprint), "node").get_array("command"));
+    CHECK(kube::to_string(validate_trainjob(job, nullptr, builtin_runtime)) == "");
+    const Words command =
+        strings(container_in(built(job, builtin_runtime), "node").get_array("command"));
     REQUIRE(command.size() >= 9);
     CHECK(command[3] == "full_finetune_distributed");
     CHECK(command[6] == "output_dir=/workspace/output");
@@ -156,13 +160,14 @@ TEST_CASE("the SDK's commands run in the torchtune blueprints", "[blueprints]") 
 
 TEST_CASE("the cache's head and workers have the names under which they look for each other",
           "[blueprints]") {
-  for (const Json& object : blueprints()) {
-    const Runtime blueprint = runtime(object);
-    if (blueprint.metadata.name != "torch-distributed-with-cache") continue;
-    const TrainJob job = job_for(
-        blueprint, "{initializer: {dataset: {storageUri: 'cache://s/t'}}, trainer: {numNodes: 2}}");
-    CHECK(kube::to_string(validate_trainjob(job, nullptr, blueprint)) == "");
-    const Built result = built(job, blueprint);
+  for (const Json& object : builtin_runtimes()) {
+    const Runtime builtin_runtime = runtime(object);
+    if (builtin_runtime.metadata.name != "torch-distributed-with-cache") continue;
+    const TrainJob job =
+        job_for(builtin_runtime,
+                "{initializer: {dataset: {storageUri: 'cache://s/t'}}, trainer: {numNodes: 2}}");
+    CHECK(kube::to_string(validate_trainjob(job, nullptr, builtin_runtime)) == "");
+    const Built result = built(job, builtin_runtime);
     const Json& server = container_in(result, "dataset-initializer", "dataset-initializer");
     // The head derives "<leader>-<i>.<rest>" for its workers; the variable refers to the job's
     // name.

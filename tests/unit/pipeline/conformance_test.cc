@@ -19,7 +19,7 @@ namespace {
 using kube::Json;
 
 // An object of ours as conform.py would show it once the API server has stored it.
-Json shown(Json object, const Companion* companion) {
+Json shown(Json object, const DependentObject* dependent) {
   const std::string kind(object.get_string("kind"));
   apply_schema_defaults(object);
   object["metadata"].set("ownerReferences",
@@ -34,7 +34,7 @@ Json shown(Json object, const Companion* companion) {
   if (kind == "JobSet") object.set("spec", without_empty(*object.find("spec")));
   if (kind != "Secret") return object;
   // The executor fills the key pair in.
-  if (companion->generate == Companion::Generate::kSshKeyPair)
+  if (dependent->generate == DependentObject::Generate::kSshKeyPair)
     object["data"].set("ssh-privatekey", "").set("ssh-publickey", "");
   for (auto& [name, value] : object["data"].as_object()) value = "<data>";
   return object;
@@ -97,7 +97,7 @@ struct Cluster {
       if (job.spec.managedBy != kTrainJobController) continue;
       const Built result = built(job, runtime(snapshots.at(name)));
       out["JobSet"].set(name, shown_of(result.jobset, nullptr, name));
-      for (const Companion& one : result.companions) {
+      for (const DependentObject& one : result.dependents) {
         std::string kind = one.resource.kind;
         if (kind == "PodGroup") kind += "." + one.resource.group;
         out[kind].set(one.object.find("metadata")->get_string("name"),
@@ -107,8 +107,9 @@ struct Cluster {
     return out;
   }
 
-  static Json shown_of(const Json& object, const Companion* companion, const std::string& job) {
-    Json out = shown(object, companion);
+  static Json shown_of(const Json& object, const DependentObject* dependent,
+                       const std::string& job) {
+    Json out = shown(object, dependent);
     out["metadata"]["ownerReferences"].as_array()[0].set("name", job);
     return out;
   }

@@ -180,8 +180,8 @@ std::vector<std::string> strings(const kube::Json::Array& values) {
   return out;
 }
 
-const kube::Json* companion(const Built& result, std::string_view kind, std::string_view name) {
-  for (const Companion& one : result.companions)
+const kube::Json* dependent(const Built& result, std::string_view kind, std::string_view name) {
+  for (const DependentObject& one : result.dependents)
     if (one.resource.kind == kind && one.object.find("metadata")->get_string("name") == name)
       return &one.object;
   return nullptr;

@@ -49,7 +49,7 @@ const kube::Json& container_in(const Built& result, std::string_view job,
 std::vector<std::string> env_of(const kube::Json& container);
 std::string env_value(const kube::Json& container, std::string_view name);  // "" when absent
 std::vector<std::string> strings(const kube::Json::Array& values);
-const kube::Json* companion(const Built& result, std::string_view kind, std::string_view name);
+const kube::Json* dependent(const Built& result, std::string_view kind, std::string_view name);
 
 // In order.
 std::vector<std::string> paths_of(const kube::FieldErrors& errors);

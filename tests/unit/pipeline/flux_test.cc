@@ -21,7 +21,7 @@ Runtime flux_runtime(const std::string& container = "{name: node, image: i}") {
 
 std::string script(const Built& result, const char* name) {
   return std::string(
-      companion(result, "ConfigMap", "j-flux-entrypoint")->find("data")->get_string(name));
+      dependent(result, "ConfigMap", "j-flux-entrypoint")->find("data")->get_string(name));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -133,7 +133,7 @@ TEST_CASE("a long name leaves its volume a short one", "[flux]") {
   const Built result = built(job, flux_runtime());
   CHECK(pod_in(result, "node").find("spec")->get_array("volumes")[2].get_string("name") ==
         "flux-entrypoint");
-  CHECK(companion(result, "ConfigMap", job.metadata.name + "-flux-entrypoint") != nullptr);
+  CHECK(dependent(result, "ConfigMap", job.metadata.name + "-flux-entrypoint") != nullptr);
 }
 
 TEST_CASE("the installer's name is reserved", "[flux]") {

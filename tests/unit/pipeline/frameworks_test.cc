@@ -185,9 +185,9 @@ projected:
   - configMap: {name: j-tls-config, items: [{key: ca.crt, path: ca.crt}]}
 )"));
   CHECK(
-      companion(result, "ConfigMap", "j-tls-config")->find_path({"data", "ca.crt"})->as_string() ==
+      dependent(result, "ConfigMap", "j-tls-config")->find_path({"data", "ca.crt"})->as_string() ==
       "PEM");
-  CHECK(built(job_with("{}"), runtime).companions.empty());
+  CHECK(built(job_with("{}"), runtime).dependents.empty());
 }
 
 }  // namespace

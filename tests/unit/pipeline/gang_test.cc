@@ -100,7 +100,7 @@ TEST_CASE("the gang holds the pods that can start together, and no others", "[ga
     INFO(row.name);
     const Built result = built(job_with("trainer: {numNodes: 3}"), ganged(row.policy, row.jobs));
     CHECK(members(result) == row.members);
-    const kube::Json* spec = companion(result, "PodGroup", "j")->find("spec");
+    const kube::Json* spec = dependent(result, "PodGroup", "j")->find("spec");
     CHECK(spec->get_int("minMember") == row.pods);
     CHECK(*spec->find("minResources") ==
           kube::Json::object({{"cpu", std::to_string(2 * row.pods)},
@@ -118,7 +118,7 @@ TEST_CASE("a coscheduling group", "[gang]") {
   const Built result = built(
       job_with("trainer: {numNodes: 2}"),
       ganged("{torch: {}}", job("node", "trainer"), "coscheduling: {scheduleTimeoutSeconds: 100}"));
-  const kube::Json* group = companion(result, "PodGroup", "j");
+  const kube::Json* group = dependent(result, "PodGroup", "j");
   CHECK(group->get_string("apiVersion") == "scheduling.x-k8s.io/v1alpha1");
   CHECK(group->find("spec")->get_int("scheduleTimeoutSeconds") == 100);
   CHECK(group->find_path({"metadata", "namespace"})->as_string() == "team");
@@ -132,7 +132,7 @@ TEST_CASE("a Volcano group has queue, priority and topology", "[gang]") {
   jobs[0].template_["spec"]["template"]["spec"].set("priorityClassName", "low");
   jobs[1].template_["spec"]["template"]["spec"].set("priorityClassName", "high");
   const Built result = built(job_with("{}"), runtime);
-  const kube::Json* spec = companion(result, "PodGroup", "j")->find("spec");
+  const kube::Json* spec = dependent(result, "PodGroup", "j")->find("spec");
   CHECK(spec->get_string("queue") == "q");
   CHECK(spec->get_string("priorityClassName") == "high");
   CHECK(*spec->find("networkTopology") == yaml("{mode: soft, highestTierAllowed: 2}"));
@@ -155,7 +155,7 @@ TEST_CASE("an empty Volcano queue is refused where it is set", "[gang]") {
 TEST_CASE("a job without pods still has a valid group", "[gang]") {
   const Built result =
       built(job_with("trainer: {numNodes: 0}"), ganged("{torch: {}}", job("node", "trainer")));
-  CHECK(companion(result, "PodGroup", "j")->find("spec")->get_int("minMember") == 1);
+  CHECK(dependent(result, "PodGroup", "j")->find("spec")->get_int("minMember") == 1);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ using Words = std::vector<std::string>;
 
 std::string hostfile_of(const Built& result) {
   return std::string(
-      companion(result, "ConfigMap", "j-mpi-hostfile")->find("data")->get_string("hostfile"));
+      dependent(result, "ConfigMap", "j-mpi-hostfile")->find("data")->get_string("hostfile"));
 }
 
 std::string mpi(const std::string& settings) {
@@ -161,10 +161,10 @@ TEST_CASE("what reaches launcher and workers", "[mpi]") {
 
 TEST_CASE("the key pair is asked for, not made", "[mpi]") {
   const Built result = built(job_with("{}"), mpi_runtime());
-  REQUIRE(result.companions.size() == 2);
-  const Companion& keys = result.companions[1];
-  CHECK(keys.generate == Companion::Generate::kSshKeyPair);
-  CHECK(keys.mode == Companion::Mode::kCreateOnce);
+  REQUIRE(result.dependents.size() == 2);
+  const DependentObject& keys = result.dependents[1];
+  CHECK(keys.generate == DependentObject::Generate::kSshKeyPair);
+  CHECK(keys.mode == DependentObject::Mode::kCreateOnce);
   CHECK(keys.object.get_string("type") == "kubernetes.io/ssh-auth");
   CHECK(keys.object.get_bool("immutable"));
   CHECK(keys.object.find("data") == nullptr);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kube/model/resources.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -8,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kJobs = R"(
+constexpr const char* kube::kJobs = R"(
 - name: node
   template:
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
@@ -28,7 +29,7 @@ constexpr const char* kJobs = R"(
 )";
 
 Runtime runtime_to_patch() {
-  return runtime_with("{torch: {}}", kJobs);
+  return runtime_with("{torch: {}}", kube::kJobs);
 }
 
 // A job with one patch of the job `node`'s pod spec for each argument, by managers acme.io/0,

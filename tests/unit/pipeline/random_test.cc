@@ -209,7 +209,7 @@ void check_built(const TrainJob& job, const Runtime& runtime, const Built& resul
       for (const Json& variable : user_env)
         CHECK(env_value(container_in(result, result.pod_sets[i].name),
                         variable.get_string("name")) == variable.get_string("value"));
-  for (const Companion& one : result.companions) {
+  for (const DependentObject& one : result.dependents) {
     if (one.resource.kind != "PodGroup") continue;
     std::int64_t pods = 0;
     for (const PodSet& set : result.pod_sets) pods += set.count * std::max(set.replicas, 0);

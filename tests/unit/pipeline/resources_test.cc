@@ -220,14 +220,14 @@ TEST_CASE(
       amount *= 3;
       expected.set(kind, amount.to_string());
     }
-    CHECK(*companion(torch, "PodGroup", "j")->find_path({"spec", "minResources"}) == expected);
+    CHECK(*dependent(torch, "PodGroup", "j")->find_path({"spec", "minResources"}) == expected);
 
     const Built xgboost = build_with("{numNodes: 3, xgboost: {}}");
     CHECK(env_value(container_in(xgboost, "node"), "DMLC_NUM_WORKER") ==
           std::to_string(3 * std::max<std::int64_t>(1, devices)));
 
     const Built mpi = build_with("{mpi: {runLauncherAsNode: true}}");
-    CHECK(companion(mpi, "ConfigMap", "j-mpi-hostfile")
+    CHECK(dependent(mpi, "ConfigMap", "j-mpi-hostfile")
               ->find_path({"data", "hostfile"})
               ->as_string() ==
           "j-node-0-0.j slots=" + std::to_string(devices > 1 ? devices : 1) + "\n");

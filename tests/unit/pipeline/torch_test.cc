@@ -17,7 +17,7 @@ constexpr const char* kRank =
 TEST_CASE("the number of processes follows from the container", "[torch]") {
   struct Row {
     const char* resources;
-    std::optional<std::int32_t> wanted;
+    std::optional<std::int32_t> desired;
     const char* expected;
   };
   const Row rows[] = {
@@ -43,7 +43,7 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
     INFO(row.resources);
     const kube::Json container =
         kube::Json::object({{"name", "node"}, {"resources", yaml(row.resources)}});
-    CHECK(count_processes(row.wanted, container).to_string() == row.expected);
+    CHECK(count_processes(row.desired, container).to_string() == row.expected);
   }
 }
 

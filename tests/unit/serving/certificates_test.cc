@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::hours kDay = 24h;
 const std::vector<std::string> kHosts = {"webhook.kubeflow-system.svc"};
-const Time kNow = *Time::parse("2026-11-21T10:00:00Z");
+const Time kNone = *Time::parse("2026-11-21T10:00:00Z");
 
 X509Ptr read_pem(const std::string& pem) {
   const BioPtr in = reading_bio(pem);
@@ -64,67 +64,67 @@ CertificateBundle make(Time now, const CertificateBundle* previous = nullptr) {
 }  // namespace
 
 TEST_CASE("a TLS client trusts what was made, by its name, for a year") {
-  const CertificateBundle bundle = make(kNow);
-  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow));
-  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + (-59min)));
-  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + 364 * kDay));
-  CHECK_FALSE(is_trusted(bundle, bundle.certificate, kHosts[0], kNow + 366 * kDay));
-  CHECK_FALSE(is_trusted(bundle, bundle.certificate, "elsewhere.kubeflow-system.svc", kNow));
-  CHECK_FALSE(is_trusted(make(kNow), bundle.certificate, kHosts[0], kNow));
+  const CertificateBundle bundle = make(kNone);
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNone));
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNone + (-59min)));
+  CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNone + 364 * kDay));
+  CHECK_FALSE(is_trusted(bundle, bundle.certificate, kHosts[0], kNone + 366 * kDay));
+  CHECK_FALSE(is_trusted(bundle, bundle.certificate, "elsewhere.kubeflow-system.svc", kNone));
+  CHECK_FALSE(is_trusted(make(kNone), bundle.certificate, kHosts[0], kNone));
 }
 
 TEST_CASE("addresses are named as addresses") {
-  const auto bundle = make_certificates({"10.88.0.1", "fd00::1", "localhost"}, kNow);
+  const auto bundle = make_certificates({"10.88.0.1", "fd00::1", "localhost"}, kNone);
   REQUIRE(bundle);
-  CHECK(is_trusted(*bundle, bundle->certificate, "10.88.0.1", kNow));
-  CHECK(is_trusted(*bundle, bundle->certificate, "fd00::1", kNow));
-  CHECK(is_trusted(*bundle, bundle->certificate, "localhost", kNow));
-  CHECK_FALSE(is_trusted(*bundle, bundle->certificate, "10.88.0.2", kNow));
-  CHECK(reason_to_renew(*bundle, {"10.88.0.1", "localhost"}, kNow).empty());
+  CHECK(is_trusted(*bundle, bundle->certificate, "10.88.0.1", kNone));
+  CHECK(is_trusted(*bundle, bundle->certificate, "fd00::1", kNone));
+  CHECK(is_trusted(*bundle, bundle->certificate, "localhost", kNone));
+  CHECK_FALSE(is_trusted(*bundle, bundle->certificate, "10.88.0.2", kNone));
+  CHECK(reason_to_renew(*bundle, {"10.88.0.1", "localhost"}, kNone).empty());
 }
 
 TEST_CASE("renewal comes ninety days ahead, and says why") {
-  const CertificateBundle bundle = make(kNow);
-  const CertificateBundle other = make(kNow);
-  CHECK(reason_to_renew(bundle, kHosts, kNow) == "");
-  CHECK(reason_to_renew(bundle, kHosts, kNow + 274 * kDay) == "");
-  CHECK(reason_to_renew(bundle, kHosts, kNow + 276 * kDay) ==
+  const CertificateBundle bundle = make(kNone);
+  const CertificateBundle other = make(kNone);
+  CHECK(reason_to_renew(bundle, kHosts, kNone) == "");
+  CHECK(reason_to_renew(bundle, kHosts, kNone + 274 * kDay) == "");
+  CHECK(reason_to_renew(bundle, kHosts, kNone + 276 * kDay) ==
         "the server certificate ends within 90 days");
-  CHECK(reason_to_renew(bundle, kHosts, kNow + 366 * kDay) ==
+  CHECK(reason_to_renew(bundle, kHosts, kNone + 366 * kDay) ==
         "the server certificate is not valid now");
-  CHECK(reason_to_renew(bundle, kHosts, kNow + (-2 * kDay)) == "the CA is not valid now");
-  CHECK(reason_to_renew(bundle, {"new.name.svc"}, kNow) ==
+  CHECK(reason_to_renew(bundle, kHosts, kNone + (-2 * kDay)) == "the CA is not valid now");
+  CHECK(reason_to_renew(bundle, {"new.name.svc"}, kNone) ==
         "the server certificate does not name new.name.svc");
 
   CertificateBundle mixed = bundle;
   mixed.key = other.key;
-  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the server key is not the certificate's");
+  CHECK(reason_to_renew(mixed, kHosts, kNone) == "the server key is not the certificate's");
   mixed = bundle;
   mixed.ca_certificate = other.ca_certificate;
-  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the CA has not signed the server certificate");
+  CHECK(reason_to_renew(mixed, kHosts, kNone) == "the CA has not signed the server certificate");
   mixed = bundle;
   mixed.ca_key = kube::Secret<std::string>("rubbish");
-  CHECK(reason_to_renew(mixed, kHosts, kNow) ==
+  CHECK(reason_to_renew(mixed, kHosts, kNone) ==
         "the CA ends within 90 days, or its key is not usable");
   mixed.certificate = "-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n";
-  CHECK(reason_to_renew(mixed, kHosts, kNow) == "the server certificate cannot be read");
+  CHECK(reason_to_renew(mixed, kHosts, kNone) == "the server certificate cannot be read");
 }
 
 TEST_CASE("what must be renewed may serve until then") {
-  const CertificateBundle bundle = make(kNow);
-  CHECK(reason_not_to_serve(bundle, kHosts, kNow + 276 * kDay) == "");
-  CHECK(reason_not_to_serve(bundle, kHosts, kNow + 366 * kDay) ==
+  const CertificateBundle bundle = make(kNone);
+  CHECK(reason_not_to_serve(bundle, kHosts, kNone + 276 * kDay) == "");
+  CHECK(reason_not_to_serve(bundle, kHosts, kNone + 366 * kDay) ==
         "the server certificate is not valid now");
-  CHECK(reason_not_to_serve(bundle, {"new.name.svc"}, kNow) ==
+  CHECK(reason_not_to_serve(bundle, {"new.name.svc"}, kNone) ==
         "the server certificate does not name new.name.svc");
   CertificateBundle without_ca_key = bundle;
   without_ca_key.ca_key = kube::Secret<std::string>();
-  CHECK(reason_not_to_serve(without_ca_key, kHosts, kNow) == "");
+  CHECK(reason_not_to_serve(without_ca_key, kHosts, kNone) == "");
 }
 
 TEST_CASE("a renewed server certificate keeps the CA while that lasts") {
-  const CertificateBundle first = make(kNow);
-  const Time later = kNow + 300 * kDay;
+  const CertificateBundle first = make(kNone);
+  const Time later = kNone + 300 * kDay;
   const CertificateBundle second = make(later, &first);
   CHECK(second.ca_certificate == first.ca_certificate);
   CHECK(second.certificate != first.certificate);
@@ -134,9 +134,9 @@ TEST_CASE("a renewed server certificate keeps the CA while that lasts") {
 
 TEST_CASE(
     "a new CA is announced together with the old one, so that servers may change one by one") {
-  const CertificateBundle first = make(kNow);
+  const CertificateBundle first = make(kNone);
   // A CA that ends within 90 days, but has not ended.
-  const Time late = kNow + 3600 * kDay;
+  const Time late = kNone + 3600 * kDay;
   const CertificateBundle old = make(late + (-300 * kDay), &first);
   const CertificateBundle fresh = make(late, &old);
   CHECK(is_trusted(fresh, fresh.certificate, kHosts[0], late));
@@ -151,7 +151,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the Secret holds the bundle under upstream's keys") {
-  const CertificateBundle bundle = make(kNow);
+  const CertificateBundle bundle = make(kNone);
   kube::Json secret = kube::Json::object({{"data", certificate_secret_data(bundle)}});
   const auto read = read_certificate_secret(secret, true);
   REQUIRE(read);
@@ -181,7 +181,7 @@ TEST_CASE("the Secret holds the bundle under upstream's keys") {
 }
 
 TEST_CASE("a Secret that somebody else fills may hold no CA: then the certificate is trusted") {
-  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(make(kNow))}});
+  kube::Json secret = kube::Json::object({{"data", certificate_secret_data(make(kNone))}});
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");
   const auto read = read_certificate_secret(secret, false);

@@ -84,13 +84,13 @@ TEST_CASE("names, paths and rules are upstream's for its kinds, and our own for 
 }
 
 TEST_CASE("upstream's own JobSet configurations are not ours") {
-  CHECK(is_our_webhook_configuration("defaulter.trainer.kubeflow.org"));
-  CHECK(is_our_webhook_configuration("validator.trainer.kubeflow.org"));
-  CHECK(is_our_webhook_configuration("jobset.trainer.kubeflow.org"));
-  CHECK(is_our_webhook_configuration("pods.jobset.trainer.kubeflow.org"));
-  CHECK_FALSE(is_our_webhook_configuration("jobset-mutating-webhook-configuration"));
-  CHECK_FALSE(is_our_webhook_configuration("jobset-validating-webhook-configuration"));
-  CHECK_FALSE(is_our_webhook_configuration(""));
+  CHECK(is_own_webhook_configuration("defaulter.trainer.kubeflow.org"));
+  CHECK(is_own_webhook_configuration("validator.trainer.kubeflow.org"));
+  CHECK(is_own_webhook_configuration("jobset.trainer.kubeflow.org"));
+  CHECK(is_own_webhook_configuration("pods.jobset.trainer.kubeflow.org"));
+  CHECK_FALSE(is_own_webhook_configuration("jobset-mutating-webhook-configuration"));
+  CHECK_FALSE(is_own_webhook_configuration("jobset-validating-webhook-configuration"));
+  CHECK_FALSE(is_own_webhook_configuration(""));
 }
 
 TEST_CASE(

@@ -225,8 +225,8 @@ TEST_CASE("fields of v2.1 work without a webhook, too") {
 }
 
 TEST_CASE("containment") {
-  const auto contained = [](std::string_view wanted, std::string_view stored) {
-    return is_contained(yaml(wanted), yaml(stored));
+  const auto contained = [](std::string_view desired, std::string_view stored) {
+    return is_contained(yaml(desired), yaml(stored));
   };
   CHECK(contained("{a: 1}", "{a: 1, b: 2}"));
   CHECK_FALSE(contained("{a: 1, b: 2}", "{a: 1}"));
@@ -264,9 +264,9 @@ spec:
 }
 
 TEST_CASE("a label of others on a suspended JobSet is no change where our fields are known") {
-  const Json wanted = jobset_with("{ours: x}");
+  const Json desired = jobset_with("{ours: x}");
   const Json stored = jobset_with("{ours: x, theirs: y}");
-  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+  CHECK(is_jobset_changed(desired, stored, std::nullopt));
   const Json applied = jobset_with(
       "{}",
       R"({f:metadata: {f:labels: {f:more: {}}}, f:spec: {f:suspend: {}, f:replicatedJobs: {'k:{"name":"node"}': {.: {}, f:name: {}, f:template: {f:spec: {f:backoffLimit: {}, f:template: {f:spec: {}, f:metadata: {f:labels: {f:ours: {}}}}}}}}}})");
@@ -277,8 +277,8 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
   REQUIRE(owned);
   CHECK(owned != owned_template_fields(applied));
   // The stores read no more of managedFields than this looks at.
-  const kube::JsonSelection seen{
-      "", kube::JsonSelection::Members::kOnly, {kube::metadata_with({seen_of_managed_fields()})}};
+  const kube::JsonFilter seen{
+      "", kube::JsonFilter::Members::kInclude, {kube::metadata_with({seen_of_managed_fields()})}};
   const auto read = kube::parse_json(kube::print_json(applied), {}, seen);
   REQUIRE(read);
   CHECK(owned_template_fields(*read) == owned_template_fields(applied));
@@ -286,7 +286,7 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
     return kube::print_json(*object.find_path({"metadata", "managedFields"})).size();
   };
   CHECK(fields(*read) < fields(applied));
-  CHECK_FALSE(is_jobset_changed(wanted, stored, owned));
+  CHECK_FALSE(is_jobset_changed(desired, stored, owned));
   // A label of ours that must go, and one whose value is another.
   CHECK(is_jobset_changed(jobset_with("{}"), stored, owned));
   CHECK(is_jobset_changed(jobset_with("{ours: z}"), stored, owned));
@@ -295,29 +295,29 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
 
 TEST_CASE("suspension and scheduling fields are compared exactly") {
   Json stored = jobset_with("{a: b}");
-  Json wanted = stored;
-  CHECK_FALSE(is_jobset_changed(wanted, stored, std::nullopt));
-  wanted["spec"].erase("suspend");
-  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
-  wanted = stored;
-  wanted["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"]["spec"].erase(
+  Json desired = stored;
+  CHECK_FALSE(is_jobset_changed(desired, stored, std::nullopt));
+  desired["spec"].erase("suspend");
+  CHECK(is_jobset_changed(desired, stored, std::nullopt));
+  desired = stored;
+  desired["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"]["template"]["spec"].erase(
       "nodeSelector");
-  CHECK(is_jobset_changed(wanted, stored, std::nullopt));
+  CHECK(is_jobset_changed(desired, stored, std::nullopt));
 }
 
 TEST_CASE("a companion is unchanged by what its own controller adds") {
-  const Json wanted = yaml("{metadata: {name: j}, spec: {minMember: 2}}");
+  const Json desired = yaml("{metadata: {name: j}, spec: {minMember: 2}}");
   Json stored = yaml(
       "{metadata: {name: j, resourceVersion: '1'}, spec: {minMember: 2, queue: default}, status: "
       "{phase: Inqueue}}");
-  CHECK_FALSE(is_companion_changed(wanted, stored));
+  CHECK_FALSE(is_dependent_changed(desired, stored));
   stored["metadata"].set("managedFields", yaml("[{manager: trainer, operation: Apply, fieldsV1: "
                                                "{f:spec: {f:minMember: {}, f:queue: {}}}}]"));
-  CHECK(is_companion_changed(wanted, stored));
+  CHECK(is_dependent_changed(desired, stored));
   // Our own body, remembered from its apply.
   CHECK(
-      is_companion_changed(wanted, yaml("{metadata: {name: j}, spec: {minMember: 2, queue: q}}")));
-  CHECK(is_companion_changed(yaml("{data: {a: x}}"),
+      is_dependent_changed(desired, yaml("{metadata: {name: j}, spec: {minMember: 2, queue: q}}")));
+  CHECK(is_dependent_changed(yaml("{data: {a: x}}"),
                              yaml("{metadata: {resourceVersion: '1'}, data: {a: x, b: y}}")));
 }
 
@@ -331,7 +331,7 @@ TEST_CASE("companions: created before the JobSet, never adopted, silent when unc
 
   SECTION("its life") {
     const TrainJobPlan plan = world.reconcile();
-    const Action* group = find_action(plan, Action::Verb::kApply, "PodGroup");
+    const kube::Action* group = find_action(plan, kube::Action::Verb::kApply, "PodGroup");
     REQUIRE(group);
     CHECK(group->stage == 1);
     CHECK(group->body.find_path({"spec", "minMember"})->as_int() == 2);
@@ -377,9 +377,9 @@ TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old 
   // The one Secret that a plan makes, of which it says that it wants keys.
   const auto check_made = [&name](const TrainJobPlan& plan) {
     REQUIRE(plan.ssh_key_actions.size() == 1);
-    const Action& secret = plan.actions.at(plan.ssh_key_actions[0]);
-    CHECK(&secret == find_action(plan, Action::Verb::kCreate, "Secret"));
-    CHECK(companion_name(secret.resource, secret.key.name) == name);
+    const kube::Action& secret = plan.actions.at(plan.ssh_key_actions[0]);
+    CHECK(&secret == find_action(plan, kube::Action::Verb::kCreate, "Secret"));
+    CHECK(dependent_name(secret.resource, secret.key.name) == name);
     CHECK(secret.key.ns == "ns");
     CHECK(secret.owner_uid == "job-uid");
     CHECK(kube::ObjectMeta::of(secret.body).controller()->uid == "job-uid");
@@ -390,7 +390,7 @@ TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old 
   const TrainJobPlan first = world.reconcile();
   check_made(first);
   // Pods mount it.
-  const Action* jobset = find_action(first, Action::Verb::kApply, "JobSet");
+  const kube::Action* jobset = find_action(first, kube::Action::Verb::kApply, "JobSet");
   REQUIRE(jobset);
   CHECK(first.actions.at(first.ssh_key_actions[0]).stage < jobset->stage);
   world.settle();
@@ -405,9 +405,9 @@ TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old 
     CHECK(world.requests == requests);
     world.set_spec("suspend", false);
     const TrainJobPlan resumed = world.reconcile();
-    CHECK(find_action(resumed, Action::Verb::kApply, "JobSet"));
+    CHECK(find_action(resumed, kube::Action::Verb::kApply, "JobSet"));
     CHECK(resumed.ssh_key_actions.empty());
-    CHECK_FALSE(find_action(resumed, Action::Verb::kCreate, "Secret"));
+    CHECK_FALSE(find_action(resumed, kube::Action::Verb::kCreate, "Secret"));
   }
   SECTION("gone, and no pod has had its keys") {
     world.others.erase(name);

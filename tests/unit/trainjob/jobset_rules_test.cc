@@ -63,17 +63,17 @@ TEST_CASE("a rule of a closed gate is refused, of an open one it is not") {
 TEST_CASE("another expander judges JobSets by itself") {
   World world(train_job(),
               with_jobset_spec("successPolicy", "{operator: All, targetReplicatedJobs: [nodes]}"));
-  world.is_expander_active = false;
+  world.is_jobset_controller_active = false;
   world.settle();
   CHECK(world.jobset);
 }
 
 TEST_CASE("the affinity of a job that never ran changes, of one that ran it cannot") {
   World world = suspended_after_a_run();
-  world.are_jobs_begun = GENERATE(false, true);
+  world.have_jobs_started = GENERATE(false, true);
   world.set_spec("runtimePatches", affinity_patch("a"));
   world.settle();
-  if (!world.are_jobs_begun) {
+  if (!world.have_jobs_started) {
     REQUIRE(affinity_in(world));
     CHECK(world.reason() != "ChildRefused");
     return;

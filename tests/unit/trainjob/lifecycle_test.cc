@@ -55,8 +55,8 @@ TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions l
   const TrainJobPlan plan = world.reconcile();
 
   REQUIRE(plan.actions.size() == 2);
-  const Action& snapshot = plan.actions[0];
-  CHECK(snapshot.verb == Action::Verb::kCreate);
+  const kube::Action& snapshot = plan.actions[0];
+  CHECK(snapshot.verb == kube::Action::Verb::kCreate);
   CHECK(snapshot.stage == 0);
   CHECK(snapshot.key.to_string() == "ns/j-runtime-snapshot");
   CHECK(snapshot.owner_uid == "job-uid");
@@ -67,8 +67,8 @@ TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions l
   CHECK(text->as_string().find("name: rt") != std::string::npos);
   CHECK(text->as_string().find("resourceVersion") == std::string::npos);
 
-  const Action& jobset = plan.actions[1];
-  CHECK(jobset.verb == Action::Verb::kApply);
+  const kube::Action& jobset = plan.actions[1];
+  CHECK(jobset.verb == kube::Action::Verb::kApply);
   CHECK(jobset.stage == 2);
   CHECK(jobset.body.find("metadata")->get_array("ownerReferences").size() == 1);
   CHECK(jobset.body.find("metadata")->get_array("ownerReferences")[0] ==

@@ -34,7 +34,7 @@ TEST_CASE("a deadline ends the job strictly after it has passed") {
   plan = world.reconcile();
   CHECK(plan.is_status_first);
   REQUIRE(plan.actions.size() == 1);
-  CHECK(plan.actions[0].verb == Action::Verb::kDelete);
+  CHECK(plan.actions[0].verb == kube::Action::Verb::kDelete);
   CHECK(plan.actions[0].propagation == "Background");
   CHECK(reasons_of(plan) == Reasons{"Failed"});
   CHECK(plan.events[0].is_terminal);
@@ -173,7 +173,7 @@ TEST_CASE("events are asked for when nothing else explains the wait") {
 
 TEST_CASE("a Job controller that has not come to the job yet is not asked about") {
   World world = at_creation(train_job());
-  world.are_jobs_begun = false;
+  world.have_jobs_started = false;
   world.settle();
   TrainJobPlan plan;
   for (int seconds = 0; seconds < 30; seconds += 5) {
@@ -189,12 +189,12 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
   CHECK(plan.requeue_after == 30s);
   SECTION("it has begun") {
     world.now = world.now + -20s;
-    world.are_jobs_begun = true;
+    world.have_jobs_started = true;
     CHECK(world.reconcile().needs_events);
   }
   SECTION("there are pods, which no scheduler has looked at") {
     world.now = world.now + -20s;
-    world.are_jobs_begun = true;
+    world.have_jobs_started = true;
     PodSpec pod;
     world.put_pod(pod);
     plan = world.reconcile();

@@ -13,18 +13,18 @@ namespace {
 
 using kube::Json;
 
-std::shared_ptr<TrainPodView> project(std::string_view text) {
+std::shared_ptr<TrainPodView> transform(std::string_view text) {
   const Json pod = yaml(text);
-  const auto view = project_train_pod(pod);
+  const auto view = transform_train_pod(pod);
   // What is not decoded of the text must make no difference.
-  const auto from_text = project_train_pod(std::string_view(kube::print_json(pod)));
+  const auto from_text = transform_train_pod(std::string_view(kube::print_json(pod)));
   REQUIRE(!view == !from_text);
   if (view) REQUIRE(*view == *from_text);
   return view;
 }
 
 TEST_CASE("a pod's projection") {
-  const auto pod = project(R"(
+  const auto pod = transform(R"(
 metadata:
   name: j-node-0-3-x
   namespace: ns
@@ -75,7 +75,7 @@ TEST_CASE("a pod whose containers have all ended with 0 is as good as ready") {
   };
   for (const auto& c : cases) {
     CAPTURE(c.containers);
-    const auto pod = project(
+    const auto pod = transform(
         "{metadata: {name: p, namespace: ns, resourceVersion: '1'}, status: {phase: Running, "
         "conditions: [{type: Ready, status: 'False'}], containerStatuses: " +
         std::string(c.containers) + "}}");
@@ -85,7 +85,7 @@ TEST_CASE("a pod whose containers have all ended with 0 is as good as ready") {
 }
 
 TEST_CASE("a pod as it comes from a kubelet, whole") {
-  const auto pod = project(R"(
+  const auto pod = transform(R"(
 metadata:
   name: j-node-0-1-x
   namespace: ns
@@ -123,11 +123,11 @@ status:
 }
 
 TEST_CASE("what is no pod") {
-  CHECK_FALSE(project_train_pod(std::string_view("")));
-  CHECK_FALSE(project_train_pod(std::string_view("[]")));
-  CHECK_FALSE(project_train_pod(std::string_view("{\"metadata\":")));
-  CHECK_FALSE(project_train_pod(std::string_view("{\"metadata\":{}}")));
-  const auto odd = project(
+  CHECK_FALSE(transform_train_pod(std::string_view("")));
+  CHECK_FALSE(transform_train_pod(std::string_view("[]")));
+  CHECK_FALSE(transform_train_pod(std::string_view("{\"metadata\":")));
+  CHECK_FALSE(transform_train_pod(std::string_view("{\"metadata\":{}}")));
+  const auto odd = transform(
       "{metadata: {name: x, labels: 5, deletionTimestamp: 7}, spec: [], status: {phase: 3, "
       "conditions: {}, "
       "containerStatuses: [1, {state: {terminated: {exitCode: text}}}]}}");
@@ -137,10 +137,10 @@ TEST_CASE("what is no pod") {
 }
 
 TEST_CASE("why a pod waits") {
-  CHECK(project("{metadata: {name: x}, status: {phase: Pending, containerStatuses: [{state: "
-                "{waiting: {reason: ContainerCreating}}}]}}")
+  CHECK(transform("{metadata: {name: x}, status: {phase: Pending, containerStatuses: [{state: "
+                  "{waiting: {reason: ContainerCreating}}}]}}")
             ->waiting_reason.empty());
-  const auto pulling = project(
+  const auto pulling = transform(
       "{metadata: {name: x}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "
       "'True'}], "
       "initContainerStatuses: [{state: {waiting: {reason: PodInitializing}}}], containerStatuses: "
@@ -148,7 +148,7 @@ TEST_CASE("why a pod waits") {
       "{waiting: {reason: ErrImagePull, message: gone}}}]}}");
   CHECK(pulling->waiting_reason == "ErrImagePull");
   CHECK(pulling->waiting_message == "gone");
-  const auto gated = project(
+  const auto gated = transform(
       "{metadata: {name: x}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "
       "'False', reason: "
       "SchedulingGated, message: gated}]}}");
@@ -156,7 +156,7 @@ TEST_CASE("why a pod waits") {
 }
 
 TEST_CASE("the container that ended first with a failure is the one that counts") {
-  const auto pod = project(R"(
+  const auto pod = transform(R"(
 metadata: {name: x}
 status:
   phase: Failed
@@ -174,7 +174,7 @@ status:
 }
 
 TEST_CASE("a sidecar that was stopped after the work was done has not failed") {
-  const auto pod = project(R"(
+  const auto pod = transform(R"(
 metadata: {name: x}
 status:
   phase: Succeeded
@@ -188,32 +188,32 @@ status:
 }
 
 TEST_CASE("signals, restarts in place, evictions") {
-  const auto killed = project(
+  const auto killed = transform(
       "{metadata: {name: x}, status: {phase: Failed, containerStatuses: [{name: node, state: "
       "{terminated: "
       "{exitCode: 137, reason: OOMKilled, finishedAt: '2027-01-15T08:00:05Z'}}}]}}");
   CHECK(killed->failure->signal == 9);
   CHECK(killed->failure->reason == "OOMKilled");
-  const auto crashing = project(
+  const auto crashing = transform(
       "{metadata: {name: x}, status: {phase: Running, containerStatuses: [{name: node, state: "
       "{waiting: {reason: "
       "CrashLoopBackOff, message: back-off}}, lastState: {terminated: {exitCode: 1, finishedAt: "
       "'2027-01-15T08:00:05Z'}}}]}}");
   CHECK(crashing->failure->exit_code == 1);
   CHECK(crashing->waiting_reason == "CrashLoopBackOff");
-  const auto evicted = project(
+  const auto evicted = transform(
       "{metadata: {name: x}, status: {phase: Failed, reason: Evicted, message: 'low on memory', "
       "containerStatuses: "
       "[{name: node, state: {terminated: {exitCode: 137, finishedAt: '2027-01-15T08:00:05Z'}}}]}}");
   CHECK(evicted->failure->reason == "Evicted");
   CHECK(evicted->failure->message == "low on memory");
   CHECK(evicted->failure->container == "node");
-  const auto refused = project(
+  const auto refused = transform(
       "{metadata: {name: x}, status: {phase: Failed, reason: UnexpectedAdmissionError, message: "
       "m}}");
   CHECK(refused->failure->reason == "UnexpectedAdmissionError");
   CHECK_FALSE(refused->failure->exit_code);
-  const auto preempted = project(
+  const auto preempted = transform(
       "{metadata: {name: x, deletionTimestamp: '2027-01-15T08:00:30Z', deletionGracePeriodSeconds: "
       "30}, status: "
       "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True', reason: "
@@ -227,7 +227,7 @@ TEST_CASE("signals, restarts in place, evictions") {
 
 TEST_CASE("a pod that was only deleted has not failed") {
   const auto ended = [](std::string_view at, int code) {
-    return project(
+    return transform(
         "{metadata: {name: x, deletionTimestamp: '2027-01-15T08:01:00Z', "
         "deletionGracePeriodSeconds: 30}, status: {phase: Failed, "
         "containerStatuses: [{name: node, state: {terminated: {exitCode: " +
@@ -247,7 +247,7 @@ TEST_CASE("long texts are cut between characters") {
                   "bc",
                   3) == "bc");
   const std::string text(5000, 'x');
-  const auto pod = project(
+  const auto pod = transform(
       "{metadata: {name: x}, status: {phase: Failed, containerStatuses: [{name: node, state: "
       "{terminated: {exitCode: 1, "
       "message: " +

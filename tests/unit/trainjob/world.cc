@@ -70,7 +70,7 @@ World::World(Json trainjob, Json the_runtime)
 
 void World::restart() {
   known_snapshot.reset();
-  known_companions.clear();
+  known_dependents.clear();
   known_objects.clear();
   total_nodes = 0;
 }
@@ -146,21 +146,21 @@ void World::write_status(const TrainJobPlan& plan) {
   object = kube::merge_patch(object, *plan.status_patch);
 }
 
-void World::carry_out(const Action& action) {
+void World::run(const kube::Action& action) {
   ++requests;
-  const std::string name = companion_name(action.resource, action.key.name);
+  const std::string name = dependent_name(action.resource, action.key.name);
   CHECK(action.key.name.size() > 0);
   if (action.resource == kTrainJobs) {
-    REQUIRE(action.verb == Action::Verb::kDelete);
+    REQUIRE(action.verb == kube::Action::Verb::kDelete);
     CHECK(action.uid == "job-uid");
     is_deleted = true;
   } else if (action.resource == kJobSets) {
-    if (action.verb == Action::Verb::kDelete) {
+    if (action.verb == kube::Action::Verb::kDelete) {
       CHECK(action.uid == "jobset-uid");
       jobset.reset();
       return;
     }
-    REQUIRE(action.verb == Action::Verb::kApply);
+    REQUIRE(action.verb == kube::Action::Verb::kApply);
     Json status = jobset && jobset->find("status") ? *jobset->find("status") : Json::object();
     Json next = action.body;
     apply_schema_defaults(next);
@@ -171,7 +171,7 @@ void World::carry_out(const Action& action) {
     Json stored = action.body;
     stored["metadata"].set("uid", name + "-uid").set("resourceVersion", "1");
     others[name] = std::move(stored);
-    known_companions[name] = true;
+    known_dependents[name] = true;
     known_objects.erase(name);
     if (const Json* text = action.body.find_path({"data", "runtime"})) {
       auto view = std::make_shared<SnapshotView>();
@@ -204,13 +204,13 @@ TrainJobPlan World::reconcile() {
     observed.jobset_object = jobset ? &*jobset : nullptr;
     observed.deleted_jobset = typed_deleted ? &*typed_deleted : nullptr;
     for (const auto& [name, pod] : pods) observed.pods.push_back(pod.get());
-    observed.companions = known_companions;
-    observed.companion_objects = known_objects;
+    observed.dependents = known_dependents;
+    observed.dependent_objects = known_objects;
     observed.build_error = build_error;
     observed.waiting_event = waiting_event;
     observed.total_nodes = total_nodes;
-    observed.are_jobs_begun = are_jobs_begun;
-    observed.is_expander_active = is_expander_active;
+    observed.have_jobs_started = have_jobs_started;
+    observed.is_jobset_controller_active = is_jobset_controller_active;
     observed.gates = gates;
     observed.jobset_managed_by = managed_by_stamp;
     observed.now = now;
@@ -240,10 +240,10 @@ TrainJobPlan World::reconcile() {
       has_read = true;
       ++reads;
     }
-    for (const auto& [resource, key] : plan.needs_companions) {
-      const std::string name = companion_name(resource, key.name);
+    for (const auto& [resource, key] : plan.needs_dependents) {
+      const std::string name = dependent_name(resource, key.name);
       const auto found = others.find(name);
-      known_companions[name] = found != others.end();
+      known_dependents[name] = found != others.end();
       if (found != others.end()) known_objects[name] = std::make_shared<const Json>(found->second);
       has_read = true;
       ++reads;
@@ -255,7 +255,7 @@ TrainJobPlan World::reconcile() {
     }
     total_nodes = plan.total_nodes.value_or(total_nodes);
     if (plan.is_status_first) write_status(plan);
-    for (const Action& action : plan.actions) carry_out(action);
+    for (const kube::Action& action : plan.actions) run(action);
     if (!plan.is_status_first) write_status(plan);
     return plan;
   }
@@ -277,12 +277,13 @@ std::vector<std::string> World::settle() {
 
 std::vector<std::string> reasons_of(const TrainJobPlan& plan) {
   std::vector<std::string> reasons;
-  for (const PlannedEvent& event : plan.events) reasons.push_back(event.reason);
+  for (const kube::PlannedEvent& event : plan.events) reasons.push_back(event.reason);
   return reasons;
 }
 
-const Action* find_action(const TrainJobPlan& plan, Action::Verb verb, std::string_view kind) {
-  for (const Action& action : plan.actions) {
+const kube::Action* find_action(const TrainJobPlan& plan, kube::Action::Verb verb,
+                                std::string_view kind) {
+  for (const kube::Action& action : plan.actions) {
     if (action.verb == verb && action.resource.kind == kind) return &action;
   }
   return nullptr;

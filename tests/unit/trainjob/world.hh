@@ -62,12 +62,12 @@ class World {
   kube::Json runtime;
   bool is_runtime_deleted = false;
   std::optional<kube::Json> jobset;
-  std::map<std::string, kube::Json> others;  // by companion_name
+  std::map<std::string, kube::Json> others;  // by dependent_name
   std::map<std::string, std::shared_ptr<TrainPodView>> pods;
   std::string build_error;
   std::string waiting_event;
-  bool are_jobs_begun = true;
-  bool is_expander_active = true;
+  bool have_jobs_started = true;
+  bool is_jobset_controller_active = true;
   jobset::Gates gates;
   bool are_minor_statuses_held = false;  // as the shell does for a moment
   std::string managed_by_stamp;
@@ -80,12 +80,12 @@ class World {
 
  private:
   struct Memory;  // what a process remembers of a job
-  void carry_out(const Action& action);
+  void run(const kube::Action& action);
   void write_status(const TrainJobPlan& plan);
 
  public:
   std::optional<std::shared_ptr<const SnapshotView>> known_snapshot;
-  std::map<std::string, bool> known_companions;
+  std::map<std::string, bool> known_dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> known_objects;
   std::int32_t total_nodes = 0;
   // A new process knows nothing.
@@ -93,6 +93,7 @@ class World {
 };
 
 std::vector<std::string> reasons_of(const TrainJobPlan& plan);
-const Action* find_action(const TrainJobPlan& plan, Action::Verb verb, std::string_view kind);
+const kube::Action* find_action(const TrainJobPlan& plan, kube::Action::Verb verb,
+                                std::string_view kind);
 
 }  // namespace trainer::test

@@ -1,0 +1,117 @@
+// Which Jobs are of the current attempt, and how they fare: jobset-contract 3.3.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/policies.hh"
+
+namespace trainer::jobset {
+namespace {
+
+enum class Attempt { kCurrent, kPrevious, kMalformed };
+
+std::string complaint(const JobView& job, std::string_view label, std::string_view value,
+                      std::string_view expectation) {
+  return fmt::format(
+      "Job {} is left alone: its label {} is \"{}\", which is not {}; correct the label, or delete "
+      "the Job to have it created anew",
+      job.name, label, value, expectation);
+}
+
+// Of a Job that is restarted by itself; needs the gate RestartJob. `problem` says why not.
+Attempt attempt_of_single(const ReplicatedJobState* rjob, const JobView& job,
+                          std::string& problem) {
+  if (!rjob) {
+    problem = complaint(job, kReplicatedJobNameKey, job.replicated_job,
+                        "the name of one of the JobSet's replicated jobs");
+    return Attempt::kMalformed;
+  }
+  const auto index = parse_count(job.job_index);
+  if (!index || *index >= rjob->replicas) {
+    problem = complaint(job, kJobIndexKey, job.job_index,
+                        fmt::format("a number below {}", rjob->replicas));
+    return Attempt::kMalformed;
+  }
+  // Jobs from before the gate was opened have no such label: they are the first of their kind.
+  const auto attempt = job.job_restart_attempt.empty() ? 0 : parse_count(job.job_restart_attempt);
+  if (!attempt) {
+    problem = complaint(job, kJobRestartAttemptKey, job.job_restart_attempt, "a number");
+    return Attempt::kMalformed;
+  }
+  const auto& restarts = rjob->counters.jobRestarts;
+  const auto at = static_cast<std::size_t>(*index);
+  const bool is_old = at < restarts.size() && *attempt < restarts[at];
+  return is_old ? Attempt::kPrevious : Attempt::kCurrent;
+}
+
+Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rjob,
+                   const JobView& job, std::string& problem) {
+  const auto attempt = parse_count(job.restart_attempt);
+  if (!attempt) {
+    problem = complaint(job, kRestartAttemptKey, job.restart_attempt, "a number");
+    return Attempt::kMalformed;
+  }
+  // A Job that is newer than the status we know counts as current: the status is what lags.
+  if (*attempt < context.jobset.status.restarts) return Attempt::kPrevious;
+  if (!context.observed.gates.restart_job) return Attempt::kCurrent;
+  return attempt_of_single(rjob, job, problem);
+}
+
+void put_current(ReconcileContext& context, const JobView& job) {
+  if (job.is_complete()) {
+    context.jobs.successful.push_back(&job);
+  } else if (job.failure()) {
+    context.jobs.failed.push_back(&job);
+  } else {
+    context.jobs.active.push_back(&job);
+  }
+}
+
+// Which Job each replicated job need not run again, although it is gone.
+void note_removed(ReconcileContext& context) {
+  for (const JobView* job : context.observed.removed_jobs) {
+    const auto position = parse_job_name(context.jobset.metadata.name, job->name);
+    ReplicatedJobState* const rjob =
+        position ? context.find_rjob(position->replicated_job) : nullptr;
+    std::string problem;
+    if (!rjob || attempt_of(context, rjob, *job, problem) != Attempt::kCurrent) continue;
+    const bool is_back =
+        std::binary_search(rjob->taken.begin(), rjob->taken.end(), position->index);
+    if (!is_back && position->index < rjob->replicas) rjob->done.push_back(position->index);
+  }
+  for (ReplicatedJobState& rjob : context.rjobs) std::sort(rjob.done.begin(), rjob.done.end());
+}
+
+}  // namespace
+
+void sort_jobs(ReconcileContext& context) {
+  for (const JobView* job : context.observed.jobs) {
+    // A JobSet of the same name may have been there before; its Jobs are not ours.
+    if (job->owner_uid != context.jobset.metadata.uid) continue;
+    // Names decide what exists, since it is names that collide.
+    if (const auto position = parse_job_name(context.jobset.metadata.name, job->name)) {
+      ReplicatedJobState* const named = context.find_rjob(position->replicated_job);
+      if (named && position->index < named->replicas) named->taken.push_back(position->index);
+    }
+    std::string problem;
+    ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
+    switch (attempt_of(context, rjob, *job, problem)) {
+      case Attempt::kCurrent:
+        put_current(context, *job);
+        if (rjob) ++rjob->current;
+        break;
+      case Attempt::kPrevious:
+        context.jobs.previous.push_back(job);
+        break;
+      case Attempt::kMalformed:
+        context.jobs.malformed.push_back(job);
+        context.warn("MalformedJobLabel", std::move(problem));
+        break;
+    }
+  }
+  for (ReplicatedJobState& rjob : context.rjobs) std::sort(rjob.taken.begin(), rjob.taken.end());
+  note_removed(context);
+}
+
+}  // namespace trainer::jobset

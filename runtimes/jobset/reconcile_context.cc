@@ -1,0 +1,55 @@
+#include "runtimes/jobset/reconcile_context.hh"
+
+#include <algorithm>
+
+namespace trainer::jobset {
+
+ReconcileContext::ReconcileContext(const Observed& what)
+    : observed(what), jobset(what.jobset), status(what.jobset.status) {
+  rjobs.reserve(jobset.spec.replicatedJobs.size());
+  for (const ReplicatedJob& replicated_job : jobset.spec.replicatedJobs) {
+    ReplicatedJobState rjob;
+    rjob.spec = &replicated_job;
+    rjob.replicas = std::max(replicated_job.replica_count(), 0);
+    rjob.counters.name = replicated_job.name;
+    by_name_.emplace_back(replicated_job.name, rjobs.size());
+    rjobs.push_back(std::move(rjob));
+  }
+  std::sort(by_name_.begin(), by_name_.end());
+  for (const ReplicatedJobStatus& stored : jobset.status.replicatedJobsStatus) {
+    ReplicatedJobState* const rjob = find_rjob(stored.name);
+    if (!rjob) continue;
+    rjob->stored = &stored;
+    rjob->counters.unknown = stored.unknown;
+    if (!observed.gates.restart_job) continue;
+    rjob->counters.jobRestarts = stored.jobRestarts;
+    rjob->counters.jobRestartsCountTowardsMax = stored.jobRestartsCountTowardsMax;
+  }
+}
+
+bool ReconcileContext::is_in_order() const {
+  return jobset.spec.startupPolicy && jobset.spec.startupPolicy->startupPolicyOrder == "InOrder";
+}
+
+ReplicatedJobState* ReconcileContext::find_rjob(std::string_view name) {
+  const auto at = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [](const auto& entry, std::string_view desired) { return entry.first < desired; });
+  return at != by_name_.end() && at->first == name ? &rjobs[at->second] : nullptr;
+}
+
+std::int64_t ReconcileContext::total_replicas() const {
+  std::int64_t total = 0;
+  for (const ReplicatedJobState& rjob : rjobs) total += rjob.replicas;
+  return total;
+}
+
+std::int64_t ReconcileContext::counted_job_restarts() const {
+  std::int64_t total = 0;
+  for (const ReplicatedJobState& rjob : rjobs) {
+    for (const std::int32_t restarts : rjob.counters.jobRestartsCountTowardsMax) total += restarts;
+  }
+  return total;
+}
+
+}  // namespace trainer::jobset

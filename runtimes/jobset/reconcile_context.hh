@@ -1,0 +1,70 @@
+// What the policies of one pass over a JobSet share: the Jobs sorted, the counters, the status as
+// it becomes and the plan as it grows. Internal to runtimes/jobset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtimes/jobset/plan.hh"
+
+namespace trainer::jobset {
+
+// Every Job is in exactly one of these: jobset-contract 3.3.
+struct ChildJobs {
+  std::vector<const JobView*> active;
+  std::vector<const JobView*> successful;
+  std::vector<const JobView*> failed;
+  std::vector<const JobView*> previous;   // of an attempt before the current one
+  std::vector<const JobView*> malformed;  // its labels do not say which attempt it belongs to
+};
+
+// One replicated job in this pass; by spec order.
+struct ReplicatedJobState {
+  const ReplicatedJob* spec = nullptr;
+  const ReplicatedJobStatus* stored = nullptr;  // its entry in the stored status, if any
+  std::int32_t replicas = 0;
+  std::vector<std::int32_t> taken;  // indices whose Job name exists, of any attempt; sorted
+  std::vector<std::int32_t> done;   // indices of Jobs that were complete and are gone; sorted
+  std::int32_t current = 0;         // Jobs of the current attempt
+  std::int32_t expired = 0;         // succeeded, and since removed by their own TTL
+  ReplicatedJobStatus counters;
+
+  // Every Job is up or has been: what InOrder and a dependency on Ready wait for.
+  bool has_started() const {
+    return counters.failed + counters.ready + counters.succeeded == replicas;
+  }
+};
+
+struct ReconcileContext {
+  explicit ReconcileContext(const Observed& what);
+
+  const Observed& observed;
+  const JobSet& jobset;
+  ChildJobs jobs;
+  std::vector<ReplicatedJobState> rjobs;
+  JobSetStatus status;  // starts as the stored one
+  kube::Plan plan;
+  int job_stage = 0;  // of creations that need what an earlier stage creates
+
+  bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
+  bool is_in_order() const;
+  // The wave of that name, or nullptr. O(log n).
+  ReplicatedJobState* find_rjob(std::string_view name);
+  std::int64_t total_replicas() const;
+  // Sum of the restarts of single Jobs that count towards maxRestarts.
+  std::int64_t counted_job_restarts() const;
+
+  // jobset-contract 4.1: never creates a False condition, keeps the transition time where the
+  // status stays, and queues an event when anything changed.
+  void set_condition(std::string_view type, bool value, std::string_view reason,
+                     std::string_view message);
+  void warn(std::string_view reason, std::string message);
+
+ private:
+  std::vector<std::pair<std::string_view, std::size_t>> by_name_;  // sorted
+};
+
+}  // namespace trainer::jobset

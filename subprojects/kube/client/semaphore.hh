@@ -1,0 +1,50 @@
+// A bound on how many may do something at once; the others wait their turn.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "kube/client/task.hh"
+
+namespace kube {
+
+// First come, first served among equals. Concurrency: one thread. Lifecycle: permits, and those who
+// wait for one, may outlive it: the frames that hold them may go with the io_context, which goes
+// last.
+class Semaphore {
+  struct State;
+
+ public:
+  // Whoever waits with kHigh goes before everybody who waits with kLow.
+  enum class Priority { kHigh, kLow };
+  // Without one, acquire() waits for as long as it takes.
+  static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
+
+  // Gives its slot back, to whoever is next.
+  class Permit {
+   public:
+    explicit Permit(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    Permit(Permit&&) noexcept = default;
+    Permit& operator=(Permit&&) = delete;
+    ~Permit();
+
+   private:
+    std::shared_ptr<State> state_;  // nullptr once moved from
+  };
+
+  explicit Semaphore(std::size_t count);
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+
+  // Errors: kTimeout, kCancelled.
+  Task<Result<Permit>> acquire(std::chrono::steady_clock::time_point deadline,
+                               Priority priority = Priority::kHigh);
+  std::size_t waiting() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kube

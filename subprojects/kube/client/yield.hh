@@ -1,0 +1,16 @@
+// For work that comes in large pieces: others on the same thread get a turn between two of them.
+#pragma once
+
+#include <cstddef>
+
+#include "kube/client/task.hh"
+
+namespace kube {
+
+// Texts from this size on take milliseconds to read, to write or to hash.
+inline constexpr std::size_t kLargeText = 256U << 10;
+
+// Goes on once what waits for this thread has had its turn.
+Task<void> yield();
+
+}  // namespace kube

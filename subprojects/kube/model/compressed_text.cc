@@ -1,0 +1,123 @@
+#include "kube/model/compressed_text.hh"
+
+// What zlib only reads is const.
+#define ZLIB_CONST
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace kube {
+namespace {
+
+// A text that does not shrink to a quarter resembles its dictionary little ...
+constexpr std::size_t kGoodRatio = 4;
+// ... and takes its place, but not more often than this: dictionaries are kept as they are, and so
+// they are a small share of all texts even where no two are alike.
+constexpr std::size_t kTrial = 64;
+
+// The base-2 logarithm of deflate's window, 9 to 15: no wider than what there is to look back at.
+// Inflating needs the same, so it depends on sizes alone.
+int window_bits(std::size_t dictionary, std::size_t text) {
+  return static_cast<int>(std::clamp<std::size_t>(std::bit_width(dictionary + text), 9, 15));
+}
+
+// These streams work on memory alone, so only its lack and bugs make them fail.
+void must(int code, int desired, const char* what) {
+  if (code == desired) return;
+  if (code == Z_MEM_ERROR) throw std::bad_alloc();
+  throw std::logic_error(std::string("zlib: ") + what + ": error " + std::to_string(code));
+}
+
+// Ends a stream that lives on the stack.
+using Ending = std::unique_ptr<z_stream, int (*)(z_stream*)>;
+using SetDictionary = int (*)(z_stream*, const Bytef*, uInt);
+using Step = int (*)(z_stream*, int);
+
+// All of `in` in one step. `room` is what comes out at most, in bytes.
+std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const std::string& in,
+                const std::string& dictionary, std::size_t room) {
+  const auto bytes = [](const std::string& text) {
+    return reinterpret_cast<const Bytef*>(text.data());
+  };
+  if (!dictionary.empty()) {
+    must(set_dictionary(&stream, bytes(dictionary), static_cast<uInt>(dictionary.size())), Z_OK,
+         "the dictionary");
+  }
+  std::string out(room, '\0');
+  stream.next_in = bytes(in);
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  must(step(&stream, Z_FINISH), Z_STREAM_END, "the text");
+  out.resize(out.size() - stream.avail_out);
+  return out;
+}
+
+std::string deflate_all(const std::string& text, const std::string& dictionary) {
+  z_stream stream{};
+  const int bits = window_bits(dictionary.size(), text.size());
+  // Less memory for smaller windows: setting up the stream is most of the work for a short text.
+  const int memory = std::clamp(bits - 7, 1, 9);
+  must(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -bits, memory, Z_DEFAULT_STRATEGY), Z_OK,
+       "deflateInit2");
+  const Ending ending(&stream, deflateEnd);
+  return run(stream, deflateSetDictionary, deflate, text, dictionary,
+             deflateBound(&stream, text.size()));
+}
+
+std::string inflate_all(const std::string& bytes, const std::string& dictionary, std::size_t size) {
+  z_stream stream{};
+  must(inflateInit2(&stream, -window_bits(dictionary.size(), size)), Z_OK, "inflateInit2");
+  const Ending ending(&stream, inflateEnd);
+  return run(stream, inflateSetDictionary, inflate, bytes, dictionary, size);
+}
+
+const std::string& text_or_none(const std::shared_ptr<const std::string>& text) {
+  static const std::string kNone;
+  return text ? *text : kNone;
+}
+
+}  // namespace
+
+CompressedText::CompressedText(std::string text) : bytes_(std::move(text)), size_(bytes_.size()) {
+  bytes_.shrink_to_fit();
+}
+
+CompressedText CompressedText::deflated(const std::string& text,
+                                        std::shared_ptr<const std::string> dictionary) {
+  CompressedText compressed(deflate_all(text, text_or_none(dictionary)));
+  if (compressed.kept() >= text.size()) return CompressedText(text);
+  compressed.dictionary_ = std::move(dictionary);
+  compressed.size_ = text.size();
+  return compressed;
+}
+
+std::string_view CompressedText::text(std::string& room) const {
+  if (!is_deflated()) return bytes_;
+  room = inflate_all(bytes_, text_or_none(dictionary_), size_);
+  return room;
+}
+
+std::string CompressedText::text() const {
+  std::string room;
+  return std::string(text(room));
+}
+
+CompressedText TextCompressor::compress(std::string text) {
+  if (text.size() > kLongest) return CompressedText(std::move(text));
+  CompressedText compressed = CompressedText::deflated(text, dictionary_);
+  ++compressed_;
+  const bool is_tried = !dictionary_ || compressed_ >= kTrial;
+  if (is_tried && compressed.kept() > text.size() / kGoodRatio) {
+    dictionary_ = std::make_shared<const std::string>(std::move(text));
+    compressed_ = 0;
+  }
+  return compressed;
+}
+
+}  // namespace kube

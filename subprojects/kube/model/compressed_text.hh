@@ -1,0 +1,56 @@
+// Texts that are kept in great numbers and seldom read: deflated (RFC 1951, by zlib) against
+// another text of their kind. Pure.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kube {
+
+// An immutable text, deflated or as it is. Cheap to copy only where it is deflated.
+// Concurrency: as std::string.
+class CompressedText {
+ public:
+  CompressedText() = default;
+  // Kept as it is.
+  explicit CompressedText(std::string text);
+  // Deflated, if that makes it shorter. Whatever `text` repeats of `dictionary` (may be null; its
+  // last 32 KiB count) takes next to nothing, and the dictionary lives as long as the result.
+  static CompressedText deflated(const std::string& text,
+                                 std::shared_ptr<const std::string> dictionary);
+
+  std::string text() const;
+  // The same without a copy where it is kept as it is; else it is unpacked into `room`. Valid as
+  // long as both.
+  std::string_view text(std::string& room) const;
+  // Of the text, in bytes.
+  std::size_t size() const { return size_; }
+  // What is kept of it, in bytes, without the dictionary.
+  std::size_t kept() const { return bytes_.size(); }
+
+ private:
+  // Deflated only where that is shorter.
+  bool is_deflated() const { return bytes_.size() < size_; }
+  std::string bytes_;
+  std::shared_ptr<const std::string> dictionary_;
+  std::size_t size_ = 0;
+};
+
+// Packs texts that resemble each other, such as the objects of one kind: each against an earlier
+// one. 50,000 JobSets made from one runtime take some 100 bytes each, not 2,000.
+// Concurrency: one thread; what it made may be read from any.
+class TextCompressor {
+ public:
+  // Longer texts are kept as they are: packing one would hold up a control loop for milliseconds.
+  static constexpr std::size_t kLongest = std::size_t{64} << 10;
+
+  CompressedText compress(std::string text);
+
+ private:
+  std::shared_ptr<const std::string> dictionary_;
+  std::size_t compressed_ = 0;  // with this dictionary
+};
+
+}  // namespace kube

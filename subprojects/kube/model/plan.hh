@@ -1,0 +1,67 @@
+// What a plan asks for: writes, statuses, events. Pure data; controller/ carries it out.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+struct Action {
+  enum class Verb {
+    kCreate,      // POST `body`; AlreadyExists is settled by `on_exists`
+    kApply,       // server-side apply of `body`, manager "trainer", forced
+    kMergePatch,  // `body` is the patch
+    kDelete,      // NotFound counts as done
+  };
+  Verb verb = Verb::kCreate;
+  Resource resource;
+  ObjectKey key;
+  // kMergePatch: "" for the object itself, else "status".
+  std::string subresource;
+  Json body;
+  // kDelete: preconditions and propagation ("Foreground", "Background").
+  std::string uid;
+  std::string propagation;
+  // kCreate answered 409: is it ours (a controller owner of this uid)? Then it counts as done; else
+  // it is an error that names the owner. Empty: whoever owns it, it counts as done; claims that
+  // outlive their JobSet are meant to be found again.
+  std::string owner_uid;
+  // The same, where one that nobody controls is as good as ours.
+  bool takes_unowned = false;
+  // Actions of one stage run side by side (a bounded number); the next stage starts when all of
+  // them have succeeded.
+  int stage = 0;
+  // An error of this action becomes a Warning event of this reason on the object
+  // ("JobCreationFailed"); empty: the default reason.
+  std::string failure_reason;
+};
+
+struct PlannedEvent {
+  std::string type = "Normal";
+  std::string reason;
+  std::string message;
+  bool is_terminal = false;
+};
+
+// Carried out in this order: actions by stage, then status (with the resourceVersion that was
+// observed), then events once the status stands.
+struct Plan {
+  std::vector<Action> actions;
+  // A merge patch for /status: {"status": {...}}, the difference only. metadata.resourceVersion is
+  // added by the executor.
+  std::optional<Json> status_patch;
+  // The patch changes counters only: it may be held back to one write a second.
+  bool is_status_minor = false;
+  std::vector<PlannedEvent> events;
+  // Written before the actions instead of after them: a finished or restarting object must be known
+  // as such before anything is deleted.
+  bool is_status_first = false;
+  std::optional<std::chrono::milliseconds> requeue_after;
+};
+
+}  // namespace kube

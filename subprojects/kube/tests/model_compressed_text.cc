@@ -1,0 +1,90 @@
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kube/model/compressed_text.hh"
+#include "kube/tests/catch.hh"
+
+namespace {
+
+using kube::CompressedText;
+using kube::TextCompressor;
+
+// Printable noise, which deflate can do little with.
+std::string noise(std::mt19937& engine, std::size_t size) {
+  std::string text(size, ' ');
+  for (char& c : text) c = static_cast<char>(' ' + engine() % 95);
+  return text;
+}
+
+// What two objects of one kind have in common, and what they have not.
+std::string object(const std::string& blueprint, int number) {
+  return "{\"metadata\":{\"name\":\"j" + std::to_string(number) + "\",\"uid\":\"" +
+         std::to_string(number * 7'919) + "\"},\"spec\":" + blueprint + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a packed text is the text") {
+  std::mt19937 engine(1);
+  for (int round = 0; round < 300; ++round) {
+    // Bytes of any value, with repetitions, on both sides of deflate's window.
+    std::string text = noise(engine, engine() % (round % 10 == 0 ? 50'000 : 700));
+    if (!text.empty()) text[engine() % text.size()] = '\0';
+    text += text.substr(0, engine() % (text.size() + 1));
+    auto dictionary = std::make_shared<const std::string>(
+        engine() % 3 == 0 ? text.substr(text.size() / 2) : noise(engine, engine() % 40'000));
+    if (engine() % 4 == 0) dictionary = nullptr;
+    const CompressedText compressed = CompressedText::deflated(text, dictionary);
+    dictionary = nullptr;  // it lives on in the packed text
+    CHECK(compressed.size() == text.size());
+    CHECK(compressed.kept() <= text.size());
+    CHECK(compressed.text() == text);
+  }
+}
+
+TEST_CASE("a text that does not shrink is kept as it is") {
+  std::mt19937 engine(2);
+  for (const std::string& text : {std::string(), std::string("x"), noise(engine, 40)}) {
+    const CompressedText compressed = CompressedText::deflated(text, nullptr);
+    CHECK(compressed.kept() == text.size());
+    CHECK(compressed.text() == text);
+  }
+  CHECK(CompressedText("as it is").text() == "as it is");
+  CHECK(CompressedText().text().empty());
+}
+
+TEST_CASE("texts of one kind are packed against one another") {
+  std::mt19937 engine(3);
+  TextCompressor compressor;
+  const std::string blueprint = noise(engine, 2'000);
+  compressor.compress(object(blueprint, 0));
+  for (int number = 1; number < 200; ++number) {
+    const std::string text = object(blueprint, number);
+    const CompressedText compressed = compressor.compress(text);
+    CHECK(compressed.kept() < 100);
+    CHECK(compressed.text() == text);
+  }
+}
+
+TEST_CASE("a packer follows what it is given, but not every text") {
+  std::mt19937 engine(4);
+  TextCompressor compressor;
+  const std::string before = noise(engine, 2'000);
+  const std::string after = noise(engine, 2'000);
+  for (int number = 0; number < 100; ++number) compressor.compress(object(before, number));
+  CHECK(compressor.compress(object(after, 0)).kept() > 1'000);
+  CHECK(compressor.compress(object(after, 1)).kept() < 100);
+  // The first one of another kind in between does not take over.
+  CHECK(compressor.compress(object(before, 2)).kept() > 1'000);
+  CHECK(compressor.compress(object(after, 3)).kept() < 100);
+}
+
+TEST_CASE("long texts are not packed") {
+  const std::string text(TextCompressor::kLongest + 1, 'x');
+  TextCompressor compressor;
+  const CompressedText compressed = compressor.compress(text);
+  CHECK(compressed.kept() == text.size());
+  CHECK(compressed.text() == text);
+}

@@ -1,0 +1,119 @@
+// What stands beside a JobSet is read by name and not watched: when it is read again.
+#include "controller/core/trainjob_reconciler.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
+#include "tests/component/peer.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kJob = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/j";
+const std::string kGroup = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/n/podgroups/j";
+const std::string kSnapshots = "/api/v1/namespaces/n/configmaps";
+const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/j";
+const std::string kRuntime = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
+const char* const kNotFound = R"({"kind":"Status","reason":"NotFound","code":404})";
+
+std::string trainjob(int version, int generation, const std::string& status) {
+  return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":{
+    "name":"j","namespace":"n","uid":"u1","generation":)" +
+         std::to_string(generation) + R"(,"resourceVersion":")" + std::to_string(version) +
+         R"("},"spec":{"suspend":true,"runtimeRef":{"name":"rt"}},"status":)" + status + "}";
+}
+
+const char* const kGangRuntime = R"({
+  "apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"ClusterTrainingRuntime",
+  "metadata":{"name":"rt","uid":"r","resourceVersion":"1"},
+  "spec":{"mlPolicy":{"numNodes":1,"torch":{}},"podGroupPolicy":{"coscheduling":{}},
+    "template":{"spec":{"replicatedJobs":[{"name":"node","template":{
+      "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
+      "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
+
+struct Fixture : trainer::test::ScriptedPeer {
+  Stores stores{trainer::test::deaf_listeners()};
+  Executor executor{io, client, stores, log, 4};
+  kube::EventRecorder events{client, "trainer"};
+  PlanRunner plan_runner{executor, events, clock, log};
+  JobSetOwnership ownership{JobSetControllerMode::kOwn};
+  TrainJobReconciler reconciler{stores, client, plan_runner, ownership, {}, PipelineOptions(),
+                                clock};
+  std::string group = kNotFound;  // what stands in the cluster
+  std::string status = "{}";
+  int version = 5;
+
+  Fixture() {
+    api.on("GET", kRuntime).always().answer(200, kGangRuntime);
+    api.on("GET", kGroup).always().reply([this](const kube::ReceivedRequest&) {
+      return kube::ScriptedReply(group == kNotFound ? 404 : 200, group);
+    });
+    api.on("PATCH", kGroup).always().reply([](const kube::ReceivedRequest& request) {
+      return kube::ScriptedReply(200, stored(request, "g"));
+    });
+    api.on("POST", kSnapshots).always().reply([this](const kube::ReceivedRequest& request) {
+      snapshot = stored(request, "s");
+      return kube::ScriptedReply(201, snapshot);
+    });
+    api.on("GET", kSnapshots + "/j-runtime-snapshot")
+        .always()
+        .reply([this](const kube::ReceivedRequest&) {
+          return kube::ScriptedReply(snapshot.empty() ? 404 : 200,
+                                     snapshot.empty() ? kNotFound : snapshot);
+        });
+    api.on("PATCH", kJobSet).always().reply([](const kube::ReceivedRequest& request) {
+      return kube::ScriptedReply(200, stored(request, "js"));
+    });
+    api.on("PATCH", kJob + "/status").always().reply([this](const kube::ReceivedRequest& request) {
+      status = kube::print_json(*kube::parse_json(request.body)->find("status"));
+      ++version;
+      return kube::ScriptedReply(200, trainjob(version, generation, status));
+    });
+    see();
+  }
+  static std::string stored(const kube::ReceivedRequest& request, const std::string& uid) {
+    Json object = *kube::parse_json(request.body);
+    object["metadata"].set("uid", uid).set("resourceVersion", "9").set("namespace", "n");
+    return kube::print_json(object);
+  }
+  // The watch tells of the job as it is now.
+  void see() { REQUIRE(stores.trainjobs.upsert(trainjob(++version, generation, status))); }
+  // Whether the group was written since the last call.
+  bool writes_group() {
+    REQUIRE(kube::run_task(io, reconciler.reconcile({"n", "j"})));
+    bool is_written = false;
+    for (; seen_ < api.log().size(); ++seen_) {
+      const auto& request = api.log()[seen_];
+      is_written = is_written || (request.method == "PATCH" && request.path == kGroup);
+    }
+    return is_written;
+  }
+
+  int generation = 1;
+
+ private:
+  std::string snapshot;
+  std::size_t seen_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "an object in the way is looked for again, until it is gone") {
+  group = R"({"kind":"PodGroup","metadata":{"name":"j","namespace":"n","uid":"x"}})";
+  CHECK_FALSE(writes_group());
+  CHECK_FALSE(writes_group());
+  CHECK(status.find("ChildNameTaken") != std::string::npos);
+  group = kNotFound;
+  CHECK(writes_group());
+}
+
+TEST_CASE_METHOD(Fixture, "what was deleted is made again with the next change of the job") {
+  CHECK(writes_group());
+  CHECK_FALSE(writes_group());
+  CHECK_FALSE(writes_group());
+  ++generation;
+  see();
+  CHECK(writes_group());
+}

@@ -1,0 +1,559 @@
+// What becomes of a plan: what is written, what the object's events tell, and whether it is tried
+// again. One row for each way that a write can end.
+#include "controller/core/plan_runner.hh"
+
+#include "api/jobset.hh"
+#include "api/trainjob.hh"
+#include "kube/client/task_group.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "kube/tests/run_task.hh"
+#include "tests/component/listeners.hh"
+#include "tests/component/peer.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::ErrorCode;
+using kube::Json;
+using std::chrono::milliseconds;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+const std::string kEventsPath = "/api/v1/namespaces/n/events";
+const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
+const std::string kServicesPath = "/api/v1/namespaces/n/services";
+const std::string kStatusPath = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x/status";
+
+std::string refusal(int code, const std::string& reason, const std::string& message) {
+  return kube::print_json(
+      Json::object({{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}));
+}
+
+// An object as the API server stores it, controlled by the JobSet of this uid, if any.
+std::string stored(const kube::Resource& resource, const std::string& name,
+                   const std::string& controller_uid = "") {
+  Json object = Json::object({{"apiVersion", resource.api_version()}, {"kind", resource.kind}});
+  object.set(
+      "metadata",
+      Json::object(
+          {{"name", name}, {"namespace", "n"}, {"uid", "u-" + name}, {"resourceVersion", "9"}}));
+  if (!controller_uid.empty()) {
+    object["metadata"].set("ownerReferences",
+                           Json::array({Json::object({{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
+                                                      {"kind", "JobSet"},
+                                                      {"name", "some"},
+                                                      {"uid", controller_uid},
+                                                      {"controller", true}})}));
+  }
+  return kube::print_json(object);
+}
+
+kube::Action action(kube::Action::Verb verb, const kube::Resource& resource,
+                    const std::string& name) {
+  kube::Action made;
+  made.verb = verb;
+  made.resource = resource;
+  made.key = {"n", name};
+  made.body = *kube::parse_json(stored(resource, name));
+  made.body["metadata"].erase("uid");
+  made.body["metadata"].erase("resourceVersion");
+  made.owner_uid = "u1";
+  return made;
+}
+
+// As the plans of a JobSet ask for them.
+kube::Action create_job(const std::string& name) {
+  kube::Action made = action(kube::Action::Verb::kCreate, kube::kJobs, name);
+  made.failure_reason = "JobCreationFailed";
+  return made;
+}
+
+kube::Action create_service() {
+  kube::Action made = action(kube::Action::Verb::kCreate, kube::kServices, "x");
+  made.failure_reason = "HeadlessServiceCreationFailed";
+  made.takes_unowned = true;
+  return made;
+}
+
+struct Fixture : trainer::test::ScriptedPeer {
+  Lines woken;  // JobSets, each with how soon
+  std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
+  Stores stores{listeners()};
+  Executor executor{io, client, stores, log, 4};
+  kube::EventRecorder events{client, "trainer"};
+  PlanRunner plan_runner{executor, events, clock, log};
+
+  Fixture() {
+    api.on("POST", kEventsPath).always().answer(201, "{}");
+    api.on("PATCH", kStatusPath).always().reply([this](const kube::ReceivedRequest&) {
+      return on_status();
+    });
+  }
+  Stores::Listeners listeners() {
+    Stores::Listeners all = trainer::test::deaf_listeners();
+    all.jobset = [this](const kube::ObjectKey& key, Stores::Debounce debounce) {
+      woken.push_back(key.name + (debounce == Stores::Debounce::kNone ? " now" : " later"));
+    };
+    return all;
+  }
+  // The answer to the request that an action is first.
+  kube::ScriptedServer::Script& on(const kube::Action& desired) {
+    const bool is_post = desired.verb == kube::Action::Verb::kCreate;
+    const char* const method = is_post                                       ? "POST"
+                               : desired.verb == kube::Action::Verb::kDelete ? "DELETE"
+                                                                             : "PATCH";
+    kube::ObjectKey key = desired.key;
+    if (is_post) key.name.clear();
+    return api.on(method, kube::api_path(desired.resource, key));
+  }
+  kube::Task<kube::Result<Requeue>> begin(const kube::Resource& of, kube::Plan plan) {
+    ObjectRef subject{of, {"n", "x"}, "u1", "5"};
+    return plan_runner.run(std::move(subject), std::move(plan));
+  }
+  kube::Result<Requeue> run(const kube::Resource& of, kube::Plan plan) {
+    return kube::run_task(io, begin(of, std::move(plan)));
+  }
+  // "Warning REASON: MESSAGE" of each event that was sent.
+  Lines told() {
+    kube::TaskGroup sender(io.get_executor(), nullptr);
+    sender.spawn("events", events.run());
+    kube::run_task(io, events.drain(milliseconds(1'000)));
+    sender.cancel();
+    kube::run_task(io, sender.join());
+    Lines found;
+    for (const auto& request : api.log()) {
+      if (request.path != kEventsPath) continue;
+      const Json event = *kube::parse_json(request.body);
+      found.push_back(std::string(event.get_string("type")) + " " +
+                      std::string(event.get_string("reason")) + ": " +
+                      std::string(event.get_string("message")));
+    }
+    return found;
+  }
+  // What was asked for beside events, "METHOD /path".
+  Lines asked() const {
+    Lines found;
+    for (const auto& request : api.log()) {
+      if (request.path != kEventsPath) found.push_back(request.method + " " + request.path);
+    }
+    return found;
+  }
+};
+
+kube::Plan plan_of(std::vector<kube::Action> actions) {
+  kube::Plan plan;
+  plan.actions = std::move(actions);
+  return plan;
+}
+
+// For task groups, which want no result.
+kube::Task<void> carry_on(kube::Task<kube::Result<Requeue>> task) {
+  co_await std::move(task);
+}
+
+// More writes than may be under way, none of which is answered.
+void crowd(Fixture& peer, kube::TaskGroup& writes) {
+  peer.api.on("POST", kJobsPath).hold().always();
+  for (int i = 0; i < 5; ++i) {
+    kube::Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
+    writes.spawn("write", carry_on(peer.begin(kJobSets, std::move(plan))));
+  }
+  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_crowded(); }));
+}
+
+kube::Plan with_status(kube::Plan plan, bool is_minor) {
+  plan.status_patch = Json::object({{"status", Json::object({{"restarts", 1}})}});
+  plan.is_status_minor = is_minor;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("each end of a write: what is told, and whether it is tried again") {
+  struct Row {
+    const char* about;
+    kube::Resource of;
+    kube::Action desired;
+    int status;
+    std::string answer;
+    Lines told;
+    std::optional<ErrorCode> error;
+  };
+  const kube::Action patch_of_job = action(kube::Action::Verb::kMergePatch, kube::kJobs, "x-w-0");
+  const kube::Action jobset = action(kube::Action::Verb::kApply, kJobSets, "x");
+  const kube::Action pod_group = action(kube::Action::Verb::kApply, kPodGroups, "x");
+  const kube::Action removal = action(kube::Action::Verb::kDelete, kube::kJobs, "x-w-0");
+  const std::string unknown_kind =
+      "Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
+      "PodGroup n/x: the cluster does not serve PodGroup of scheduling.x-k8s.io/v1alpha1: install "
+      "its CustomResourceDefinition, or take out of the runtime what asks for it";
+  const Row rows[] = {
+      {"a Job that is made",
+       kJobSets,
+       create_job("x-w-0"),
+       201,
+       stored(kube::kJobs, "x-w-0", "u1"),
+       {},
+       std::nullopt},
+      {"a Job that is refused",
+       kJobSets,
+       create_job("x-w-0"),
+       403,
+       refusal(403, "Forbidden", "exceeded quota"),
+       {"Warning JobCreationFailed: job \"x-w-0\" creation failed with error: exceeded quota"},
+       ErrorCode::kForbidden},
+      {"a Service that is refused",
+       kJobSets,
+       create_service(),
+       422,
+       refusal(422, "Invalid", "no such port"),
+       {"Warning HeadlessServiceCreationFailed: create Service n/x: no such port"},
+       ErrorCode::kInvalid},
+      {"a patch of a JobSet's Job that is refused",
+       kJobSets,
+       patch_of_job,
+       422,
+       refusal(422, "Invalid", "field is immutable"),
+       {},
+       ErrorCode::kInvalid},
+      {"a TrainJob's child that is refused",
+       kTrainJobs,
+       jobset,
+       403,
+       refusal(403, "Forbidden", "denied by a webhook"),
+       {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
+        "JobSet n/x: denied by a webhook"},
+       ErrorCode::kForbidden},
+      {"a child that somebody else has changed",
+       kTrainJobs,
+       jobset,
+       409,
+       refusal(409, "Conflict", "the object has been modified"),
+       {},
+       ErrorCode::kConflict},
+      {"a namespace that ends, to a JobSet",
+       kJobSets,
+       create_job("x-w-0"),
+       403,
+       refusal(403, "Forbidden",
+               "jobs.batch \"x-w-0\" is forbidden: unable to create new content in namespace n "
+               "because it is being terminated"),
+       {},
+       std::nullopt},
+      {"a namespace that ends, to a TrainJob",
+       kTrainJobs,
+       jobset,
+       403,
+       refusal(403, "Forbidden",
+               "jobsets.jobset.x-k8s.io \"x\" is forbidden: unable to create new content in "
+               "namespace n because it is being terminated"),
+       {},
+       std::nullopt},
+      {"a kind that the cluster does not know",
+       kTrainJobs,
+       pod_group,
+       404,
+       "404 page not found\n",
+       {unknown_kind},
+       ErrorCode::kNotFound},
+      {"the same from a cluster that once knew it",
+       kTrainJobs,
+       pod_group,
+       404,
+       refusal(404, "NotFound", "the server could not find the requested resource"),
+       {unknown_kind},
+       ErrorCode::kNotFound},
+      {"another 404",
+       kTrainJobs,
+       pod_group,
+       404,
+       refusal(404, "NotFound", "namespaces \"n\" not found"),
+       {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
+        "PodGroup n/x: namespaces \"n\" not found"},
+       ErrorCode::kNotFound},
+      {"what is to be deleted and is gone",
+       kJobSets,
+       removal,
+       404,
+       refusal(404, "NotFound", "jobs \"x-w-0\" not found"),
+       {},
+       std::nullopt},
+      {"what is to be deleted and has a successor",
+       kJobSets,
+       removal,
+       409,
+       refusal(409, "Conflict", "the UID in the precondition is another"),
+       {},
+       std::nullopt},
+  };
+  for (const Row& row : rows) {
+    INFO(row.about);
+    Fixture world;
+    world.on(row.desired).answer(row.status, row.answer);
+    const auto done = world.run(row.of, plan_of({row.desired}));
+    CHECK(done.has_value() == !row.error);
+    if (!done && row.error) CHECK(kube::name_of(done.error().code) == kube::name_of(*row.error));
+    if (done) CHECK_FALSE(*done);  // nothing is waited for
+    CHECK(world.asked().size() == 1);
+    CHECK(world.told() == row.told);
+  }
+}
+
+TEST_CASE("a name that is taken: ours counts as done, and so does a Service that nobody controls") {
+  struct Row {
+    const char* about;
+    kube::Action desired;
+    std::string controller_uid;
+    Lines told;
+  };
+  const std::string left_alone = "; it is left alone: delete or rename it, or rename the job";
+  const Row rows[] = {
+      {"our Service", create_service(), "u1", {}},
+      {"a Service that nobody controls", create_service(), "", {}},
+      {"another's Service",
+       create_service(),
+       "u9",
+       {"Warning HeadlessServiceCreationFailed: create Service n/x: an object of this name exists "
+        "and is controlled by JobSet some (uid u9)" +
+        left_alone}},
+      {"our Job", create_job("x"), "u1", {}},
+      {"a Job that nobody controls",
+       create_job("x"),
+       "",
+       {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
+        "exists and is controlled by nobody" +
+        left_alone}},
+      {"another's Job",
+       create_job("x"),
+       "u9",
+       {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
+        "exists and is controlled by JobSet some (uid u9)" +
+        left_alone}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.about);
+    Fixture world;
+    world.on(row.desired).answer(409, refusal(409, "AlreadyExists", "it exists"));
+    const std::string path = kube::api_path(row.desired.resource, row.desired.key);
+    world.api.on("GET", path).answer(200, stored(row.desired.resource, "x", row.controller_uid));
+    const auto done = world.run(kJobSets, plan_of({row.desired}));
+    CHECK(done.has_value() == row.told.empty());
+    if (!done) CHECK(done.error().code == ErrorCode::kAlreadyExists);
+    CHECK(world.asked().back() == "GET " + path);
+    CHECK(world.told() == row.told);
+    if (row.desired.resource == kube::kServices) {
+      // Else the next pass would ask for it again.
+      CHECK((world.stores.services.find({"n", "x"}) != nullptr) == done.has_value());
+    }
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in the plan's order") {
+  api.on("POST", kJobsPath).always().reply([](const kube::ReceivedRequest& request) {
+    const Json job = *kube::parse_json(request.body);
+    const std::string name(job.find("metadata")->get_string("name"));
+    return name == "x-w-1" ? kube::ScriptedReply(201, stored(kube::kJobs, name, "u1"))
+                           : kube::ScriptedReply(403, refusal(403, "Forbidden", "no " + name));
+  });
+  api.on("POST", kServicesPath).answer(403, refusal(403, "Forbidden", "no service"));
+  kube::Action later = create_job("x-later-0");
+  later.stage = 1;
+  const auto done = run(kJobSets, plan_of({later, create_job("x-w-0"), create_job("x-w-1"),
+                                           create_job("x-w-2"), create_service()}));
+  REQUIRE_FALSE(done);
+  const std::string text =
+      "job \"x-w-0\" creation failed with error: no x-w-0\n"
+      "job \"x-w-2\" creation failed with error: no x-w-2";
+  CHECK(done.error().message == text);
+  CHECK(told() == Lines{"Warning JobCreationFailed: " + text});
+  // What was made is known, and a stage waits for the one before it.
+  CHECK(stores.jobs.find({"n", "x-w-1"}));
+  CHECK(asked().size() == 4);
+}
+
+TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
+  // As many writes as may be under way, and one that waits for its turn.
+  api.on("POST", kJobsPath).hold().always();
+  kube::TaskGroup busy(io.get_executor(), nullptr);
+  busy.spawn("busy",
+             carry_on(begin(kJobSets, plan_of({create_job("x-w-0"), create_job("x-w-1"),
+                                               create_job("x-w-2"), create_job("x-w-3")}))));
+  REQUIRE(kube::run_until(io, [this] { return asked().size() == 4; }));
+  kube::TaskGroup waiting(io.get_executor(), nullptr);
+  waiting.spawn("waiting", carry_on(begin(kJobSets, plan_of({create_job("x-w-4")}))));
+  REQUIRE(kube::run_until(io, [this] { return executor.is_crowded(); }));
+  for (kube::TaskGroup* const group : {&waiting, &busy}) {
+    group->cancel();
+    kube::run_task(io, group->join());
+    CHECK(told().empty());
+  }
+  CHECK(asked().size() == 4);
+}
+
+TEST_CASE_METHOD(Fixture, "how soon to look at an object whose children have changed") {
+  using Debounce = Stores::Debounce;
+  CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
+  CHECK(plan_runner.wait_of(Debounce::kShort, kJobSets, "u1") == milliseconds(20));
+  CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
+
+  SECTION("the counters that follow have waited meanwhile") {
+    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1") == milliseconds(300));
+    clock.advance(milliseconds(300));
+    CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+    CHECK(asked().size() == 1);
+  }
+  SECTION("a JobSet is looked at sooner: the next Jobs may start") {
+    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(20));
+    clock.advance(milliseconds(20));
+    CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(130));
+  }
+  SECTION("a look that found no difference") {
+    plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1");
+    clock.advance(milliseconds(300));
+    REQUIRE(run(kTrainJobs, kube::Plan()));
+    CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(300));
+  }
+  SECTION("while writes queue a look for counters waits as long as they do") {
+    kube::TaskGroup writes(io.get_executor(), nullptr);
+    crowd(*this, writes);
+    CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
+    CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
+    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(1'000));
+    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u2") == milliseconds(3'000));
+    writes.cancel();
+    kube::run_task(io, writes.join());
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a second after") {
+  kube::TaskGroup writes(io.get_executor(), nullptr);
+  crowd(*this, writes);
+  CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
+  plan_runner.forget("u1");
+  CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));
+
+  writes.cancel();
+  kube::run_task(io, writes.join());
+  REQUIRE_FALSE(executor.is_crowded());
+  clock.advance(milliseconds(999));
+  CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
+  clock.advance(milliseconds(1));
+  CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
+}
+
+TEST_CASE("what changes while a status is on its way is told, however that ends") {
+  struct Row {
+    int status;
+    std::string answer;
+    const char* woken;
+  };
+  const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+  const std::string changed = kube::print_json(
+      kube::parse_json(stored(kJobSets, "x"))->set("spec", Json::object({{"suspend", true}})));
+  std::string newer = changed;
+  newer.replace(newer.find("\"9\""), 3, "\"10\"");
+  const Row rows[] = {
+      {200, newer, "x later"},  // it was the status itself
+      {404, refusal(404, "NotFound", "jobsets \"x\" not found"), "x now"},
+      {409, refusal(409, "Conflict", "the object has been modified"), "x now"},
+      {422, refusal(422, "Invalid", "status.restarts"), "x now"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.status);
+    Fixture world;
+    REQUIRE(world.stores.jobsets.upsert(stored(kJobSets, "x")));
+    world.woken.clear();
+    bool was_quiet = false;
+    world.api.on("GET", jobset_path).answer(200, newer);
+    world.on_status = [&] {
+      REQUIRE(world.stores.jobsets.upsert(newer));
+      was_quiet = world.woken.empty();
+      return kube::ScriptedReply(row.status, row.answer);
+    };
+    const auto done = world.run(kJobSets, with_status({}, false));
+    CHECK(was_quiet);
+    CHECK(world.woken == Lines{row.woken});
+    CHECK(done.has_value() == (row.status == 200 || row.status == 404));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
+  const kube::Action desired = create_job("x-w-0");
+  const Lines told_of{
+      "Warning JobCreationFailed: job \"x-w-0\" creation failed with error: exceeded quota"};
+  on(desired).answer(403, refusal(403, "Forbidden", "exceeded quota")).always();
+
+  SECTION("a status that says more is written at once") {
+    const auto done = run(kJobSets, with_status(plan_of({desired}), false));
+    REQUIRE_FALSE(done);
+    CHECK_FALSE(done.error().retry_after);
+    CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
+    CHECK(told() == told_of);
+  }
+  SECTION("counters wait for their companions, and no longer") {
+    const auto done = run(kJobSets, with_status(plan_of({desired}), true));
+    REQUIRE_FALSE(done);
+    CHECK(done.error().retry_after == milliseconds(150));
+    CHECK(asked() == Lines{"POST " + kJobsPath});
+
+    clock.advance(milliseconds(150));
+    const auto again = run(kJobSets, with_status(plan_of({desired}), true));
+    REQUIRE_FALSE(again);
+    CHECK_FALSE(again.error().retry_after);
+    CHECK(asked().back() == "PATCH " + kStatusPath);
+  }
+  SECTION("what the API server says of its next turn goes before") {
+    const kube::Action child = action(kube::Action::Verb::kApply, kJobSets, "x");
+    on(child).answer(403, refusal(403, "Forbidden", "later")).header("Retry-After", "7");
+    const auto done = run(kTrainJobs, with_status(plan_of({child}), true));
+    REQUIRE_FALSE(done);
+    CHECK(done.error().retry_after == milliseconds(7'000));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "counters that wait say for how long") {
+  CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(150));
+  CHECK(asked().empty());
+  kube::Plan sooner = with_status({}, true);
+  sooner.requeue_after = milliseconds(20);
+  CHECK(run(kJobSets, std::move(sooner)).value() == milliseconds(20));
+}
+
+TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either") {
+  const kube::Action desired = create_job("x-w-0");
+  on(desired).answer(403, refusal(403, "Forbidden", "no, because it is being terminated"));
+  kube::Plan plan = with_status(plan_of({desired}), false);
+  plan.requeue_after = milliseconds(20);
+  const auto done = run(kJobSets, std::move(plan));
+  REQUIRE(done);
+  CHECK_FALSE(*done);
+  CHECK(asked() == Lines{"POST " + kJobsPath});
+  CHECK(told().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a status that must stand first holds up what follows from it") {
+  kube::Plan plan = with_status(plan_of({create_job("x-w-0")}), false);
+  plan.is_status_first = true;
+  plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
+  SECTION("it stands") {
+    api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
+    REQUIRE(run(kJobSets, std::move(plan)));
+    CHECK(asked() == Lines{"PATCH " + kStatusPath, "POST " + kJobsPath});
+    CHECK(told() == Lines{"Warning FailedJobs: it has failed"});
+  }
+  SECTION("somebody wrote in between") {
+    plan.status_patch = std::nullopt;
+    const std::string status = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/x";
+    api.on("PATCH", status + "/status").answer(409, refusal(409, "Conflict", "modified"));
+    kube::Plan conflicting = with_status(std::move(plan), false);
+    const auto done = run(kTrainJobs, std::move(conflicting));
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == ErrorCode::kConflict);
+    // What stands is read, and nothing is done or told.
+    CHECK(asked() == Lines{"PATCH " + status + "/status", "GET " + status});
+    CHECK(told().empty());
+  }
+}

@@ -1,0 +1,77 @@
+// When a busy loop stays away for a moment.
+#include "controller/core/wake_coalescer.hh"
+
+#include <boost/asio/post.hpp>
+#include <ctime>
+#include <vector>
+
+#include "controller/core/event_loop.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Wakes every `every`, each of which takes `worked`, for a second. Returns the pauses after them,
+// counted once the first window has passed.
+struct Load {
+  WakeCoalescer pacer;
+  std::chrono::nanoseconds now = 1h;
+
+  int pauses(std::chrono::nanoseconds every, std::chrono::nanoseconds worked, int wakes) {
+    int paused = 0;
+    for (int i = 0; i < wakes; ++i) {
+      now += every;
+      const auto pause = pacer.pause_after(now, worked);
+      if (pause.count() > 0) ++paused;
+      now += pause;
+    }
+    return paused;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a loop that has little to do answers at once") {
+  Load load;
+  CHECK(load.pauses(1s, 40us, 10) == 0);
+  // A job a second: some fifty wakes within a tenth of a second.
+  for (int second = 0; second < 10; ++second) {
+    CHECK(load.pauses(2ms, 80us, 50) == 0);
+    load.now += 900ms;
+  }
+}
+
+TEST_CASE("a busy loop lets events gather, until it is quiet again") {
+  Load load;
+  CHECK(load.pauses(1s, 40us, 1) == 0);
+  load.pauses(1ms, 100us, 250);  // the window in which it became busy
+  CHECK(load.pauses(1ms, 1ms, 100) == 100);
+  SECTION("a wake that found much to do is followed by a look at once") {
+    CHECK(load.pauses(1ms, 12ms, 100) == 0);
+    CHECK(load.pauses(1ms, 1ms, 10) == 10);
+  }
+  SECTION("nothing to do for a while") {
+    load.now += 1s;
+    load.pauses(1ms, 40us, 1);
+    CHECK(load.pauses(10ms, 40us, 100) == 0);
+  }
+}
+
+TEST_CASE("the loop tells of steps that take long, and ends when it is stopped") {
+  boost::asio::io_context io;
+  const auto spin = [](std::chrono::milliseconds time) {
+    const auto begin = std::clock();
+    while (std::clock() - begin < time.count() * CLOCKS_PER_SEC / 1000) {
+    }
+  };
+  boost::asio::post(io, [&] { spin(1ms); });
+  boost::asio::post(io, [&] { spin(15ms); });
+  boost::asio::post(io, [&] { io.stop(); });
+  std::vector<std::chrono::nanoseconds> slow;
+  run_event_loop(io, [&slow](std::chrono::nanoseconds took) { slow.push_back(took); });
+  REQUIRE(slow.size() == 1);
+  CHECK(slow.front() >= kSlowStep);
+  CHECK(slow.front() < 10 * kSlowStep);
+}
