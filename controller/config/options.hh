@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Whose JobSets this process turns into Jobs (docs/DECISIONS.md, "JobSetControllerConfig modes").
+// Whose JobSets this process turns into Jobs (docs/decisions/0002).
 enum class JobSetControllerMode {
   kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn; followed
            // continuously

@@ -1,4 +1,4 @@
-// Whose JobSets we turn into Jobs: the modes Own, Share, Off and Auto of docs/DECISIONS.md.
+// Whose JobSets we turn into Jobs: the modes Own, Share, Off and Auto (docs/decisions/0002).
 #pragma once
 
 #include <optional>
