@@ -19,7 +19,7 @@
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
 #include "controller/config/values.hh"
-#include "controller/core/run.hh"
+#include "controller/process/run.hh"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "controller/admission/serving.hh"
+#include "controller/process/serving.hh"
 #include "kube/tests/scripted_server.hh"
 
 namespace trainer::test {

@@ -1,6 +1,6 @@
 // Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
 // scripted API server.
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "controller/admission/certificate_keeper.hh"
-#include "controller/admission/registration.hh"
+#include "controller/admission/webhook_registrar.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"

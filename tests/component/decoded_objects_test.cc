@@ -1,4 +1,4 @@
-#include "controller/core/decoded_objects.hh"
+#include "kube/manager/decoded_objects.hh"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Runtimes that an earlier Trainer has put its finalizer on.
-#include "controller/core/legacy_finalizers.hh"
+#include "controller/kinds/trainjob/legacy_finalizers.hh"
 
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"

@@ -1,5 +1,5 @@
 // What dashboards and alerts read, by the names under which they know it.
-#include "controller/core/metrics.hh"
+#include "controller/process/metrics.hh"
 
 #include <optional>
 #include <sstream>

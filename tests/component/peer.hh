@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "controller/core/log.hh"
+#include "kube/manager/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/scripted_server.hh"

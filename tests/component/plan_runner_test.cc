@@ -1,6 +1,6 @@
 // What becomes of a plan: what is written, what the object's events tell, and whether it is tried
 // again. One row for each way that a write can end.
-#include "controller/core/plan_runner.hh"
+#include "kube/manager/plan_runner.hh"
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"

@@ -1,7 +1,7 @@
 // Reviews of pods under exclusive placement: what is asked of the API server, and what is answered.
 #include <fmt/format.h>
 
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "tests/component/admission_fixture.hh"

@@ -1,5 +1,5 @@
 // How often counters are written, by a clock that stands still until it is moved.
-#include "controller/core/status_rate_limiter.hh"
+#include "kube/manager/status_rate_limiter.hh"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "controller/core/serving_options.hh"
+#include "controller/process/serving_options.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;

@@ -1,4 +1,4 @@
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 
 #include <fstream>
 #include <map>
