@@ -142,6 +142,14 @@ Task<bool> CaInjector::inject_all() {
   co_return is_done;
 }
 
+kube::PolicyRule ca_injector_rule() {
+  return {"The controller's CA in its webhooks.",
+          {"admissionregistration.k8s.io"},
+          {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+          {},
+          {"list", "patch", "watch"}};
+}
+
 std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string ca_pem) const {
   WebhookTarget target;
   target.url = url_;

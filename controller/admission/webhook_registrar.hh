@@ -12,6 +12,7 @@
 #include "kube/client/notifier.hh"
 #include "kube/client/semaphore.hh"
 #include "kube/client/watcher.hh"
+#include "kube/manager/controller.hh"
 #include "kube/manager/log.hh"
 
 namespace trainer {
@@ -48,6 +49,9 @@ class CaInjector {
   std::unique_ptr<Sink> mutating_;
   std::unique_ptr<Sink> validating_;
 };
+
+// What CaInjector needs.
+kube::PolicyRule ca_injector_rule();
 
 // Outside the cluster the whole configurations are this controller's.
 class WebhookRegistrar {

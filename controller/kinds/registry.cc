@@ -2,18 +2,18 @@
 
 #include <memory>
 
-#include "controller/kinds/jobset/jobset_kind.hh"
-#include "controller/kinds/placement/placement_kind.hh"
-#include "controller/kinds/trainjob/trainjob_kind.hh"
+#include "controller/kinds/jobset/registration.hh"
+#include "controller/kinds/placement/registration.hh"
+#include "controller/kinds/trainjob/registration.hh"
 
 namespace trainer {
 
 Registry production_registry(const KindOptions& options) {
   const auto jobsets = std::make_shared<JobSetState>(options.configuration.expander.mode);
   Registry registry;
-  registry.push_back(trainjob_kind(options, jobsets));
-  registry.push_back(jobset_kind(options, jobsets));
-  registry.push_back(placement_kind(options, jobsets));
+  registry.push_back(trainjob_registration(options, jobsets));
+  registry.push_back(jobset_registration(options, jobsets));
+  registry.push_back(placement_registration(options, jobsets));
   return registry;
 }
 

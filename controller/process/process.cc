@@ -9,7 +9,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <exception>
-#include <set>
 #include <utility>
 
 #include "controller/process/endpoints.hh"
@@ -50,29 +49,6 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
   const auto& limit = configuration.clientConnection;
   if (!limit.qps || *limit.qps <= 0) return transport;
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
-}
-
-std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry) {
-  std::vector<kube::ControllerRegistration> controllers;
-  for (const KindRegistration& kind : registry) controllers.push_back(kind.controller);
-  return controllers;
-}
-
-std::vector<Webhook> published_webhooks(const Registry& registry) {
-  std::vector<Webhook> webhooks;
-  for (const KindRegistration& kind : registry) {
-    if (!kind.admission.is_published) continue;
-    webhooks.insert(webhooks.end(), kind.admission.webhooks.begin(), kind.admission.webhooks.end());
-  }
-  return webhooks;
-}
-
-std::set<std::string> configuration_names(const Registry& registry) {
-  std::set<std::string> names;
-  for (const KindRegistration& kind : registry) {
-    for (const Webhook& webhook : kind.admission.webhooks) names.emplace(webhook.configuration);
-  }
-  return names;
 }
 
 KindOptions kind_options(const Configuration& configuration,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,13 @@ struct KindRegistration {
 
 // In the order in which controllers start and manifests are printed.
 using Registry = std::vector<KindRegistration>;
+
+std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry);
+// Those that a process outside the cluster publishes.
+std::vector<Webhook> published_webhooks(const Registry& registry);
+// What is to be installed, in the registry's order.
+std::vector<kube::Json> custom_resource_definitions(const Registry& registry);
+// Names of all webhook configurations, published or installed apart.
+std::set<std::string> configuration_names(const Registry& registry);
 
 }  // namespace trainer

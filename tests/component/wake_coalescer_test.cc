@@ -8,7 +8,7 @@
 #include "kube/manager/event_loop.hh"
 #include "tests/support/catch.hh"
 
-using namespace trainer;
+using namespace kube;
 using namespace std::chrono_literals;
 
 namespace {

@@ -110,6 +110,7 @@ void Manager::connect_primary(Running& running) {
 }
 
 void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce) {
+  if (options_.on_enqueue) options_.on_enqueue(running.registration.name, key, debounce);
   const auto object = running.primary ? running.primary->find(key) : nullptr;
   if (!object || debounce == Debounce::kNone) return running.queue.add(key);
   running.queue.add_after(key, running.plan_runner.delay_of(debounce, object->uid));

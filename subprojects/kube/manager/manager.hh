@@ -24,6 +24,9 @@ struct ManagerOptions {
   std::string component;  // source of events, and field manager of server-side applies
   // How many objects of "Kind.group" are reconciled at a time; null: what the registrations say.
   std::function<int(std::string_view group_kind, int otherwise)> concurrency;
+  // Called for every key that an event enqueues; may be null.
+  std::function<void(std::string_view controller, const ObjectKey& key, Debounce debounce)>
+      on_enqueue;
 };
 
 // Concurrency: the thread of its io_context. Lifecycle: start_watching(), then start_workers() once

@@ -46,6 +46,7 @@ class AnyObjectCache : public WatchSink {
 template <class T>
 class ObjectCache final : public AnyObjectCache {
  public:
+  using Item = T;
   using Pointer = std::shared_ptr<const T>;
   // nullptr for a malformed object. The text is one object's JSON.
   using Transform = std::function<std::shared_ptr<T>(std::string_view object)>;

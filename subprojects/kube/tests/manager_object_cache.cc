@@ -31,33 +31,35 @@ std::shared_ptr<Thing> transform(std::string_view object) {
 struct Fixture {
   std::vector<std::string> changes;
   int transformed = 0;
-  ObjectCache<Thing> store{[this](std::string_view object) {
-                             ++transformed;
-                             return transform(object);
-                           },
-                           [this](const auto& before, const auto& after) {
-                             std::string change =
-                                 before ? before->name + before->resource_version : "-";
-                             change += ">";
-                             change += after ? after->name + after->resource_version : "-";
-                             changes.push_back(change);
-                           }};
+  ObjectCache<Thing> cache{[this](std::string_view object) {
+    ++transformed;
+    return transform(object);
+  }};
+
+  Fixture() {
+    cache.add_event_handler([this](const auto& before, const auto& after) {
+      std::string change = before ? before->name + before->resource_version : "-";
+      change += ">";
+      change += after ? after->name + after->resource_version : "-";
+      changes.push_back(change);
+    });
+  }
 
   void list(int version, std::vector<std::string> items) {
-    store.begin_list();
-    for (const auto& item : items) store.upsert(item);
+    cache.begin_list();
+    for (const auto& item : items) cache.upsert(item);
     finish_list(version);
   }
   void finish_list(int version) {
-    store.listed_at(std::to_string(version));
-    store.end_list();
+    cache.listed_at(std::to_string(version));
+    cache.end_list();
   }
   void update_if_newer(const std::string& name, int version) {
-    store.update_if_newer(std::make_shared<Thing>(Thing{name, std::to_string(version)}));
+    cache.update_if_newer(std::make_shared<Thing>(Thing{name, std::to_string(version)}));
   }
   std::vector<std::string> take_changes() { return std::exchange(changes, {}); }
   std::string version_of(const std::string& name) {
-    const auto found = store.find(ObjectKey{"ns", name});
+    const auto found = cache.find(ObjectKey{"ns", name});
     return found ? found->resource_version : "-";
   }
 };
@@ -67,13 +69,13 @@ using Changes = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it changed") {
-  store.begin_list();
-  store.upsert(text_of("b", 2));
-  store.upsert(text_of("a", 1));
-  CHECK(store.size() == 0);
-  CHECK_FALSE(store.is_synced());
+  cache.begin_list();
+  cache.upsert(text_of("b", 2));
+  cache.upsert(text_of("a", 1));
+  CHECK(cache.size() == 0);
+  CHECK_FALSE(cache.is_synced());
   finish_list(5);
-  CHECK(store.is_synced());
+  CHECK(cache.is_synced());
   CHECK(take_changes() == Changes{"->a1", "->b2"});
 
   list(9, {text_of("b", 7), text_of("c", 8)});
@@ -96,8 +98,8 @@ TEST_CASE_METHOD(Fixture, "of an object that pages of a list hold twice the newe
 
 TEST_CASE_METHOD(Fixture, "a list that failed midway leaves nothing behind") {
   list(5, {text_of("a", 1)});
-  store.begin_list();
-  store.upsert(text_of("ghost", 6));
+  cache.begin_list();
+  cache.upsert(text_of("ghost", 6));
   list(7, {text_of("a", 1)});
   CHECK(version_of("ghost") == "-");
   CHECK(take_changes() == Changes{"->a1"});
@@ -105,18 +107,18 @@ TEST_CASE_METHOD(Fixture, "a list that failed midway leaves nothing behind") {
 
 TEST_CASE_METHOD(Fixture, "an unchanged object keeps its projection through a relist") {
   list(5, {text_of("a", 1)});
-  const auto before = store.find(ObjectKey{"ns", "a"});
+  const auto before = cache.find(ObjectKey{"ns", "a"});
   list(9, {text_of("a", 1)});
-  CHECK(store.find(ObjectKey{"ns", "a"}) == before);
+  CHECK(cache.find(ObjectKey{"ns", "a"}) == before);
 }
 
 TEST_CASE_METHOD(Fixture, "events: newer wins, older is ignored, the end removes") {
   list(5, {text_of("a", 1)});
-  store.upsert(text_of("a", 7));
-  store.upsert(text_of("a", 6));
-  store.upsert(text_of("b", 8));
-  store.remove(text_of("a", 9));
-  store.remove(text_of("a", 9));
+  cache.upsert(text_of("a", 7));
+  cache.upsert(text_of("a", 6));
+  cache.upsert(text_of("b", 8));
+  cache.remove(text_of("a", 9));
+  cache.remove(text_of("a", 9));
   CHECK(take_changes() == Changes{"->a1", "a1>a7", "->b8", "a7>-"});
 }
 
@@ -124,16 +126,16 @@ TEST_CASE_METHOD(Fixture, "what is known in its version is not read again") {
   list(5, {text_of("a", 3), text_of("b", 4)});
   update_if_newer("c", 6);
   CHECK(transformed == 2);
-  CHECK(store.upsert(text_of("c", 6)));  // the echo of what was offered
+  CHECK(cache.upsert(text_of("c", 6)));  // the echo of what was offered
   list(7, {text_of("a", 3), text_of("b", 4), text_of("c", 6)});
   CHECK(transformed == 2);
-  CHECK(store.upsert(text_of("c", 8)));
+  CHECK(cache.upsert(text_of("c", 8)));
   CHECK(transformed == 3);
   // An echo counts as seen: what is older and not held was deleted.
   update_if_newer("d", 9);
-  store.forget(ObjectKey{"ns", "d"});
+  cache.remove(text_of("d", 9));
   update_if_newer("c", 12);
-  CHECK(store.upsert(text_of("c", 12)));
+  CHECK(cache.upsert(text_of("c", 12)));
   update_if_newer("d", 9);
   CHECK(version_of("d") == "-");
 }
@@ -141,16 +143,16 @@ TEST_CASE_METHOD(Fixture, "what is known in its version is not read again") {
 TEST_CASE_METHOD(Fixture, "an answer to a write that overtakes its event") {
   list(5, {text_of("a", 1)});
   update_if_newer("a", 8);
-  store.upsert(text_of("a", 6));
-  store.upsert(text_of("a", 8));
+  cache.upsert(text_of("a", 6));
+  cache.upsert(text_of("a", 8));
   CHECK(take_changes() == Changes{"->a1", "a1>a8"});
 }
 
 TEST_CASE_METHOD(Fixture,
                  "an answer that arrives after the event of the deletion revives nothing") {
   list(5, {});
-  store.upsert(text_of("a", 6));
-  store.remove(text_of("a", 8));
+  cache.upsert(text_of("a", 6));
+  cache.remove(text_of("a", 8));
   update_if_newer("a", 7);
   CHECK(version_of("a") == "-");
   update_if_newer("a", 9);  // created anew since
@@ -159,8 +161,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "what was created during a relist survives a list that is older") {
   list(5, {text_of("a", 1)});
-  store.begin_list();
-  store.upsert(text_of("a", 1));
+  cache.begin_list();
+  cache.upsert(text_of("a", 1));
   update_if_newer("b", 12);  // after the list's version
   update_if_newer("c", 9);   // before it, and gone again: the list would have it otherwise
   finish_list(10);
@@ -170,35 +172,25 @@ TEST_CASE_METHOD(Fixture, "what was created during a relist survives a list that
 
 TEST_CASE_METHOD(Fixture, "a newer state offered during a relist is not undone by it") {
   list(5, {text_of("a", 1)});
-  store.begin_list();
-  store.upsert(text_of("a", 1));
+  cache.begin_list();
+  cache.upsert(text_of("a", 1));
   update_if_newer("a", 12);
   finish_list(10);
   CHECK(version_of("a") == "12");
 }
 
-TEST_CASE_METHOD(Fixture, "what a write of ours ended during a relist stays ended") {
-  list(5, {text_of("a", 1), text_of("b", 2), text_of("c", 3)});
-  store.begin_list();
-  store.upsert(text_of("a", 1));
-  store.upsert(text_of("c", 3));
-  store.forget(ObjectKey{"ns", "a"});
-  finish_list(8);  // one less than was listed, and "b" is gone all the same
-  CHECK(take_changes() == Changes{"->a1", "->b2", "->c3", "a1>-", "b2>-"});
-}
-
 TEST_CASE_METHOD(Fixture, "a list older than what the watch brought is the truth all the same") {
   list(5, {text_of("a", 1), text_of("same", 2)});
-  store.upsert(text_of("a", 20));
-  store.upsert(text_of("late", 21));
-  store.remove(text_of("none", 22));
+  cache.upsert(text_of("a", 20));
+  cache.upsert(text_of("late", 21));
+  cache.remove(text_of("none", 22));
   update_if_newer("answered", 30);
   take_changes();
   list(10, {text_of("a", 9), text_of("same", 2), text_of("back", 3)});
   CHECK(take_changes() == Changes{"answered30>-", "late21>-", "a20>a9", "->back3"});
   // From here on versions count from the list's.
-  store.upsert(text_of("a", 11));
-  store.upsert(text_of("late", 12));
+  cache.upsert(text_of("a", 11));
+  cache.upsert(text_of("late", 12));
   update_if_newer("late", 13);
   CHECK(take_changes() == Changes{"a9>a11", "->late12", "late12>late13"});
   list(14, {text_of("a", 11), text_of("back", 3), text_of("same", 2)});
@@ -217,26 +209,40 @@ TEST_CASE_METHOD(Fixture, "answers to writes alone do not make a list an old one
 TEST_CASE_METHOD(Fixture, "the end of a predecessor does not remove its successor") {
   list(5, {text_of("a", 1)});
   update_if_newer("a", 12);  // deleted and created again by ourselves
-  store.remove(text_of("a", 11));
+  cache.remove(text_of("a", 11));
   CHECK(version_of("a") == "12");
 }
 
-TEST_CASE_METHOD(Fixture, "a deletion of our own shows at once") {
-  list(5, {text_of("a", 1)});
-  store.forget(ObjectKey{"ns", "a"});
-  store.forget(ObjectKey{"ns", "none"});
-  store.remove(text_of("a", 6));
-  CHECK(take_changes() == Changes{"->a1", "a1>-"});
+TEST_CASE_METHOD(Fixture, "malformed objects stop nothing") {
+  cache.begin_list();
+  CHECK_FALSE(cache.upsert("{}"));
+  CHECK_FALSE(cache.upsert(R"({"metadata":{}})"));  // the transform throws
+  CHECK(cache.upsert(text_of("a", 1)));
+  finish_list(5);
+  CHECK_FALSE(cache.upsert("nonsense"));
+  CHECK_FALSE(cache.remove("nonsense"));
+  CHECK(cache.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "malformed objects are counted and stop nothing") {
-  store.begin_list();
-  CHECK_FALSE(store.upsert("{}"));
-  CHECK_FALSE(store.upsert(R"({"metadata":{}})"));  // the projection throws
-  CHECK(store.upsert(text_of("a", 1)));
-  finish_list(5);
-  CHECK_FALSE(store.upsert("nonsense"));
-  CHECK_FALSE(store.remove("nonsense"));
-  CHECK(store.malformed() == 4);
-  CHECK(store.size() == 1);
+TEST_CASE_METHOD(Fixture, "an index finds items by namespace and value, in the order of names") {
+  cache.add_index("version",
+                  [](const Thing& thing) { return std::string_view(thing.resource_version); });
+  const auto names = [this](std::string_view ns, std::string_view value) {
+    std::string found;
+    for (const Thing* each : cache.find_by("version", ns, value)) found += each->name;
+    return found;
+  };
+  list(5, {text_of("b", 3), text_of("a", 3), text_of("c", 4)});
+  CHECK(names("ns", "3") == "ab");
+  CHECK(names("ns", "4") == "c");
+  CHECK(names("other", "3").empty());
+  CHECK(cache.find_by("none", "ns", "3").empty());
+  cache.upsert(text_of("a", 6));
+  CHECK(names("ns", "3") == "b");
+  CHECK(names("ns", "6") == "a");
+  cache.remove(text_of("a", 7));
+  CHECK(names("ns", "6").empty());
+  list(8, {text_of("c", 4)});  // "b" is gone
+  CHECK(names("ns", "3").empty());
+  CHECK(names("ns", "4") == "c");
 }

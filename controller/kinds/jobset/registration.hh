@@ -8,6 +8,7 @@
 
 namespace trainer {
 
-KindRegistration jobset_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared);
+KindRegistration jobset_registration(const KindOptions& options,
+                                     std::shared_ptr<JobSetState> shared);
 
 }  // namespace trainer

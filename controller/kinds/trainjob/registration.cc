@@ -1,4 +1,4 @@
-#include "controller/kinds/trainjob/trainjob_kind.hh"
+#include "controller/kinds/trainjob/registration.hh"
 
 #include <chrono>
 #include <utility>
@@ -37,8 +37,7 @@ std::vector<Watch> watches() {
                                     stored(kClusterTrainingRuntimes), &Self::on_runtime),
       Watch::of<Self, StoredObject>(all_of(kJobSets), jobset_transform(), &Self::on_jobset),
       indexed_jobs(Watch::only_read<jobset::JobView>(jobset_jobs(), job_transform())),
-      indexed_pods(
-          Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
+      indexed_pods(Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
   };
 }
 
@@ -112,7 +111,8 @@ ServerRegistration status_server(const Configuration& configuration) {
 
 }  // namespace
 
-KindRegistration trainjob_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared) {
+KindRegistration trainjob_registration(const KindOptions& options,
+                                       std::shared_ptr<JobSetState> shared) {
   const Configuration& configuration = options.configuration;
   TrainJobController::Settings settings;
   settings.gates = jobset_gates(configuration.featureGates);

@@ -1,4 +1,4 @@
-#include "controller/kinds/placement/placement_kind.hh"
+#include "controller/kinds/placement/registration.hh"
 
 #include <utility>
 
@@ -24,7 +24,8 @@ std::vector<kube::PolicyRule> rules() {
 
 }  // namespace
 
-KindRegistration placement_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared) {
+KindRegistration placement_registration(const KindOptions& options,
+                                        std::shared_ptr<JobSetState> shared) {
   using Self = PlacementController;
   KindRegistration made;
   // Upstream's controller of exclusive placement has this name (JobSet, pkg/controllers).

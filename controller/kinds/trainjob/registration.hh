@@ -8,6 +8,7 @@
 
 namespace trainer {
 
-KindRegistration trainjob_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared);
+KindRegistration trainjob_registration(const KindOptions& options,
+                                       std::shared_ptr<JobSetState> shared);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-#include "controller/kinds/jobset/jobset_kind.hh"
+#include "controller/kinds/jobset/registration.hh"
 
 #include <chrono>
 #include <utility>
@@ -25,10 +25,8 @@ std::vector<Watch> watches() {
       Watch::only_read<StoredObject>(all_of(kJobSets), jobset_transform()),
       Watch::of<Self, StoredObject>(all_of(kube::kServices), kube::transform_owner,
                                     &Self::on_service),
-      indexed_jobs(
-          Watch::of<Self, jobset::JobView>(jobset_jobs(), job_transform(), &Self::on_job)),
-      indexed_pods(
-          Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
+      indexed_jobs(Watch::of<Self, jobset::JobView>(jobset_jobs(), job_transform(), &Self::on_job)),
+      indexed_pods(Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
   };
 }
 
@@ -68,7 +66,8 @@ std::vector<kube::PolicyRule> rules() {
 
 }  // namespace
 
-KindRegistration jobset_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared) {
+KindRegistration jobset_registration(const KindOptions& options,
+                                     std::shared_ptr<JobSetState> shared) {
   const JobSetController::Settings settings{jobset_gates(options.configuration.featureGates),
                                             options.configuration.expander.upstreamNamespaces};
   KindRegistration made;

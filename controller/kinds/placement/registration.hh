@@ -8,6 +8,7 @@
 
 namespace trainer {
 
-KindRegistration placement_kind(const KindOptions& options, std::shared_ptr<JobSetState> shared);
+KindRegistration placement_registration(const KindOptions& options,
+                                        std::shared_ptr<JobSetState> shared);
 
 }  // namespace trainer
