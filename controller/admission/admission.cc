@@ -13,11 +13,11 @@ using kube::Task;
 
 namespace {
 
-// Any client that reaches the port may send a review: without a bound its 7 MB could become 300.
-// What etcd takes has fewer values, twice in a review.
+// Any client that reaches the port can send a review: without a limit, its 7 MB could become 300
+// MB. A review holds an object twice; objects that fit into etcd have fewer values.
 constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
 
-// No rule reads managedFields, which are a large part of most objects.
+// No rule reads managedFields, and they are a large part of most objects.
 kube::JsonFilter read_of_reviews() {
   using enum kube::JsonFilter::Members;
   const std::vector<kube::JsonFilter> metadata{
@@ -71,7 +71,7 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   auto read = read_admission_review(*document);
   if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
 
-  // While a handler waits for lookups, nothing is kept twice: the answer needs only the uid.
+  // The answer needs only the uid. The rest is freed before the handler waits for its lookups.
   request.body = std::string();
   const std::string uid(document->find("request")->get_string("uid"));
   *document = Json::object({{"request", Json::object({{"uid", uid}})}});

@@ -18,9 +18,9 @@ namespace trainer {
 
 // Passes each review to the handler that a kind registered for its path.
 //
-// Errors: a body that is no AdmissionReview, or has more values than any object of etcd's, is
-// answered 400, an unknown path 404, another method than POST 405; a lookup that failed for another
-// reason than "not found" becomes a refusal with code 500, so that the client may try again. Never
+// Errors: 400 for a body that is not an AdmissionReview or has more values than any object in etcd,
+// 404 for an unknown path, 405 for another method than POST. A lookup that failed for another
+// reason than "not found" becomes a refusal with code 500, so that the client can try again. Never
 // throws on input. Concurrency: the io_context thread of `client`; requests may overlap.
 class Admission {
  public:
@@ -31,9 +31,9 @@ class Admission {
   Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& client,
             const AdmissionState& state, const kube::Log& log, OnReview on_review = {});
 
-  // Over HTTP.
+  // Answers an HTTP request.
   kube::Task<kube::ServerResponse> handle(kube::ServerRequest request);
-  // Without it: the answer to one request of a registered path. An unknown path is allowed.
+  // Answers one admission request of a registered path, without HTTP. An unknown path is allowed.
   kube::Task<AdmissionAnswer> review(std::string path, AdmissionRequest request);
 
  private:

@@ -9,8 +9,9 @@
 
 namespace trainer {
 
-// The published view first, and live where that has no answer: two watches have no order, so a
-// runtime may have been applied a moment before its first job. Concurrency: the io_context thread
+// Reads the published view first, and the API server where the view does not have the object: two
+// watches have no common order, so the view may lack a runtime that was applied just before its
+// first job. Concurrency: the io_context thread
 // of `client`.
 class AdmissionReader {
  public:
@@ -21,9 +22,10 @@ class AdmissionReader {
         state_(state),
         decoded_([](Object object) { return object; }, kObjectsKept) {}
 
-  // Live; nullptr where there is no such object. Errors: the API server's, with what was read.
+  // From the API server; nullptr where there is no such object. Errors: the API server's, with the
+  // name.
   kube::Task<kube::Result<Object>> read(kube::Resource resource, kube::ObjectKey key);
-  // From the view, if it has the object.
+  // From the view if it has the object, else as read().
   kube::Task<kube::Result<Object>> read_cached(kube::Resource resource, kube::ObjectKey key);
   kube::ApiClient& client() { return client_; }
 

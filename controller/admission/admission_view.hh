@@ -1,4 +1,4 @@
-// What admission knows of the cluster, handed from the control loops' thread to the serving thread.
+// Cached objects for admission. Published by the control loops, read by the serving thread.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class AdmissionView {
   void add(const kube::Resource& resource, const kube::ObjectKey& key, Object object) {
     objects_[resource.kind].emplace(key, std::move(object));
   }
-  // nullptr where it is not known; it may exist all the same.
+  // nullptr where the view does not have it; it may exist nevertheless.
   Object find(const kube::Resource& resource, const kube::ObjectKey& key) const {
     const auto of_kind = objects_.find(resource.kind);
     if (of_kind == objects_.end()) return nullptr;
@@ -32,7 +32,7 @@ class AdmissionView {
   std::map<std::string, std::map<kube::ObjectKey, Object>> objects_;  // by kind
 };
 
-// Concurrency: any thread. Readers keep the view they got, also when another is published.
+// Concurrency: any thread. Readers keep the view they got, also after the next one is published.
 class AdmissionState {
  public:
   AdmissionState() : view_(std::make_shared<const AdmissionView>()) {}

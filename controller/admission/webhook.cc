@@ -38,7 +38,7 @@ Json condition(std::string_view name, std::string_view expression) {
 }
 
 Json match_conditions(const Webhook& webhook, const std::string& username) {
-  // An object that is being deleted must be able to lose its finalizers, also where the rules have
+  // Finalizers of an object that is being deleted must be removable, also where the rules have
   // changed since it was created.
   Json conditions =
       Json::array({condition("not-being-deleted", "!has(object.metadata.deletionTimestamp)")});

@@ -1,5 +1,4 @@
-// Webhooks as kinds register them, and what the API server is told about them. Pure but for the
-// handlers.
+// Webhooks as kinds register them, and webhook configurations. Pure except for the handlers.
 #pragma once
 
 #include <functional>
@@ -31,8 +30,8 @@ struct Webhook {
   kube::Resource resource;
   bool is_for_updates = true;  // besides creates
   std::vector<MatchCondition> conditions;
-  // This controller's own writes (field manager "trainer") are let through: the builder has filled
-  // the defaults and the rules have been applied.
+  // This controller's own writes (field manager "trainer") are allowed without a request: the
+  // builder has filled in the defaults and applied the rules.
   bool skips_own_writes = false;
   kube::Json object_selector;  // null: all objects
   std::string_view failure_policy = "Fail";
@@ -45,18 +44,18 @@ struct WebhookHandler {
                                                                          AdmissionReader& reader)>;
   std::string_view path;
   Handle handle;
-  // False: requests are let through unchanged, since another controller's webhooks validate them.
+  // False: requests are allowed unchanged, since another controller's webhooks validate them.
   // Called on the serving thread; null: always active.
   std::function<bool()> is_active;
 };
 
-// What a kind has to do with admission.
+// The webhooks of a kind.
 struct AdmissionRegistration {
   std::vector<Webhook> webhooks;
   std::vector<WebhookHandler> handlers;
   // Collections whose objects are in the AdmissionView.
   std::vector<kube::Resource> reads;
-  // False: the webhooks are installed apart, where an administrator wants them.
+  // False: an administrator installs the webhooks separately.
   bool is_published = true;
 };
 
@@ -72,17 +71,17 @@ struct WebhookConfiguration {
 struct WebhookTarget {
   std::string url;  // "https://HOST:PORT"; empty: the service
   kube::ObjectKey service;
-  std::string ca_pem;  // empty: left out, to be filled in later
+  std::string ca_pem;  // empty: left out, CaInjector fills it in
 };
 
 // The configuration objects that hold these webhooks, in their order. `username`: of this
-// controller, as the API server calls it; "": no exception for own writes.
+// controller, as the API server knows it; "": no exception for own writes.
 std::vector<WebhookConfiguration> webhook_configurations(const std::vector<Webhook>& webhooks,
                                                          const WebhookTarget& target,
                                                          const std::string& username);
 
-// RFC 6902 operations that give every webhook of this stored configuration the CA; an empty array
-// when all have it. Each is guarded by the webhook's name, because the list may change in between.
+// RFC 6902 operations that set the CA of every webhook of this stored configuration; an empty array
+// when all have it. A "test" of its name comes before each, because the list may change in between.
 kube::Json ca_bundle_patch(const kube::Json& configuration, const std::string& ca_pem);
 
 }  // namespace trainer

@@ -18,7 +18,7 @@ constexpr const char* kManager = "trainer";
 
 }  // namespace
 
-// Keeps those objects of one kind that have one of the names.
+// Keeps the objects of one kind that have one of the names.
 class CaInjector::Sink final : public kube::WatchSink {
  public:
   Sink(kube::Resource resource, const std::set<std::string>& names, std::function<void()> on_change)
@@ -105,7 +105,7 @@ Task<void> CaInjector::run() {
 Task<void> CaInjector::inject_forever() {
   while (true) {
     const bool is_done = co_await inject_all();
-    // A change that came meanwhile found no timer to cancel.
+    // A change that came during the requests had no timer to cancel.
     if (is_done && !this->is_done() && mutating_->is_synced && validating_->is_synced &&
         !ca_pem_.empty())
       continue;
@@ -117,7 +117,7 @@ Task<bool> CaInjector::inject_all() {
   if (ca_pem_.empty()) co_return true;
   bool is_done = true;
   for (Sink* sink : {mutating_.get(), validating_.get()}) {
-    // A copy: the watch goes on while a patch is under way.
+    // A copy: the watch changes the objects while a patch is in flight.
     const std::map<std::string, Json> objects = sink->objects;
     for (const auto& [name, object] : objects) {
       Json operations = ca_bundle_patch(object, ca_pem_);
@@ -158,8 +158,8 @@ std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string c
 }
 
 Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
-  const auto turn = co_await turn_.acquire(kube::Semaphore::kNoDeadline);
-  if (!turn) co_return tl::unexpected(turn.error());
+  const auto permit = co_await publishing_.acquire(kube::Semaphore::kNoDeadline);
+  if (!permit) co_return tl::unexpected(permit.error());
   if (is_withdrawn_) co_return Result<void>();
   if (username_.empty()) {
     Json review = Json::object();
@@ -186,8 +186,8 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
 
 Task<void> WebhookRegistrar::withdraw() {
   is_withdrawn_ = true;
-  const auto turn = co_await turn_.acquire(kube::Semaphore::kNoDeadline);
-  if (!turn || !is_published_) co_return;
+  const auto permit = co_await publishing_.acquire(kube::Semaphore::kNoDeadline);
+  if (!permit || !is_published_) co_return;
   const auto published = configurations("");
   for (const WebhookConfiguration& configuration : published) {
     const std::string what = configuration.resource.kind + " " + configuration.key().name;

@@ -17,12 +17,13 @@
 
 namespace trainer {
 
-// In the cluster: an administrator installs the configurations, and only `caBundle` is written.
-// Follows them by two watches, so that one that was deleted and applied again works at once.
-// Concurrency: the io_context thread of the client. For the leader only.
+// For a controller in the cluster: an administrator installs the configurations, and only
+// `caBundle` is written. Two watches follow them, so that a configuration that was deleted and
+// applied again gets its CA at once. Concurrency: the io_context thread of the client. For the
+// leader only.
 class CaInjector {
  public:
-  // `names`: of the configurations that are this controller's; others are never touched.
+  // `names`: of this controller's configurations; others are never changed.
   CaInjector(kube::asio::io_context& io, kube::ApiClient& client, std::set<std::string> names,
              const kube::Log& log);
   ~CaInjector();
@@ -30,7 +31,7 @@ class CaInjector {
   CaInjector& operator=(const CaInjector&) = delete;
 
   void set_ca(std::string ca_pem);
-  // Until cancelled.
+  // Runs until it is cancelled.
   kube::Task<void> run();
   // True once every configuration seen carries the CA.
   bool is_done() const;
@@ -50,10 +51,10 @@ class CaInjector {
   std::unique_ptr<Sink> validating_;
 };
 
-// What CaInjector needs.
+// The RBAC rule that CaInjector needs.
 kube::PolicyRule ca_injector_rule();
 
-// Outside the cluster the whole configurations are this controller's.
+// For a controller outside the cluster: it writes the whole configurations.
 class WebhookRegistrar {
  public:
   // `url`: how the API server reaches this process, "https://HOST:PORT".
@@ -64,8 +65,8 @@ class WebhookRegistrar {
   // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
   // name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
-  // Removes what publish() made, also one that is still under way. Call it before the process ends:
-  // a webhook that no process serves refuses every request.
+  // Removes what publish() made, also where a publish() is still running. Call it before the
+  // process ends: with a webhook that no process serves, the API server refuses every request.
   kube::Task<void> withdraw();
 
  private:
@@ -78,7 +79,7 @@ class WebhookRegistrar {
   std::string username_;
   bool is_published_ = false;
   bool is_withdrawn_ = false;
-  kube::Semaphore turn_{1};  // to publish or to withdraw
+  kube::Semaphore publishing_{1};  // held while publishing or withdrawing
 };
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Carries out RFC 6902 operations, as the API server does with what a mutating webhook answers.
+// Applies RFC 6902 operations, as the API server does with the answer of a mutating webhook.
 #pragma once
 
 #include "kube/model/error.hh"

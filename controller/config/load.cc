@@ -1,4 +1,4 @@
-// The part of the configuration that touches files.
+// Reads the configuration from files.
 #include <fmt/format.h>
 
 #include <fstream>

@@ -5,7 +5,7 @@
 
 namespace trainer {
 
-// Production's. A test may take kinds out, or pass others.
+// Production's registry. A test can leave kinds out, or pass its own.
 Registry production_registry(const KindOptions& options);
 
 }  // namespace trainer

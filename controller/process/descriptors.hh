@@ -3,8 +3,8 @@
 
 namespace trainer {
 
-// Raises the soft limit of open descriptors to the hard one, as a Go program does at its start: the
-// soft one stays low for the sake of programs that use select(). False where the system refuses.
+// Raises the soft limit of open descriptors to the hard limit, as a Go program does at its start.
+// (The soft limit is low only for programs that use select().) False where the system refuses.
 bool raise_descriptor_limit();
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Which of several controllers may write.
+// Leader election: which of several replicas may write.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 
 namespace trainer {
 
-// Holds the Lease of the configuration, or leads at once where no election is wanted.
+// Holds the Lease of the configuration, or leads at once where election is off.
 //
-// The Lease has connections of its own: its renewal must not wait behind a burst.
+// The Lease has its own connections: its renewal must not wait behind a burst of other requests.
 // Concurrency: the io_context's thread.
 class Election {
  public:

@@ -8,7 +8,7 @@ namespace {
 using kube::ServerRequest;
 using kube::ServerResponse;
 
-// Nobody has anything to send here.
+// Requests to these servers have no body.
 constexpr std::size_t kMaxBody = 1U << 10;
 
 ServerResponse text(int status, std::string body) {

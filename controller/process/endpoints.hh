@@ -13,12 +13,11 @@
 
 namespace trainer {
 
-// Where to listen, of a text that parse_endpoint takes; "0" and "" are nullopt: nowhere. Errors
-// (kInvalid) quote the text.
+// The address to listen on, from a text for parse_endpoint; nullopt for "0" and "": no server.
+// Errors (kInvalid) quote the text.
 kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
 
-// /healthz answers 200 while the thread runs; /readyz answers 503 and what is missing while
-// `not_ready` says so.
+// /healthz answers 200 while the thread runs; /readyz answers 503 with the text of `not_ready`.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_ready);
 

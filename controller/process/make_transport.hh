@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// A transport of its own for each thread, and for the Lease.
+// Each thread has its own transport, and so has the Lease.
 using MakeTransport = std::function<std::unique_ptr<kube::Transport>(
     boost::asio::io_context& io, const kube::TransportLimits& limits)>;
 

@@ -44,20 +44,20 @@ double cpu_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-// Brings a counter to a total that somebody else counts.
+// Raises a counter to a total that is counted elsewhere.
 void raise_to(prometheus::Counter& counter, double total) {
   counter.Increment(total - counter.Value());
 }
 
-// What the review says: over HTTP an answer is 200 whatever it is.
+// The review's result as a status code: over HTTP every answer to a review is 200.
 const char* code_of(std::string_view outcome) {
   if (outcome == "allowed") return "200";
   return outcome == "denied" ? "403" : "500";
 }
 
 // A family's metrics by the values of its labels. The library's own lookup sorts and hashes names
-// and values each time; here the values alone lead to a metric that was met before. Concurrency:
-// any thread.
+// and values each time; here the values alone are the key of a metric that exists already.
+// Concurrency: any thread.
 template <class T>
 class Series {
  public:
@@ -107,7 +107,7 @@ struct Metrics::State {
             std::move(labels)};
   }
 
-  // A queue bears its controller's name, and newer dashboards ask by the second label.
+  // A queue has its controller's name; newer dashboards query the second label.
   inline static const Names kQueue{"name", "controller"};
 
   prometheus::Registry registry;
@@ -152,7 +152,7 @@ struct Metrics::State {
       gauge("trainer_store_objects", {"kind"}, "Objects in the stores, by kind.");
   Series<prometheus::Gauge> events =
       gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
-  Series<prometheus::Gauge> job_state =
+  Series<prometheus::Gauge> resident_memory =
       gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
   Series<prometheus::Counter> cpu =
       counter("process_cpu_seconds_total", {}, "User and system CPU time of this process.");
@@ -224,7 +224,7 @@ void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
 
 std::string Metrics::render() {
   if (state_->collect) state_->collect();
-  state_->job_state.of({}).Set(resident_bytes());
+  state_->resident_memory.of({}).Set(resident_bytes());
   raise_to(state_->cpu.of({}), cpu_seconds());
   return prometheus::TextSerializer().Serialize(state_->registry.Collect());
 }

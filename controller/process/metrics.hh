@@ -36,10 +36,10 @@ class Metrics final : public kube::ManagerMetrics {
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void loop_stalled(std::chrono::steady_clock::duration took);
-  // Of the Lease of this name. A replica that waits for it has a series, too: without one it would
+  // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
   // look like a replica that does not run.
   void set_leader(std::string_view lease, bool is_leader);
-  // Called on the thread that renders, before it does: queues, objects in caches, events waiting.
+  // `collect` is called by render(), before it renders: it sets queues, cached objects and events.
   void on_collect(std::function<void()> collect);
 
   // The exposition text, version 0.0.4.

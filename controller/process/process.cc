@@ -39,7 +39,7 @@ Result<Endpoint> host_of_url(const std::string& url) {
                   url));
 }
 
-// Of the control loops: it lets reads through while all writes are in flight.
+// The transport of the control loops: it allows reads while all writes are in flight.
 std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_transport,
                                                    kube::asio::io_context& io,
                                                    const Configuration& configuration) {
@@ -84,7 +84,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       tasks_(io_.get_executor(),
              [this](std::string_view task, std::string_view what) {
                log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-               // Without the election two may write, and without the workers none does.
+               // Without the election two replicas may write; without the workers none does.
                const bool is_vital = task == kElectionTask || task == kLeadTask;
                if (is_vital && !is_stopping_) stop(1);
              }),
@@ -179,8 +179,8 @@ Result<void> Process::serve_with(const CertificateBundle& bundle) {
 
 Result<void> Process::use_certificates(const CertificateBundle& bundle) {
   if (auto used = serve_with(bundle); !used) {
-    // An address that cannot be listened on. Waiting does not free it, and a leader that waits
-    // keeps others from leading.
+    // An address that cannot be listened on. Waiting does not help, and a leader that waits would
+    // keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
       log_.error("cannot start", {{"why", used.error().message}});
       stop(1);
@@ -193,7 +193,7 @@ Result<void> Process::use_certificates(const CertificateBundle& bundle) {
   return {};
 }
 
-// With the newest CA there is; false where that failed.
+// With the current CA. False where that failed.
 Task<bool> Process::publish_webhooks() {
   const auto published = co_await registrar_->publish(identity_->ca_pem);
   if (!published) log_.error("webhooks", {{"why", published.error().message}});
@@ -220,8 +220,8 @@ Result<void> Process::start_endpoints() {
       listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
   if (!address) return tl::unexpected(address.error().at("metrics.bindAddress"));
   metrics_address_ = *address;
-  // Without webhooks there is no certificate; metrics hold no secrets. With one, it must be there
-  // first.
+  // Without webhooks there is no certificate, and metrics contain no secrets. With webhooks, the
+  // metrics server starts when there is a certificate.
   is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
   return is_metrics_tls_ ? Result<void>{} : start_metrics(nullptr);
 }
@@ -243,15 +243,15 @@ Result<void> Process::start_metrics(const CertificateBundle* bundle) {
 
 std::string Process::not_ready() const {
   if (!manager_.is_ready()) return "the first lists from the API server have not arrived";
-  // The metrics server has the same certificate, and comes last.
+  // The metrics server has the same certificate, and starts last.
   if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
     return "certificates are not ready";
   return {};
 }
 
-// The view changes with the collections that webhooks read; a list of a thousand objects is one
-// change.
-void Process::follow_view() {
+// Publishes a new view after changes of the collections that webhooks read; a list of a thousand
+// objects is one change.
+void Process::publish_view_on_change() {
   for (const KindRegistration& kind : registry_) {
     for (const kube::Resource& resource : kind.admission.reads) {
       manager_.on_change({resource, ""}, [this] {
@@ -283,7 +283,7 @@ void Process::publish_view() {
 Task<void> Process::lead() {
   if (keeper_) {
     keeper_->lead();
-    // Pods get the CA of the servers: none may be created before it is known.
+    // Pods get the CA of the servers, so none may be created before there is one.
     co_await keeper_->wait_for_certificate();
     if (injector_) tasks_.spawn("caBundle", injector_->run());
     if (registrar_ && !co_await publish_webhooks()) tasks_.spawn("webhooks", retry_webhooks());
@@ -296,7 +296,7 @@ Task<void> Process::elect() {
   std::function<void()> on_started = [this] { tasks_.spawn(kLeadTask, lead()); };
   std::function<void()> on_stopped = [this] {
     if (is_stopping_) return;
-    // Another process may be writing by now: the only safe thing is to end at once.
+    // Another replica may be writing already: this process must end at once.
     log_.error("leadership lost", {{"then", "exit, to be started again"}});
     stop(1);
   };
@@ -316,10 +316,10 @@ Task<void> Process::await_signal() {
 }
 
 Task<void> Process::shut_down() {
-  // First of all: webhooks that no process serves would refuse every request.
+  // First: with webhooks that no process serves, the API server would refuse every request.
   if (registrar_) co_await registrar_->withdraw();
   co_await manager_.drain(kDrain);
-  tasks_.cancel();  // gives the Lease back
+  tasks_.cancel();  // releases the Lease
   co_await tasks_.join();
   if (serving_) serving_->stop();
   if (probes_) probes_->stop();
@@ -339,7 +339,7 @@ int Process::run() {
       return 1;
     }
   }
-  follow_view();
+  publish_view_on_change();
   manager_.start_watching();
   tasks_.spawn(kElectionTask, elect());
   kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {

@@ -1,4 +1,5 @@
-// The running controller: everything put together. It knows no kind; they come in a registry.
+// The running controller: manager, admission, servers and leader election together. It knows no
+// kind; kinds come in a registry.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
@@ -26,7 +27,7 @@
 
 namespace trainer {
 
-// Concurrency: one thread calls run(). Everything outlives its io_context's last step.
+// Concurrency: one thread calls run(). All members outlive the io_context's last handler.
 class Process {
  public:
   using MakeRegistry = std::function<Registry(const KindOptions& options)>;
@@ -35,7 +36,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Until SIGTERM or SIGINT (0), or until it cannot go on (1).
+  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1).
   int run();
 
  private:
@@ -52,7 +53,7 @@ class Process {
   kube::Result<void> start_metrics(const CertificateBundle* bundle);
   kube::Result<void> use_certificates(const CertificateBundle& bundle);
   kube::Result<void> serve_with(const CertificateBundle& bundle);
-  void follow_view();
+  void publish_view_on_change();
   void publish_view();
   kube::Task<void> lead();
   kube::Task<void> elect();

@@ -15,7 +15,7 @@ using kube::Task;
 
 namespace {
 
-// The API server waits ten seconds for a webhook; a later answer is of no use.
+// The API server waits ten seconds for a webhook, so a lookup must end earlier.
 constexpr Milliseconds kLookupDeadline{8'000};
 constexpr Milliseconds kDrain{5'000};
 // As controller-runtime: etcd takes 1.5 MB, and a review holds the object twice.
@@ -30,9 +30,9 @@ kube::ApiClient::Options client_options(const ServingOptions& options) {
 
 }  // namespace
 
-// Everything that lives on the serving thread.
-struct Serving::Inside {
-  Inside(ServingOptions given, const AdmissionState& state, const kube::Log& used_log)
+// All state of the serving thread.
+struct Serving::Impl {
+  Impl(ServingOptions given, const AdmissionState& state, const kube::Log& used_log)
       : options(std::move(given)),
         log(used_log),
         work(io.get_executor()),
@@ -71,9 +71,10 @@ struct Serving::Inside {
   std::vector<Served> servers;
 };
 
-Result<std::unique_ptr<kube::HttpServer>> Serving::Inside::listen(
-    const CertificateBundle& bundle, unsigned short port, std::size_t max_body,
-    kube::HttpServer::Handler handler) {
+Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const CertificateBundle& bundle,
+                                                                unsigned short port,
+                                                                std::size_t max_body,
+                                                                kube::HttpServer::Handler handler) {
   kube::ServerOptions server;
   server.address = options.address;
   server.port = port;
@@ -88,7 +89,7 @@ Result<std::unique_ptr<kube::HttpServer>> Serving::Inside::listen(
   return kube::serve(io, std::move(server), std::move(handler));
 }
 
-std::vector<kube::HttpServer*> Serving::Inside::listening() const {
+std::vector<kube::HttpServer*> Serving::Impl::listening() const {
   std::vector<kube::HttpServer*> all;
   if (webhook_server) all.push_back(webhook_server.get());
   for (const Served& each : servers) {
@@ -97,7 +98,7 @@ std::vector<kube::HttpServer*> Serving::Inside::listening() const {
   return all;
 }
 
-Result<void> Serving::Inside::use(const CertificateBundle& bundle) {
+Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
   for (kube::HttpServer* server : listening()) {
     if (auto changed = server->set_certificate(bundle.certificate, bundle.key); !changed)
       return changed;
@@ -124,29 +125,29 @@ Result<void> Serving::Inside::use(const CertificateBundle& bundle) {
   return {};
 }
 
-// Running requests end, waiting reports are written; then the thread ends, also where one hangs.
-Task<void> Serving::Inside::drain() {
+// Waits for running requests and writes pending reports, each for kDrain at most.
+Task<void> Serving::Impl::drain() {
   for (kube::HttpServer* server : listening()) server->stop();
   for (kube::HttpServer* server : listening())
     co_await kube::with_deadline(kDrain, server->drained());
   for (Served& each : servers) co_await kube::with_deadline(kDrain, each.handler->flush());
 }
 
-void Serving::Inside::run() {
+void Serving::Impl::run() {
   while (true) {
     try {
       io.run();
       return;
     } catch (const std::exception& error) {
-      // A bug in one handler; the others go on.
+      // A bug in one handler must not stop the others.
       log.error("serving", {{"why", error.what()}});
     }
   }
 }
 
 Serving::Serving(ServingOptions options, const AdmissionState& state, const kube::Log& log)
-    : inside_(std::make_unique<Inside>(std::move(options), state, log)),
-      thread_([inside = inside_.get()] { inside->run(); }) {}
+    : impl_(std::make_unique<Impl>(std::move(options), state, log)),
+      thread_([impl = impl_.get()] { impl->run(); }) {}
 
 Serving::~Serving() {
   stop();
@@ -156,20 +157,19 @@ Result<void> Serving::use(const CertificateBundle& bundle) {
   if (!thread_.joinable()) return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
   auto answer = std::make_shared<std::promise<Result<void>>>();
   auto future = answer->get_future();
-  kube::asio::post(inside_->io, [inside = inside_.get(), bundle, answer] {
-    answer->set_value(inside->use(bundle));
-  });
+  kube::asio::post(impl_->io,
+                   [impl = impl_.get(), bundle, answer] { answer->set_value(impl->use(bundle)); });
   auto used = future.get();
   if (used) is_listening_ = true;
   return used;
 }
 
 unsigned short Serving::webhook_port() const {
-  return inside_->webhook_server ? inside_->webhook_server->port() : inside_->options.webhook_port;
+  return impl_->webhook_server ? impl_->webhook_server->port() : impl_->options.webhook_port;
 }
 
 unsigned short Serving::port_of(std::string_view server) const {
-  for (const Inside::Served& each : inside_->servers) {
+  for (const Impl::Served& each : impl_->servers) {
     if (each.registration.name == server)
       return each.server ? each.server->port() : each.registration.port;
   }
@@ -179,8 +179,8 @@ unsigned short Serving::port_of(std::string_view server) const {
 void Serving::stop() {
   if (!thread_.joinable()) return;
   is_listening_ = false;
-  kube::asio::co_spawn(inside_->io, inside_->drain(),
-                       [inside = inside_.get()](std::exception_ptr) { inside->io.stop(); });
+  kube::asio::co_spawn(impl_->io, impl_->drain(),
+                       [impl = impl_.get()](std::exception_ptr) { impl->io.stop(); });
   thread_.join();
 }
 

@@ -18,7 +18,7 @@
 namespace trainer {
 
 struct ServingOptions {
-  MakeTransport make_transport;  // for reads that no cache answers, and for progress reports
+  MakeTransport make_transport;  // for lookups that the view lacks, and for progress reports
   std::string address;           // as kube::ServerOptions::address, of all servers
   unsigned short webhook_port = 9443;
   std::string min_tls_version = "1.2";
@@ -29,10 +29,10 @@ struct ServingOptions {
   ServingOptions() {}
 };
 
-// Has a thread, an io_context and an API client of its own, so that a long plan in the control
-// loops never delays an admission, and the other way round. Lifecycle: nothing listens before the
-// first certificate; the destructor stops the servers, lets running requests end and joins the
-// thread. Concurrency: all members from any thread but the serving one.
+// Has its own thread, io_context and API client, so that a long plan in the control loops never
+// delays a review, and a review never delays a plan. Lifecycle: no server listens before the first
+// certificate; the destructor stops the servers, waits for running requests and joins the thread.
+// Concurrency: all members from any thread except the serving thread.
 class Serving {
  public:
   // `state` and `log` outlive this.
@@ -53,8 +53,8 @@ class Serving {
   void stop();
 
  private:
-  struct Inside;
-  std::unique_ptr<Inside> inside_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
   std::atomic<bool> is_listening_{false};
   std::thread thread_;
 };

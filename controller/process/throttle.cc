@@ -21,7 +21,7 @@ class Throttled final : public kube::Transport {
         burst_(std::max(burst, 1)) {}
 
   kube::Task<kube::Result<kube::HttpResponse>> send(kube::HttpRequest request) override {
-    // Every request takes the next free moment; a bucket that was idle is `burst` moments ahead.
+    // Every request takes the next free time slot; after a pause `burst` slots are free.
     const auto now = Clock::now();
     next_ = std::max(next_, now - interval_ * (burst_ - 1));
     const auto due = next_;

@@ -1,4 +1,4 @@
-// The rights that the kinds of a registry need.
+// The RBAC rules that the kinds of a registry need.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Everything that a kind brings to the process, as one value.
+// One value that describes a kind: its controller, webhooks, servers and CRDs.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,13 @@
 
 namespace trainer {
 
-// How pods reach this process's servers. The CA follows the rotation of certificates.
+// How pods reach this process's servers. The CA is replaced when it is rotated.
 struct ServerIdentity {
   std::string host;
   std::string ca_pem;
 };
 
-// What kinds are made from. Concurrency: `server` changes on the control loops' thread, and is read
-// there.
+// The inputs of all registrations. Concurrency: `server` is used on the control loops' thread only.
 struct KindOptions {
   Configuration configuration;
   std::shared_ptr<const ServerIdentity> server = std::make_shared<ServerIdentity>();
@@ -40,9 +39,9 @@ using Registry = std::vector<KindRegistration>;
 std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry);
 // Those that a process outside the cluster publishes.
 std::vector<Webhook> published_webhooks(const Registry& registry);
-// What is to be installed, in the registry's order.
+// The CRDs to install, in the registry's order.
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry);
-// Names of all webhook configurations, published or installed apart.
+// Names of all webhook configurations, published or installed separately.
 std::set<std::string> configuration_names(const Registry& registry);
 
 }  // namespace trainer

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// Adds an index before the handler, which may read it.
+// Adds an index before the event handler, which may read it.
 template <class T>
 kube::Watch with_index(kube::Watch watch, std::string_view name,
                        typename kube::ObjectCache<T>::IndexFunc value_of) {

@@ -41,8 +41,7 @@ inline constexpr std::string_view kByJobSet = "jobset";
 kube::Watch indexed_jobs(kube::Watch watch);
 kube::Watch indexed_pods(kube::Watch watch);
 
-// Most of what the cluster writes to a Pod or a Job, such as addresses, changes nothing that a view
-// has.
+// Most writes to a Pod or a Job, such as of addresses, change nothing that is in its view.
 template <class View>
 bool is_unchanged(const std::shared_ptr<const View>& before,
                   const std::shared_ptr<const View>& after) {

@@ -1,4 +1,4 @@
-// A JobSet as both control loops look at it.
+// A JobSet as the controllers of TrainJobs and JobSets read it.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 namespace trainer {
 
 struct DecodedJobSet {
-  std::shared_ptr<const kube::Json> object;  // as it stands
-  // With the defaults that it lacks where it was made while no webhook was served.
+  std::shared_ptr<const kube::Json> object;  // as it is stored
+  // With the defaults that it lacks if it was created while no webhook was served.
   tl::expected<JobSet, kube::FieldErrors> jobset;
 };
 

@@ -29,7 +29,7 @@ jobset::PodView view_of(const TrainPodView& pod) {
   return view;
 }
 
-// Whether pods follow from it that did not exist before.
+// Whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
     return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete;
@@ -98,8 +98,7 @@ void JobSetController::on_job(const Job& before, const Job& after) {
                                 !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 
-// Only a Pod says what the agents of in-place restarts write, and that containers start again
-// inside their pod.
+// Only Pods have the annotations of in-place restart agents, and containers' restart counts.
 void JobSetController::on_pod(const Pod& before, const Pod& after) {
   const auto& pod = after ? after : before;
   if (pod->jobset.empty() || is_unchanged(before, after)) return;
@@ -117,7 +116,7 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   kube::ObjectRef object{key, stored->uid, stored->resource_version};
   if (!jobset) {
-    // The schema keeps such objects out; one that slipped through must not be retried for ever.
+    // The schema refuses such objects. One that is stored nevertheless must not be retried.
     kube::Plan report;
     report.events.push_back(unreadable_event(jobset.error()));
     co_return co_await context_.plan_runner.run(std::move(object), std::move(report));
@@ -128,11 +127,11 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
   kube::Plan plan = plan_for(*stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {
-    claims_.forget(stored->uid);  // a user may have deleted what the pods are about to mount
+    claims_.forget(stored->uid);  // a user may have deleted claims that the new pods mount
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
     plan = plan_for(*stored, *jobset);
   }
-  // Deleted during the reads: a claim created now might have no owner to be deleted with.
+  // Deleted during the reads: a claim created now would never be garbage collected.
   if (!exists(key, stored->uid)) co_return kube::Requeue{};
 
   const auto created = KnownClaims::created_by(plan);

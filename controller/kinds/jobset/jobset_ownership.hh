@@ -1,5 +1,4 @@
-// Which JobSets this controller manages: the modes Own, Share, Off and Auto of
-// docs/decisions.
+// Which JobSets this controller manages: the modes Own, Share, Off and Auto (docs/decisions).
 #pragma once
 
 #include <atomic>
@@ -13,8 +12,8 @@
 
 namespace trainer {
 
-// spec.managedBy of JobSets that the upstream controller leaves to this one, and upstream's own
-// name, which counts as unset.
+// spec.managedBy of JobSets that this controller manages and the upstream controller ignores, and
+// upstream's own name, which counts as unset.
 inline constexpr std::string_view kManagedByTrainer = "trainer.kubeflow.org/jobset-expander";
 inline constexpr std::string_view kManagedByJobSet = "jobset.sigs.k8s.io/jobset-controller";
 
@@ -26,18 +25,18 @@ class JobSetOwnership {
   JobSetOwnership(const JobSetOwnership&) = delete;
   JobSetOwnership& operator=(const JobSetOwnership&) = delete;
 
-  // Auto follows this: does a process hold upstream's Lease? Answers whether the mode has changed;
-  // then the handlers have been called.
+  // Whether a process holds upstream's Lease; decides the mode where Auto is configured. Calls the
+  // handlers and returns true if the mode has changed.
   bool set_upstream_present(bool is_present);
   void on_change(std::function<void()> handler) { handlers_.push_back(std::move(handler)); }
   // Own, Share or Off; never Auto.
   JobSetControllerMode mode() const;
   JobSetControllerMode configured() const { return mode_; }
-  // Whether a JobSet with this spec.managedBy is managed here. A stamped JobSet is in every mode
-  // but Off, since no other controller takes it.
+  // Whether this controller manages a JobSet with this spec.managedBy. It manages one with its own
+  // name in every mode except Off, since no other controller does.
   bool owns(const std::optional<std::string>& managed_by) const;
-  // What a new JobSet of a TrainJob is stamped with: in Share this controller's name, so that the
-  // upstream controller never starts on it.
+  // The spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so that the
+  // upstream controller ignores it.
   std::string_view stamp() const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// Claims are not watched: where nothing is known of them, those that may exist are read by name.
+// Claims are not watched. Where nothing is known about a JobSet's claims, they are read by name.
 // One that is being deleted does not count, since no pod can mount it. Concurrency: the control
 // loops' thread.
 class KnownClaims {
@@ -28,17 +28,17 @@ class KnownClaims {
   kube::Task<kube::Result<void>> read(const JobSet& jobset);
   bool has(const std::string& uid) const { return claims_.contains(uid); }
   std::set<std::string> names(const std::string& uid) const;
-  // Those that the plan has created exist.
+  // Adds claims that a plan has created.
   void add(const JobSet& jobset, const std::set<std::string>& created);
   void forget(const std::string& uid) { claims_.erase(uid); }
-  // The Job controller replaces a pod that failed without a write of this process, and a claim that
-  // was being deleted was removed with the pod that used it.
+  // Forgets the claims where more pods have failed since they were read: the Job controller
+  // replaces failed pods by itself, and a claim that was being deleted ends with its last pod.
   void forget_after_failures(const JobSet& jobset);
 
   static std::set<std::string> created_by(const kube::Plan& plan);
 
  private:
-  // Claims that were found or created, and how many pods had failed by then.
+  // Claims that were found or created, and how many pods had failed at that time.
   struct Claims {
     std::set<std::string> names;
     std::int64_t failed_pods = 0;

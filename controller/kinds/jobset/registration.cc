@@ -15,7 +15,7 @@ using kube::Watch;
 using std::chrono::milliseconds;
 
 constexpr int kWorkers = 32;
-// A reconcile of a JobSet may find that the next Jobs can start, so it comes soon.
+// A reconcile of a JobSet may find that the next Jobs can start, so its debounce is short.
 constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(20), milliseconds(150),
                                         milliseconds(1'000)};
 

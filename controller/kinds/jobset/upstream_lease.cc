@@ -24,7 +24,7 @@ using kube::Task;
 
 constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
 constexpr std::chrono::seconds kExpiryCheck{1};
-// Of a Lease's duration in seconds: what the API server lets pass.
+// Limits of a Lease's duration in seconds; the API server accepts more.
 constexpr std::int64_t kNone = 0;
 constexpr std::int64_t kLongest = std::numeric_limits<std::int32_t>::max();
 
@@ -32,9 +32,9 @@ std::string selector() {
   return "metadata.name=" + std::string(kLeaseName);
 }
 
-// Until when each Lease of that name is held; a released one is not in the map. What a list that is
-// under way has not told yet stays as it was. A Lease that was held and has run out counts as held
-// until look_up() has found it so: the watch may be silent because its connection died.
+// Until when each Lease of that name is held; a released one is not in the map. While a list is
+// being read, Leases that it has not brought yet stay as they were. A Lease that was held and has
+// expired counts as held until look_up() confirms that it has: the watch's connection may be dead.
 class LeaseSink final : public kube::WatchSink {
  public:
   LeaseSink(kube::Clock& clock, std::vector<std::string> namespaces,
@@ -70,8 +70,8 @@ class LeaseSink final : public kube::WatchSink {
     return std::any_of(held_.begin(), held_.end(),
                        [now](const auto& each) { return each.second.has_run_out(now); });
   }
-  // Takes what a list found that was asked for at `asked_at`: what had run out by then, and was not
-  // renewed, is over. Of what the watch has told of meanwhile the watch knows more.
+  // Takes the result of a list that was requested at `asked_at`: a Lease that had expired by then
+  // and was not renewed is over. Where the watch has brought a newer version, that counts.
   void look_up(const std::vector<Json>& found, kube::Clock::Steady asked_at) {
     for (const Json& lease : found) {
       const auto at = held_.find(kube::ObjectMeta::of(lease).key());
@@ -101,14 +101,14 @@ class LeaseSink final : public kube::WatchSink {
     }
   }
 
-  // All are watched whatever is followed: that takes one request, and the same rights.
+  // All namespaces are watched, whichever are configured: one request, the same RBAC rules.
   bool is_followed(const std::string& ns) const {
     return namespaces_.empty() ||
            std::find(namespaces_.begin(), namespaces_.end(), ns) != namespaces_.end();
   }
 
-  // One that is seen for the first time may be long dead, which only its own time tells. From then
-  // on a renewal counts from when it is seen: its holder's clock may go wrong.
+  // A Lease that is seen for the first time may have expired long ago, which only its renewTime
+  // shows. After that, a renewal counts from when it is seen: its holder's clock may be wrong.
   void renew(const kube::ObjectKey& key, kube::Time renewed, std::chrono::seconds duration) {
     const auto at = held_.find(key);
     if (at == held_.end()) {
@@ -128,7 +128,7 @@ class LeaseSink final : public kube::WatchSink {
   std::set<kube::ObjectKey> listed_;
 };
 
-// Asks the API server itself. An error leaves all as it was, and it is asked again.
+// Lists the Leases. An error changes nothing; the list is tried again.
 Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
   const auto asked_at = client.clock().steady();
   std::vector<Json> found;
@@ -140,28 +140,29 @@ Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
   if (page) sink.look_up(found, asked_at);
 }
 
-// Tells every change once, beginning with what the first list says.
-class Teller {
+// Calls the handler once for every change, first with the result of the first list.
+class ChangeNotifier {
  public:
-  explicit Teller(std::function<void(bool is_held)> on_change) : on_change_(std::move(on_change)) {}
-  void begin(bool is_held) { tell(is_held); }
+  explicit ChangeNotifier(std::function<void(bool is_held)> on_change)
+      : on_change_(std::move(on_change)) {}
+  void begin(bool is_held) { notify(is_held); }
   void check(bool is_held) {
-    if (told_ && *told_ != is_held) tell(is_held);
+    if (reported_ && *reported_ != is_held) notify(is_held);
   }
 
  private:
-  void tell(bool is_held) {
-    told_ = is_held;
+  void notify(bool is_held) {
+    reported_ = is_held;
     on_change_(is_held);
   }
   std::function<void(bool is_held)> on_change_;
-  std::optional<bool> told_;
+  std::optional<bool> reported_;
 };
 
-Task<void> tell_changes(LeaseSink& sink, kube::ApiClient& client, Teller& teller) {
+Task<void> notify_changes(LeaseSink& sink, kube::ApiClient& client, ChangeNotifier& notifier) {
   while (true) {
     if (sink.has_run_out()) co_await look_up(sink, client);
-    teller.check(sink.is_held());
+    notifier.check(sink.is_held());
     co_await kube::sleep(client.clock(), kExpiryCheck);
   }
 }
@@ -173,10 +174,10 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::strin
                                  std::function<void()> on_synced) {
   using namespace kube::asio::experimental::awaitable_operators;
   const LeaseSink* known = nullptr;
-  Teller teller(std::move(on_change));
-  // The first answer is told before anybody acts on it.
-  LeaseSink sink(client.clock(), std::move(namespaces), [&known, &teller, &on_synced] {
-    teller.begin(known->is_held());
+  ChangeNotifier notifier(std::move(on_change));
+  // The result of the first list is reported before on_synced(), after which reconciles start.
+  LeaseSink sink(client.clock(), std::move(namespaces), [&known, &notifier, &on_synced] {
+    notifier.begin(known->is_held());
     on_synced();
   });
   known = &sink;
@@ -184,9 +185,9 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::strin
   options.field_selector = selector();
   try {
     co_await (kube::run_watch(client, kube::kLeases, sink, options) &&
-              tell_changes(sink, client, teller));
+              notify_changes(sink, client, notifier));
   } catch (const kube::asio::multiple_exceptions&) {
-    // Both end by cancellation only: to the caller that is one.
+    // Both tasks end by cancellation only: the caller gets one error for the two.
     throw boost::system::system_error(kube::asio::error::operation_aborted);
   }
 }

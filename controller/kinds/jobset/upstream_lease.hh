@@ -1,4 +1,4 @@
-// Is the upstream JobSet controller running? Told by its Lease, wherever it is installed.
+// Whether the upstream JobSet controller runs in any namespace, by its Lease.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-// Follows Lease 6d4f6a47.jobset.x-k8s.io in the namespaces given, in all where none is, and calls
-// `on_change` whenever it becomes held or stops being held: released, gone or not renewed for its
-// duration. A watch that is silent proves nothing: of a Lease that seems to have run out the API
-// server is asked, and until it has answered the Lease counts as held. Runs until cancelled.
+// Watches Lease 6d4f6a47.jobset.x-k8s.io in `namespaces` (empty: in all), and calls `on_change`
+// whenever it becomes held or stops being held: released, deleted or not renewed for its duration.
+// A silent watch may have a dead connection, so a Lease that seems to have expired is listed from
+// the API server; until that has answered, the Lease counts as held. Runs until it is cancelled.
 // `on_synced` is called once, when the first list has been read.
 kube::Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::string> namespaces,
                                        std::function<void(bool is_held)> on_change,

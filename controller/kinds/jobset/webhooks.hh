@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// The configurations are this controller's alone: upstream's JobSet controller has others, which
-// are never touched.
+// The configurations belong to this controller alone: upstream's JobSet controller has others,
+// which are never changed.
 AdmissionRegistration jobset_admission(std::shared_ptr<const JobSetState> shared,
                                        const jobset::Gates& gates);
 

@@ -21,7 +21,7 @@ using kube::Task;
 
 namespace {
 
-// What concerns a leader's followers is in few of its events; the others cost nothing.
+// Few events of a leader matter to its followers; the others enqueue nothing.
 bool has_moved(const TrainPodView& before, const TrainPodView& after) {
   return !before.is_exclusive_leader || before.uid != after.uid ||
          before.machine != after.machine || before.phase != after.phase ||
@@ -71,7 +71,7 @@ Task<Result<kube::Requeue>> PlacementController::reconcile(kube::ObjectKey key) 
   auto actions = jobset::repair_placement(*leader, *pods, lookups, context_.client.clock().now());
   if (!actions) co_return tl::unexpected(actions.error());
   if (actions->empty()) co_return kube::Requeue{};
-  context_.log.warn("followers stand in another domain than their leader",
+  context_.log.warn("followers are in another domain than their leader",
                     {{"leader", key.to_string()}, {"then", "they are marked and deleted"}});
   const auto failure = co_await context_.executor.run(std::move(*actions));
   if (failure) co_return tl::unexpected(failure->error);

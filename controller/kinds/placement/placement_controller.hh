@@ -1,4 +1,4 @@
-// Exclusive placement, after the fact: the followers of a leader that moved. The rules are in
+// Repairs exclusive placement after a leader pod has moved to another domain. The rules are in
 // runtimes/jobset/exclusive.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// Keys are those of leader pods; what is decided upon is read live. Without the pod webhooks it
-// deletes nothing: followers that nothing placed would be taken for misplaced, for ever.
+// Keys are those of leader pods; pods and nodes are read from the API server. Without the pod
+// webhooks it deletes nothing: followers without a node selector would count as misplaced for ever.
 class PlacementController final : public kube::Controller {
  public:
   using Pod = std::shared_ptr<const TrainPodView>;
@@ -23,13 +23,12 @@ class PlacementController final : public kube::Controller {
 
   kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
 
-  // A leader under exclusive placement has a node, or has changed there: its followers are
-  // compared.
+  // Enqueues a leader under exclusive placement that got a node or has changed.
   void on_pod(const Pod& before, const Pod& after);
 
  private:
   kube::Task<kube::Result<bool>> is_installed();
-  // The pods of the leader's Job, itself among them.
+  // The pods of the leader's Job, the leader included.
   kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const TrainPodView& leader);
 
   const kube::ControllerContext context_;

@@ -15,8 +15,8 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-// What has been read so far, and what the rules asked for beyond that. They are pure and cannot
-// wait, so they are asked again once the answer is there; a pod asks for one leader and one node.
+// What has been read so far, and what the rules still need. The rules are pure and cannot wait, so
+// they are evaluated again after each read; a pod needs at most one leader and one node.
 class PodHandler::Facts {
  public:
   jobset::PlacementLookups lookups() {
@@ -52,18 +52,18 @@ Task<Result<AdmissionAnswer>> PodHandler::evaluate(Rules rules, AdmissionRequest
   while (true) {
     AdmissionAnswer answer = rules(request, facts.lookups());
     if (facts.wanted_leader) {
-      auto learnt = co_await learn_leaders(request, facts);
-      if (!learnt) co_return tl::unexpected(learnt.error());
+      auto read = co_await list_leaders(request, facts);
+      if (!read) co_return tl::unexpected(read.error());
     } else if (facts.wanted_node) {
-      auto learnt = co_await learn_node(facts);
-      if (!learnt) co_return tl::unexpected(learnt.error());
+      auto read = co_await read_node(facts);
+      if (!read) co_return tl::unexpected(read.error());
     } else {
       co_return answer;
     }
   }
 }
 
-Task<Result<void>> PodHandler::learn_leaders(const AdmissionRequest& request, Facts& facts) {
+Task<Result<void>> PodHandler::list_leaders(const AdmissionRequest& request, Facts& facts) {
   const std::string base_name = *facts.wanted_leader;
   facts.wanted_leader.reset();
   std::vector<jobset::LeaderPod> found;
@@ -83,7 +83,7 @@ Task<Result<void>> PodHandler::learn_leaders(const AdmissionRequest& request, Fa
   co_return Result<void>();
 }
 
-Task<Result<void>> PodHandler::learn_node(Facts& facts) {
+Task<Result<void>> PodHandler::read_node(Facts& facts) {
   std::string node = *facts.wanted_node;
   facts.wanted_node.reset();
   auto labels = co_await read_node_labels(client_, std::move(node));

@@ -1,4 +1,4 @@
-// Reviews of pods under exclusive placement: what the rules look up is read live.
+// Reviews of pods under exclusive placement. The rules' lookups are read from the API server.
 #pragma once
 
 #include "kube/client/api_client.hh"
@@ -6,12 +6,12 @@
 
 namespace trainer {
 
-// Costs no request but for followers under exclusive placement: their leader is listed by its
-// labels, and its node read by name. Both are asked of the API server and not of a store, because
-// a leader has often been bound a moment before its followers are made, and every replica answers.
+// Sends requests only for followers under exclusive placement: their leader is listed by its
+// labels, and its node is read by name. Both come from the API server and not from a cache, because
+// a leader has often been bound just before its followers are created.
 //
-// Errors: those of the API server, with what was asked; that something does not exist is for the
-// rules to judge. Concurrency: the io_context thread of `client`.
+// Errors: those of the API server, with what was read. That something does not exist is no error:
+// the rules decide. Concurrency: the io_context thread of `client`.
 class PodHandler {
  public:
   explicit PodHandler(kube::ApiClient& client) : client_(client) {}
@@ -24,8 +24,8 @@ class PodHandler {
   using Rules = AdmissionAnswer (*)(const AdmissionRequest&, const jobset::PlacementLookups&);
   kube::Task<kube::Result<AdmissionAnswer>> evaluate(Rules rules, AdmissionRequest request);
   // `facts` lives in the caller's frame, which awaits these.
-  kube::Task<kube::Result<void>> learn_leaders(const AdmissionRequest& request, Facts& facts);
-  kube::Task<kube::Result<void>> learn_node(Facts& facts);
+  kube::Task<kube::Result<void>> list_leaders(const AdmissionRequest& request, Facts& facts);
+  kube::Task<kube::Result<void>> read_node(Facts& facts);
 
   kube::ApiClient& client_;
 };

@@ -9,12 +9,12 @@
 
 namespace trainer {
 
-// Both configurations have this name. They are installed apart, since they concern Pods of others:
-// `is_published` says whether this process publishes them.
+// Both configurations have this name. They are installed separately, since they also concern Pods
+// of other JobSets: `is_published` says whether this process publishes them.
 inline constexpr std::string_view kPodWebhooks = "pods.jobset.trainer.kubeflow.org";
 
-// Only what must not be missed fails when no process answers: Pods with the annotation. Other Pods
-// of JobSets get their priority label if a process answers, and Pods of no JobSet are never sent.
+// Only Pods with the annotation are refused when no process answers. Other Pods of JobSets get
+// their priority label if a process answers; Pods without a JobSet are never sent.
 AdmissionRegistration placement_admission(std::shared_ptr<const JobSetState> shared,
                                           bool is_published);
 

@@ -12,7 +12,7 @@ namespace {
 using kube::Result;
 using kube::Task;
 
-// A stuck job's events are read at most this often.
+// The events of a job that waits are read at most this often.
 constexpr std::chrono::seconds kEventsInterval{30};
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
@@ -68,8 +68,8 @@ Task<Result<void>> JobReader::read_dependent(const TrainJob& job, kube::Resource
 }
 
 Task<Result<void>> JobReader::read_snapshot(const TrainJob& job, std::shared_ptr<JobState> state) {
-  // A job that no controller has touched yet has no snapshot. If one exists all the same, the
-  // create conflicts, and then it is read.
+  // A job that no controller has reconciled yet has no snapshot. If one exists nevertheless, its
+  // creation conflicts, and then it is read.
   if (state->is_fresh && job.metadata.generation == 1 && job.status.phase.empty() &&
       !jobsets_.find(job.metadata.key())) {
     state->is_fresh = false;
@@ -98,7 +98,7 @@ Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
 }
 
 Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {
-  // The first pod that waits; before there are pods, the Job that cannot make them.
+  // Of the first pod that waits; before there are pods, of the Job that cannot create them.
   std::string kind = "Job";
   std::string name;
   for (const auto* pod : pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name)) {

@@ -1,4 +1,4 @@
-// Reads by name what the plan of a TrainJob needs and no cache has.
+// Reads by name the objects that the plan of a TrainJob needs and no cache has.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class JobReader {
   // Reads what the plan lacks. True when something was read, so that planning again makes sense.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
                                             std::shared_ptr<JobState> state, Reads& reads);
-  // What is worth remembering of writes: the caches have the rest.
+  // Keeps of the written objects those that are in no cache.
   void remember(const std::vector<kube::Action>& written, JobState& state);
 
  private:

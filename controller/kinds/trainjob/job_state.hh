@@ -1,4 +1,4 @@
-// What a controller remembers of a TrainJob.
+// What the controller keeps about a TrainJob between reconciles.
 #pragma once
 
 #include <chrono>

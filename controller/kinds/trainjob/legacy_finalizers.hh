@@ -14,7 +14,7 @@ namespace trainer {
 // A merge patch, conditional on the version; nullopt where an object has no such finalizer.
 std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 
-// Without this a runtime of that time could never be deleted, nor could its namespace.
+// Without this, a runtime with that finalizer could never be deleted, nor could its namespace.
 // Concurrency: the control loops' thread. For the leader only.
 class LegacyFinalizers {
  public:
@@ -31,7 +31,7 @@ class LegacyFinalizers {
     has_changed_ = true;
     wake_.notify();
   }
-  // Until cancelled.
+  // Runs until it is cancelled.
   kube::Task<void> run();
 
  private:

@@ -19,8 +19,8 @@ using std::chrono::milliseconds;
 // semaphore bounds their writes.
 constexpr int kWorkers = 32;
 constexpr std::size_t kMaxReport = 1U << 20;
-// A TrainJob's counters wait longer than its JobSet's, so that both are one write, and a reconcile
-// that hardly finds more waits with them.
+// A TrainJob's counters wait longer than its JobSet's, so that one write has both. A reconcile that
+// finds little more than counters waits as long.
 constexpr kube::DebounceTimes kDebounce{milliseconds(150), milliseconds(300), milliseconds(300),
                                         milliseconds(3'000)};
 

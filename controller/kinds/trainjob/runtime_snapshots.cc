@@ -12,18 +12,19 @@ namespace trainer {
 using kube::Result;
 using kube::Task;
 
-// Whoever sends a request settles it, however it ends, and hands on to those who came meanwhile.
-struct RuntimeSnapshots::Turn {
+// The caller that sends a request. When it ends, for whatever reason, the waiting callers are
+// woken, and the next request can start.
+struct RuntimeSnapshots::Sender {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<Call> call;
 
-  Turn(std::shared_ptr<Runtime> r, std::shared_ptr<Call> c)
+  Sender(std::shared_ptr<Runtime> r, std::shared_ptr<Call> c)
       : runtime(std::move(r)), call(std::move(c)) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() {
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+  ~Sender() {
     if (!call->result) {
-      call->result = kube::fail(kube::ErrorCode::kCancelled, "reading the runtime was given up");
+      call->result = kube::fail(kube::ErrorCode::kCancelled, "reading the runtime was cancelled");
     }
     call->done.notify();
     if (runtime->running == call) runtime->running = std::exchange(runtime->next, nullptr);
@@ -50,8 +51,8 @@ Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::read_live(kube::Resour
   const auto call = std::make_shared<Call>(co_await kube::asio::this_coro::executor);
   const auto before = runtime->running;
   (before ? runtime->next : runtime->running) = call;
-  const Turn turn(runtime, call);
-  if (before) co_await wait_for(before);  // it may have been sent before the caller's reason arose
+  const Sender sender(runtime, call);
+  if (before) co_await wait_for(before);  // it was sent before this call, so it may be too old
   call->result = co_await send(std::move(resource), std::move(key), runtime);
   co_return *call->result;
 }

@@ -1,4 +1,4 @@
-// What runtimes say, as snapshots of them: read live where it matters, and each text kept once.
+// Snapshots of runtimes: read from the API server, and each text kept once.
 #pragma once
 
 #include <map>
@@ -22,18 +22,18 @@ class RuntimeSnapshots {
   RuntimeSnapshots(const RuntimeSnapshots&) = delete;
   RuntimeSnapshots& operator=(const RuntimeSnapshots&) = delete;
 
-  // The runtime as it stands, by a request that was sent after this call: whoever applied it just
-  // before the job finds it. Callers that come while such a request is under way share the next
-  // one, so a thousand jobs are a few requests.
+  // The current runtime, read by a request that was sent after this call, so a runtime that was
+  // applied just before its job is found. Callers that come while a request is in flight share the
+  // next one, so a thousand jobs take a few requests.
   kube::Task<kube::Result<Content>> read_live(kube::Resource resource, kube::ObjectKey key);
-  // The content of a snapshot's text; the same object for the same text as long as somebody has it.
+  // The content of a snapshot's text; the same object for the same text while it is in use.
   Content of(std::string_view text);
 
  private:
-  // One request, for all who wait for it.
+  // One request, for all callers that wait for it.
   struct Call {
     explicit Call(kube::asio::any_io_executor executor) : done(std::move(executor)) {}
-    kube::Notifier done;  // rung when `result` stands
+    kube::Notifier done;  // notified when there is a `result`
     std::optional<kube::Result<Content>> result;
   };
   // The requests for one runtime, and what the last one found.
@@ -44,7 +44,7 @@ class RuntimeSnapshots {
     std::string resource_version;
     std::weak_ptr<const RuntimeSnapshot> content;
   };
-  struct Turn;
+  struct Sender;
   static kube::Task<void> wait_for(std::shared_ptr<Call> call);
   kube::Task<kube::Result<Content>> send(kube::Resource resource, kube::ObjectKey key,
                                          std::shared_ptr<Runtime> runtime);

@@ -22,8 +22,7 @@ using kube::Debounce;
 using kube::Result;
 using kube::Task;
 
-// A plan that still lacks something after this many reads has a bug; it is tried again with
-// backoff.
+// A plan that still needs reads after this many rounds has a bug; it is tried again with backoff.
 constexpr int kMaxRounds = 6;
 
 // A refused snapshot is repaired with a ConfigMap, which is not watched.
@@ -119,14 +118,13 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   }
   auto& slot = states_[stored->uid];
   if (!slot) slot = std::make_shared<JobState>();
-  const auto state = slot;  // the map may change while we wait
-  // Dependent objects are not watched: one that was deleted is made again with the next change of
-  // the job.
+  const auto state = slot;  // the map may change during a co_await
+  // Dependent objects are not watched: a deleted one is created again when the job changes.
   if (state->shape != decoded->shape) {
     if (state->shape) state->forget_reads();
     state->shape = decoded->shape;
   }
-  // An object in the way is waited for: it may be deleted by now.
+  // An existing object blocks this one: read again, since it may have been deleted meanwhile.
   if (is_snapshot_refused(job->status) || is_name_taken(job->status)) state->forget_reads();
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
@@ -142,7 +140,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
     const auto code = done.error().code;
     if (code == kube::ErrorCode::kCancelled) co_return done;
     if (code != kube::ErrorCode::kConflict) state->build_error = done.error().message;
-    // What a failed stage left behind is not known: read again before writing again.
+    // Which objects a failed stage has written is not known: read again before writing again.
     state->forget_reads();
     co_return done;
   }
@@ -239,7 +237,7 @@ bool TrainJobController::have_jobs_started(const kube::StoredObject& jobset) con
 // The last state of a JobSet says whether its job had ended.
 void TrainJobController::keep_deleted_jobset(const kube::StoredObject& last) {
   if (last.controller_kind != kTrainJobs.kind) return;
-  // Of a TrainJob that was deleted first nothing is remembered any more.
+  // Where the TrainJob was deleted first, nothing is kept.
   const auto owner = trainjobs_.find(last.object_key);
   if (!owner || owner->uid != last.controller_uid) return;
   auto& slot = states_[last.controller_uid];

@@ -1,5 +1,5 @@
 // observe -> plan -> run for one TrainJob. Every rule is in runtimes/trainjob; this reads what the
-// plan needs, and writes what it says.
+// plan needs, and executes it.
 #pragma once
 
 #include <memory>
@@ -69,7 +69,7 @@ class TrainJobController final : public kube::Controller {
   kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
                                                    std::shared_ptr<JobState> state,
                                                    const Child& child);
-  // What new pods need to know of the status server; follows the rotation of its certificate.
+  // With the status server's address and its current CA, for new pods.
   PipelineOptions pipeline_options() const;
   bool have_jobs_started(const kube::StoredObject& jobset) const;
   void keep_deleted_jobset(const kube::StoredObject& last);

@@ -27,9 +27,10 @@ constexpr std::string_view kValidateRuntime =
 constexpr std::string_view kValidateClusterRuntime =
     "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
 
-// What mutate_trainjob() does to a new TrainJob: it sets the time of patches and converts fields of
-// older versions. Most jobs have neither and need no call. The schema is checked later, so any
-// value may be here, and a condition that fails would refuse the request without a reason.
+// mutate_trainjob() changes a new TrainJob only where it has patches (it sets their time) or fields
+// of older versions (it converts them). Most jobs have neither and need no request. The schema is
+// checked later, so values may have any type here, and an expression with an error would refuse the
+// request without a reason.
 constexpr std::string_view kHasPatchesOrLegacyFields =
     "request.operation != 'CREATE' || has(object.spec) && type(object.spec) == map && "
     "(['runtimePatches', 'podTemplateOverrides', 'podSpecOverrides', 'labels', 'annotations']"
@@ -38,7 +39,7 @@ constexpr std::string_view kHasPatchesOrLegacyFields =
     "has(object.spec.trainer.numProcPerNode) && "
     "type(object.spec.trainer.numProcPerNode) == string)";
 
-// Runtimes may be installed together with the controller, before it can answer for them.
+// Runtimes may be installed together with the controller, before it serves webhooks.
 Json unless_disabled() {
   Json selector = Json::object({{"key", "trainer.kubeflow.org/webhook-validation"},
                                 {"operator", "NotIn"},
@@ -54,7 +55,7 @@ bool changes_patches(const AdmissionRequest& request) {
   return !is_empty && (before == nullptr || after == nullptr || *before != *after);
 }
 
-// The text of a snapshot that is the job's own, or nullptr: another text says nothing about it.
+// The text of the job's own snapshot; nullptr where the ConfigMap is not that.
 std::shared_ptr<const std::string> text_of_snapshot(const Json& config_map, const Json& job) {
   const auto meta = kube::ObjectMeta::of(config_map);
   const kube::OwnerReference* owner = meta.controller();
@@ -67,7 +68,7 @@ std::shared_ptr<const std::string> text_of_snapshot(const Json& config_map, cons
   return is_own ? std::make_shared<const std::string>(text->as_string()) : nullptr;
 }
 
-// What an update of a job depends on besides: its snapshot, and whether its pods still run.
+// Reads what the rules for updates also need: the snapshot, and whether the pods still run.
 Task<Result<void>> read_state_of_job(AdmissionReader& reader, const AdmissionRequest& request,
                                      AdmissionFacts& facts) {
   const auto meta = kube::ObjectMeta::of(request.old_object);
@@ -99,7 +100,7 @@ Task<Result<AdmissionAnswer>> answered(AdmissionAnswer answer) {
   co_return answer;
 }
 
-// A rule that looks nothing up.
+// A handler for a rule that reads nothing.
 WebhookHandler::Handle pure(AdmissionAnswer (*rule)(const AdmissionRequest& request)) {
   return [rule](AdmissionRequest request, AdmissionReader&) { return answered(rule(request)); };
 }

@@ -33,7 +33,7 @@ class CacheSet {
     bool is_unserved = false;
   };
 
-  // The cache of this collection, made where there is none yet.
+  // The cache of this collection; made if there is none yet.
   AnyObjectCache& add(const Collection& collection, const MakeCache& make, bool is_required);
 
   // Errors: std::logic_error where the collection was not added, or with another type.
@@ -44,7 +44,7 @@ class CacheSet {
     return *typed;
   }
 
-  // Takes what a write answered into every cache of the resource whose selector matches it.
+  // Takes the answer of a write into every cache of the resource whose selector matches it.
   void update_if_newer(const Resource& resource, std::string_view answer);
   bool are_synced() const;
   const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }

@@ -21,11 +21,10 @@ class Executor;
 class Log;
 class PlanRunner;
 
-// What came of one reconcile: when to reconcile again without an event, if at all.
+// The result of one reconcile: when to reconcile again without an event, if at all.
 using Requeue = std::optional<std::chrono::milliseconds>;
 
-// What a controller works with; outlives it. Readers of caches are const: only watches and the
-// executor write.
+// What a controller uses; outlives it. Only watches and the executor write the caches.
 struct ControllerContext {
   asio::io_context& io;
   ApiClient& client;
@@ -37,7 +36,7 @@ struct ControllerContext {
   const Log& log;
 };
 
-// Something that runs beside the queue until it is cancelled.
+// A task that runs besides the workers until it is cancelled.
 struct BackgroundTask {
   std::string name;
   Task<void> task;
@@ -54,14 +53,14 @@ class Controller {
   virtual bool is_ready() const;
   // On every replica, from the start of its watches.
   virtual std::vector<BackgroundTask> tasks();
-  // On the leader, beside its workers.
+  // On the leader, besides its workers.
   virtual std::vector<BackgroundTask> leader_tasks();
 };
 
 // One collection that a controller watches.
 struct Watch {
   Collection collection;
-  Milliseconds batch{0};  // events within this time are read together
+  Milliseconds batch{0};  // events within this time are processed together
   CacheSet::MakeCache make_cache;
   // Adds indexes and the controller's event handler to the cache; may be null.
   std::function<void(AnyObjectCache& cache, Controller& controller)> connect;

@@ -1,4 +1,4 @@
-// Objects that reconciles read often while they change, decoded once a version.
+// Objects that reconciles read often, decoded once for each version.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace kube {
 
-// T is what an object is decoded to. A table of fixed size in which a new entry replaces
-// the one in its slot: bounded memory, whatever the number of objects. Large objects are not
-// kept at all. Concurrency: one thread; what was handed out stays valid.
+// T is the decoded type. A table of fixed size in which a new entry replaces the one in its slot,
+// so its memory is bounded for any number of objects. Large objects are not kept. Concurrency: one
+// thread; results stay valid.
 template <class T>
 class DecodedObjects {
  public:
@@ -33,7 +33,7 @@ class DecodedObjects {
  private:
   static constexpr std::size_t kLargestKept = 8U << 10;  // bytes of text
 
-  // Holding what was decoded makes its address its identity.
+  // Holding the stored object keeps its address unique: equal pointers mean one version.
   struct Slot {
     std::shared_ptr<const StoredObject> stored;
     std::shared_ptr<const T> decoded;

@@ -11,10 +11,10 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Steps that are shorter are timed together, so the time of a slow one may be this much too long.
+// Shorter handlers are timed together, so the time of a slow one may be too long by this much.
 constexpr std::chrono::milliseconds kReadEvery{1};
 
-// Processor time, not the clock's: waiting for events, or for a busy machine, holds nobody up.
+// Processor time, not wall time: waiting for events, or for the processor, is not a slow handler.
 nanoseconds processor_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -25,13 +25,13 @@ nanoseconds processor_time() {
 
 void run_event_loop(boost::asio::io_context& io,
                     const std::function<void(nanoseconds took)>& on_slow_step) {
-  WakeCoalescer pacer;
+  WakeCoalescer coalescer;
   while (!io.stopped()) {
     const auto begin = processor_time();
     auto read = begin;
     auto read_at = std::chrono::steady_clock::now();
     for (auto ran = io.run_one(); ran > 0; ran = io.poll_one()) {
-      // The clock costs no system call. What is short by it is short by the processor's time too.
+      // The steady clock needs no system call, and processor time is never longer than wall time.
       const auto now = std::chrono::steady_clock::now();
       if (now - read_at < kReadEvery) continue;
       const auto took = processor_time() - read;
@@ -41,7 +41,7 @@ void run_event_loop(boost::asio::io_context& io,
     }
     const auto worked = processor_time() - begin;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    const auto pause = pacer.pause_after(now, worked);
+    const auto pause = coalescer.pause_after(now, worked);
     if (pause.count() > 0 && !io.stopped()) std::this_thread::sleep_for(pause);
   }
 }

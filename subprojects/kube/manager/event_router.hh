@@ -29,22 +29,22 @@ class EventRouter {
   EventRouter(const EventRouter&) = delete;
   EventRouter& operator=(const EventRouter&) = delete;
 
-  // Answers the controller's id.
+  // Returns the controller's id.
   std::size_t add_controller(Enqueue enqueue);
   void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
     queues_[controller](key, debounce);
   }
   // The key of the object of this uid among those that `controller` reconciles, or nullptr.
   const ObjectKey* find_owned(std::size_t controller, const std::string& uid) const;
-  // The same, and enqueues it. False: there is none.
+  // Enqueues that object. False: there is none.
   bool enqueue_owner(std::size_t controller, const std::string& uid, Debounce debounce);
 
   void set_owner(const std::string& uid, Owner owner) { owners_[uid] = std::move(owner); }
   void remove_owner(const std::string& uid) { owners_.erase(uid); }
 
   ChangeSource source() const { return source_; }
-  // How soon an object must be reconciled for the change that handlers see; nullopt: not at all,
-  // for nothing follows from counters that this process wrote.
+  // The debounce of the change that handlers see; nullopt: no reconcile, since nothing follows from
+  // counters that this process wrote.
   std::optional<Debounce> debounce_of_change() const;
 
   // While it lives, changes come from a status of this process.

@@ -17,7 +17,7 @@
 namespace kube {
 namespace {
 
-// An event holds no more.
+// The API server's limit for the message of an event.
 constexpr std::size_t kMaxMessage = 1'024;
 
 std::string_view name_of(Action::Verb verb) {
@@ -40,14 +40,13 @@ std::string describe(const Action& action) {
                      action.key.to_string());
 }
 
-// What controls an object, for a message: "Job x (uid 1-2-3)" or "nobody".
+// The controller of an object, for a message: "Job x (uid 1-2-3)".
 std::string controller_of(const ObjectMeta& meta) {
   const auto* owner = meta.controller();
   return owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody";
 }
 
-// A kind that the cluster does not know is a 404 like any other, and says nothing of what is
-// missing.
+// For a kind that the cluster does not serve, the 404 does not name the kind.
 Error explain(Error error, const Resource& resource) {
   const bool is_unknown_kind =
       error.code == ErrorCode::kNotFound &&
@@ -165,8 +164,8 @@ Task<Result<void>> Executor::create(Action action) {
   co_return Result<void>{};
 }
 
-// It is owned where the answer of an earlier write was lost. Another controller's object is never
-// adopted.
+// The object is owned already where the answer to an earlier create was lost. Another controller's
+// object is never adopted.
 Result<void> Executor::accept_existing(const Action& action, const Json& existing) {
   const auto meta = ObjectMeta::of(existing);
   const auto* owner = meta.controller();
@@ -178,15 +177,14 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
                             "it is left alone: delete or rename it, or rename the job",
                             controller_of(meta)));
   }
-  // The deletion of an object with an owner ends in a watch event. Claims have none, and are not
-  // watched.
+  // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
+  // no owner and are not watched.
   if (action.owner_uid.empty() && meta.deletion_timestamp) {
     return fail(ErrorCode::kAlreadyExists,
                 "one of this name is still being deleted; it is made anew once that one is gone: "
                 "end the pods that use it");
   }
-  // ConfigMaps and Secrets are not watched, and the content may differ from what this plan would
-  // have written: it is read before anything builds on it.
+  // ConfigMaps and Secrets are not watched, and the content may differ from the plan's.
   if (action.resource == kConfigMaps || action.resource == kSecrets) {
     return fail(ErrorCode::kConflict, "it was written before; reading it again");
   }
@@ -203,7 +201,7 @@ Task<Result<void>> Executor::remove(Action action) {
     co_return Result<void>{};
   }
   const auto code = answer.error().code;
-  // Conflict: another object of this name stands now; the one that was meant is gone.
+  // Conflict: another object has this name now; the one to delete is gone.
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Result<void>{};
   co_return tl::unexpected(answer.error().at(describe(action)));
 }

@@ -1,5 +1,5 @@
-// Runs the actions of plans. It knows the API's rules (whose an existing object is, what a conflict
-// means), and no kind's.
+// Runs the actions of plans. It applies the API's rules (who owns an existing object, what a
+// conflict means); the rules of kinds are elsewhere.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,9 +37,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Stage by stage, the actions of a stage side by side. The first error of a stage is the answer,
-  // with the messages of those that follow from the same cause, a line each; it comes after the
-  // whole stage has been tried, and later stages are then left out. Every answer enters the caches.
+  // Runs stage by stage, the actions of a stage concurrently. Returns the first error of a stage,
+  // together with the messages of errors with the same reason, a line each, after the whole stage
+  // has been tried; later stages are then skipped. Every answer enters the caches.
   Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
 
   // Whether writes queue, or did so a moment ago.
@@ -50,7 +50,7 @@ class Executor {
   Task<Result<void>> run_one(Action action);
   Task<Result<void>> create(Action action);
   Task<Result<void>> remove(Action action);
-  // Whether an object that exists already is as good as the one to create.
+  // Whether an object that exists already can be used instead of the one to create.
   Result<void> accept_existing(const Action& action, const Json& existing);
 
   asio::io_context& io_;

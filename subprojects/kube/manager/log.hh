@@ -1,8 +1,8 @@
 // Structured log lines: one per decision, with the object's key. Levels by what they mean for an
 // operator:
-//   error  something stays broken until a person acts
+//   error  a problem that an operator must fix
 //   warn   something was refused or retried; it may recover without help
-//   info   a decision a reader of the cluster's history wants to know
+//   info   a decision that explains the cluster's history
 //   debug  every write, with its reason
 // Never pass tokens, keys or Secret data: use Secret, which cannot be formatted.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace kube {
 
-// One controller at work.
+// One controller with its queue, workers and writers.
 struct Manager::Running {
   Running(Manager& manager, ControllerRegistration given)
       : registration(std::move(given)),
@@ -211,7 +211,7 @@ void Manager::collect() {
     const WorkQueue& queue = each->queue;
     metrics_.set_queue(each->registration.name, {queue.depth(), queue.adds(), queue.retries()});
   }
-  // Of several caches of one kind the metric has the sum.
+  // The metric is the sum over all caches of a kind.
   std::map<std::string, std::size_t> objects;
   for (const auto& entry : caches_.entries())
     objects[entry->collection.resource.kind] += entry->cache->size();

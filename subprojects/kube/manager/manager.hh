@@ -40,14 +40,14 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Every registered watch. Every replica has them: admission reads the caches too.
+  // Starts every registered watch. Every replica has them: admission reads the caches too.
   void start_watching();
-  // All caches have been listed, and every controller knows what it must.
+  // Whether all caches are synced and every controller is ready.
   bool is_ready() const;
-  // Workers, once ready. Only the leader calls this.
+  // Starts the workers when is_ready(). Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
-  // No new work, the reconciles under way end, the events are sent; everything else is cancelled
+  // Starts no new reconciles, waits for running ones and sends the events; cancels what still runs
   // after `limit`.
   Task<void> drain(Milliseconds limit);
 

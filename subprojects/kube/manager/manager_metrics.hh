@@ -1,4 +1,4 @@
-// What a manager measures. The process decides how it is exposed.
+// The measurements of a manager. The process decides how they are exposed.
 #pragma once
 
 #include <chrono>

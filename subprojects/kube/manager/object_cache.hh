@@ -19,30 +19,30 @@
 
 namespace kube {
 
-// A cache of which the type of the items is not known: what a manager needs of each.
+// A cache without its item type: what a manager needs of every cache.
 class AnyObjectCache : public WatchSink {
  public:
-  // Takes what a write answered, unless the cache has a newer version or has seen the object's end.
-  // What is not an object of this collection is ignored.
+  // Takes the answer of a write, unless the cache has a newer version or the object was deleted
+  // since. Anything that is not an object of this collection is ignored.
   virtual void update_if_newer(std::string_view answer) = 0;
   virtual std::size_t size() const = 0;
   // True once a first list has arrived.
   virtual bool is_synced() const = 0;
-  // Called after every change, without what changed.
+  // `handler` is called after every change, without the object.
   virtual void add_change_handler(std::function<void()> handler) = 0;
 };
 
-// T is what a transform keeps of an object: any type with `std::string resource_version` and
+// T is the result of the transform of an object: any type with `std::string resource_version` and
 // `ObjectKey key() const`.
 //
 // Guarantees: readers hold `std::shared_ptr<const T>`, which never changes; a relist becomes
-// visible whole, before any handler is called, and keys it no longer has are reported as removed;
-// an older version never replaces a newer one, and never brings back what has been deleted (a
+// visible whole, before any handler is called, and keys that it does not have are reported as
+// removed; an older version never replaces a newer one, and never brings back a deleted object (a
 // write's answer may arrive before its event, or after the event of a later deletion). The
-// exception is a list older than what the watch had brought: a server that was restored from a
-// backup, where what was cached never existed. Indexes are up to date before a handler is called.
-// Concurrency: one thread. There is exactly one writer: the watcher, and update_if_newer() for what
-// this process's own writes answered.
+// exception is a list that is older than the last watch event: the API server was restored from a
+// backup, and the cached newer objects do not exist there. Indexes are up to date before a handler
+// is called. Concurrency: one thread. Only the watcher writes, and update_if_newer() for the
+// answers of this process's own writes.
 template <class T>
 class ObjectCache final : public AnyObjectCache {
  public:
@@ -64,8 +64,7 @@ class ObjectCache final : public AnyObjectCache {
     add_event_handler([handler = std::move(handler)](const auto&, const auto&) { handler(); });
   }
 
-  // Before the first object. An index is found by its name; adding one of a name that is there
-  // changes nothing.
+  // Call before the first object. Adding an index of the same name again does nothing.
   void add_index(std::string_view name, IndexFunc value_of) {
     const bool exists = std::any_of(indexes_.begin(), indexes_.end(),
                                     [&](const Index& i) { return i.name == name; });
@@ -90,7 +89,7 @@ class ObjectCache final : public AnyObjectCache {
     const auto at = items_.find(key);
     return at == items_.end() ? nullptr : at->second.item;
   }
-  // In no order. `visit` takes (const ObjectKey&, const Pointer&) and must not change the store.
+  // In no order. `visit` takes (const ObjectKey&, const Pointer&) and must not change the cache.
   template <class Visit>
   void each(const Visit& visit) const {
     for (const auto& [key, held] : items_) visit(key, held.item);
@@ -108,7 +107,7 @@ class ObjectCache final : public AnyObjectCache {
 
   bool upsert(std::string_view object) override {
     if (Held* const known = find_known(object)) {
-      // Nearly always the event of a write of this process: its answer has been read already.
+      // Nearly always the event of a write of this process, whose answer is in the cache already.
       if (is_listing_) {
         confirm(*known);
       } else {
@@ -134,11 +133,11 @@ class ObjectCache final : public AnyObjectCache {
     is_listing_ = false;
     is_synced_ = true;
     auto listed = std::exchange(listed_, {});
-    // The server orders by "namespace/name", which is nearly always the order of our keys, too.
+    // The server orders by "namespace/name", which is nearly always the order of ObjectKeys too.
     if (!std::is_sorted(listed.begin(), listed.end(), is_before))
       std::sort(listed.begin(), listed.end(), is_before);
-    // A list has the newest state, and no event comes meanwhile. (What own writes answered may be
-    // newer; it does not count as seen.)
+    // A list has the newest state, and no event comes meanwhile. (Answers of own writes may be
+    // newer; they do not advance `seen_`.)
     const bool is_restored = is_newer_version(seen_, list_version_);
     if (is_restored) {
       seen_ = list_version_;
@@ -165,13 +164,13 @@ class ObjectCache final : public AnyObjectCache {
   }
   void update_if_newer(Pointer item) {
     const bool is_passed = !seen_.empty() && !is_newer_version(item->resource_version, seen_);
-    // What the watch has passed and the cache does not hold was deleted.
+    // An older version than the watch's, of an object that is not cached: it was deleted.
     if (is_passed && items_.count(item->key()) == 0) return;
     replace(std::move(item));
   }
 
  private:
-  // Names before items, as they are in one namespace and often compared.
+  // By name: the items of a bucket are in one namespace.
   using Bucket = std::map<std::string, Pointer, std::less<>>;
   struct Index {
     std::string name;
@@ -183,15 +182,14 @@ class ObjectCache final : public AnyObjectCache {
     Pointer item;
     std::size_t list = 0;
   };
-  // In no order: each event looks one up, and an ordered map's comparisons walk from one cold
-  // string to the next.
+  // Not ordered: each event needs a lookup, and the comparisons of an ordered map read a string in
+  // cold memory at each step.
   using Items = std::unordered_map<ObjectKey, Held, ObjectKeyHash, std::equal_to<>>;
   using Changes = std::vector<std::pair<Pointer, Pointer>>;
   using Listed = std::pair<ObjectKey, Pointer>;
   static bool is_before(const Listed& a, const Listed& b) { return a.first < b.first; }
 
-  // A transform that throws met an object it did not expect: that one is left out, the others are
-  // kept.
+  // A transform that throws does not support this object: it is left out, the others are kept.
   std::shared_ptr<T> transform(std::string_view object) {
     try {
       return transform_(object);
@@ -200,8 +198,8 @@ class ObjectCache final : public AnyObjectCache {
     }
   }
 
-  // What is cached of this object in the version that the text has, found without decoding it: a
-  // relist of thousands reads the identity of each. nullptr where it must be decoded.
+  // The cached item, if it has the same version as the text; found without decoding, so that a
+  // relist of thousands reads only the identity of each. nullptr where the text must be decoded.
   Held* find_known(std::string_view object) {
     const auto identity = scan_identity(object);
     if (identity.name.empty() || identity.version.empty()) return nullptr;
@@ -210,7 +208,7 @@ class ObjectCache final : public AnyObjectCache {
     return &at->second;
   }
 
-  // The list has this one.
+  // Records that the current list has this item.
   void confirm(Held& held) {
     if (held.list == list_) return;
     held.list = list_;
@@ -221,8 +219,8 @@ class ObjectCache final : public AnyObjectCache {
     if (seen_.empty() || is_newer_version(version, seen_)) seen_ = version;
   }
 
-  // Takes in what the list has and was not cached; `listed` is in order. Deletions are reported
-  // first, then what is new or changed; both in the order of their keys.
+  // Takes the items of the list that are new or changed; `listed` is sorted. Deletions are reported
+  // first, then new and changed items, both in the order of their keys.
   Changes merge(std::vector<Listed> listed, bool is_restored) {
     if (items_.empty()) items_.reserve(listed.size());
     Changes changes;
@@ -238,8 +236,8 @@ class ObjectCache final : public AnyObjectCache {
     return all;
   }
 
-  // What is newer than the list was written while it was on its way, so the list says nothing about
-  // it; unless versions went back (`is_restored`), which makes them incomparable.
+  // Drops items that the list does not have. An item newer than the list was written after it, and
+  // is kept; unless versions went back (`is_restored`) and cannot be compared.
   Changes drop_unlisted(bool is_restored) {
     std::vector<Listed> dropped;
     for (auto at = items_.begin(); at != items_.end();) {
@@ -325,7 +323,7 @@ class ObjectCache final : public AnyObjectCache {
   std::vector<EventHandler> handlers_;
   std::vector<Index> indexes_;
   Items items_;
-  std::vector<Listed> listed_;  // of the list that comes in: what was not cached in that version
+  std::vector<Listed> listed_;  // of the current list: items not cached in that version
   std::size_t list_ = 0;        // the number of the last list, from 1
   std::size_t confirmed_ = 0;   // how many of `items_` that one has
   std::string list_version_;

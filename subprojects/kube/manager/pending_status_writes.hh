@@ -1,4 +1,4 @@
-// Statuses that are on their way to the API server.
+// Status writes in flight.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace kube {
 
-// The watch may bring a status of this process before its answer does, so while one is on its way
-// only the versions of its object are recorded. Keys and versions only. Concurrency: one thread.
+// The event of a status write may arrive before its answer, so while the write is in flight only
+// the versions of its object are recorded. Has keys and versions only. Concurrency: one thread.
 class PendingStatusWrites {
  public:
   struct Write {
     ObjectKey object_key;
     std::vector<std::string> versions;  // that the watch has brought meanwhile
   };
-  // What the watch has brought by the end of a write.
+  // Which versions the watch has brought by the end of a write.
   enum class Outcome { kNothing, kOwnWrite, kOtherWrites };
 
-  // Before the status is sent; the result is kept until end(). A write whose frame is destroyed
-  // before that is forgotten: the next event of its object counts as usual.
+  // Call before the status is sent, and keep the result until end(). A write whose coroutine is
+  // destroyed before that has no effect on later events.
   std::shared_ptr<Write> begin(const ObjectKey& key);
-  // True where a write to this object is on its way, and the version has been recorded.
+  // True where a write to this object is in flight; then the version has been recorded.
   bool record(const ObjectKey& key, const std::string& version);
   // `written_version`: of the answer; "" where nothing was written.
   Outcome end(const Write& write, std::string_view written_version);

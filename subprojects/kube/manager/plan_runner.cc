@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What the API server's NamespaceLifecycle admission says; its reason is not passed on.
+// The message of the API server's NamespaceLifecycle admission; the answer's reason is Forbidden.
 bool is_namespace_terminating(const Error& error) {
   return error.code == ErrorCode::kForbidden &&
          error.message.find("because it is being terminated") != std::string::npos;
@@ -31,7 +31,7 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   }
   const auto failure = co_await executor_.run(std::move(plan.actions));
   if (failure && is_namespace_terminating(failure->error)) {
-    // Nothing can be created there any more, not even an event; the object itself is next.
+    // Nothing can be created there any more, not even an event, and the object will be deleted.
     log_.debug("namespace ends", {{"object", name_of(object)}});
     co_return Requeue{};
   }
@@ -42,7 +42,7 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     delayed = *written;
   }
   if (failure) {
-    // Counters that wait for a moment must not wait for the backoff of a child that is refused.
+    // Delayed counters must not wait for the backoff of a child that was refused.
     Error error = failure->error;
     if (delayed && !error.retry_after) error.retry_after = delayed;
     co_return tl::unexpected(std::move(error));
@@ -63,7 +63,7 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
                                  std::move(patch), plan.is_status_minor);
     if (!written) co_return tl::unexpected(written.error());
   }
-  limiter_.settled(object.uid, planned);
+  limiter_.clear_waiting(object.uid, planned);
   // Events say what is in the status, so they follow it.
   for (const auto& event : plan.events) {
     record(object, event);

@@ -1,4 +1,4 @@
-// What a controller does with a plan: write, record events, and decide when to reconcile again.
+// Executes a plan: writes, records events, and decides when to reconcile again.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace kube {
 
-// Which object a plan is about, as it was observed.
+// The object of a plan, in the version that was observed.
 struct ObjectRef {
   ObjectKey key;
   std::string uid;
@@ -36,18 +36,18 @@ class PlanRunner {
         clock_(clock),
         log_(log) {}
 
-  // Called once for each object whose end is in its status now: its kind, and "succeeded" or
-  // "failed". May be empty.
+  // Called once for each object when its terminal status has been written: its kind, and
+  // "succeeded" or "failed". May be empty.
   std::function<void(std::string_view kind, std::string_view result)> on_finished;
 
-  // In the order that Plan documents. A failed action becomes a Warning event and the result's
-  // error, but the status is written all the same: a child that is refused must not hide the
-  // others' counts.
+  // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
+  // result's error, but the status is written nevertheless: a child that was refused must not hide
+  // the counts of the others.
   Task<Result<Requeue>> run(ObjectRef object, Plan plan);
-  // How long the reconcile of an object can wait whose children have changed, so that one reconcile
-  // finds what changes together; that wait is part of the wait of its counters.
+  // The debounce of an object whose children have changed, so that one reconcile sees what changes
+  // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
-  // The object was deleted: when its counters were written is forgotten.
+  // The object was deleted: drops its state in the rate limiter.
   void forget(const std::string& uid) { limiter_.forget(uid); }
 
  private:

@@ -16,8 +16,7 @@ std::chrono::milliseconds StatusRateLimiter::delay(const std::string& uid, Time 
                                                    std::chrono::milliseconds window) {
   using std::chrono::milliseconds;
   Object& object = changed_object(uid, now);
-  // `next` runs one interval ahead with each write; it may lie in the past by the burst, never
-  // more.
+  // Each write moves `next` by one interval. It may be in the past by the burst, never more.
   object.next = std::max(object.next, now - Pacing::kStatusInterval * (Pacing::kStatusBurst - 1));
   const auto due = std::max(*object.waiting + window, object.next);
   const auto left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
@@ -29,7 +28,7 @@ void StatusRateLimiter::changed(const std::string& uid, Time now) {
   changed_object(uid, now);
 }
 
-void StatusRateLimiter::settled(const std::string& uid, Time planned) {
+void StatusRateLimiter::clear_waiting(const std::string& uid, Time planned) {
   const auto at = objects_.find(uid);
   if (at == objects_.end()) return;
   auto& waiting = at->second.waiting;

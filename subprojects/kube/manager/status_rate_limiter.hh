@@ -1,4 +1,4 @@
-// When a difference in counters alone is worth a write.
+// When a status that differs only in counters is written.
 #pragma once
 
 #include <chrono>
@@ -8,22 +8,21 @@
 
 namespace kube {
 
-// A difference waits a moment for related ones (a Job's, its Pods'), so that they are one write,
-// and an object whose counters keep changing is written once an interval, after a burst (see
+// A difference waits briefly for related ones (a Job's, its Pods'), so that one write has them all.
+// An object whose counters keep changing is written once in an interval, after a burst (see
 // Pacing). Concurrency: one thread.
 class StatusRateLimiter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // How long a difference in the counters of `uid`, seen at `now`, must still wait when it is to
-  // wait for `window` in all. Zero: write it now; that counts as one of the writes.
+  // How long a difference in the counters of `uid`, seen at `now`, must still wait if it waits for
+  // `window` in all. Zero: write it now; this call counts as a write.
   std::chrono::milliseconds delay(const std::string& uid, Time now,
                                   std::chrono::milliseconds window);
-  // What `uid` counts has changed at `now`: a difference that results from it waits since then.
+  // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
   void changed(const std::string& uid, Time now);
-  // No difference known at `planned` waits any more: a status was written, with its counters, or
-  // there was none.
-  void settled(const std::string& uid, Time planned);
+  // No difference that was known at `planned` waits any more: it was written, or there was none.
+  void clear_waiting(const std::string& uid, Time planned);
   // The object was deleted.
   void forget(const std::string& uid) { objects_.erase(uid); }
 

@@ -28,9 +28,9 @@ Task<Result<void>> StatusWriter::patch(Resource resource, ObjectKey key,
   end(*write, "");
   if (answer.error().code == ErrorCode::kNotFound) co_return Result<void>{};
   if (answer.error().code == ErrorCode::kConflict) {
-    // The object is newer than what was planned from, perhaps by a write of this process whose
-    // answer was lost. Its event may be late, and other watches do not wait for it: a plan from the
-    // old state would make again what the new one has ended.
+    // The object is newer than the observed version, perhaps by a write of this process whose
+    // answer was lost. Its event may come after those of other watches, and a plan from the old
+    // state could create children again that belong to an earlier attempt.
     const auto current = co_await client_.get(resource, key);
     if (current) caches_.update_if_newer(resource, print_json(*current));
   }

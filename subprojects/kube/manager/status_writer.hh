@@ -22,17 +22,17 @@ class StatusWriter {
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
 
-  // The queue that changes of the objects reach.
+  // The controller whose queue gets the objects after a write.
   void set_controller(std::size_t id) { controller_ = id; }
 
-  // The status difference of one object, conditional on the version that was observed. kConflict:
-  // another client wrote in between, plan again. `is_minor`: nothing follows from it, so the object
-  // need not be reconciled for it.
+  // Writes the status difference of one object, conditional on the observed version. kConflict:
+  // another client wrote in between, plan again. `is_minor`: only counters, so the object need not
+  // be reconciled after the write.
   Task<Result<void>> patch(Resource resource, ObjectKey key, std::string resource_version,
                            Json patch, bool is_minor);
 
-  // For the handler of the primary collection: the version may be a status of this process, and
-  // has been recorded. What follows from it is decided when the write ends.
+  // For the event handler of the primary collection. True where the version may be of a status
+  // write in flight: when that ends, it decides whether the object is enqueued.
   bool is_own_write(const ObjectKey& key, const std::string& version) {
     return router_.source() == ChangeSource::kOthers && pending_.record(key, version);
   }

@@ -37,7 +37,7 @@ std::shared_ptr<StoredObject> transform_header(const Json& object) {
   return stored;
 }
 
-// What is read of each version; the rest is read when the object is decoded.
+// The members that are parsed for each version; the rest is parsed when the object is decoded.
 JsonFilter head_of(const std::optional<Digest>& digest) {
   using enum JsonFilter::Members;
   std::vector<JsonFilter> metadata{{"ownerReferences"}};

@@ -1,4 +1,4 @@
-// What a cache keeps of objects that are decoded on use.
+// The cached form of objects that are decoded when they are used.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,30 @@ struct StoredObject {
   std::string controller_kind;  // likewise
   // What the collection's Digest computed, if it has one.
   std::optional<std::uint64_t> digest;
-  // The text of the object, without managedFields and last-applied: a tenth of what its Json takes.
-  // "" where the cache does not keep it.
+  // The text of the object, without managedFields and last-applied: it takes a tenth of the memory
+  // of its Json. "" where the cache does not keep it.
   CompressedText body;
 
   const ObjectKey& key() const { return object_key; }
-  // The object that the text is of; null where that cannot be parsed.
+  // The parsed text; null where it cannot be parsed.
   std::shared_ptr<const Json> object() const;
 };
 
 // A number computed from each version before managedFields are cut out.
 struct Digest {
-  JsonFilter of_metadata;  // which of its members are read
+  JsonFilter of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;
 };
 
-// A transform of ObjectCache<StoredObject>. What is known of an object comes from its head: of its
-// body only the end is searched, and the depth is checked; what else is wrong within shows where it
-// is decoded. The text of an object that is idle (suspended, or finished) is compressed: one that
-// changes is read many times a second, and compressing it would not pay.
+// A transform of ObjectCache<StoredObject>. It parses only the head of an object; of the body it
+// finds the end and checks the depth, so other errors in the body appear when it is decoded. The
+// text of an idle object (suspended, or finished) is compressed; an active one is read many times a
+// second, and decompressing it would cost too much.
 class StoredObjectTransform {
  public:
   // `resource` gives kind and apiVersion to texts that lack them, as the items of a list do.
   explicit StoredObjectTransform(Resource resource, std::optional<Digest> digest = {});
-  // nullptr: not an object with a name.
+  // nullptr where the text is not an object with a name.
   std::shared_ptr<StoredObject> operator()(std::string_view text);
 
  private:
@@ -56,7 +56,7 @@ class StoredObjectTransform {
   std::shared_ptr<TextCompressor> compressor_;
 };
 
-// The same without its text: who owns it, and which version it is.
+// The same without the text: only identity, owner and version.
 std::shared_ptr<StoredObject> transform_owner(std::string_view text);
 
 }  // namespace kube

@@ -5,10 +5,10 @@
 
 namespace kube {
 
-// Every wake begins with cold caches, since the processor did something else meanwhile: under load
-// that is a quarter of what a wake costs, or more. So a busy loop sleeps for a moment after each
-// wake, and the next wake finds what has happened meanwhile together. (Network cards call this
-// adaptive interrupt coalescing.) A loop that is not busy answers at once. Figures: Pacing.
+// Every wake begins with cold processor caches: under load, that is a quarter of a wake's cost or
+// more. So a busy loop sleeps briefly after each wake, and the next wake processes all events of
+// that time together. (Network cards call this adaptive interrupt coalescing.) A loop that is not
+// busy does not sleep. Figures: Pacing.
 //
 // Pure; one thread.
 class WakeCoalescer {

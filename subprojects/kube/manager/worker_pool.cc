@@ -11,7 +11,7 @@ namespace {
 
 constexpr Milliseconds kLongestWait{300'000};
 
-// The one place where a bug in a rule becomes an error of one object.
+// Turns an exception (a bug in a rule) into an error of one object.
 Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
   std::string what;
   try {
@@ -25,7 +25,7 @@ Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
   co_return fail(ErrorCode::kInternal, "a bug: " + what);
 }
 
-void settle(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& result) {
+void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& result) {
   if (result) {
     pool.queue.forget(key);
     if (*result) pool.queue.add_after(key, **result);
@@ -36,7 +36,7 @@ void settle(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resul
   } else {
     pool.queue.add_failed(key);
   }
-  // Another client wrote in between: the newer state is on its way, and there is nothing to report.
+  // Another client wrote in between: the event of the newer version follows.
   if (result.error().code == ErrorCode::kConflict) return;
   pool.log.warn("failed", {{"loop", pool.name},
                            {"object", key.to_string()},
@@ -50,8 +50,8 @@ Task<void> run_worker(WorkerPool& pool) {
   while (true) {
     const auto key = co_await pool.queue.next();
     if (!key) co_return;
-    // The reconcile of an unchanged object waits for nothing: without this, a thousand of them, or
-    // the first of every worker, would be one step.
+    // The reconcile of an unchanged object never suspends: without this, a thousand of them would
+    // run in one step of the event loop.
     co_await yield();
     const auto begin = std::chrono::steady_clock::now();
     const auto result = co_await guarded(pool, *key);
@@ -61,7 +61,7 @@ Task<void> run_worker(WorkerPool& pool) {
                             : *result ? "requeue_after"
                                       : "success",
                             took);
-    settle(pool, *key, result);
+    requeue(pool, *key, result);
     pool.queue.done(*key);
   }
 }

@@ -1,4 +1,4 @@
-// The workers of one controller: keys from a queue, a bounded number at a time.
+// The workers of one controller: they take keys from its queue, a bounded number at a time.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct WorkerPool {
   const Log& log;
 };
 
-// Guarantees: an error or an exception ends one reconcile, never the worker; the key comes back
+// Guarantees: an error or an exception ends one reconcile, never the worker; the key is requeued
 // with backoff. Ends when the queue is closed.
 Task<void> run_worker(WorkerPool& pool);
 
