@@ -112,7 +112,7 @@ std::string controllers_footer() {
 
 CLI::App* add_controller(CLI::App& app, AllOptions& all) {
   CLI::App* command =
-      app.add_subcommand("controller", "Run the controller, in the cluster or beside it");
+      app.add_subcommand("controller", "Run the controller, in the cluster or outside it");
   ControllerOptions& o = all.controller;
   command->add_option(
       "--kubeconfig", o.kubeconfig,
@@ -229,7 +229,7 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
       [](Console& console) { return run_rbac(console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
-      "blueprints", "Print the ClusterTrainingRuntimes that come with the program");
+      "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
   builtin_runtimes->alias("runtimes");
   builtin_runtimes->add_option("NAME", all.builtin_runtimes.names, "Only these");
   builtin_runtimes->add_flag("--list", all.builtin_runtimes.is_list, "Names and frameworks only");

@@ -137,9 +137,9 @@ struct Metrics::State {
   Series<prometheus::Counter> watches =
       counter("trainer_watch_notes_total", {"resource", "what"},
               "What happened to watches: list, watch, gone, malformed, error.");
-  Series<prometheus::Counter> admissions =
-      counter("controller_runtime_webhook_requests_total", {"webhook", "code"},
-              "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not judged.");
+  Series<prometheus::Counter> admissions = counter(
+      "controller_runtime_webhook_requests_total", {"webhook", "code"},
+      "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
   Series<prometheus::Histogram> admission_seconds = histogram(
       "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
   Series<prometheus::Counter> stalls = counter(
@@ -149,7 +149,7 @@ struct Metrics::State {
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
   Series<prometheus::Gauge> objects =
-      gauge("trainer_store_objects", {"kind"}, "Objects in the stores, by kind.");
+      gauge("trainer_store_objects", {"kind"}, "Objects in the caches, by kind.");
   Series<prometheus::Gauge> events =
       gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
   Series<prometheus::Gauge> resident_memory =

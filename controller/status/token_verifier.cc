@@ -95,7 +95,7 @@ Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
     return forbid("the token is for another audience");
   }
   const Json* user = status->find("user");
-  if (user == nullptr) return forbid("the token names nobody");
+  if (user == nullptr) return forbid("the token names no user");
   const std::string account = fmt::format("system:serviceaccount:{}:", trainjob.ns);
   if (!user->get_string("username").starts_with(account))
     return forbid("the token is of another namespace");

@@ -1,4 +1,5 @@
-// Admission as the API server sees it: over TLS, with another API server, scripted, behind it.
+// Admission over TLS, as the API server calls it; a second, scripted API server answers its
+// lookups.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@
 
 namespace trainer::test {
 
-// As the API server knows the webhooks.
+// The webhooks' paths.
 inline constexpr std::string_view kMutateTrainJob =
     "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
 inline constexpr std::string_view kMutateRuntime =
@@ -51,7 +52,7 @@ struct AdmissionFixture {
   void connect(const CertificateBundle& trusted);
   kube::Result<kube::HttpResponse> send(const std::string& method, std::string_view path,
                                         std::string body);
-  // The answer's `response`, of the review that was asked.
+  // Sends a review and returns the `response` of the answer.
   kube::Json ask(std::string_view path, const std::string& body);
 };
 

@@ -1,4 +1,4 @@
-// PersistentVolumeClaims of JobSets, which nobody watches: when they are asked for, and made again.
+// PersistentVolumeClaims of JobSets are not watched: when they are read, and created again.
 #include <algorithm>
 
 #include "kube/model/json_text.hh"
@@ -14,7 +14,7 @@ const std::string kClaim = "/api/v1/namespaces/n/persistentvolumeclaims/data-js"
 const std::string kClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 
-// One of which a controller before us has written the status.
+// A JobSet whose status an earlier process has written.
 std::string jobset(const std::string& version = "5") {
   return R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":")" +
@@ -43,7 +43,7 @@ struct Fixture : trainer::test::IdleManager {
     });
   }
   kube::Result<kube::Requeue> reconcile() { return IdleManager::reconcile("jobset", {"n", "js"}); }
-  // What was asked since the last call, statuses left out.
+  // The requests since the last call, except statuses.
   std::vector<std::string> asked() {
     std::vector<std::string> lines;
     for (; seen_ < api.log().size(); ++seen_) {
@@ -56,7 +56,7 @@ struct Fixture : trainer::test::IdleManager {
     CHECK(jobsets().remove(
         R"({"metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"6"}})"));
   }
-  // The Job controller counts one more.
+  // The Job controller counts one more failed pod.
   void fail_pod() {
     auto job = *kube::parse_json(made_job_);
     job["metadata"].set("resourceVersion", "11");
@@ -81,14 +81,14 @@ const std::string kEnding =
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "claims are asked for once, and again before pods start anew") {
+TEST_CASE_METHOD(Fixture, "claims are read once, and again before new pods start") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
   REQUIRE(reconcile());
   CHECK(asked().empty());
 
-  // The Job and the claim go: the claim is made first.
+  // Job and claim are deleted: the claim is created first.
   remove_job();
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
   api.on("POST", kClaims).answer(201, kFound);
@@ -103,22 +103,23 @@ TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
   const auto done = reconcile();
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("still being deleted"));
-  // No Job, whose pods could only wait.
+  // No Job is created: its pods could not start.
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
-TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is forgotten") {
-  SECTION("one that stands") {
+TEST_CASE_METHOD(Fixture,
+                 "the claims of a JobSet that is deleted while they are read are forgotten") {
+  SECTION("a claim that exists") {
     api.on("GET", kClaim).reply([this](const kube::ReceivedRequest&) {
       remove_jobset();
       return kube::ScriptedReply(200, kFound);
     });
-    // A claim made for it now might stay for ever.
+    // A claim created for it now would never be garbage collected.
     REQUIRE(reconcile());
     REQUIRE_FALSE(jobsets().find({"n", "js"}));
     CHECK(asked() == Lines{"GET " + kClaim});
   }
-  SECTION("one that is made") {
+  SECTION("a claim that is created") {
     api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
     api.on("POST", kClaims).reply([this](const kube::ReceivedRequest&) {
       remove_jobset();
@@ -129,15 +130,15 @@ TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is 
     CHECK(asked().front() == "GET " + kClaim);
   }
 
-  // Should it come back, nothing that was learnt of it holds any more.
+  // When it is created again, the claims are read again.
   REQUIRE(jobsets().upsert(jobset("7")));
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked().front() == "GET " + kClaim);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a pod that failed is replaced without a write of ours: claims are asked for") {
+TEST_CASE_METHOD(
+    Fixture, "a failed pod is replaced without a write of this process: claims are read again") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   REQUIRE(reconcile());

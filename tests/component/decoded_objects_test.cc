@@ -26,7 +26,7 @@ std::shared_ptr<const StoredObject> stored(int number, std::size_t size = 0) {
   return object;
 }
 
-TEST_CASE("an object is decoded once a version, and only so many are kept") {
+TEST_CASE("an object is decoded once for each version, and a bounded number is kept") {
   decodings = 0;
   DecodedObjects<std::string> objects(decode_name);
   const auto first = stored(1);
@@ -37,7 +37,7 @@ TEST_CASE("an object is decoded once a version, and only so many are kept") {
 
   const auto next = stored(1);  // another version of the same object
   CHECK(objects.of(next) != decoded);
-  CHECK(*decoded == "n1");  // stays valid for whoever has it
+  CHECK(*decoded == "n1");  // stays valid for its holders
   CHECK(decodings == 2);
 
   std::vector<std::shared_ptr<const StoredObject>> all;

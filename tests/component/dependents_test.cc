@@ -1,4 +1,4 @@
-// What stands beside a JobSet is read by name and not watched: when it is read again.
+// A JobSet's dependent objects are read by name and not watched: when they are read again.
 #include "kube/model/json_text.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
@@ -31,7 +31,7 @@ const char* const kGangRuntime = R"({
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
 struct Fixture : trainer::test::IdleManager {
-  std::string group = kNotFound;  // what stands in the cluster
+  std::string group = kNotFound;  // what exists in the cluster
   std::string status = "{}";
   int version = 5;
 
@@ -68,7 +68,7 @@ struct Fixture : trainer::test::IdleManager {
     object["metadata"].set("uid", uid).set("resourceVersion", "9").set("namespace", "n");
     return kube::print_json(object);
   }
-  // The watch tells of the job as it is now.
+  // The watch brings the current job.
   void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
   // Whether the group was written since the last call.
   bool writes_group() {
@@ -90,7 +90,7 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "an object in the way is looked for again, until it is gone") {
+TEST_CASE_METHOD(Fixture, "an object that has the name already is read again until it is gone") {
   group = R"({"kind":"PodGroup","metadata":{"name":"j","namespace":"n","uid":"x"}})";
   CHECK_FALSE(writes_group());
   CHECK_FALSE(writes_group());
@@ -99,7 +99,8 @@ TEST_CASE_METHOD(Fixture, "an object in the way is looked for again, until it is
   CHECK(writes_group());
 }
 
-TEST_CASE_METHOD(Fixture, "what was deleted is made again with the next change of the job") {
+TEST_CASE_METHOD(Fixture,
+                 "a deleted dependent object is created again with the next change of the job") {
   CHECK(writes_group());
   CHECK_FALSE(writes_group());
   CHECK_FALSE(writes_group());

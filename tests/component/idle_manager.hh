@@ -24,7 +24,7 @@ inline KindOptions own_jobsets() {
 }
 
 struct IdleManager : ScriptedPeer {
-  // What a controller is made from, and it.
+  // A controller, and its context.
   struct Made {
     kube::Controller* controller = nullptr;
     std::optional<kube::ControllerContext> context;

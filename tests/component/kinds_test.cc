@@ -97,7 +97,7 @@ TEST_CASE_METHOD(test::ScriptedPeer, "its webhook answers without an HTTP server
   CHECK(answer.is_allowed);
 }
 
-TEST_CASE("its webhook, rule and CRD are in what is installed") {
+TEST_CASE("its webhook, RBAC rule and CRD are among those to install") {
   Registry registry = production_registry(KindOptions());
   registry.push_back(sample::widget_registration());
   CHECK(configuration_names(registry).contains("validator.example.com"));
@@ -110,12 +110,13 @@ TEST_CASE("its webhook, rule and CRD are in what is installed") {
         "widgets.example.com");
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer, "what a kind alone brings goes with it") {
+TEST_CASE_METHOD(test::ScriptedPeer,
+                 "watches, webhooks and RBAC rules that only one kind has are absent without it") {
   struct Row {
     const char* controller;
     std::set<std::string> unwatched;
-    std::set<std::string> configurations;  // that are gone
-    const char* right;                     // that is gone
+    std::set<std::string> configurations;  // that are absent
+    const char* right;                     // that is absent
   };
   const Row rows[] = {
       {"trainjob_controller",

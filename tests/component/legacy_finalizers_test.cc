@@ -1,4 +1,4 @@
-// Runtimes that an earlier Trainer has put its finalizer on.
+// Runtimes that have the finalizer of an earlier Trainer.
 #include "controller/kinds/trainjob/legacy_finalizers.hh"
 
 #include "kube/client/task_group.hh"
@@ -37,7 +37,7 @@ struct Fixture : trainer::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE("the patch takes one finalizer and leaves the others") {
+TEST_CASE("the patch removes one finalizer and keeps the others") {
   const auto patch = without_legacy_finalizer(
       *kube::parse_json(runtime("old", R"(["a/b","trainer.kubeflow.org/resource-in-use"])")));
   REQUIRE(patch);
@@ -47,7 +47,7 @@ TEST_CASE("the patch takes one finalizer and leaves the others") {
   CHECK_FALSE(without_legacy_finalizer(Json()));
 }
 
-TEST_CASE_METHOD(Fixture, "runtimes lose the finalizer, whenever one comes") {
+TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also from new ones") {
   REQUIRE(runtimes.upsert(runtime("new", "[]")));
   REQUIRE(runtimes.upsert(runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
   api.on("PATCH", kPath).always().answer(200, runtime("old", "[]"));

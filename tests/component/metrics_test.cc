@@ -1,4 +1,4 @@
-// What dashboards and alerts read, by the names under which they know it.
+// The metrics that dashboards and alerts read, by their names.
 #include "controller/process/metrics.hh"
 
 #include <optional>

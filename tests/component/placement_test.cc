@@ -1,4 +1,4 @@
-// Followers that are elsewhere than their leader, against a scripted API server.
+// Followers in another domain than their leader, against a scripted API server.
 #include <fmt/format.h>
 
 #include "kube/model/json_text.hh"
@@ -15,7 +15,7 @@ const std::string kWebhooks =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
     "pods.jobset.trainer.kubeflow.org";
 
-// Pod `index` of s-w-0, on no node yet, sent to `rack`.
+// Pod `index` of s-w-0, not scheduled yet, with a node selector for `rack`.
 Json pod(int index, const std::string& rack = {}) {
   Json made = *kube::parse_json(
       fmt::format(R"({{"kind":"Pod","metadata":{{"name":"s-w-0-{0}-abcde","namespace":"n",
@@ -51,7 +51,7 @@ struct Fixture : trainer::test::IdleManager {
     return found;
   }
 
-  // What the API server has: the webhooks, node n1 in rack r1, and these pods.
+  // The API server's objects: the webhooks, node n1 in rack r1, and these pods.
   void exists(const std::vector<Json>& pods) {
     Json::Array items(pods.begin(), pods.end());
     api.on("GET", kWebhooks).answer(200, "{}").always();
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(Fixture, "only a leader that moved is enqueued") {
   running["status"].set("phase", "Running");
   seen(running);
   CHECK(leaders().size() == 2);
-  // One that is over says nothing about where the others belong.
+  // A leader that is over does not decide the placement of the others.
   Json failed = leader("23");
   failed["status"].set("phase", "Failed");
   seen(failed);
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(Fixture, "misplaced followers are marked, and then deleted") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a follower that is already going takes no other along") {
+TEST_CASE_METHOD(Fixture, "a follower that is being deleted does not cause other deletions") {
   seen(leader());
   Json going = pod(2, "r2");
   going["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
@@ -174,7 +174,7 @@ TEST_CASE("pods are left to the controller that manages JobSets") {
   CHECK(world.api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "what is not known deletes nothing and is tried again") {
+TEST_CASE_METHOD(Fixture, "where a read fails nothing is deleted, and it is tried again") {
   seen(leader());
   api.on("GET", kWebhooks).answer(200, "{}").always();
   CHECK_FALSE(reconcile());  // the pods

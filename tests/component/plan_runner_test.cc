@@ -1,5 +1,5 @@
-// What becomes of a plan: what is written, what the object's events say, and whether it is tried
-// again. One row for each way that a write can end.
+// Running a plan: its writes, its events, and whether it is tried again. One row for each result of
+// a write.
 #include "kube/manager/plan_runner.hh"
 
 #include "api/jobset.hh"
@@ -96,7 +96,7 @@ struct Runner {
 };
 
 struct Fixture : trainer::test::ScriptedPeer {
-  Lines woken;  // JobSets, each with how soon
+  Lines enqueued;  // JobSets, each with how soon
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
   kube::CacheSet caches;
   kube::EventRouter router;
@@ -114,7 +114,7 @@ struct Fixture : trainer::test::ScriptedPeer {
       caches.add(watch.collection, watch.make_cache, true);
     jobsets.statuses.set_controller(
         router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
-          woken.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
+          enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
         }));
     // As the manager's handler of a primary collection.
     cache<kube::StoredObject>(all_of(kJobSets))
@@ -135,7 +135,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   kube::PlanRunner& runner_of(const kube::Resource& resource) {
     return resource == kJobSets ? jobsets.plan_runner : trainjobs.plan_runner;
   }
-  // The answer to the request that an action is first.
+  // The script for the first request of an action.
   kube::ScriptedServer::Script& on(const kube::Action& desired) {
     const bool is_post = desired.verb == kube::Action::Verb::kCreate;
     const char* const method = is_post                                       ? "POST"
@@ -153,7 +153,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     return kube::run_task(io, begin(of, std::move(plan)));
   }
   // "Warning REASON: MESSAGE" of each event that was sent.
-  Lines told() {
+  Lines sent_events() {
     kube::TaskGroup sender(io.get_executor(), nullptr);
     sender.spawn("events", events.run());
     kube::run_task(io, events.drain(milliseconds(1'000)));
@@ -169,7 +169,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     }
     return found;
   }
-  // What was asked for beside events, "METHOD /path".
+  // The requests except events, "METHOD /path".
   Lines asked() const {
     Lines found;
     for (const auto& request : api.log()) {
@@ -185,12 +185,12 @@ kube::Plan plan_of(std::vector<kube::Action> actions) {
   return plan;
 }
 
-// For task groups, which want no result.
+// For task groups, whose tasks have no result.
 kube::Task<void> carry_on(kube::Task<kube::Result<kube::Requeue>> task) {
   co_await std::move(task);
 }
 
-// More writes than may be under way, none of which is answered.
+// More writes than may be in flight, none of which is answered.
 void crowd(Fixture& peer, kube::TaskGroup& writes) {
   peer.api.on("POST", kJobsPath).hold().always();
   for (int i = 0; i < 5; ++i) {
@@ -208,14 +208,14 @@ kube::Plan with_status(kube::Plan plan, bool is_minor) {
 
 }  // namespace
 
-TEST_CASE("each end of a write: its event, and whether it is tried again") {
+TEST_CASE("each result of a write: its event, and whether it is tried again") {
   struct Row {
     const char* about;
     kube::Resource of;
     kube::Action desired;
     int status;
     std::string answer;
-    Lines told;
+    Lines events;
     std::optional<ErrorCode> error;
   };
   const kube::Action patch_of_job = action(kube::Action::Verb::kMergePatch, kube::kJobs, "x-w-0");
@@ -334,7 +334,7 @@ TEST_CASE("each end of a write: its event, and whether it is tried again") {
     if (!done && row.error) CHECK(kube::name_of(done.error().code) == kube::name_of(*row.error));
     if (done) CHECK_FALSE(*done);  // nothing is waited for
     CHECK(world.asked().size() == 1);
-    CHECK(world.told() == row.told);
+    CHECK(world.sent_events() == row.events);
   }
 }
 
@@ -345,7 +345,7 @@ TEST_CASE(
     const char* about;
     kube::Action desired;
     std::string controller_uid;
-    Lines told;
+    Lines events;
   };
   const std::string left_alone = "; it is left alone: delete or rename it, or rename the job";
   const Row rows[] = {
@@ -378,12 +378,12 @@ TEST_CASE(
     const std::string path = kube::api_path(row.desired.resource, row.desired.key);
     world.api.on("GET", path).answer(200, stored(row.desired.resource, "x", row.controller_uid));
     const auto done = world.run(kJobSets, plan_of({row.desired}));
-    CHECK(done.has_value() == row.told.empty());
+    CHECK(done.has_value() == row.events.empty());
     if (!done) CHECK(done.error().code == ErrorCode::kAlreadyExists);
     CHECK(world.asked().back() == "GET " + path);
-    CHECK(world.told() == row.told);
+    CHECK(world.sent_events() == row.events);
     if (row.desired.resource == kube::kServices) {
-      // Else the next pass would ask for it again.
+      // Otherwise the next reconcile would create it again.
       CHECK((world.cache<kube::StoredObject>(all_of(kube::kServices)).find({"n", "x"}) !=
              nullptr) == done.has_value());
     }
@@ -407,14 +407,14 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
       "job \"x-w-0\" creation failed with error: no x-w-0\n"
       "job \"x-w-2\" creation failed with error: no x-w-2";
   CHECK(done.error().message == text);
-  CHECK(told() == Lines{"Warning JobCreationFailed: " + text});
-  // What was made is known, and a stage waits for the one before it.
+  CHECK(sent_events() == Lines{"Warning JobCreationFailed: " + text});
+  // The created Job is cached, and a stage waits for the one before it.
   CHECK(cache<JobCache::Item>(jobset_jobs()).find({"n", "x-w-1"}));
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "what is cancelled becomes no event") {
-  // As many writes as may be under way, and one that waits for its turn.
+TEST_CASE_METHOD(Fixture, "a cancelled write records no event") {
+  // As many writes as may be in flight, and one that waits.
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup busy(io.get_executor(), nullptr);
   busy.spawn("busy",
@@ -427,7 +427,7 @@ TEST_CASE_METHOD(Fixture, "what is cancelled becomes no event") {
   for (kube::TaskGroup* const group : {&waiting, &busy}) {
     group->cancel();
     kube::run_task(io, group->join());
-    CHECK(told().empty());
+    CHECK(sent_events().empty());
   }
   CHECK(asked().size() == 4);
 }
@@ -482,11 +482,11 @@ TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a se
   CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
 }
 
-TEST_CASE("what changes while a status is on its way is enqueued, however that ends") {
+TEST_CASE("changes during a status write are enqueued, whatever its result") {
   struct Row {
     int status;
     std::string answer;
-    const char* woken;
+    const char* enqueued;
   };
   const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
   const std::string changed = kube::print_json(
@@ -503,33 +503,33 @@ TEST_CASE("what changes while a status is on its way is enqueued, however that e
     INFO(row.status);
     Fixture world;
     REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(stored(kJobSets, "x")));
-    world.woken.clear();
+    world.enqueued.clear();
     bool was_quiet = false;
     world.api.on("GET", jobset_path).answer(200, newer);
     world.on_status = [&] {
       REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(newer));
-      was_quiet = world.woken.empty();
+      was_quiet = world.enqueued.empty();
       return kube::ScriptedReply(row.status, row.answer);
     };
     const auto done = world.run(kJobSets, with_status({}, false));
     CHECK(was_quiet);
-    CHECK(world.woken == Lines{row.woken});
+    CHECK(world.enqueued == Lines{row.enqueued});
     CHECK(done.has_value() == (row.status == 200 || row.status == 404));
   }
 }
 
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
-  const Lines told_of{
+  const Lines refused{
       "Warning JobCreationFailed: job \"x-w-0\" creation failed with error: exceeded quota"};
   on(desired).answer(403, refusal(403, "Forbidden", "exceeded quota")).always();
 
-  SECTION("a status that says more is written at once") {
+  SECTION("a status that differs in more than counters is written at once") {
     const auto done = run(kJobSets, with_status(plan_of({desired}), false));
     REQUIRE_FALSE(done);
     CHECK_FALSE(done.error().retry_after);
     CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
-    CHECK(told() == told_of);
+    CHECK(sent_events() == refused);
   }
   SECTION("counters wait for related ones, and no longer") {
     const auto done = run(kJobSets, with_status(plan_of({desired}), true));
@@ -543,7 +543,7 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
     CHECK_FALSE(again.error().retry_after);
     CHECK(asked().back() == "PATCH " + kStatusPath);
   }
-  SECTION("what the API server says of its next turn goes before") {
+  SECTION("a Retry-After of the API server takes precedence") {
     const kube::Action child = action(kube::Action::Verb::kApply, kJobSets, "x");
     on(child).answer(403, refusal(403, "Forbidden", "later")).header("Retry-After", "7");
     const auto done = run(kTrainJobs, with_status(plan_of({child}), true));
@@ -552,7 +552,7 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
   }
 }
 
-TEST_CASE_METHOD(Fixture, "counters that wait say for how long") {
+TEST_CASE_METHOD(Fixture, "counters that wait requeue the object") {
   CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(150));
   CHECK(asked().empty());
   kube::Plan sooner = with_status({}, true);
@@ -560,7 +560,7 @@ TEST_CASE_METHOD(Fixture, "counters that wait say for how long") {
   CHECK(run(kJobSets, std::move(sooner)).value() == milliseconds(20));
 }
 
-TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either") {
+TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written either") {
   const kube::Action desired = create_job("x-w-0");
   on(desired).answer(403, refusal(403, "Forbidden", "no, because it is being terminated"));
   kube::Plan plan = with_status(plan_of({desired}), false);
@@ -569,10 +569,10 @@ TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either"
   REQUIRE(done);
   CHECK_FALSE(*done);
   CHECK(asked() == Lines{"POST " + kJobsPath});
-  CHECK(told().empty());
+  CHECK(sent_events().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a status that must be written first holds up what follows from it") {
+TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first") {
   kube::Plan plan = with_status(plan_of({create_job("x-w-0")}), false);
   plan.is_status_first = true;
   plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
@@ -580,7 +580,7 @@ TEST_CASE_METHOD(Fixture, "a status that must be written first holds up what fol
     api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
     REQUIRE(run(kJobSets, std::move(plan)));
     CHECK(asked() == Lines{"PATCH " + kStatusPath, "POST " + kJobsPath});
-    CHECK(told() == Lines{"Warning FailedJobs: it has failed"});
+    CHECK(sent_events() == Lines{"Warning FailedJobs: it has failed"});
   }
   SECTION("another client wrote in between") {
     plan.status_patch = std::nullopt;
@@ -592,6 +592,6 @@ TEST_CASE_METHOD(Fixture, "a status that must be written first holds up what fol
     CHECK(done.error().code == ErrorCode::kConflict);
     // The object is read, and nothing else happens.
     CHECK(asked() == Lines{"PATCH " + status + "/status", "GET " + status});
-    CHECK(told().empty());
+    CHECK(sent_events().empty());
   }
 }

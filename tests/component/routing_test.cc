@@ -1,4 +1,4 @@
-// Which watch events enqueue which objects, and what caches keep.
+// Which watch events enqueue which objects, and in which form caches keep objects.
 #include "kube/manager/pending_status_writes.hh"
 #include "kube/manager/plan_runner.hh"
 #include "kube/model/json_text.hh"
@@ -14,9 +14,9 @@ Json from(std::string_view text) {
   return *kube::parse_json(text);
 }
 
-// One TrainJob n/j with its JobSet, a Job and a Pod, all of them known.
+// One TrainJob n/j with its JobSet, a Job and a Pod, all cached.
 struct Fixture : trainer::test::IdleManager {
-  // A status of this process on its way; `answer` is called when it arrives.
+  // A status write of this process; `answer` is called when the request arrives.
   void write_status(const std::string& controller, const kube::ObjectKey& key,
                     const std::string& uid, bool is_minor, const std::function<Json()>& answer) {
     const kube::Resource& resource = controller == "jobset" ? kJobSets : kTrainJobs;
@@ -54,9 +54,9 @@ struct Fixture : trainer::test::IdleManager {
   }
 
   template <class T>
-  void seen(kube::ObjectCache<T>& store, Json object) {
+  void seen(kube::ObjectCache<T>& objects, Json object) {
     object["metadata"].set("resourceVersion", std::to_string(++version));
-    REQUIRE(store.upsert(kube::print_json(object)));
+    REQUIRE(objects.upsert(kube::print_json(object)));
   }
 };
 
@@ -64,7 +64,7 @@ using Keys = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "what no view has enqueues nothing") {
+TEST_CASE_METHOD(Fixture, "a change of fields that no view has enqueues nothing") {
   pod["status"].set("podIP", "10.0.0.1").set("hostIP", "192.168.0.1");
   pod["metadata"]["managedFields"].push_back(Json::object({{"manager", "scheduler"}}));
   seen(pods(), pod);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Fixture, "what no view has enqueues nothing") {
   job["metadata"].set("annotations", Json::object({{"example.com/note", "-"}}));
   seen(jobs(), job);
   CHECK(enqueued.empty());
-  // The newest version is kept all the same.
+  // The newest version is cached nevertheless.
   CHECK(pods().find({"n", "j-node-0-0-abcde"})->resource_version == std::to_string(version - 1));
   CHECK(jobs().find({"n", "j-node-0"})->resource_version == std::to_string(version));
 }
@@ -146,7 +146,8 @@ TEST_CASE_METHOD(Fixture,
   }
 }
 
-TEST_CASE_METHOD(Fixture, "an own status counts as own where its event comes before its answer") {
+TEST_CASE_METHOD(
+    Fixture, "a status of this process counts as its own where its event comes before its answer") {
   Json trainjob =
       from(R"({"kind":"TrainJob","metadata":{"name":"k","namespace":"n","uid":"u4"},"status":{}})");
   seen(trainjobs(), trainjob);
@@ -184,14 +185,14 @@ TEST_CASE_METHOD(Fixture, "an own status counts as own where its event comes bef
       return Json::object({{"kind", "Status"}});
     });
   }
-  // From then on the next change is one like any other.
+  // After that, a change enqueues as usual.
   enqueued.clear();
   trainjob["status"].set("phase", "Running");
   seen(trainjobs(), trainjob);
   CHECK(enqueued == Keys{"trainjob_controller n/k now"});
 }
 
-TEST_CASE("versions that come while a status is on its way are recorded until it ends") {
+TEST_CASE("versions that arrive during a status write are recorded until it ends") {
   using Outcome = kube::PendingStatusWrites::Outcome;
   kube::PendingStatusWrites pending;
   const kube::ObjectKey key{"n", "k"};
@@ -214,7 +215,7 @@ TEST_CASE("versions that come while a status is on its way are recorded until it
   CHECK_FALSE(pending.record(key, "6"));
 }
 
-TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept compressed and read as it was") {
+TEST_CASE_METHOD(Fixture, "suspended and finished objects are compressed, and read unchanged") {
   const struct {
     const char* members;
     bool is_compressed;
@@ -236,14 +237,14 @@ TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept compressed and 
   for (int line = 0; line < 60; ++line) script += "loss[" + std::to_string(line * line) + "]\n";
   for (const auto& c : cases) {
     CAPTURE(c.members);
-    for (auto* store : {&trainjobs(), &jobsets()}) {
+    for (auto* objects : {&trainjobs(), &jobsets()}) {
       Json object = from(c.members);
       object.set("metadata",
                  from(R"({"name":"k","namespace":"n","uid":"u9","managedFields":[{}]})"));
       object["spec"].set("script", script);
-      seen(*store, object);
-      seen(*store, object);  // the second one is compressed against the first
-      const auto stored = store->find({"n", "k"});
+      seen(*objects, object);
+      seen(*objects, object);  // the second one is compressed against the first
+      const auto stored = objects->find({"n", "k"});
       REQUIRE(stored);
       if (c.is_compressed) {
         CHECK(stored->body.kept() < stored->body.size() / 4);
@@ -261,23 +262,23 @@ TEST_CASE_METHOD(Fixture, "what is suspended or finished is kept compressed and 
   }
 }
 
-TEST_CASE_METHOD(Fixture, "the answer to an own write is compressed as what is watched") {
+TEST_CASE_METHOD(Fixture, "the answer of an own write is compressed like a watched object") {
   for (const auto& resource : {kTrainJobs, kJobSets}) {
     Json object = from(R"({"metadata":{"name":"k","namespace":"n","uid":"u9"},
                            "spec":{"suspend":true}})");
     object.set("kind", resource.kind);
     object["spec"].set("script", std::string(2'000, 'x'));
     object["metadata"].set("resourceVersion", std::to_string(++version));
-    auto& store = resource == kTrainJobs ? trainjobs() : jobsets();
-    static_cast<kube::AnyObjectCache&>(store).update_if_newer(kube::print_json(object));
-    const auto stored = store.find({"n", "k"});
+    auto& objects = resource == kTrainJobs ? trainjobs() : jobsets();
+    static_cast<kube::AnyObjectCache&>(objects).update_if_newer(kube::print_json(object));
+    const auto stored = objects.find({"n", "k"});
     REQUIRE(stored);
     CHECK(stored->body.kept() < 300);
     CHECK(stored->object()->find_path({"spec", "script"})->as_string().size() == 2'000);
   }
 }
 
-TEST_CASE("an object is kept as the text that came, without what is never read") {
+TEST_CASE("an object is cached as its text, without members that are never read") {
   const struct {
     const char* text;
     const char* kept;

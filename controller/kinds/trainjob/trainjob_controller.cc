@@ -34,7 +34,7 @@ bool is_name_taken(const TrainJobStatus& status) {
   return status.reason == "ChildNameTaken";
 }
 
-// Those that are written beside the JobSet and the job itself.
+// The actions on dependent objects: all except those on the JobSet and the TrainJob.
 std::vector<kube::Action> dependents_in(const std::vector<kube::Action>& actions) {
   std::vector<kube::Action> dependents;
   std::copy_if(actions.begin(), actions.end(), std::back_inserter(dependents),

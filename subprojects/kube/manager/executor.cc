@@ -180,9 +180,10 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
   // no owner and are not watched.
   if (action.owner_uid.empty() && meta.deletion_timestamp) {
-    return fail(ErrorCode::kAlreadyExists,
-                "one of this name is still being deleted; it is made anew once that one is gone: "
-                "end the pods that use it");
+    return fail(
+        ErrorCode::kAlreadyExists,
+        "one of this name is still being deleted; it is created again once that one is gone: "
+        "end the pods that use it");
   }
   // ConfigMaps and Secrets are not watched, and the content may differ from the plan's.
   if (action.resource == kConfigMaps || action.resource == kSecrets) {

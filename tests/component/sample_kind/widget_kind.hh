@@ -1,4 +1,4 @@
-// A kind of docs/adding-a-kind.md: a Widget wants a ConfigMap of its name.
+// The kind of docs/adding-a-kind.md: a Widget owns a ConfigMap of the same name.
 #pragma once
 
 #include "controller/registration/kind_registration.hh"

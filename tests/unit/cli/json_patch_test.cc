@@ -15,7 +15,7 @@ Json json(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("what the difference says is what applying it gives") {
+TEST_CASE("applying a difference gives the new document") {
   struct Case {
     const char* from;
     const char* to;
@@ -42,7 +42,7 @@ TEST_CASE("an answer without a patch changes nothing") {
   CHECK(*apply_json_patch(json("{\"a\":1}"), Json()) == json("{\"a\":1}"));
 }
 
-TEST_CASE("what cannot be carried out is refused with its path") {
+TEST_CASE("an operation that cannot be applied is refused with its path") {
   const Json document = json(R"({"l":[1],"s":"x"})");
   for (const char* operations :
        {R"([{"op":"replace","path":"/nope","value":1}])", R"([{"op":"remove","path":"/l/1"}])",

@@ -214,7 +214,7 @@ TEST_CASE("a duplicate field is refused") {
   CHECK(parsed.error().code == kube::ErrorCode::kParse);
 }
 
-TEST_CASE("what is accepted but means nothing here is warned about") {
+TEST_CASE("settings that are accepted but have no effect are warned about") {
   const auto parsed = parse_configuration(kHead + R"(
 tls: {minVersion: "1.1", cipherSuites: [TLS_AES_128_GCM_SHA256], nextProtos: [h2, http/1.1]}
 controller: {groupKindConcurrency: {Pod: 3}}
@@ -224,7 +224,7 @@ controller: {groupKindConcurrency: {Pod: 3}}
   CHECK(parsed->configuration.tls.minVersion == "1.2");
 }
 
-TEST_CASE("a warning names the path, the value and what holds instead") {
+TEST_CASE("a warning names the path, the value and what applies instead") {
   struct Case {
     const char* yaml;
     const char* warning;
@@ -278,7 +278,7 @@ TEST_CASE("the flags win over the file") {
         "--config " + path.string() + ": the file cannot be read");
 }
 
-TEST_CASE("the configuration that we ship says what the defaults say") {
+TEST_CASE("the configuration in the manifests equals the defaults") {
   std::ifstream file(SOURCE_ROOT "/manifests/base/config.yaml");
   std::ostringstream text;
   text << file.rdbuf();

@@ -1,4 +1,4 @@
-// What the configuration says to the servers that kinds register.
+// The configuration of servers that kinds register.
 #include "controller/kinds/registry.hh"
 #include "tests/support/catch.hh"
 

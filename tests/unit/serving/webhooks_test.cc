@@ -28,7 +28,7 @@ std::vector<WebhookConfiguration> production_configurations(const WebhookTarget&
                                 username);
 }
 
-// Those of exclusive placement, which are installed apart.
+// Those of exclusive placement, which are installed separately.
 std::vector<WebhookConfiguration> pod_configurations(const WebhookTarget& target) {
   for (const KindRegistration& kind : production_registry(KindOptions())) {
     if (!kind.admission.is_published)
@@ -142,21 +142,23 @@ TEST_CASE("in the cluster the webhooks name a Service and wait for their CA") {
   }
 }
 
-TEST_CASE("the CA is put where it is missing or another, each guarded by the webhook's name") {
-  const std::string ours = kube::base64_encode("CA");
+TEST_CASE("the CA is set where it is missing or another, after a test of the webhook's name") {
+  const std::string encoded = kube::base64_encode("CA");
   const Json configuration = Json::object(
       {{"webhooks",
         Json::array(
-            {Json::object({{"name", "a"}, {"clientConfig", Json::object({{"caBundle", ours}})}}),
+            {Json::object({{"name", "a"}, {"clientConfig", Json::object({{"caBundle", encoded}})}}),
              Json::object({{"name", "b"}, {"clientConfig", Json::object({{"caBundle", "b2xk"}})}}),
              Json::object({{"name", "c"}, {"clientConfig", Json::object()}})})}});
   const Json patch = ca_bundle_patch(configuration, "CA");
   REQUIRE(patch.size() == 4);
   const Json expected = Json::array({
       Json::object({{"op", "test"}, {"path", "/webhooks/1/name"}, {"value", "b"}}),
-      Json::object({{"op", "add"}, {"path", "/webhooks/1/clientConfig/caBundle"}, {"value", ours}}),
+      Json::object(
+          {{"op", "add"}, {"path", "/webhooks/1/clientConfig/caBundle"}, {"value", encoded}}),
       Json::object({{"op", "test"}, {"path", "/webhooks/2/name"}, {"value", "c"}}),
-      Json::object({{"op", "add"}, {"path", "/webhooks/2/clientConfig/caBundle"}, {"value", ours}}),
+      Json::object(
+          {{"op", "add"}, {"path", "/webhooks/2/clientConfig/caBundle"}, {"value", encoded}}),
   });
   CHECK(patch == expected);
   CHECK(ca_bundle_patch(Json::object(), "CA").empty());
@@ -183,16 +185,16 @@ TEST_CASE("pods of no JobSet are never sent, and only followers and leaders may 
 
 namespace {
 
-void check_same(const std::string& path, const std::vector<WebhookConfiguration>& ours) {
+void check_same(const std::string& path, const std::vector<WebhookConfiguration>& expected) {
   std::ifstream file(SOURCE_ROOT "/manifests/" + path);
   std::ostringstream text;
   text << file.rdbuf();
   const auto documents = kube::parse_yaml_documents(text.str());
   REQUIRE(documents);
-  REQUIRE(documents->size() == ours.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    CAPTURE(ours[i].key().name);
-    CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(ours[i].object));
+  REQUIRE(documents->size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(expected[i].key().name);
+    CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(expected[i].object));
   }
 }
 
