@@ -128,9 +128,8 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
       "--webhook-url", o.webhook_url,
       "Serve admission from outside the cluster: the URL by which the API server reaches this "
       "process, https://HOST:PORT. The webhook configurations are created, and removed at the end. "
-      "The process listens on PORT, unless the configuration file sets webhook.port: behind a "
-      "tunnel "
-      "the two ports differ");
+      "The process listens on PORT, unless the configuration file sets webhook.port (for a "
+      "tunnel)");
   url->check(check_webhook_url);
   command
       ->add_flag("--no-webhooks", o.no_webhooks,
