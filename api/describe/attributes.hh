@@ -20,8 +20,10 @@ struct Rule {
   bool (*holds)(const kube::Json& self) = nullptr;
 };
 
+// CEL has no integer 2.0: a number with a point cannot be evaluated.
 constexpr Rule at_least_one(std::string_view message) {
-  return {"self >= 1", message, [](const kube::Json& self) { return self.as_double() >= 1; }};
+  return {"self >= 1", message,
+          [](const kube::Json& self) { return self.is_int() && self.as_int() >= 1; }};
 }
 
 // The type of a member that was taken out of the API but is still found in guides and old files.

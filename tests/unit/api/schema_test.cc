@@ -201,6 +201,16 @@ TEST_CASE("the schema check refuses what the API server refuses") {
   CHECK(refusal(object) == message);
 }
 
+TEST_CASE("a whole number with a point breaks a rule about an integer, as in CEL") {
+  Json object = trainjob("runtimeRef: {name: r}, trainer: {numNodes: 2}");
+  object["spec"]["trainer"].set("numNodes", 2.0);
+  CHECK(refusal(object).empty());
+  object["spec"]["trainer"].set("numProcPerNode", 2.0);
+  CHECK(refusal(object) ==
+        "spec.trainer.numProcPerNode: Invalid value: 2.0: numProcPerNode must be greater than or "
+        "equal to 1");
+}
+
 TEST_CASE("names of TrainJobs are DNS labels that start with a letter") {
   const auto [name, is_good] = GENERATE(table<std::string, bool>({
       {"valid-job-name", true},
