@@ -11,6 +11,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -163,7 +164,7 @@ Task<AdmissionAnswer> AdmissionHandler::answer(std::string path, AdmissionReques
   const auto facts = co_await gather(path, request);
   if (!facts) co_return failed_lookup(facts.error());
   if (is_jobset) co_return validate_jobset(request, facts->lookups(), gates_);
-  co_return validate_trainjob(request, facts->lookups(), gates_);
+  co_return validate_trainjob(request, facts->lookups(), production_plugins(), gates_);
 }
 
 Task<AdmissionAnswer> AdmissionHandler::answer_pod(std::string path, AdmissionRequest request) {

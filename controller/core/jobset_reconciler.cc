@@ -6,6 +6,7 @@
 
 #include "kube/client/yield.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -108,7 +109,7 @@ kube::Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& 
   }
   observed.now = clock_.now();
   observed.gates = gates_;
-  observed.is_of_trainjob = stored.controller_kind == "TrainJob";
+  if (stored.controller_kind == "TrainJob") observed.decorators = production_job_decorators();
   observed.is_managed_here = true;  // nothing is planned for any other
   return jobset::plan(observed);
 }

@@ -24,6 +24,7 @@
 #include "controller/core/throttle.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/client/task_group.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -158,7 +159,7 @@ kube::ApiClient::Options Process::client_options() {
 }
 
 PipelineOptions Process::pipeline_options(const std::string& ca_pem) const {
-  PipelineOptions pipeline;
+  PipelineOptions pipeline(production_plugins());
   pipeline.cluster_domain = configuration_.clusterDomain;
   pipeline.is_progress_enabled = configuration_.featureGates.TrainJobStatus;
   const std::string host =

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@
 
 namespace trainer::jobset {
 
+// Changes a Job before it is created. The Job is complete but for what differs between the Jobs of
+// its replicated job, and its pod template has a spec.
+using JobDecorator = void (*)(kube::Json& job, const JobSet& jobset);
+using JobDecorators = std::span<const JobDecorator>;
+
 struct Observed {
   const JobSet& jobset;
   std::vector<const JobView*> jobs;  // with this JobSet's uid as controller owner
@@ -28,9 +34,7 @@ struct Observed {
   std::set<std::string> claims;      // PersistentVolumeClaims known to exist, by name
   kube::Time now;
   Gates gates;
-  // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
-  // message, and an MPI launcher waits for the names of its hosts.
-  bool is_of_trainjob = false;
+  JobDecorators decorators;
   // True where the caller knows that spec.managedBy means us. Otherwise it must be absent, or be
   // upstream's own name.
   bool is_managed_here = false;
@@ -59,7 +63,8 @@ kube::Plan plan(const Observed& observed);
 bool needs_pods(const JobSet& jobset, const Gates& gates);
 
 // The Jobs that a JobSet would have, in order; for render and tests.
-std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob);
+std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates,
+                                 JobDecorators decorators);
 // The headless Service, or nullopt without DNS host names, and its key alone.
 std::optional<kube::Json> headless_service(const JobSet& jobset);
 std::optional<kube::ObjectKey> headless_service_key(const JobSet& jobset);

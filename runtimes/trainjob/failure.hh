@@ -7,7 +7,7 @@
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 

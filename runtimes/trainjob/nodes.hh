@@ -9,7 +9,7 @@
 #include "api/jobset.hh"
 #include "api/runtime.hh"
 #include "runtimes/pipeline/pipeline.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 

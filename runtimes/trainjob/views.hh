@@ -9,7 +9,7 @@
 
 #include "kube/model/json.hh"
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 

@@ -2,6 +2,7 @@
 #include "controller/core/trainjob_reconciler.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "runtimes/plugins/registry.hh"
 #include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
@@ -39,8 +40,8 @@ struct Fixture : trainer::test::ScriptedPeer {
   kube::EventRecorder events{client, "trainer"};
   PlanRunner plan_runner{executor, events, clock, log};
   JobSetOwnership ownership{JobSetControllerMode::kOwn};
-  TrainJobReconciler reconciler{stores, client, plan_runner, ownership, {}, PipelineOptions(),
-                                clock};
+  TrainJobReconciler reconciler{
+      stores, client, plan_runner, ownership, {}, PipelineOptions(production_plugins()), clock};
   std::string group = kNotFound;  // what stands in the cluster
   std::string status = "{}";
   int version = 5;

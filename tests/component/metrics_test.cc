@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "controller/core/control_plane.hh"
+#include "runtimes/plugins/registry.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -62,7 +63,8 @@ TEST_CASE_METHOD(test::ScriptedPeer, "loops and Lease have their names before th
   Metrics metrics;
   Configuration configuration;
   configuration.leaderElection.resourceName = "mine";
-  const ControlPlane control(io, client, configuration, PipelineOptions(), metrics, log);
+  const ControlPlane control(io, client, configuration, PipelineOptions(production_plugins()),
+                             metrics, log);
   CHECK(value_of(metrics, R"(leader_election_master_status{name="mine"})") == 0);
   for (const std::string loop : {"trainjob_controller", "jobset", "pod"}) {
     CAPTURE(loop);

@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "runtimes/plugins/registry.hh"
+
 namespace trainer::simulation {
 namespace {
 
@@ -28,7 +30,7 @@ Process::Process(kube::asio::io_context& io, Timeline& timeline, ApiStore& store
       configuration_(configured()),
       wire_(io, timeline, store, std::move(chance), weather, std::move(on_request)),
       client_(wire_, timeline, jitter_),
-      control_(io, client_, configuration_, PipelineOptions(), metrics_, log) {
+      control_(io, client_, configuration_, PipelineOptions(production_plugins()), metrics_, log) {
   control_.start_watching();
 }
 

@@ -37,7 +37,7 @@ std::vector<Json> jobs_of(std::string_view yaml, Gates gates = {}) {
   World world(yaml);
   const auto read = read_jobset(world.jobset());
   REQUIRE(read);
-  return all_jobs(*read, gates, false);
+  return all_jobs(*read, gates, {});
 }
 
 std::string head(std::string_view metadata) {

@@ -5,6 +5,7 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/disruption.hh"
 #include "tests/unit/jobset/world.hh"
 
@@ -358,7 +359,8 @@ TEST_CASE("large templates are copied by and by") {
 TEST_CASE("last lines are kept for the Jobs of TrainJobs only, and only where nothing is said") {
   for (const bool is_of_trainjob : {true, false}) {
     World world(test_js());
-    world.is_of_trainjob = is_of_trainjob;
+    static constexpr JobDecorator kDecorators[] = {keep_last_lines};
+    if (is_of_trainjob) world.decorators = kDecorators;
     Json& spec = world.jobset()["spec"]["replicatedJobs"]
                      .as_array()[0]["template"]["spec"]["template"]["spec"];
     spec["initContainers"] = Json::array({Json::object({{"name", "init"}})});

@@ -473,7 +473,7 @@ TEST_CASE("hostile children never throw") {
   for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());
   observed.pods.push_back(nullptr);
   observed.now = world.now;
-  CHECK_NOTHROW(plan_trainjob(observed, {}));
+  CHECK_NOTHROW(plan_trainjob(observed, PipelineOptions(production_plugins())));
 }
 
 }  // namespace
