@@ -8,6 +8,7 @@
 #include "controller/core/upstream_lease.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 namespace {
@@ -27,7 +28,6 @@ constexpr Milliseconds kGather{20};
 const char* const kTrainJobLoop = "trainjob_controller";
 const char* const kJobSetLoop = "jobset";
 const char* const kPodLoop = "pod";
-constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
 
 }  // namespace
 
@@ -136,8 +136,8 @@ void ControlPlane::start_watching() {
   watch(kClusterTrainingRuntimes, stores_.cluster_runtimes, "");
   watch(kJobSets, stores_.jobsets, "");
   watch(kube::kServices, stores_.services, "");
-  watch(kube::kJobs, stores_.jobs, std::string(kJobSetName));
-  watch(kube::kPods, stores_.pods, std::string(kJobSetName));
+  watch(kube::kJobs, stores_.jobs, std::string(jobset::kJobSetNameKey));
+  watch(kube::kPods, stores_.pods, std::string(jobset::kJobSetNameKey));
   if (configuration_.expander.mode != JobSetControllerMode::kAuto) {
     is_mode_known_ = true;
     return;

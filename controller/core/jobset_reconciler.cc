@@ -15,20 +15,6 @@ namespace {
 using kube::Result;
 using kube::Task;
 
-// The expander's view of a pod, from what the stores keep.
-jobset::PodView view_of(const TrainPodView& pod) {
-  jobset::PodView view;
-  view.name = pod.name;
-  view.phase = pod.phase;
-  view.replicated_job = pod.replicated_job;
-  view.job_index = pod.job_index;
-  view.restart_attempt = std::to_string(pod.attempt);
-  view.in_place_attempt = pod.in_place_attempt;
-  view.restart_count = pod.restart_count;
-  view.is_disrupted = pod.is_infrastructure_failure;
-  return view;
-}
-
 // Whether pods follow from it that were not there before.
 bool starts_pods(const kube::Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
@@ -94,11 +80,7 @@ kube::Plan JobSetReconciler::plan_for(const StoredObject& stored, const JobSet& 
   jobset::Observed observed{jobset};
   observed.jobs = stores_.jobs_of(stored.uid);
   observed.removed_jobs = stores_.removed_jobs_of(stored.uid);
-  std::vector<jobset::PodView> pods;
-  if (jobset::needs_pods(jobset, gates_)) {
-    for (const auto* pod : stores_.pods_of(stored.object_key)) pods.push_back(view_of(*pod));
-    for (const auto& pod : pods) observed.pods.push_back(&pod);
-  }
+  if (jobset::needs_pods(jobset, gates_)) observed.pods = stores_.pods_of(stored.object_key);
   if (const auto service = jobset::headless_service_key(jobset)) {
     const auto existing = stores_.services.find(*service);
     observed.service_exists =

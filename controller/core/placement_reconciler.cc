@@ -34,7 +34,7 @@ Task<Result<Requeue>> PlacementReconciler::reconcile(kube::ObjectKey key) {
     return kube::ObjectMeta::of(pod).uid == known->uid;
   });
   if (leader == pods->end() || !jobset::is_scheduled_leader(*leader)) co_return Requeue{};
-  const auto labels = co_await read_node_labels(client_, known->machine);
+  const auto labels = co_await read_node_labels(client_, known->node_name);
   if (!labels) co_return tl::unexpected(labels.error());
 
   jobset::PlacementLookups lookups;
@@ -58,7 +58,7 @@ Task<Result<bool>> PlacementReconciler::is_installed() {
   co_return tl::unexpected(found.error().at("webhooks of pods"));
 }
 
-Task<Result<std::vector<Json>>> PlacementReconciler::pods_of_job(const TrainPodView& leader) {
+Task<Result<std::vector<Json>>> PlacementReconciler::pods_of_job(const PodView& leader) {
   const std::string ns = leader.ns;
   const std::string selector = fmt::format(
       "{}={},{}={},{}={}", jobset::kJobSetNameKey, leader.jobset, jobset::kReplicatedJobNameKey,

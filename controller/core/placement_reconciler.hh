@@ -27,7 +27,7 @@ class PlacementReconciler {
  private:
   kube::Task<kube::Result<bool>> is_installed();
   // The pods of the leader's Job, itself among them.
-  kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const TrainPodView& leader);
+  kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const PodView& leader);
 
   const Stores& stores_;
   kube::ApiClient& client_;

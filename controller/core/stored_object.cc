@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/trainjob/difference.hh"
 
 namespace trainer {
 namespace {

@@ -3,8 +3,8 @@
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "kube/model/resources.hh"
-#include "runtimes/jobset/views.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer {
 
@@ -17,9 +17,9 @@ auto keep(const kube::Resource& resource, kube::TextCompressor* compressor = nul
 }
 
 // What moves a leader is told by few of its events; the others cost nothing.
-bool has_moved(const TrainPodView& before, const TrainPodView& after) {
+bool has_moved(const PodView& before, const PodView& after) {
   return !before.is_exclusive_leader || before.uid != after.uid ||
-         before.machine != after.machine || before.phase != after.phase ||
+         before.node_name != after.node_name || before.phase != after.phase ||
          before.is_ready != after.is_ready;
 }
 
@@ -34,8 +34,8 @@ bool is_seen_already(const std::shared_ptr<const View>& before,
 }
 
 template <class Index>
-std::vector<const jobset::JobView*> views_of(const Index& index, const std::string& owner_uid) {
-  std::vector<const jobset::JobView*> found;
+std::vector<const JobView*> views_of(const Index& index, const std::string& owner_uid) {
+  std::vector<const JobView*> found;
   const auto at = index.find(owner_uid);
   if (at == index.end()) return found;
   found.reserve(at->second.size());
@@ -62,9 +62,9 @@ Stores::Stores(Listeners listeners)
                  if (at != jobset_by_uid_.end() && !after)
                    listeners_.jobset(at->second, Debounce::kNone);
                }),
-      jobs([](std::string_view text) { return jobset::transform_job(text); },
+      jobs([](std::string_view text) { return transform_job(text); },
            [this](auto& b, auto& a) { job_changed(b, a); }),
-      pods([](std::string_view text) { return transform_train_pod(text); },
+      pods([](std::string_view text) { return transform_pod(text); },
            [this](auto& b, auto& a) { pod_changed(b, a); }),
       listeners_(std::move(listeners)) {}
 
@@ -73,16 +73,16 @@ bool Stores::are_synced() const {
          jobsets.is_synced() && services.is_synced() && jobs.is_synced() && pods.is_synced();
 }
 
-std::vector<const jobset::JobView*> Stores::jobs_of(const std::string& jobset_uid) const {
+std::vector<const JobView*> Stores::jobs_of(const std::string& jobset_uid) const {
   return views_of(jobs_by_owner_, jobset_uid);
 }
 
-std::vector<const jobset::JobView*> Stores::removed_jobs_of(const std::string& jobset_uid) const {
+std::vector<const JobView*> Stores::removed_jobs_of(const std::string& jobset_uid) const {
   return views_of(removed_by_owner_, jobset_uid);
 }
 
-std::vector<const TrainPodView*> Stores::pods_of(const kube::ObjectKey& jobset) const {
-  std::vector<const TrainPodView*> found;
+std::vector<const PodView*> Stores::pods_of(const kube::ObjectKey& jobset) const {
+  std::vector<const PodView*> found;
   const auto at = pods_by_jobset_.find(jobset);
   if (at == pods_by_jobset_.end()) return found;
   found.reserve(at->second.size());
@@ -101,7 +101,7 @@ void Stores::update_if_newer(const kube::Resource& resource, std::string_view an
     if (auto stored = transform_stored(answer, resource, &jobset_compressor_))
       jobsets.update_if_newer(std::move(stored));
   } else if (resource == kube::kJobs) {
-    if (auto view = jobset::transform_job(answer)) jobs.update_if_newer(std::move(view));
+    if (auto view = transform_job(answer)) jobs.update_if_newer(std::move(view));
   } else if (resource == kube::kServices) {
     if (auto stored = transform_owner(answer)) services.update_if_newer(std::move(stored));
   }
@@ -191,8 +191,8 @@ void Stores::jobset_changed(const std::shared_ptr<const StoredObject>& before,
                                       : Debounce::kNone);
 }
 
-void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
-                         const std::shared_ptr<const jobset::JobView>& after) {
+void Stores::job_changed(const std::shared_ptr<const JobView>& before,
+                         const std::shared_ptr<const JobView>& after) {
   if (before && (!after || after->owner_uid != before->owner_uid)) {
     const auto at = jobs_by_owner_.find(before->owner_uid);
     if (at != jobs_by_owner_.end()) {
@@ -211,8 +211,8 @@ void Stores::job_changed(const std::shared_ptr<const jobset::JobView>& before,
   listeners_.jobset(at->second, !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 
-void Stores::pod_changed(const std::shared_ptr<const TrainPodView>& before,
-                         const std::shared_ptr<const TrainPodView>& after) {
+void Stores::pod_changed(const std::shared_ptr<const PodView>& before,
+                         const std::shared_ptr<const PodView>& after) {
   if (before && (!after || after->jobset != before->jobset)) {
     const auto at = pods_by_jobset_.find({before->ns, before->jobset});
     if (at != pods_by_jobset_.end()) {

@@ -47,18 +47,18 @@ class Stores {
   kube::ObjectCache<StoredObject> cluster_runtimes;
   kube::ObjectCache<StoredObject> jobsets;
   kube::ObjectCache<StoredObject> services;  // owners only
-  kube::ObjectCache<jobset::JobView> jobs;
-  kube::ObjectCache<TrainPodView> pods;
+  kube::ObjectCache<JobView> jobs;
+  kube::ObjectCache<PodView> pods;
   DecodedObjects<DecodedJobSet> decoded_jobsets{decode_jobset};
 
   // True once every kind has been listed.
   bool are_synced() const;
   // The Jobs whose controller is the JobSet of this uid, by name.
-  std::vector<const jobset::JobView*> jobs_of(const std::string& jobset_uid) const;
+  std::vector<const JobView*> jobs_of(const std::string& jobset_uid) const;
   // Those of them that were complete when they vanished, as they were last seen.
-  std::vector<const jobset::JobView*> removed_jobs_of(const std::string& jobset_uid) const;
+  std::vector<const JobView*> removed_jobs_of(const std::string& jobset_uid) const;
   // The pods labelled with this JobSet's name, by name.
-  std::vector<const TrainPodView*> pods_of(const kube::ObjectKey& jobset) const;
+  std::vector<const PodView*> pods_of(const kube::ObjectKey& jobset) const;
   // Takes what a write of ours answered, as text; kinds without a store are ignored, and so is what
   // cannot be read: the watch tells of the write, too.
   void update_if_newer(const kube::Resource& resource, std::string_view answer);
@@ -80,10 +80,10 @@ class Stores {
   void give_up_status(const StatusUnderWay& sent);
 
  private:
-  void job_changed(const std::shared_ptr<const jobset::JobView>& before,
-                   const std::shared_ptr<const jobset::JobView>& after);
-  void pod_changed(const std::shared_ptr<const TrainPodView>& before,
-                   const std::shared_ptr<const TrainPodView>& after);
+  void job_changed(const std::shared_ptr<const JobView>& before,
+                   const std::shared_ptr<const JobView>& after);
+  void pod_changed(const std::shared_ptr<const PodView>& before,
+                   const std::shared_ptr<const PodView>& after);
   void jobset_changed(const std::shared_ptr<const StoredObject>& before,
                       const std::shared_ptr<const StoredObject>& after);
   void trainjob_changed(const std::shared_ptr<const StoredObject>& before,
@@ -108,12 +108,12 @@ class Stores {
   std::optional<Debounce> debounce_of_change() const;
   Writer writer_ = Writer::kOthers;  // of the change that is taken in now
   std::unordered_map<std::string, kube::ObjectKey> jobset_by_uid_;
-  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
+  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const JobView>>>
       jobs_by_owner_;
   // Kept as long as the JobSet stands.
-  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const jobset::JobView>>>
+  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const JobView>>>
       removed_by_owner_;
-  ByKey<std::map<std::string, std::shared_ptr<const TrainPodView>>> pods_by_jobset_;
+  ByKey<std::map<std::string, std::shared_ptr<const PodView>>> pods_by_jobset_;
 };
 
 }  // namespace trainer

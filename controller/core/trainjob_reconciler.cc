@@ -275,7 +275,7 @@ Task<void> TrainJobReconciler::read_events(const TrainJob& job,
   }
   if (name.empty()) {
     const auto jobset = stores_.jobsets.find(job.metadata.key());
-    const auto jobs = jobset ? stores_.jobs_of(jobset->uid) : std::vector<const jobset::JobView*>{};
+    const auto jobs = jobset ? stores_.jobs_of(jobset->uid) : std::vector<const JobView*>{};
     if (jobs.empty()) co_return;
     name = jobs.front()->name;
   }

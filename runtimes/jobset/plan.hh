@@ -14,7 +14,8 @@
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
-#include "runtimes/jobset/views.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer::jobset {
 

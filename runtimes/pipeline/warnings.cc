@@ -18,9 +18,7 @@ namespace {
 constexpr std::size_t kKueuePodSets = 18;  // a Workload of Kueue 0.19 holds no more
 
 const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
-  static const kube::Json kNone;
-  const kube::Json* spec = draft.pod_template(index).find("spec");
-  return spec == nullptr ? kNone : *spec;
+  return draft.pod_template(index).get("spec");
 }
 
 bool is_for_one_node(const kube::Json& claim) {

@@ -13,50 +13,9 @@
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer {
-
-// What is kept of a Pod of a TrainJob (a projection; strings that say nothing stay empty).
-struct TrainPodView {
-  std::string name;
-  std::string ns;
-  std::string uid;
-  std::string resource_version;
-  std::string jobset;      // label jobset.sigs.k8s.io/jobset-name
-  std::string jobset_uid;  // label jobset.sigs.k8s.io/jobset-uid: tells a former job's pods apart
-  std::string replicated_job;
-  std::string job_index;
-  std::optional<std::int32_t> index;  // job completion index
-  std::int32_t attempt = 0;           // label restart-attempt
-  std::string phase;                  // Pending, Running, Succeeded, Failed, Unknown
-  bool is_ready = false;              // condition Ready, or all containers have ended with 0
-  bool is_deleting = false;
-  bool is_disrupted = false;  // condition DisruptionTarget
-  // Leads a Job under exclusive placement, and has a node (jobset::is_scheduled_leader).
-  bool is_exclusive_leader = false;
-  std::string machine;  // spec.nodeName
-  // ErrImagePull, CreateContainerConfigError, Unschedulable, SchedulingGated, ...; what every pod
-  // passes through (ContainerCreating, PodInitializing) stays empty.
-  std::string waiting_reason;
-  std::string waiting_message;
-  // Of a failed pod: the container that ended first with a failure.
-  struct Failure {
-    std::string container;
-    std::optional<std::int32_t> exit_code;
-    std::optional<std::int32_t> signal;
-    std::string reason;
-    std::string message;  // 2 KB at most
-    std::optional<kube::Time> finished_at;
-    friend bool operator==(const Failure&, const Failure&) = default;
-  };
-  std::optional<Failure> failure;
-  // For the expander (jobset::PodView): what its restarts in place and its disruption budget need.
-  std::optional<std::string> in_place_attempt;
-  std::int32_t restart_count = 0;
-  bool is_infrastructure_failure = false;
-  kube::ObjectKey key() const { return {ns, name}; }
-  friend bool operator==(const TrainPodView&, const TrainPodView&) = default;
-};
 
 // The snapshot ConfigMap as it stands.
 struct SnapshotView {
@@ -82,7 +41,7 @@ struct TrainJobObserved {
   // it: a JobSet that finished and was removed by its TTL between two reconciles must not run
   // again.
   const JobSet* deleted_jobset = nullptr;
-  std::vector<const TrainPodView*> pods;
+  std::vector<const PodView*> pods;
   std::map<std::string, bool>
       dependents;  // "Secret/j-mpi-ssh-auth" -> exists; absent: not known (see dependent_name)
   // The stored forms of companions that were read (any Companion::Mode), for ownership and for

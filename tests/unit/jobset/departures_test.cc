@@ -7,6 +7,7 @@
 #include "kube/model/json_text.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/names.hh"
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer;
@@ -32,8 +33,11 @@ std::string with_annotation(std::string yaml, std::string_view count) {
 PodView disrupted_pod(const Json& job) {
   PodView pod;
   pod.name = "p";
-  pod.job_uid = job.find("metadata")->get_string("uid");
-  pod.is_disrupted = true;
+  const Json& labels = job.get("metadata").get("labels");
+  pod.replicated_job = labels.get_string(kReplicatedJobNameKey);
+  pod.job_index = labels.get_string(kJobIndexKey);
+  pod.attempt = parse_count(labels.get_string(kRestartAttemptKey)).value();
+  pod.is_infrastructure_failure = true;
   return pod;
 }
 
@@ -293,8 +297,7 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   PodView pod;
   pod.replicated_job = "replicated-job-a";
   pod.job_index = "0";
-  pod.restart_attempt = "0";
-  pod.is_disrupted = true;
+  pod.is_infrastructure_failure = true;
   world.pods.push_back(pod);
   world.fail(kA);
   restart_done(world);

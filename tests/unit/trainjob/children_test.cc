@@ -6,7 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/snapshot.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 

@@ -64,7 +64,7 @@ class World {
   bool is_runtime_deleted = false;
   std::optional<kube::Json> jobset;
   std::map<std::string, kube::Json> others;  // by dependent_name
-  std::map<std::string, std::shared_ptr<TrainPodView>> pods;
+  std::map<std::string, std::shared_ptr<PodView>> pods;
   std::string build_error;
   std::string waiting_event;
   bool have_jobs_started = true;
