@@ -35,10 +35,6 @@ kube::Json write(const TrainingRuntimeSpec& spec);
 void apply_schema_defaults(kube::Json& object);
 kube::FieldErrors check_schema(const kube::Json& object);
 
-// CustomResourceDefinitions as they are installed: trainjobs, trainingruntimes,
-// clustertrainingruntimes, optimizationjobs, jobsets.
-std::vector<kube::Json> custom_resource_definitions();
-
 // Merge keys of the lists below a JobSetSpec, from the Kubernetes OpenAPI.
 const kube::MergeKeys& jobset_merge_keys();
 

@@ -41,10 +41,4 @@ kube::FieldErrors check_schema(const kube::Json& object) {
   return {kube::not_supported("kind", object.get_string("kind"), kinds)};
 }
 
-std::vector<kube::Json> custom_resource_definitions() {
-  std::vector<kube::Json> definitions;
-  for (const ApiKind& kind : api_kinds()) definitions.push_back(custom_resource_definition(kind));
-  return definitions;
-}
-
 }  // namespace trainer
