@@ -7,6 +7,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lint_includes  # noqa: E402
+import lint_words  # noqa: E402
 
 
 class Tree(unittest.TestCase):
@@ -95,6 +96,45 @@ class Order(Tree):
                 self.includes(path, target)
                 self.assertTrue(any(c.startswith(path) for c in self.found()), self.found())
                 os.remove(os.path.join(self.root, path))
+
+
+class Words(Tree):
+    def found(self, path, text):
+        self.write(path, text)
+        found = [(line, words) for _, line, words, _ in lint_words.complaints(self.root)]
+        os.remove(os.path.join(self.root, path))
+        return found
+
+    def test_in_comments_and_identifiers(self):
+        self.assertEqual(self.found("api/a.cc", "// Nobody reads it.\nbool is_ours();\nclass FirstWave {};\n"),
+                         [(1, "nobody"), (2, "ours"), (3, "wave")])
+
+    def test_over_the_end_of_a_line(self):
+        self.assertEqual(self.found("api/a.cc", "// The key is due: look\n// again.\n"), [(1, "look again")])
+
+    def test_a_sign_parts_words(self):
+        self.assertEqual(self.found("api/a.cc", "// Where to look. Again, no one knows.\n"), [])
+
+    def test_parts_of_words(self):
+        self.assertEqual(self.found("api/a.cc", "// Hours and colours understand waveforms; /bin/sh, shellcheck.\n"), [])
+
+    def test_literals_of_code(self):
+        self.assertEqual(self.found("api/a.cc", 'auto a = "nobody"; // nobody\nauto b = R"(told\n)"; auto told = 1;\n'),
+                         [(1, "nobody"), (3, "told")])
+
+    def test_names_that_users_hold(self):
+        self.assertEqual(self.found("docs/a.md", "The expander: run `trainer blueprints`.\n"), [])
+        self.assertEqual(self.found("runtimes/a.hh", "struct Expander;\n"), [(1, "expander")])
+        self.assertEqual(self.found("controller/config/a.hh", "struct Expander;\n"), [])
+
+    def test_documents_and_scripts(self):
+        self.assertEqual(self.found("docs/a.md", "It stands here, `told`.\n"), [(1, "stands")])
+        self.assertEqual(self.found("tools/a", "#!/bin/sh\n# Somebody waits.\n"), [(2, "somebody")])
+        self.assertEqual(self.found("tools/a.bin", "somebody\n"), [])
+
+    def test_citations(self):
+        self.assertEqual(self.found("api/a.cc", "// jobset-contract 3.4\n// contract 2, design.md\n"),
+                         [(1, "jobset-contract"), (2, "contract 2"), (2, "design.md")])
 
 
 if __name__ == "__main__":
