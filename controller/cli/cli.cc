@@ -1,6 +1,7 @@
 #include "controller/cli/cli.hh"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

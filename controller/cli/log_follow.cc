@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -257,7 +258,7 @@ kube::WatchOptions LogFollower::watch_options() const {
 
 Task<void> LogFollower::watch_pods_to_the_end() {
   kube::WatchOptions pods = watch_options();
-  pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
+  pods.label_selector = std::string(jobset::kJobSetNameKey) + "=" + options_.job.name;
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));

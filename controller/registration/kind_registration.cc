@@ -27,8 +27,9 @@ std::set<std::string> configuration_names(const Registry& registry) {
 
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry) {
   std::vector<kube::Json> all;
-  for (const KindRegistration& kind : registry)
-    all.insert(all.end(), kind.crds.begin(), kind.crds.end());
+  for (const KindRegistration& kind : registry) {
+    for (const ApiKind& each : kind.crds) all.push_back(custom_resource_definition(each));
+  }
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/kinds/kinds.hh"
 #include "controller/admission/webhook.hh"
 #include "controller/config/configuration.hh"
 #include "controller/registration/request_handler.hh"
@@ -30,7 +31,7 @@ struct KindRegistration {
   kube::ControllerRegistration controller;
   AdmissionRegistration admission;
   std::vector<ServerRegistration> servers;
-  std::vector<kube::Json> crds;  // to install, whole objects
+  std::vector<ApiKind> crds;  // to install
 };
 
 // In the order in which controllers start and manifests are printed.

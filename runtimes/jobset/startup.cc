@@ -66,7 +66,7 @@ class Creator {
     const ReplicatedJobState& rjob = context_.rjobs[position];
     if (static_cast<std::int32_t>(rjob.taken.size()) + rjob.expired >= rjob.replicas) return;
     if (!layout_) layout_ = Layout::of(context_.jobset);
-    const JobFactory factory(context_.jobset, *layout_, position, context_.observed.is_of_trainjob);
+    const JobFactory factory(context_.jobset, *layout_, position, context_.observed.decorators);
     const std::size_t weight = weight_of(rjob.spec->template_);
     auto taken = rjob.taken.begin();
     for (std::int32_t index = 0; index < rjob.replicas; ++index) {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "api/api.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
@@ -165,7 +165,8 @@ class ChildrenPlanner {
     // The webhook's rules hold where no webhook stands, too. A JobSet that exists was admitted
     // once.
     if (!observed_.jobset) {
-      if (const auto errors = validate_trainjob(job, nullptr, runtime); !errors.empty()) {
+      if (const auto errors = validate_trainjob(job, nullptr, runtime, *options_.plugins);
+          !errors.empty()) {
         state_.blocked = refused(errors);
         return;
       }

@@ -1,6 +1,7 @@
 // Runtimes that have the finalizer of an earlier Trainer.
 #include "controller/kinds/trainjob/legacy_finalizers.hh"
 
+#include "api/runtime.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtimes/trainjob/difference.hh"
+
 namespace trainer {
 namespace {
 
@@ -26,23 +28,21 @@ kube::StoredObjectTransform jobset_transform() {
 }
 
 JobCache::Transform job_transform() {
-  return [](std::string_view text) { return jobset::transform_job(text); };
+  return [](std::string_view text) { return transform_job(text); };
 }
 
 PodCache::Transform pod_transform() {
-  return [](std::string_view text) { return transform_train_pod(text); };
+  return [](std::string_view text) { return transform_pod(text); };
 }
 
 kube::Watch indexed_jobs(kube::Watch watch) {
-  return with_index<jobset::JobView>(
-      std::move(watch), kByOwner,
-      [](const jobset::JobView& job) -> std::string_view { return job.owner_uid; });
+  return with_index<JobView>(std::move(watch), kByOwner,
+                             [](const JobView& job) -> std::string_view { return job.owner_uid; });
 }
 
 kube::Watch indexed_pods(kube::Watch watch) {
-  return with_index<TrainPodView>(
-      std::move(watch), kByJobSet,
-      [](const TrainPodView& pod) -> std::string_view { return pod.jobset; });
+  return with_index<PodView>(std::move(watch), kByJobSet,
+                             [](const PodView& pod) -> std::string_view { return pod.jobset; });
 }
 
 }  // namespace trainer

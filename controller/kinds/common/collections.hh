@@ -8,13 +8,13 @@
 #include "kube/manager/stored_object.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
-#include "runtimes/jobset/views.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer {
 
-using JobCache = kube::ObjectCache<jobset::JobView>;
-using PodCache = kube::ObjectCache<TrainPodView>;
+using JobCache = kube::ObjectCache<JobView>;
+using PodCache = kube::ObjectCache<PodView>;
 using StoredCache = kube::ObjectCache<kube::StoredObject>;
 
 // All objects of a resource, kept as text.

@@ -6,6 +6,7 @@
 #include "controller/config/configuration.hh"
 #include "controller/kinds/jobset/upstream_lease.hh"
 #include "kube/client/yield.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -14,20 +15,6 @@ namespace {
 using kube::Debounce;
 using kube::Result;
 using kube::Task;
-
-// The JobSet rules' view of a pod.
-jobset::PodView view_of(const TrainPodView& pod) {
-  jobset::PodView view;
-  view.name = pod.name;
-  view.phase = pod.phase;
-  view.replicated_job = pod.replicated_job;
-  view.job_index = pod.job_index;
-  view.restart_attempt = std::to_string(pod.attempt);
-  view.in_place_attempt = pod.in_place_attempt;
-  view.restart_count = pod.restart_count;
-  view.is_disrupted = pod.is_infrastructure_failure;
-  return view;
-}
 
 // Whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
@@ -45,8 +32,8 @@ JobSetController::JobSetController(const kube::ControllerContext& context,
       settings_(std::move(settings)),
       jobsets_(context.caches.get<kube::StoredObject>(all_of(kJobSets))),
       services_(context.caches.get<kube::StoredObject>(all_of(kube::kServices))),
-      jobs_(context.caches.get<jobset::JobView>(jobset_jobs())),
-      pods_(context.caches.get<TrainPodView>(jobset_pods())),
+      jobs_(context.caches.get<JobView>(jobset_jobs())),
+      pods_(context.caches.get<PodView>(jobset_pods())),
       claims_(
           context.client,
           [this](const kube::ObjectKey& key, const std::string& uid) { return exists(key, uid); },
@@ -150,12 +137,8 @@ kube::Plan JobSetController::plan_for(const kube::StoredObject& stored,
   const kube::ObjectKey& key = stored.object_key;
   observed.jobs = jobs_of(key.ns, stored.uid);
   observed.removed_jobs = removed_jobs_of(stored.uid);
-  std::vector<jobset::PodView> pods;
-  if (jobset::needs_pods(jobset, settings_.gates)) {
-    for (const auto* pod : pods_.find_by(kByJobSet, key.ns, key.name))
-      pods.push_back(view_of(*pod));
-    for (const auto& pod : pods) observed.pods.push_back(&pod);
-  }
+  if (jobset::needs_pods(jobset, settings_.gates))
+    observed.pods = pods_.find_by(kByJobSet, key.ns, key.name);
   if (const auto name = jobset::headless_service_key(jobset)) {
     const auto service = services_.find(*name);
     observed.service_exists =
@@ -164,19 +147,18 @@ kube::Plan JobSetController::plan_for(const kube::StoredObject& stored,
   observed.claims = claims_.names(stored.uid);
   observed.now = context_.client.clock().now();
   observed.gates = settings_.gates;
-  observed.is_of_trainjob = stored.controller_kind == "TrainJob";
+  if (stored.controller_kind == "TrainJob") observed.decorators = production_job_decorators();
   observed.is_managed_here = true;  // nothing is planned for any other
   return jobset::plan(observed);
 }
 
-std::vector<const jobset::JobView*> JobSetController::jobs_of(const std::string& ns,
-                                                              const std::string& uid) const {
+std::vector<const JobView*> JobSetController::jobs_of(const std::string& ns,
+                                                      const std::string& uid) const {
   return jobs_.find_by(kByOwner, ns, uid);
 }
 
-std::vector<const jobset::JobView*> JobSetController::removed_jobs_of(
-    const std::string& uid) const {
-  std::vector<const jobset::JobView*> found;
+std::vector<const JobView*> JobSetController::removed_jobs_of(const std::string& uid) const {
+  std::vector<const JobView*> found;
   const auto at = removed_.find(uid);
   if (at == removed_.end()) return found;
   for (const auto& [name, job] : at->second) found.push_back(job.get());

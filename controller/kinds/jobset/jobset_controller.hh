@@ -25,8 +25,8 @@ class JobSetController final : public kube::Controller {
     std::vector<std::string> upstream_namespaces;  // see JobSetControllerConfig
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
-  using Job = std::shared_ptr<const jobset::JobView>;
-  using Pod = std::shared_ptr<const TrainPodView>;
+  using Job = std::shared_ptr<const JobView>;
+  using Pod = std::shared_ptr<const PodView>;
 
   JobSetController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared,
                    Settings settings);
@@ -44,8 +44,8 @@ class JobSetController final : public kube::Controller {
 
  private:
   kube::Plan plan_for(const kube::StoredObject& stored, const JobSet& jobset) const;
-  std::vector<const jobset::JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
-  std::vector<const jobset::JobView*> removed_jobs_of(const std::string& uid) const;
+  std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
+  std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
   bool exists(const kube::ObjectKey& key, const std::string& uid) const;
   void upstream_changed(bool is_present);

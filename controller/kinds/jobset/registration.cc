@@ -25,8 +25,8 @@ std::vector<Watch> watches() {
       Watch::only_read<StoredObject>(all_of(kJobSets), jobset_transform()),
       Watch::of<Self, StoredObject>(all_of(kube::kServices), kube::transform_owner,
                                     &Self::on_service),
-      indexed_jobs(Watch::of<Self, jobset::JobView>(jobset_jobs(), job_transform(), &Self::on_job)),
-      indexed_pods(Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
+      indexed_jobs(Watch::of<Self, JobView>(jobset_jobs(), job_transform(), &Self::on_job)),
+      indexed_pods(Watch::of<Self, PodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
   };
 }
 
@@ -78,6 +78,7 @@ KindRegistration jobset_registration(const KindOptions& options,
   made.controller.watches = watches();
   made.controller.debounce = kDebounce;
   made.controller.rules = rules();
+  made.crds = {jobset_kind()};
   made.admission = jobset_admission(shared, settings.gates);
   made.controller.make = [shared = std::move(shared),
                           settings](const kube::ControllerContext& context) {

@@ -22,9 +22,9 @@ using kube::Task;
 namespace {
 
 // Few events of a leader matter to its followers; the others enqueue nothing.
-bool has_moved(const TrainPodView& before, const TrainPodView& after) {
+bool has_moved(const PodView& before, const PodView& after) {
   return !before.is_exclusive_leader || before.uid != after.uid ||
-         before.machine != after.machine || before.phase != after.phase ||
+         before.node_name != after.node_name || before.phase != after.phase ||
          before.is_ready != after.is_ready;
 }
 
@@ -34,7 +34,7 @@ PlacementController::PlacementController(const kube::ControllerContext& context,
                                          std::shared_ptr<JobSetState> shared)
     : context_(context),
       shared_(std::move(shared)),
-      pods_(context.caches.get<TrainPodView>(jobset_pods())) {
+      pods_(context.caches.get<PodView>(jobset_pods())) {
   shared_->ownership.on_change([this] {
     pods_.each([this](const kube::ObjectKey& key, const auto& pod) {
       if (pod->is_exclusive_leader)
@@ -63,7 +63,7 @@ Task<Result<kube::Requeue>> PlacementController::reconcile(kube::ObjectKey key) 
     return kube::ObjectMeta::of(pod).uid == known->uid;
   });
   if (leader == pods->end() || !jobset::is_scheduled_leader(*leader)) co_return kube::Requeue{};
-  const auto labels = co_await read_node_labels(context_.client, known->machine);
+  const auto labels = co_await read_node_labels(context_.client, known->node_name);
   if (!labels) co_return tl::unexpected(labels.error());
 
   jobset::PlacementLookups lookups;
@@ -88,7 +88,7 @@ Task<Result<bool>> PlacementController::is_installed() {
   co_return tl::unexpected(found.error().at("webhooks of pods"));
 }
 
-Task<Result<std::vector<Json>>> PlacementController::pods_of_job(const TrainPodView& leader) {
+Task<Result<std::vector<Json>>> PlacementController::pods_of_job(const PodView& leader) {
   const std::string ns = leader.ns;
   const std::string selector = fmt::format(
       "{}={},{}={},{}={}", jobset::kJobSetNameKey, leader.jobset, jobset::kReplicatedJobNameKey,

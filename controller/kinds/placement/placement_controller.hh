@@ -17,7 +17,7 @@ namespace trainer {
 // webhooks it deletes nothing: followers without a node selector would count as misplaced for ever.
 class PlacementController final : public kube::Controller {
  public:
-  using Pod = std::shared_ptr<const TrainPodView>;
+  using Pod = std::shared_ptr<const PodView>;
 
   PlacementController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared);
 
@@ -29,7 +29,7 @@ class PlacementController final : public kube::Controller {
  private:
   kube::Task<kube::Result<bool>> is_installed();
   // The pods of the leader's Job, the leader included.
-  kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const TrainPodView& leader);
+  kube::Task<kube::Result<std::vector<kube::Json>>> pods_of_job(const PodView& leader);
 
   const kube::ControllerContext context_;
   const std::shared_ptr<JobSetState> shared_;

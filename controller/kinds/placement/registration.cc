@@ -31,8 +31,8 @@ KindRegistration placement_registration(const KindOptions& options,
   // Upstream's controller of exclusive placement has this name (JobSet, pkg/controllers).
   made.controller.name = "pod";
   made.controller.workers = kWorkers;
-  made.controller.watches = {indexed_pods(
-      kube::Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod))};
+  made.controller.watches = {
+      indexed_pods(kube::Watch::of<Self, PodView>(jobset_pods(), pod_transform(), &Self::on_pod))};
   made.controller.rules = rules();
   made.admission = placement_admission(shared, options.configuration.webhook.exclusivePlacement);
   made.controller.make = [shared = std::move(shared)](const kube::ControllerContext& context) {

@@ -110,7 +110,7 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
   if (name.empty()) {
     const auto jobset = jobsets_.find(job.metadata.key());
     const auto jobs = jobset ? jobs_.find_by(kByOwner, job.metadata.ns, jobset->uid)
-                             : std::vector<const jobset::JobView*>{};
+                             : std::vector<const JobView*>{};
     if (jobs.empty()) co_return;
     name = jobs.front()->name;
   }

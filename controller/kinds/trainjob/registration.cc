@@ -7,6 +7,7 @@
 #include "controller/kinds/trainjob/trainjob_controller.hh"
 #include "controller/kinds/trainjob/webhooks.hh"
 #include "controller/status/status_handler.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -36,8 +37,8 @@ std::vector<Watch> watches() {
       Watch::of<Self, StoredObject>(all_of(kClusterTrainingRuntimes),
                                     stored(kClusterTrainingRuntimes), &Self::on_runtime),
       Watch::of<Self, StoredObject>(all_of(kJobSets), jobset_transform(), &Self::on_jobset),
-      indexed_jobs(Watch::only_read<jobset::JobView>(jobset_jobs(), job_transform())),
-      indexed_pods(Watch::of<Self, TrainPodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
+      indexed_jobs(Watch::only_read<JobView>(jobset_jobs(), job_transform())),
+      indexed_pods(Watch::of<Self, PodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
   };
 }
 
@@ -114,7 +115,7 @@ ServerRegistration status_server(const Configuration& configuration) {
 KindRegistration trainjob_registration(const KindOptions& options,
                                        std::shared_ptr<JobSetState> shared) {
   const Configuration& configuration = options.configuration;
-  TrainJobController::Settings settings;
+  TrainJobController::Settings settings(production_plugins());
   settings.gates = jobset_gates(configuration.featureGates);
   settings.pipeline.cluster_domain = configuration.clusterDomain;
   settings.pipeline.is_progress_enabled = configuration.featureGates.TrainJobStatus;
@@ -131,6 +132,8 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.controller.default_failure = {"TrainJobResourcesCreationFailed",
                                      "TrainJob resources reconciliation failed: "};
   made.controller.rules = rules();
+  made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind(),
+               optimization_job_kind()};
   made.admission = trainjob_admission(settings.gates);
   if (configuration.featureGates.TrainJobStatus)
     made.servers.push_back(status_server(configuration));

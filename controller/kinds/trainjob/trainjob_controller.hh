@@ -26,13 +26,14 @@ namespace trainer {
 class TrainJobController final : public kube::Controller {
  public:
   struct Settings {
+    explicit Settings(const pipeline::Plugins& plugins) : pipeline(plugins) {}
     PipelineOptions pipeline;  // without the status server
     std::shared_ptr<const ServerIdentity> server;
     unsigned short status_port = 0;
     jobset::Gates gates;
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
-  using Pod = std::shared_ptr<const TrainPodView>;
+  using Pod = std::shared_ptr<const PodView>;
 
   TrainJobController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared,
                      Settings settings);

@@ -6,6 +6,7 @@
 #include "controller/kinds/common/admission_facts.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -93,7 +94,7 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
     const auto read = co_await read_state_of_job(reader, request, *facts);
     if (!read) co_return tl::unexpected(read.error());
   }
-  co_return validate_trainjob(request, facts->lookups(), gates);
+  co_return validate_trainjob(request, facts->lookups(), production_plugins(), gates);
 }
 
 Task<Result<AdmissionAnswer>> answered(AdmissionAnswer answer) {

@@ -1,4 +1,4 @@
-#include "runtimes/admission/legacy.hh"
+#include "runtimes/trainjob/legacy.hh"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,4 @@
-// What the expander keeps of Jobs and Pods, and how it is read from what the API server sends.
-// Pure.
+// What is kept of a Job, and how it is read from what the API server sends. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +8,12 @@
 #include <string_view>
 
 #include "kube/model/json.hh"
-#include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 
-namespace trainer::jobset {
+namespace trainer {
 
-// A batch/v1 Job. Labels are kept as text, "" when absent: they may not parse, and then the
-// expander has something to name in its complaint.
+// A batch/v1 Job. Labels are kept as text, "" when absent: they may not parse, and then a
+// warning names them.
 struct JobView {
   std::string ns;
   std::string name;
@@ -47,36 +45,16 @@ struct JobView {
   // The condition by which the Job counts as failed, or nullptr.
   const kube::Condition* failure() const;
   bool is_complete() const { return finished && finished->type == "Complete"; }
-  // Of what a resume may merge, whether it is the very same.
+  // Of what a resume may merge, whether it is the very same object.
   friend bool operator==(const JobView&, const JobView&) = default;
-};
-
-// A Pod, for in-place restarts and the accounting of disruptions.
-struct PodView {
-  std::string ns;
-  std::string name;
-  std::string resource_version;
-  std::string jobset;   // label jobset.sigs.k8s.io/jobset-name
-  std::string job_uid;  // of its controller; "" when not known, then the labels decide
-  std::string phase;
-  // Annotation jobset.sigs.k8s.io/in-place-restart-attempt, as it stands.
-  std::optional<std::string> in_place_attempt;
-  std::int32_t restart_count = 0;  // the largest of its containers and init containers
-  std::string replicated_job;      // label
-  std::string job_index;           // label
-  std::string restart_attempt;     // label
-  bool is_disrupted = false;       // DisruptionTarget, node lost or UnexpectedAdmissionError
-
-  kube::ObjectKey key() const { return {ns, name}; }
 };
 
 // From one object, or its JSON text. nullptr when it is no JSON object with a name. Members of a
 // wrong type count as absent: the API server has checked what it stored.
 std::shared_ptr<JobView> view_job(const kube::Json& job);
 std::shared_ptr<JobView> transform_job(std::string_view json_text);
-std::shared_ptr<PodView> view_pod(const kube::Json& pod);
 
 // The scheduling part of a pod template, as JobView::scheduling holds it; absent members left out.
 kube::Json scheduling_of(const kube::Json& pod_template);
 
-}  // namespace trainer::jobset
+}  // namespace trainer

@@ -3,7 +3,7 @@
 
 #include "api/jobset.hh"
 
-namespace trainer::jobset {
+namespace trainer::mpi {
 
 // `mpirun` asks for each host once, and for its own name within milliseconds of the pod's start,
 // when DNS does not know it yet: it then takes itself for a stranger and fails. So a pod that
@@ -14,6 +14,6 @@ namespace trainer::jobset {
 // It is added to the Job, not to the JobSet: what Kueue counts and what upstream compares stays as
 // it is, and so do JobSets that run already. A runtime that has an init container `wait-for-hosts`
 // keeps its own. Nothing is added where names cannot resolve before a pod is ready.
-void wait_for_hosts(kube::Json& pod_spec, const JobSet& jobset);
+void wait_for_hosts(kube::Json& job, const JobSet& jobset);
 
-}  // namespace trainer::jobset
+}  // namespace trainer::mpi

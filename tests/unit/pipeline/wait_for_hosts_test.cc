@@ -1,24 +1,27 @@
 // An MPI launcher waits until DNS knows its hosts.
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "tests/unit/jobset/world.hh"
+#include "runtimes/jobset/admission.hh"
+#include "runtimes/plugins/registry.hh"
+#include "tests/support/catch.hh"
+#include "tests/unit/pipeline/fixtures.hh"
 
 using namespace trainer;
-using namespace trainer::jobset;
-using namespace trainer::jobset::test;
 using kube::Json;
 
 namespace {
 
 // The spec of a launcher's pods, of a JobSet whose `spec` begins with `head`.
-Json launcher(std::string_view head, std::string_view pod, bool is_of_trainjob = true) {
-  World world("apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: j}\nspec:\n" +
-              std::string(head) + "  replicatedJobs:\n" +
-              "  - {name: launcher, template: {spec: {template: {spec: " + std::string(pod) +
-              "}}}}");
-  const auto read = read_jobset(world.jobset());
+Json launcher(std::string_view head, std::string_view pod,
+              jobset::JobDecorators decorators = production_job_decorators()) {
+  Json object = test::yaml(
+      "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: j}\nspec:\n" +
+      std::string(head) + "  replicatedJobs:\n" +
+      "  - {name: launcher, template: {spec: {template: {spec: " + std::string(pod) + "}}}}");
+  jobset::apply_webhook_defaults(object);
+  const auto read = read_jobset(object);
   REQUIRE(read);
-  return *all_jobs(*read, {}, is_of_trainjob).at(0).find_path({"spec", "template", "spec"});
+  return *jobset::all_jobs(*read, {}, decorators).at(0).find_path({"spec", "template", "spec"});
 }
 
 constexpr std::string_view kPod =
@@ -92,6 +95,6 @@ TEST_CASE("who waits for hosts") {
     INFO(row.what);
     CHECK(names_of_init(launcher(row.head, row.pod)) == row.names);
   }
-  CHECK(names_of_init(launcher("", kPod, false)).empty());
+  CHECK(names_of_init(launcher("", kPod, {})).empty());
   CHECK(launcher("", with(own)).get_array("initContainers")[0].get_string("image") == "mine");
 }

@@ -1,4 +1,4 @@
-#include "runtimes/jobset/wait_for_hosts.hh"
+#include "runtimes/plugins/mpi/wait_for_hosts.hh"
 
 #include <string>
 #include <string_view>
@@ -6,7 +6,7 @@
 #include "runtimes/jobset/names.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
 
-namespace trainer::jobset {
+namespace trainer::mpi {
 namespace {
 
 using kube::Json;
@@ -52,7 +52,8 @@ bool has_init_container(const Json& pod_spec, std::string_view name) {
 }
 
 bool resolves_before_ready(const JobSet& jobset) {
-  return has_dns_hostnames(jobset) && jobset.spec.network->publishNotReadyAddresses.value_or(true);
+  return jobset::has_dns_hostnames(jobset) &&
+         jobset.spec.network->publishNotReadyAddresses.value_or(true);
 }
 
 Json waiting_container(const Json& launcher, std::string_view own_subdomain) {
@@ -69,17 +70,18 @@ Json waiting_container(const Json& launcher, std::string_view own_subdomain) {
 
 }  // namespace
 
-void wait_for_hosts(Json& pod_spec, const JobSet& jobset) {
+void wait_for_hosts(Json& job, const JobSet& jobset) {
+  Json& pod_spec = job["spec"]["template"]["spec"];
   const Json* launcher = container_with_hostfile(pod_spec);
   if (launcher == nullptr || !resolves_before_ready(jobset) || has_init_container(pod_spec, kName))
     return;
   // With the host's network a pod goes by the machine's name.
   const Json* shares_host = pod_spec.find("hostNetwork");
   const bool has_own_name = shares_host == nullptr || !(*shares_host == true);
-  Json waiting = waiting_container(*launcher, has_own_name ? subdomain(jobset) : "");
+  Json waiting = waiting_container(*launcher, has_own_name ? jobset::subdomain(jobset) : "");
   Json& init = pod_spec["initContainers"];
   if (!init.is_array()) init = Json::array();
   init.push_back(std::move(waiting));
 }
 
-}  // namespace trainer::jobset
+}  // namespace trainer::mpi

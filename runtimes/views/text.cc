@@ -1,4 +1,4 @@
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
