@@ -33,7 +33,7 @@ constexpr const char* kFooter =
 // Outlives the parse and the run: CLI11 writes the options through references.
 struct AllOptions {
   ControllerOptions controller;
-  std::string expander;
+  std::string jobset_controller_mode;
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
@@ -139,7 +139,7 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
   command->add_option("--feature-gates", o.feature_gates, "NAME=true,...; wins over the file");
   command
       ->add_option(
-          "--expander", all.expander,
+          "--expander", all.jobset_controller_mode,
           "Which JobSets become Jobs here: Auto, Own (all), Share (those of TrainJobs), Off")
       ->check(CLI::IsMember({"auto", "own", "share", "off"}, CLI::ignore_case));
   command->add_option("--log-level", o.log_level, "How much is logged")
@@ -214,7 +214,9 @@ bool use_zap_flags(AllOptions& all, const CLI::App& command, Console& console) {
 void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Command>& commands) {
   CLI::App* controller = add_controller(app, all);
   commands[controller] = [&all, controller](Console& console) {
-    if (!all.expander.empty()) all.controller.expander = parse_jobset_controller_mode(all.expander);
+    if (!all.jobset_controller_mode.empty())
+      all.controller.jobset_controller_mode =
+          parse_jobset_controller_mode(all.jobset_controller_mode);
     all.controller.log_format = all.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
     if (!use_zap_flags(all, *controller, console)) return static_cast<int>(kExitUsage);
     return run_controller(all.controller);

@@ -290,7 +290,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_client(root.object("clientConnection"), configuration.clientConnection, findings);
   read_status_server(root.object("statusServer"), configuration.statusServer, findings);
   read_tls(root.object("tls"), configuration.tls, findings);
-  read_jobset_controller(root.object("expander"), configuration.expander, findings);
+  read_jobset_controller(root.object("expander"), configuration.jobsetController, findings);
   root.read("clusterDomain", configuration.clusterDomain);
   GateSettings gates = read_gates(root, findings);
   root.finish();

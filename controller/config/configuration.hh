@@ -18,8 +18,8 @@
 
 namespace trainer {
 
-// Member names equal the names in the file. A default-constructed value is what an absent file
-// means.
+// Member names equal the names in the file, except jobsetController (`expander`). A
+// default-constructed value is what an absent file means.
 struct Configuration {
   struct Webhook {
     std::int32_t port = 9443;
@@ -66,7 +66,7 @@ struct Configuration {
   struct Tls {
     std::string minVersion = "1.2";
   };
-  // Not upstream's; the file calls it `expander`.
+  // Not upstream's.
   struct JobSetControllerConfig {
     JobSetControllerMode mode = JobSetControllerMode::kAuto;
     // Where the upstream JobSet controller may hold its Lease; empty: anywhere. A client that can
@@ -85,7 +85,7 @@ struct Configuration {
   StatusServer statusServer;
   FeatureGates featureGates;
   Tls tls;
-  JobSetControllerConfig expander;
+  JobSetControllerConfig jobsetController;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
 
   // How many objects of "Kind.group" are reconciled at a time.

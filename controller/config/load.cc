@@ -57,7 +57,8 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
                : tl::unexpected(parsed.error().at("--config " + options.config_file));
   }
   Configuration& configuration = parsed->configuration;
-  if (options.expander) configuration.expander.mode = *options.expander;
+  if (options.jobset_controller_mode)
+    configuration.jobsetController.mode = *options.jobset_controller_mode;
   auto set = set_address(configuration.health.healthProbeBindAddress, options.health_address,
                          "health-address");
   if (set)

@@ -27,7 +27,7 @@ struct ControllerOptions {
   std::string ns;  // of the Lease and the certificates; empty: the pod's, else kubeflow-system
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
-  std::optional<JobSetControllerMode> expander;
+  std::optional<JobSetControllerMode> jobset_controller_mode;
   std::optional<std::string> health_address;   // "HOST:PORT", ":PORT" or "0" for none
   std::optional<std::string> metrics_address;  // likewise
   // No certificates and no webhooks: only the reconciler applies the rules.

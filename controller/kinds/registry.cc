@@ -9,7 +9,7 @@
 namespace trainer {
 
 Registry production_registry(const KindOptions& options) {
-  const auto jobsets = std::make_shared<JobSetState>(options.configuration.expander.mode);
+  const auto jobsets = std::make_shared<JobSetState>(options.configuration.jobsetController.mode);
   Registry registry;
   registry.push_back(trainjob_registration(options, jobsets));
   registry.push_back(jobset_registration(options, jobsets));

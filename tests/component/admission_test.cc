@@ -252,7 +252,7 @@ TEST_CASE("JobSets are left to the upstream controller while it runs") {
   Fixture own;
   CHECK_FALSE(own.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
   KindOptions options;
-  options.configuration.expander.mode = JobSetControllerMode::kShare;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
   Fixture shared(options);
   CHECK(shared.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
   CHECK(shared.ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);

@@ -19,7 +19,7 @@ namespace trainer::test {
 
 inline KindOptions own_jobsets() {
   KindOptions options;
-  options.configuration.expander.mode = JobSetControllerMode::kOwn;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
   return options;
 }
 

@@ -166,7 +166,7 @@ TEST_CASE_METHOD(Fixture, "without the webhooks nothing is read or deleted") {
 
 TEST_CASE("pods are left to the controller that manages JobSets") {
   KindOptions options;
-  options.configuration.expander.mode = JobSetControllerMode::kShare;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
   Fixture world(options);
   world.seen(leader());
   world.exists({leader(), pod(1, "r2")});

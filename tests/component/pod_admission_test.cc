@@ -170,7 +170,7 @@ TEST_CASE_METHOD(Fixture, "pods of any shape are answered without a crash") {
 
 TEST_CASE("pods are left to the upstream controller while it runs") {
   KindOptions options;
-  options.configuration.expander.mode = JobSetControllerMode::kShare;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
   Fixture shared(options);
   CHECK(shared.patch_for(pod("0")).is_null());
   CHECK(shared.refusal(kValidatePod, pod("1")).empty());

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<kube::ControllerRegistration> controllers() {
   KindOptions options;
-  options.configuration.expander.mode = JobSetControllerMode::kOwn;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
   return controllers_of(production_registry(options));
 }
 

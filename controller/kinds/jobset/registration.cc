@@ -68,8 +68,9 @@ std::vector<kube::PolicyRule> rules() {
 
 KindRegistration jobset_registration(const KindOptions& options,
                                      std::shared_ptr<JobSetState> shared) {
-  const JobSetController::Settings settings{jobset_gates(options.configuration.featureGates),
-                                            options.configuration.expander.upstreamNamespaces};
+  const JobSetController::Settings settings{
+      jobset_gates(options.configuration.featureGates),
+      options.configuration.jobsetController.upstreamNamespaces};
   KindRegistration made;
   // Dashboards for upstream's controller know this name (JobSet, pkg/controllers).
   made.controller.name = "jobset";

@@ -43,8 +43,8 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.statusServer.port == 10443);
     CHECK_FALSE(c.statusServer.burst);
     CHECK(c.tls.minVersion == "1.2");
-    CHECK(c.expander.mode == JobSetControllerMode::kAuto);
-    CHECK(c.expander.upstreamNamespaces.empty());
+    CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
+    CHECK(c.jobsetController.upstreamNamespaces.empty());
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -103,8 +103,8 @@ clusterDomain: example.org
   CHECK(c.statusServer.burst == 0);
   CHECK(c.featureGates.TrainJobStatus);
   CHECK(c.tls.minVersion == "1.3");
-  CHECK(c.expander.mode == JobSetControllerMode::kShare);
-  CHECK(c.expander.upstreamNamespaces == std::vector<std::string>{"a"});
+  CHECK(c.jobsetController.mode == JobSetControllerMode::kShare);
+  CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
   CHECK(parsed->warnings.empty());
 }
@@ -257,15 +257,16 @@ TEST_CASE("the flags win over the file") {
   ControllerOptions options;
   options.config_file = path.string();
   REQUIRE(load_configuration(options));
-  CHECK(load_configuration(options)->configuration.expander.mode == JobSetControllerMode::kOwn);
+  CHECK(load_configuration(options)->configuration.jobsetController.mode ==
+        JobSetControllerMode::kOwn);
 
-  options.expander = JobSetControllerMode::kOff;
+  options.jobset_controller_mode = JobSetControllerMode::kOff;
   options.feature_gates = "TrainJobStatus=false";
   options.health_address = ":1";
   options.metrics_address = "0";
   const auto loaded = load_configuration(options);
   REQUIRE(loaded);
-  CHECK(loaded->configuration.expander.mode == JobSetControllerMode::kOff);
+  CHECK(loaded->configuration.jobsetController.mode == JobSetControllerMode::kOff);
   CHECK_FALSE(loaded->configuration.featureGates.TrainJobStatus);
   CHECK(loaded->configuration.health.healthProbeBindAddress == ":1");
   CHECK(loaded->configuration.metrics.bindAddress == "0");
