@@ -117,7 +117,7 @@ struct TrainingRuntimeSpec {
   static void describe(D& d);
 };
 
-// Either kind: `kind` tells which.
+// Either kind: `kind` says which.
 struct Runtime {
   std::string kind;  // "TrainingRuntime" or "ClusterTrainingRuntime"
   kube::ObjectMeta metadata;

@@ -30,7 +30,7 @@ constexpr Rule at_least_one(std::string_view message) {
 enum class Removed { kObject, kObjects, kStrings, kIntOrString };
 
 // The attributes as readers and writers see them: nothing. SchemaAttributes (schema_builder.hh) has
-// the same members and says what each one means.
+// the same members and documents them.
 struct NoAttributes {
   using Self = const NoAttributes&;
   Self doc(std::string_view) const { return *this; }

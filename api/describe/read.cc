@@ -11,7 +11,7 @@ template <class T>
 tl::expected<T, kube::FieldErrors> read_as(const kube::Json& value, std::string_view path) {
   T out;
   kube::FieldErrors errors;
-  wire::read_object(value, wire::Place(path), out, errors);
+  wire::read_object(value, wire::FieldPath(path), out, errors);
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return out;
 }

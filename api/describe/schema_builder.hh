@@ -21,7 +21,8 @@ namespace trainer::wire {
 // C++ counterparts of CEL rules and patterns, by their text.
 using Predicates = std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>>;
 
-// A schema as a CustomResourceDefinition holds it, and what is needed to check it here.
+// A schema as a CustomResourceDefinition holds it, and the predicates with which check_schema()
+// needs no API server.
 struct Schema {
   kube::Json document;  // with references to the types of kubernetes.json
   Predicates predicates;
@@ -65,9 +66,9 @@ class SchemaAttributes {
   Self list_atomic() const { return set("x-kubernetes-list-type", "atomic"); }
   Self map_atomic() const { return set("x-kubernetes-map-type", "atomic"); }
   Self min_properties(std::int64_t value) const { return set("minProperties", value); }
-  // The carried value (of a list: every item) has this type of kubernetes.json.
+  // The Json value (of a list: every item) has this type of kubernetes.json.
   Self kubernetes(std::string_view type) const;
-  // The carried value has the schema of a struct that is described but never filled.
+  // The Json value has the schema of a struct that is described but never filled.
   template <class Shape>
   Self shape() const {
     schema_ = schema_of<Shape>(predicates_);
@@ -81,7 +82,7 @@ class SchemaAttributes {
   Predicates& predicates_;
 };
 
-// Schemas of what is no described struct.
+// Schemas of types other than described structs.
 kube::Json scalar_schema(std::string_view type, std::string_view format = {});
 kube::Json object_schema();
 kube::Json string_map_schema();

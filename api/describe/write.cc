@@ -20,7 +20,7 @@ kube::Json write(const TrainJobSpec& spec) {
 
 kube::Json write(const TrainJobStatus& status) {
   kube::Json out = wire::to_json(status);
-  // The column RESTARTS shows 0 on a job that has a phase; a status without anything to say stays
+  // The column RESTARTS shows 0 on a job that has a phase; an empty status stays
   // empty.
   if (!status.phase.empty()) out.set("restarts", std::int64_t{status.restarts});
   return out;

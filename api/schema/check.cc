@@ -21,20 +21,20 @@ namespace {
 
 using kube::FieldErrors;
 using kube::Json;
-using wire::Place;
+using wire::FieldPath;
 
 class Checker {
  public:
   Checker(const wire::Predicates& predicates, FieldErrors& errors)
       : predicates_(predicates), errors_(errors) {}
 
-  void check(const Json& value, const Json& schema, const Place& place);
+  void check(const Json& value, const Json& schema, const FieldPath& path);
 
  private:
-  void check_string(const Json& value, const SchemaView& schema, const Place& place);
-  void check_array(const Json& value, const SchemaView& schema, const Place& place);
-  void check_object(const Json& value, const SchemaView& schema, const Place& place);
-  void check_rules(const Json& value, const SchemaView& schema, const Place& place);
+  void check_string(const Json& value, const SchemaView& schema, const FieldPath& path);
+  void check_array(const Json& value, const SchemaView& schema, const FieldPath& path);
+  void check_object(const Json& value, const SchemaView& schema, const FieldPath& path);
+  void check_rules(const Json& value, const SchemaView& schema, const FieldPath& path);
   // True also for a rule or pattern without a predicate.
   bool holds(std::string_view text, const Json& value) const {
     const auto at = predicates_.find(text);
@@ -56,25 +56,25 @@ bool has_type(const Json& value, std::string_view type) {
   return value.type_name() == type;
 }
 
-bool check_type(const Json& value, const SchemaView& schema, const Place& place,
+bool check_type(const Json& value, const SchemaView& schema, const FieldPath& path,
                 FieldErrors& errors) {
   if (schema.is_set("x-kubernetes-int-or-string")) {
     if (is_whole(value) || value.is_string()) return true;
-    wire::add_type_error(place, value, "integer or string", errors);
+    wire::add_type_error(path, value, "integer or string", errors);
     return false;
   }
   if (schema.type().empty() || has_type(value, schema.type())) return true;
-  wire::add_type_error(place, value, schema.type(), errors);
+  wire::add_type_error(path, value, schema.type(), errors);
   return false;
 }
 
-void check_enum(const Json& value, const SchemaView& schema, const Place& place,
+void check_enum(const Json& value, const SchemaView& schema, const FieldPath& path,
                 FieldErrors& errors) {
   const Json::Array& allowed = schema.list("enum");
   if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
   std::vector<std::string_view> names;
   for (const Json& name : allowed) names.push_back(name.as_string());
-  errors.push_back(kube::not_supported(place.path(), value, names));
+  errors.push_back(kube::not_supported(path.to_string(), value, names));
 }
 
 std::size_t characters(std::string_view text) {
@@ -83,44 +83,46 @@ std::size_t characters(std::string_view text) {
   }));
 }
 
-void Checker::check_string(const Json& value, const SchemaView& schema, const Place& place) {
+void Checker::check_string(const Json& value, const SchemaView& schema, const FieldPath& path) {
   const std::string& text = value.as_string();
   const std::size_t length = characters(text);
   if (const Json* most = schema.find("maxLength"))
     if (length > static_cast<std::size_t>(most->as_int()))
-      errors_.push_back(kube::too_long(place.path(), static_cast<std::size_t>(most->as_int())));
+      errors_.push_back(kube::too_long(path.to_string(), static_cast<std::size_t>(most->as_int())));
   if (const Json* least = schema.find("minLength"))
     if (length < static_cast<std::size_t>(least->as_int()))
-      errors_.push_back(kube::invalid(
-          place.path(), value, fmt::format("should be at least {} chars long", least->as_int())));
+      errors_.push_back(
+          kube::invalid(path.to_string(), value,
+                        fmt::format("should be at least {} chars long", least->as_int())));
   if (const std::string_view pattern = schema.text("pattern"); !pattern.empty())
     if (!holds(pattern, value))
       errors_.push_back(
-          kube::invalid(place.path(), value, fmt::format("should match '{}'", pattern)));
+          kube::invalid(path.to_string(), value, fmt::format("should match '{}'", pattern)));
   if (schema.text("format") == "date-time" && !kube::Time::parse(text))
-    errors_.push_back(kube::invalid(place.path(), value,
+    errors_.push_back(kube::invalid(path.to_string(), value,
                                     "must be an RFC 3339 time such as \"2006-01-02T15:04:05Z\""));
 }
 
-void check_number(const Json& value, const SchemaView& schema, const Place& place,
+void check_number(const Json& value, const SchemaView& schema, const FieldPath& path,
                   FieldErrors& errors) {
   const double number = value.as_double();
   if (const Json* least = schema.find("minimum"); least != nullptr && number < least->as_double())
     errors.push_back(
-        kube::invalid(place.path(), value,
+        kube::invalid(path.to_string(), value,
                       fmt::format("should be greater than or equal to {}", least->as_int())));
   if (const Json* most = schema.find("maximum"); most != nullptr && number > most->as_double())
-    errors.push_back(kube::invalid(
-        place.path(), value, fmt::format("should be less than or equal to {}", most->as_int())));
+    errors.push_back(
+        kube::invalid(path.to_string(), value,
+                      fmt::format("should be less than or equal to {}", most->as_int())));
   using Limits = std::numeric_limits<std::int32_t>;
   if (schema.text("format") == "int32" && (number < Limits::min() || number > Limits::max()))
     errors.push_back(
-        kube::invalid(place.path(), value,
+        kube::invalid(path.to_string(), value,
                       fmt::format("must be between {} and {}", Limits::min(), Limits::max())));
 }
 
-// What makes an item of a list map or a set unlike the others; null for an item that the other
-// checks refuse.
+// The key of an item of a list map, or the item of a set; null for an item that other checks
+// refuse.
 Json key_of(const Json& item, const SchemaView& list, const SchemaView& items) {
   if (list.text("x-kubernetes-list-type") == "set") return item;
   Json key;
@@ -135,7 +137,7 @@ Json key_of(const Json& item, const SchemaView& list, const SchemaView& items) {
   return key;
 }
 
-void check_duplicates(const Json::Array& items, const SchemaView& schema, const Place& place,
+void check_duplicates(const Json::Array& items, const SchemaView& schema, const FieldPath& path,
                       FieldErrors& errors) {
   const std::string_view type = schema.text("x-kubernetes-list-type");
   const Json* item_schema = schema.find("items");
@@ -152,71 +154,71 @@ void check_duplicates(const Json::Array& items, const SchemaView& schema, const 
   for (std::size_t i = 1; i < keys.size(); ++i)
     if (keys[i].first == keys[i - 1].first)
       errors.push_back(
-          kube::duplicate(Place(place, keys[i].second).path(), values[keys[i].second]));
+          kube::duplicate(FieldPath(path, keys[i].second).to_string(), values[keys[i].second]));
 }
 
-void Checker::check_array(const Json& value, const SchemaView& schema, const Place& place) {
+void Checker::check_array(const Json& value, const SchemaView& schema, const FieldPath& path) {
   const Json::Array& items = value.as_array();
   if (const Json* most = schema.find("maxItems"))
     if (items.size() > static_cast<std::size_t>(most->as_int()))
       errors_.push_back(
-          kube::too_many(place.path(), items.size(), static_cast<std::size_t>(most->as_int())));
+          kube::too_many(path.to_string(), items.size(), static_cast<std::size_t>(most->as_int())));
   if (const Json* least = schema.find("minItems"))
     if (items.size() < static_cast<std::size_t>(least->as_int()))
       errors_.push_back(
-          kube::invalid(place.path(), static_cast<std::int64_t>(items.size()),
+          kube::invalid(path.to_string(), static_cast<std::int64_t>(items.size()),
                         fmt::format("should have at least {} items", least->as_int())));
   if (const Json* schema_of_items = schema.find("items"))
     for (std::size_t i = 0; i < items.size(); ++i)
-      check(items[i], *schema_of_items, Place(place, i));
-  check_duplicates(items, schema, place, errors_);
+      check(items[i], *schema_of_items, FieldPath(path, i));
+  check_duplicates(items, schema, path, errors_);
 }
 
-void Checker::check_object(const Json& value, const SchemaView& schema, const Place& place) {
+void Checker::check_object(const Json& value, const SchemaView& schema, const FieldPath& path) {
   for (const Json& name : schema.list("required")) {
     const Json* member = value.find(name.as_string());
     if (member == nullptr || member->is_null())
-      errors_.push_back(kube::required(Place(place, name.as_string()).path(), ""));
+      errors_.push_back(kube::required(FieldPath(path, name.as_string()).to_string(), ""));
   }
   if (const Json* least = schema.find("minProperties"))
     if (value.size() < static_cast<std::size_t>(least->as_int()))
       errors_.push_back(
-          kube::invalid(place.path(), static_cast<std::int64_t>(value.size()),
+          kube::invalid(path.to_string(), static_cast<std::int64_t>(value.size()),
                         fmt::format("should have at least {} properties", least->as_int())));
   for (const auto& [name, member] : value.as_object())
     if (const Json* below = schema.member(name))
-      if (!member.is_null()) check(member, *below, Place(place, name));
+      if (!member.is_null()) check(member, *below, FieldPath(path, name));
 }
 
-void Checker::check_rules(const Json& value, const SchemaView& schema, const Place& place) {
+void Checker::check_rules(const Json& value, const SchemaView& schema, const FieldPath& path) {
   for (const Json& rule : schema.list("x-kubernetes-validations")) {
     if (holds(rule.get_string("rule"), value)) continue;
     const std::string message(rule.get_string("message"));
     if (const std::string_view member = rule.get_string("fieldPath"); !member.empty())
-      errors_.push_back(kube::forbidden(Place(place, member.substr(1)).path(), message));
+      errors_.push_back(kube::forbidden(FieldPath(path, member.substr(1)).to_string(), message));
     else
-      errors_.push_back(kube::invalid(place.path(), value, message));
+      errors_.push_back(kube::invalid(path.to_string(), value, message));
   }
 }
 
-void Checker::check(const Json& value, const Json& schema, const Place& place) {
+void Checker::check(const Json& value, const Json& schema, const FieldPath& path) {
   const SchemaView view(schema);
-  if (!check_type(value, view, place, errors_)) return;
+  if (!check_type(value, view, path, errors_)) return;
   const std::size_t before = errors_.size();
-  check_enum(value, view, place, errors_);
-  if (value.is_string()) check_string(value, view, place);
-  if (value.is_number()) check_number(value, view, place, errors_);
-  if (value.is_array()) check_array(value, view, place);
-  if (value.is_object()) check_object(value, view, place);
-  // As the API server: rules speak of values whose parts are sound.
-  if (errors_.size() == before) check_rules(value, view, place);
+  check_enum(value, view, path, errors_);
+  if (value.is_string()) check_string(value, view, path);
+  if (value.is_number()) check_number(value, view, path, errors_);
+  if (value.is_array()) check_array(value, view, path);
+  if (value.is_object()) check_object(value, view, path);
+  // As in the API server: a rule runs only on a value without other errors.
+  if (errors_.size() == before) check_rules(value, view, path);
 }
 
 }  // namespace
 
 FieldErrors check_schema(const Json& object, const wire::Schema& schema) {
   FieldErrors errors;
-  Checker(schema.predicates, errors).check(object, schema.document, Place(""));
+  Checker(schema.predicates, errors).check(object, schema.document, FieldPath(""));
   return errors;
 }
 

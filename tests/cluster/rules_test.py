@@ -3,7 +3,7 @@
 
 usage: rules_test.py [SEED [COUNT]]
 
-The program rule_cases prints COUNT objects for each place that a rule holds for, with what check_schema() says of them; each is sent with
+The program rule_cases prints COUNT objects for each place with a rule, with what check_schema() says of them; each is sent with
 dryRun=All. Only the schemas are tested, so none of this project's webhooks may be installed. The last line is 'N passed, N failed'.
 """
 import collections

@@ -1,7 +1,7 @@
 // Prints objects around each rule of the schemas that has a predicate, valid and invalid ones, with
-// what check_schema() says of them. tests/cluster/rules_test.py sends them to the API server.
+// the result of check_schema(). tests/cluster/rules_test.py sends them to the API server.
 //
-// usage: rule_cases SEED COUNT    COUNT objects for each place that a rule holds for
+// usage: rule_cases SEED COUNT    COUNT objects for each place with a rule
 #include <cstdlib>
 #include <iostream>
 #include <regex>
@@ -21,7 +21,7 @@ namespace {
 
 using kube::Json;
 
-// A value that a rule holds for: where it is in an object, its schema, and the rule.
+// A value with a rule: its path in an object, its schema, and the rule.
 struct Site {
   std::vector<std::string> path;  // member names; "" is the first item of a list
   const Json* schema;

@@ -92,7 +92,7 @@ TEST_CASE("a JobSet gets its defaults") {
         R"({"replicatedJobs":[{"groupName":"default","name":"a","replicas":0}]})");
 }
 
-TEST_CASE("null takes the default, or goes where there is none") {
+TEST_CASE("null takes the default, or is removed where there is none") {
   CHECK(
       defaulted(trainjob("runtimeRef: {name: r, kind: null}, suspend: null, trainer: null, "
                          "activeDeadlineSeconds: null, own: null")) ==
@@ -207,7 +207,7 @@ TEST_CASE("a whole number with a point breaks a rule about an integer, as in CEL
   CHECK(refusal(object).empty());
   object["spec"]["trainer"].set("numProcPerNode", 2.0);
   CHECK(refusal(object) ==
-        "spec.trainer.numProcPerNode: Invalid value: 2.0: numProcPerNode must be greater than or "
+        "spec.trainer.numProcPerNode: Invalid value: 2: numProcPerNode must be greater than or "
         "equal to 1");
 }
 
