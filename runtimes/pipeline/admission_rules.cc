@@ -47,7 +47,8 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   const PipelineOptions options(plugins);
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   if (!draft.errors.empty()) return draft.errors;
-  for (const auto& plugin : plugins) plugin->validate(draft, errors);
+  for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
+    plugin->validate(draft, errors);
   return errors;
 }
 

@@ -1,9 +1,10 @@
-#include "runtimes/plugins/overrides/overrides.hh"
-
+// What spec.trainer says about the trainer's container (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/jobset).
 #include <string>
 #include <vector>
 
 #include "runtimes/pipeline/converted_env.hh"
+#include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
 
@@ -38,6 +39,13 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
     edit("spec.trainer.env")->env(converted_env(variable));
 }
 
+class TrainerOverrides final : public Plugin {
+ public:
+  std::string_view source() const override { return "spec.trainer"; }
+  bool is_active(const Draft&) const override { return true; }
+  void enforce_pod_spec(Draft& draft) const override;
+};
+
 }  // namespace
 
 void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
@@ -51,6 +59,10 @@ void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
     if (is_trainer || is_mpi_node)
       override_container(draft, i, is_trainer && !runs_sshd(draft, set));
   }
+}
+
+std::unique_ptr<const Plugin> make_overrides() {
+  return std::make_unique<TrainerOverrides>();
 }
 
 }  // namespace trainer::pipeline

@@ -27,7 +27,7 @@ struct PodSpec {
   std::string replicated_job = "node";
   std::int32_t index = 0;
   std::string phase = "Pending";
-  std::string machine;
+  std::string node_name;
   bool is_ready = false;
   std::string waiting_reason;
   std::string waiting_message;
