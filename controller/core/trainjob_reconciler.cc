@@ -96,8 +96,8 @@ Task<Result<Requeue>> TrainJobReconciler::reconcile(kube::ObjectKey key) {
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
   const std::vector<kube::Action> desired = dependents_in(plan->actions);
   if (plan->total_nodes) job_state->total_nodes = *plan->total_nodes;
-  ObjectRef object{kTrainJobs, key, stored->uid, stored->resource_version};
-  auto done = co_await plan_runner_.run(std::move(object), std::move(*plan));
+  ObjectRef ref{kTrainJobs, key, stored->uid, stored->resource_version};
+  auto done = co_await plan_runner_.run(std::move(ref), std::move(*plan));
   if (!done) {
     const auto code = done.error().code;
     if (code == kube::ErrorCode::kCancelled) co_return done;

@@ -26,7 +26,7 @@ kube::Json write_jobset(const Draft& draft) {
                                           {"kind", kJobSets.kind},
                                           {"metadata", std::move(metadata)},
                                           {"spec", write(draft.spec)}});
-  // Filled in here, because the webhook that fills them for others does not see our own writes.
+  // Filled in here, because the webhook that fills them does not see writes of this controller.
   jobset::apply_webhook_defaults(jobset);
   return jobset;
 }

@@ -50,7 +50,7 @@ std::string scripts_volume(const Draft& draft) {
   return name.size() <= kLabelLimit ? name : "flux-entrypoint";
 }
 
-// A setting is a literal variable of the training container, where the job's own env stands
+// A setting is a literal variable of the training container, which has the job's own env
 // already.
 std::string setting(const Json& container, std::string_view name, std::string_view otherwise) {
   for (const Json& variable : container.get_array("env"))
@@ -78,7 +78,7 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
   }
   if (draft.args) words.insert(words.end(), draft.args->begin(), draft.args->end());
   // They are part of the command now. The runtime's own stay in the container, and the entrypoint
-  // puts them behind the command (trainer-contract 5.6).
+  // puts them behind the command.
   draft.args.reset();
   draft.command =
       std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kSshVolume = "mpi-ssh-auth";
 constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 // Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
-// read, so root's must not be so; anybody else can read it only as a member of the pod's fsGroup.
+// read, so root's must not be so; any other user can read it only as a member of the pod's fsGroup.
 constexpr int kOwnerRead = 0400;
 constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
@@ -60,7 +60,7 @@ std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
   return desired == 1 && devices > 1 ? devices : desired;
 }
 
-// Nobody but root can look into root's home.
+// Only root can read root's home.
 bool is_roots(std::string_view keys) {
   constexpr std::string_view kHome = "/root";
   return keys == kHome || keys.substr(0, kHome.size() + 1) == "/root/";

@@ -95,8 +95,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
 
-  // Without a trainer section nothing is injected: such jobs run the runtime's own command as it
-  // stands.
+  // Without a trainer section nothing is injected: such jobs run the runtime's own command.
   if (trainer && !draft.trainer_container().is_null()) {
     if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
       for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
