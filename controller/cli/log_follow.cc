@@ -5,7 +5,6 @@
 #include <set>
 
 #include "api/api.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/views/labels.hh"

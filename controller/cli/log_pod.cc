@@ -5,7 +5,6 @@
 #include <charconv>
 #include <tuple>
 
-#include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/resources.hh"

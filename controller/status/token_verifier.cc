@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"

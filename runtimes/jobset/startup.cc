@@ -1,4 +1,6 @@
 // Creation of Jobs, in order (JobSet, pkg/controllers/startup_policy.go).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -49,6 +51,9 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
   action.owner_uid = context.jobset.metadata.uid;
   action.stage = context.job_stage;
   action.failure_reason = "JobCreationFailed";
+  // As the event of upstream's controller says it (JobSet, pkg/controllers/jobset_controller.go).
+  action.description =
+      fmt::format("job \"{}\" creation failed with error", action.key.name);
   return action;
 }
 
