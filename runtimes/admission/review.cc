@@ -24,7 +24,7 @@ std::optional<AdmissionRequest> read_admission_review(const Json& review) {
   request.name = source->get_string("name");
   request.is_dry_run = source->get_bool("dryRun");
   request.kind = source->get("kind").get_string("kind");
-  // A PATCH comes with UpdateOptions, too, so nothing tells it from a PUT.
+  // A PATCH comes with UpdateOptions, too, so nothing separates it from a PUT.
   const std::string_view manager = source->get("options").get_string("fieldManager");
   request.may_lack_fields =
       request.operation == "UPDATE" && (manager.empty() || manager.starts_with("kueue"));

@@ -1,4 +1,5 @@
-// Admission of TrainingRuntimes and ClusterTrainingRuntimes (trainer-contract 6.4).
+// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer,
+// pkg/webhooks).
 #include <utility>
 
 #include "api/api.hh"

@@ -1,5 +1,5 @@
-// The validating webhook of TrainJobs (trainer-contract 6.3): which rules a request meets, and
-// against which runtime.
+// The validating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go): which
+// rules a request meets, and against which runtime.
 #include <fmt/format.h>
 
 #include <memory>
@@ -60,7 +60,7 @@ std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups&
   return std::move(*runtime);
 }
 
-// What the job was started with, once there is such a thing. A snapshot that somebody tampered with
+// What the job was started with, once there is such a thing. A snapshot that was tampered with
 // is none.
 std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
   const auto text =
@@ -141,7 +141,7 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const Admissi
                                   const pipeline::Plugins& plugins, const jobset::Gates& gates) {
   const bool is_update = request.operation == "UPDATE";
   if (!is_update && request.operation != "CREATE") return {};
-  // What is on its way out, and what only labels or finalizers change of, is nobody's to hold up.
+  // What is being deleted, and changes of labels or finalizers only, must not be held up.
   if (is_update && (kube::ObjectMeta::of(request.object).deletion_timestamp ||
                     spec_of(request.object) == spec_of(request.old_object))) {
     return {};
@@ -159,7 +159,7 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const Admissi
   // that held before.
   if (!are_patches_changed(request.old_object, request.object)) return {};
   auto before = read_trainjob(request.old_object);
-  if (!before) return {};  // what is stored cannot be judged by what it should have been
+  if (!before) return {};  // what is stored cannot be compared with what it should have been
   if (before->metadata.ns.empty()) before->metadata.ns = request.ns;
   return validate_patches(request, *before, *job, lookups, plugins);
 }

@@ -1,4 +1,4 @@
-// The Jobs of a JobSet as they are sent: jobset-contract 2.1 and 2.4. Pure.
+// The Jobs of a JobSet as they are sent (JobSet, pkg/controllers/jobset_controller.go). Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trainer::jobset {
 
-// Where each replicated job stands among all Jobs of the set and of its group; by spec order.
+// The position of each replicated job among all Jobs of the set and of its group; by spec order.
 struct Layout {
   struct Place {
     std::int64_t global_offset = 0;

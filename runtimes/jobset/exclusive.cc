@@ -193,7 +193,7 @@ std::vector<kube::Action> removals(const std::vector<const Json*>& followers, ku
     action.key = key;
     action.uid = metadata.get_string("uid");
     action.propagation = "Background";
-    action.stage = 1;  // after the marks: once it is gone nobody could tell why
+    action.stage = 1;  // after the marks: once it is gone the reason is lost
     actions.push_back(std::move(action));
   }
   return actions;
@@ -225,7 +225,7 @@ kube::Result<std::string> leader_selector(const Json& pod) {
     }
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
   }
-  // Older clusters have the index as an annotation only; then the whole Job is looked through.
+  // Older clusters have the index as an annotation only; then all pods of the Job are read.
   if (labels.find(kCompletionIndexKey)) selector += fmt::format(",{}=0", kCompletionIndexKey);
   return selector;
 }
@@ -310,7 +310,7 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
     followers.push_back(&pod);
   }
   if (!is_misplaced) return std::vector<kube::Action>();
-  // Without the node nobody knows which domain is right; deleting would be a guess.
+  // Without the node the right domain is unknown; deleting would be a guess.
   if (!domain) {
     return kube::fail(ErrorCode::kNotFound, "leader topology is unknown (node not found)");
   }

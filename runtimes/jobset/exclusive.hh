@@ -1,9 +1,10 @@
-// Exclusive placement, one Job per topology domain: jobset-contract 7. Pure: what must be looked up
-// is asked for through functions, which the caller answers from its stores or by GET.
+// Exclusive placement, one Job per topology domain (JobSet, pkg/webhooks/pod_*.go
+// and pkg/controllers/pod_controller.go). Pure: other objects are read through functions, which the
+// caller answers from its caches or by GET.
 //
 // The pod of completion index 0 leads: affinity keeps it in a domain of its own. The others follow:
-// they are admitted only once the leader has a node, with that node's domain as node selector. The
-// Job controller's retries are what they wait by.
+// they are admitted only once the leader has a node, with that node's domain as node selector. They
+// wait by the retries of the Job controller.
 #pragma once
 
 #include <functional>
@@ -60,9 +61,9 @@ std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view bas
 // now.
 bool is_scheduled_leader(const kube::Json& pod);
 
-// Followers that do not stand where the leader stands are marked as disrupted, so that a
+// Followers that are in another domain than their leader are marked as disrupted, so that a
 // podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together. Those
-// that have ended or are on their way out stand nowhere: they would take their successors along.
+// that have ended or are being deleted do not count: their successors would be deleted with them.
 // `pods` are the pods with the leader's job-key, from one namespace. Pods of the node selector
 // strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
 // or its node the topology label; kNotFound when followers are misplaced but the leader's node is

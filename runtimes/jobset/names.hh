@@ -17,7 +17,7 @@ inline constexpr std::string_view kReservedManager = "jobset.sigs.k8s.io/jobset-
 // "<jobset>-<replicatedjob>-<index>"
 std::string job_name(std::string_view jobset, std::string_view replicated_job, std::int64_t index);
 
-// Which Job of a JobSet a name stands for: the inverse of job_name. nullopt for any other name.
+// Which Job of a JobSet has this name: the inverse of job_name. nullopt for any other name.
 struct JobPosition {
   std::string_view replicated_job;
   std::int32_t index = 0;

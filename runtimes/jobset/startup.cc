@@ -1,4 +1,4 @@
-// Creation of Jobs, in order: jobset-contract 2.2 and 3.4.
+// Creation of Jobs, in order (JobSet, pkg/controllers/startup_policy.go).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
   return action;
 }
 
-// Creates what is missing of one wave. Any Job of that name, of whatever attempt, is in the way.
+// Creates the missing Jobs of one replicated job. A Job of the same name and any attempt blocks it.
 class Creator {
  public:
   explicit Creator(ReconcileContext& context) : context_(context) {}

@@ -1,4 +1,5 @@
-// What a change of a JobSet is refused for: jobset-contract 1.6. Rules that the CRD holds as CEL
+// What a change of a JobSet is refused for: JobSet,
+// pkg/webhooks/jobset_webhook.go. Rules that the CRD holds as CEL
 // (network, policies, dependsOn) are the API server's.
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// What admission asks about jobs and runtimes: trainer-contract 6.3 and 6.4.
+// The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ kube::Json::Array containers_of(const kube::Json& job_template) {
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime, const pipeline::Plugins& plugins) {
-  // Nothing that these rules look at has changed: a runtime that was edited since must not stand in
-  // the way of a label, a suspension or a deletion.
+  // Nothing that these rules read has changed: a runtime that was edited since must not block a
+  // label, a suspension or a deletion.
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
   // What an unknown name would add to the template is no job and no container, so nothing else can
   // be said about it.
@@ -47,7 +47,8 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   const PipelineOptions options(plugins);
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   if (!draft.errors.empty()) return draft.errors;
-  for (const auto& plugin : plugins) plugin->validate(draft, errors);
+  for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
+    plugin->validate(draft, errors);
   return errors;
 }
 

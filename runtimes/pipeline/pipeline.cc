@@ -26,12 +26,19 @@ kube::Json write_jobset(const Draft& draft) {
                                           {"kind", kJobSets.kind},
                                           {"metadata", std::move(metadata)},
                                           {"spec", write(draft.spec)}});
-  // Filled in here, because the webhook that fills them for others does not see our own writes.
+  // Filled in here, because the webhook that fills them does not see writes of this controller.
   jobset::apply_webhook_defaults(jobset);
   return jobset;
 }
 
 }  // namespace
+
+std::vector<const Plugin*> active_plugins(const Draft& draft) {
+  std::vector<const Plugin*> active;
+  for (const auto& plugin : *draft.options.plugins)
+    if (plugin->is_active(draft)) active.push_back(plugin.get());
+  return active;
+}
 
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
               Journal journal) {
@@ -72,14 +79,14 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   Built built;
   built.warnings = warnings_of(draft);
 
-  const Plugins& plugins = *options.plugins;
-  for (const auto& plugin : plugins) plugin->enforce_ml_policy(draft);
+  const std::vector<const Plugin*> plugins = active_plugins(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
   if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
     return tl::unexpected(std::move(errors));
-  for (const auto& plugin : plugins) plugin->enforce_pod_spec(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
   settle_pod_sets(draft);
-  for (const auto& plugin : plugins) plugin->enforce_pod_group_policy(draft);
-  for (const auto& plugin : plugins) plugin->add_dependents(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);
+  for (const Plugin* plugin : plugins) plugin->add_dependents(draft);
 
   const kube::FieldErrors too_long = check_names(draft);
   draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());

@@ -80,11 +80,11 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations = nullptr);
 
-// The rules of trainer-contract 6.3 that need job and runtime only (4-9, 12-28). `before` is null
-// on create.
+// The rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
+// pkg/runtime/framework/plugins). `before` is null on create.
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime, const pipeline::Plugins& plugins);
-// The rules of 6.4.
+// The rules for runtimes (Kubeflow Trainer, pkg/webhooks).
 kube::FieldErrors validate_runtime(const Runtime& runtime);
 std::vector<std::string> warn_runtime(const Runtime& runtime);
 

@@ -136,7 +136,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
     warn_about_claims(draft, i, claims, out);
   }
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
-  for (const auto& plugin : *draft.options.plugins) plugin->warn(draft, out);
+  for (const Plugin* plugin : active_plugins(draft)) plugin->warn(draft, out);
   return out;
 }
 

@@ -1,50 +1,45 @@
 #include "runtimes/plugins/registry.hh"
 
 #include "runtimes/jobset/construct.hh"
-#include "runtimes/plugins/coscheduling/coscheduling.hh"
-#include "runtimes/plugins/flux/flux.hh"
-#include "runtimes/plugins/initializers/initializers.hh"
-#include "runtimes/plugins/jax/jax.hh"
-#include "runtimes/plugins/mpi/mpi.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/plugins/mpi/wait_for_hosts.hh"
-#include "runtimes/plugins/overrides/overrides.hh"
-#include "runtimes/plugins/plainml/plainml.hh"
-#include "runtimes/plugins/progress/progress.hh"
-#include "runtimes/plugins/torch/torch.hh"
-#include "runtimes/plugins/volcano/volcano.hh"
-#include "runtimes/plugins/xgboost/xgboost.hh"
 
 namespace trainer {
-namespace {
+namespace pipeline {
 
-pipeline::Plugins make_plugins() {
-  using namespace pipeline;
+// Appends what the plugin's file makes: `std::unique_ptr<const Plugin> make_NAME()`.
+#define ADD_PLUGIN(name)                              \
+  extern std::unique_ptr<const Plugin> make_##name(); \
+  all.push_back(make_##name())
+
+// In the order in which they run within a phase.
+static Plugins make_plugins() {
   Plugins all;
-  // PlainML first: it also serves xgboost and flux, whose own plugins read the count that it sets,
-  // and it puts the job's env in front of theirs.
-  all.push_back(std::make_unique<PlainMl>());
+  // First: it also serves xgboost and flux, whose own plugins read the count that it sets, and it
+  // puts the job's env in front of theirs.
+  ADD_PLUGIN(plainml);
   // At most one of these is active in a runtime, so their order is only alphabetical.
-  all.push_back(std::make_unique<Flux>());
-  all.push_back(std::make_unique<Jax>());
-  all.push_back(std::make_unique<Mpi>());
-  all.push_back(std::make_unique<Torch>());
-  all.push_back(std::make_unique<XgBoost>());
+  ADD_PLUGIN(flux);
+  ADD_PLUGIN(jax);
+  ADD_PLUGIN(mpi);
+  ADD_PLUGIN(torch);
+  ADD_PLUGIN(xgboost);
   // After the frameworks: what the job says about its containers wins over what a framework
   // injects.
-  all.push_back(std::make_unique<Initializers>());
-  all.push_back(std::make_unique<TrainerOverrides>());
+  ADD_PLUGIN(initializers);
+  ADD_PLUGIN(overrides);
   // After the job's own env, so that a job cannot point its reports elsewhere.
-  all.push_back(std::make_unique<Progress>());
+  ADD_PLUGIN(progress);
   // Gangs have a phase of their own, so their place does not matter.
-  all.push_back(std::make_unique<Coscheduling>());
-  all.push_back(std::make_unique<Volcano>());
+  ADD_PLUGIN(coscheduling);
+  ADD_PLUGIN(volcano);
   return all;
 }
 
-}  // namespace
+}  // namespace pipeline
 
 const pipeline::Plugins& production_plugins() {
-  static const pipeline::Plugins kPlugins = make_plugins();
+  static const pipeline::Plugins kPlugins = pipeline::make_plugins();
   return kPlugins;
 }
 

@@ -14,8 +14,8 @@ using kube::Json;
 
 constexpr std::string_view kManager = "trainer";
 
-// What a suspended JobSet's pod template may change (JobSet's own admission rule) and nobody but us
-// sets.
+// What a suspended JobSet's pod template may change (JobSet's own admission rule) and only this
+// controller sets.
 bool are_scheduling_fields_equal(const Json& desired_pod, const Json& stored_pod) {
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
     if (!is_equivalent(desired_pod.get_path({"spec", name}), stored_pod.get_path({"spec", name})))
@@ -40,7 +40,7 @@ const Json* find_replicated_job(const Json& jobset, std::string_view name) {
   return nullptr;
 }
 
-// The names of labels and annotations, as "JOB/labels/KEY"; "" stands for the JobSet itself.
+// The names of labels and annotations, as "JOB/labels/KEY"; "" is the JobSet itself.
 using FieldNames = std::vector<std::string>;
 
 void add_field(FieldNames& names, std::string_view job, std::string_view map,
@@ -86,8 +86,8 @@ void add_owned(FieldNames& names, std::string_view job, const Json& metadata) {
   }
 }
 
-// The fields we own by apply, or null.
-const Json& our_fields(const Json& object) {
+// The fields that this controller owns by apply, or null.
+const Json& owned_fields(const Json& object) {
   for (const Json& entry : object.get("metadata").get_array("managedFields")) {
     if (entry.get_string("manager") == kManager && entry.get_string("operation") == "Apply" &&
         entry.get_string("subresource").empty()) {
@@ -107,7 +107,7 @@ const Json* find_keyed(const Json& list, std::string_view field) {
   return nullptr;
 }
 
-// Whether `fields` (FieldsV1) owns something that `wanted` no longer has, and an apply would
+// Whether `fields` (FieldsV1) owns something that `desired` no longer has, and an apply would
 // therefore remove.
 bool owns_more(const Json& fields, const Json& desired) {
   if (!fields.is_object()) return false;
@@ -176,20 +176,20 @@ bool is_jobset_changed(const Json& desired, const Json& stored,
 
 bool is_dependent_changed(const Json& desired, const Json& stored) {
   if (!is_contained(desired, stored)) return true;
-  const Json& fields = our_fields(stored);
+  const Json& fields = owned_fields(stored);
   if (fields.is_object()) return owns_more(fields, desired);
-  // What we sent ourselves has no version yet: all of it is ours.
+  // What this controller sent has no version yet: all of it is its own.
   if (stored.get_path({"metadata", "resourceVersion"}).is_null()) {
     return !is_contained(stored.get("spec"), desired.get("spec")) ||
            !is_contained(stored.get("data"), desired.get("data"));
   }
-  // Read without managedFields: a ConfigMap's data is all ours, anything else may carry what its
-  // own controllers added.
+  // Read without managedFields: a ConfigMap's data is all this controller's, anything else may
+  // carry what its own controllers added.
   return desired.get_object("data").size() != stored.get_object("data").size();
 }
 
 std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
-  const Json& fields = our_fields(jobset);
+  const Json& fields = owned_fields(jobset);
   if (!fields.is_object()) return std::nullopt;
   FieldNames names;
   add_owned(names, "", fields.get("f:metadata"));

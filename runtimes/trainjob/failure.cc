@@ -38,7 +38,7 @@ FirstFailure record(const PodView& pod) {
 
 }  // namespace
 
-std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& known,
+std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods) {
   const PodView* first = nullptr;
@@ -46,11 +46,12 @@ std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& kno
     if (!pod || !pod->failure || !is_pod_of(*pod, jobset)) continue;
     if (!first || goes_before(*pod, *first)) first = pod;
   }
-  if (!first) return known;
-  if (!known || first->attempt > known->attempt) return record(*first);
-  if (first->attempt == known->attempt && is_earlier(first->failure->finished_at, known->time))
+  if (!first) return recorded;
+  if (!recorded || first->attempt > recorded->attempt) return record(*first);
+  if (first->attempt == recorded->attempt &&
+      is_earlier(first->failure->finished_at, recorded->time))
     return record(*first);
-  return known;
+  return recorded;
 }
 
 std::string describe(const FirstFailure& failure) {

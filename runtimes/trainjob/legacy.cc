@@ -26,7 +26,7 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   return value;
 }
 
-// The pod template an override stands for. v2.0 wrote the pod spec's members beside targetJobs,
+// The pod template of an override. v2.0 wrote the pod spec's members beside targetJobs,
 // v2.1 had metadata and spec.
 Json template_of(std::string_view field, const Json& entry) {
   Json pod = Json::object();
@@ -124,7 +124,7 @@ void store_patch(Json& spec, Json patch) {
       Json::object({{"manager", kLegacyManager}, {"trainingRuntimeSpec", std::move(patch)}}));
 }
 
-// "cpu" meant one process a CPU, whatever accelerators there are.
+// "cpu" meant one process a CPU, also beside accelerators.
 std::optional<std::int64_t> cpus_of(const Json& trainer) {
   for (const std::string_view kind : {"requests", "limits"}) {
     const Json* cpu = trainer.find_path({"resourcesPerNode", kind, "cpu"});
@@ -197,7 +197,7 @@ std::optional<Json> fixed_nodes(const Json& elastic) {
   return *most;
 }
 
-// The object below a path, made where it is missing; nullptr where something else stands in its
+// The object below a path, made where it is missing; nullptr where something else is in its
 // place.
 Json* object_at(Json& root, std::initializer_list<std::string_view> path) {
   Json* at = &root;

@@ -111,12 +111,12 @@ std::int64_t place_of(const PodView& pod, const TrackedJob& job, std::int64_t or
   return job.first + job_index * job.width + *pod.index;
 }
 
-// How far a pod got; of several pods of one place the furthest stands for it.
+// How far a pod got; of several pods of one place the furthest counts.
 enum class PodProgress { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
 
 PodProgress progress_of(const PodView& pod) {
   if (pod.phase == "Failed") return PodProgress::kFailed;
-  // Told to end, as by an eviction, it may well end with 0: that is no node of the next admission.
+  // A pod that is evicted may well end with 0: that is no node of the next admission.
   if (pod.is_deleting) return PodProgress::kGone;
   if (pod.phase == "Succeeded") return PodProgress::kReady;
   if (pod.phase == "Running") return pod.is_ready ? PodProgress::kReady : PodProgress::kRunning;

@@ -1,5 +1,5 @@
 // What should happen to one TrainJob now. Pure: holds every rule of the TrainJob's life
-// (trainer-contract 2 and 3, design.md "Decisions").
+// (Kubeflow Trainer, pkg/controller/trainjob_controller.go; docs/decisions).
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ struct TrainJobPlan : kube::Plan {
 // holds nothing else: read, and plan again.
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options);
 
-// The key of a companion in TrainJobObserved: "KIND/NAME", for groups other than core
+// The key of a dependent object in TrainJobObserved: "KIND/NAME", for groups other than core
 // "KIND.GROUP/NAME".
 std::string dependent_name(const kube::Resource& resource, std::string_view name);
 

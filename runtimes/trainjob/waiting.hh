@@ -1,4 +1,4 @@
-// Why pods wait, told by the one cause that most of them share. Pure.
+// Why pods wait: the one cause that most of them share. Pure.
 #pragma once
 
 #include <optional>

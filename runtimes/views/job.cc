@@ -13,26 +13,9 @@ namespace {
 using kube::Json;
 
 struct JobMembers {
-  const Json* name;
-  const Json* ns;
-  const Json* uid;
-  const Json* resource_version;
-  const Json* deletion_timestamp;
-  const Json* owners;
-  const Json* replicated_job;
-  const Json* restart_attempt;
-  const Json* job_restart_attempt;
-  const Json* job_index;
-  const Json* suspend;
-  const Json* parallelism;
-  const Json* completions;
-  const Json* pod_template;
-  const Json* start_time;
-  const Json* active;
-  const Json* ready;
-  const Json* succeeded;
-  const Json* failed;
-  const Json* conditions;
+  const Json *name, *ns, *uid, *resource_version, *deletion_timestamp, *owners, *replicated_job,
+      *restart_attempt, *job_restart_attempt, *job_index, *suspend, *parallelism, *completions,
+      *pod_template, *start_time, *active, *ready, *succeeded, *failed, *conditions;
 };
 
 // Of a pod template: where, and what a resume may merge.

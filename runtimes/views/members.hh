@@ -27,7 +27,7 @@ using MemberRules = std::vector<MemberRule<Members>>;
 // An absent member is a null value.
 template <class Members>
 Members find_members(const kube::Json& object, const MemberRules<Members>& rules) {
-  Members found;
+  Members found{};
   for (const MemberRule<Members>& rule : rules) {
     const kube::Json* at = &object;
     for (const std::string_view name : rule.path) at = &at->get(name);

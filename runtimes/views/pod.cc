@@ -21,26 +21,9 @@ constexpr std::size_t kMaxFailureText = 2048;
 constexpr std::size_t kMaxWaitingText = 1024;
 
 struct PodMembers {
-  const Json* name;
-  const Json* ns;
-  const Json* uid;
-  const Json* resource_version;
-  const Json* deletion_timestamp;
-  const Json* grace_period;
-  const Json* jobset;
-  const Json* jobset_uid;
-  const Json* replicated_job;
-  const Json* job_index;
-  const Json* restart_attempt;
-  const Json* completion_index;
-  const Json* annotations;
-  const Json* node_name;
-  const Json* phase;
-  const Json* reason;
-  const Json* message;
-  const Json* conditions;
-  const Json* init_containers;
-  const Json* containers;
+  const Json *name, *ns, *uid, *resource_version, *deletion_timestamp, *grace_period, *jobset,
+      *jobset_uid, *replicated_job, *job_index, *restart_attempt, *completion_index, *annotations,
+      *node_name, *phase, *reason, *message, *conditions, *init_containers, *containers;
 };
 
 const MemberRules<PodMembers>& members_of_pods() {
@@ -110,7 +93,7 @@ bool have_all_ended_well(const PodMembers& of) {
          });
 }
 
-// What every container passes through on its way says nothing about why a pod waits.
+// What every container passes through before it runs does not say why a pod waits.
 bool is_ordinary_wait(std::string_view reason) {
   return reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing";
 }
@@ -201,8 +184,8 @@ void drop_failure_by_deletion(PodView& view, const PodMembers& of) {
   const auto asked = deletion_request(of);
   if (!asked || !view.failure || view.is_disrupted) return;
   const auto& ended = view.failure->finished_at;
-  // Times are whole seconds: within the second of the request only the way it ended tells a victim
-  // from a cause.
+  // Times are whole seconds: within the second of the request only the way it ended separates an
+  // effect from a cause.
   const bool was_killed = (view.failure->signal == 15 || view.failure->signal == 9) &&
                           view.failure->reason != "OOMKilled";
   if (!ended || *ended > *asked || (*ended == *asked && was_killed)) view.failure.reset();

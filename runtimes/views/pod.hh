@@ -15,14 +15,14 @@
 namespace trainer {
 
 // A Pod, for the TrainJob's status, for the JobSet controller and for exclusive placement. Strings
-// that say nothing stay empty.
+// without a value are empty.
 struct PodView {
   std::string name;
   std::string ns;
   std::string uid;
   std::string resource_version;
   std::string jobset;      // label jobset.sigs.k8s.io/jobset-name
-  std::string jobset_uid;  // label jobset.sigs.k8s.io/jobset-uid; of a former job's pods differs
+  std::string jobset_uid;  // label jobset.sigs.k8s.io/jobset-uid; another for pods of a former job
   std::string replicated_job;
   std::string job_index;
   std::optional<std::int32_t> index;  // job completion index

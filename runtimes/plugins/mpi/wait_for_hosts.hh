@@ -6,10 +6,10 @@
 namespace trainer::mpi {
 
 // `mpirun` asks for each host once, and for its own name within milliseconds of the pod's start,
-// when DNS does not know it yet: it then takes itself for a stranger and fails. So a pod that
+// when DNS does not know it yet: it then takes itself for another host and fails. So a pod that
 // mounts the hostfile of a TrainJob gets an init container, of the image and the rights of the
 // container that mounts it, which waits until the names resolve. It never fails: after two minutes,
-// or where the image cannot tell, mpirun has its own say.
+// or where the image cannot resolve names, mpirun decides.
 //
 // It is added to the Job, not to the JobSet: what Kueue counts and what upstream compares stays as
 // it is, and so do JobSets that run already. A runtime that has an init container `wait-for-hosts`

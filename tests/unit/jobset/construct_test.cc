@@ -1,5 +1,5 @@
-// What the Jobs look like: U9, section 2.1 and 2.4 of the contract, and the projections of Jobs and
-// Pods.
+// The Jobs as they are created (JobSet, pkg/controllers/jobset_controller.go), and the views of
+// Jobs and Pods.
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/jobset/names.hh"
@@ -226,7 +226,7 @@ TEST_CASE("names and positions of Jobs") {
   }
 }
 
-TEST_CASE("projection of a Job") {
+TEST_CASE("view of a Job") {
   const auto view = job_of(R"({"metadata":{"name":"j","namespace":"n","uid":"u",
     "resourceVersion":"7","deletionTimestamp":"2027-01-01T00:00:00Z",
     "labels":{"jobset.sigs.k8s.io/replicatedjob-name":"a","jobset.sigs.k8s.io/job-index":"3",
@@ -286,7 +286,7 @@ TEST_CASE("projections of the malformed and of the strange") {
   CHECK(other->owner_uid.empty());
 }
 
-TEST_CASE("projection of a Pod") {
+TEST_CASE("view of a Pod") {
   const auto view = transform_pod(R"({"metadata":{"name":"p","namespace":"n","resourceVersion":"7",
     "labels":{"jobset.sigs.k8s.io/jobset-name":"s","jobset.sigs.k8s.io/replicatedjob-name":"a",
       "jobset.sigs.k8s.io/job-index":"3","jobset.sigs.k8s.io/restart-attempt":"2"},

@@ -1,4 +1,4 @@
-// Where the expander is meant to do better than the contract: failure at FailureTarget,
+// Where this JobSet controller departs from upstream: failure at FailureTarget,
 // disruptions, restarts counted once, Jobs removed by their own TTL, labels that do not parse,
 // sizes without bound.
 #include <fmt/format.h>
@@ -243,7 +243,7 @@ TEST_CASE("disruptions have a budget of their own") {
       {"asked for, but the program failed", "2", "", false, "0/0", "Failed"},
       {"before the ordinary budget", "2", "{maxRestarts: 1}", true, "1/0", ""},
       {"an ordinary failure", "2", "{maxRestarts: 1}", false, "1/1", ""},
-      {"counted rules give way", "2", "{maxRestarts: 1, rules: [{action: RestartJobSet}]}", true,
+      {"counted rules yield", "2", "{maxRestarts: 1, rules: [{action: RestartJobSet}]}", true,
        "1/0", ""},
       {"other rules do not", "2", "{rules: [{action: FailJobSet}]}", true, "0/0", "Failed"},
       {"nonsense is none", "many", "", true, "0/0", "Failed"},
@@ -307,7 +307,7 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   CHECK(world.terminal_state() == "Failed");
 }
 
-TEST_CASE("whoever asks for disruption restarts gets Jobs that report disruptions") {
+TEST_CASE("a JobSet with disruption restarts gets Jobs that report disruptions") {
   const auto policy_of = [](const char* spec_text) {
     Json spec = *kube::parse_json(spec_text);
     report_disruptions(spec);

@@ -148,7 +148,7 @@ void World::run(const kube::Action& action) {
           Json::object({{"metadata", Json::object({{"deletionTimestamp", now.to_string()}})}}));
       return;
     case kube::Action::Verb::kApply:
-      FAIL("the expander never applies");
+      FAIL("the JobSet controller never applies");
   }
 }
 

@@ -1,4 +1,4 @@
-// Seeded walks through what may happen to a job. Whatever the order: plans settle, an unchanged job
+// Seeded walks through what may happen to a job. In any order: plans settle, an unchanged job
 // costs nothing, the end is the end.
 #include <algorithm>
 #include <random>

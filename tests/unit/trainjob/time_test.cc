@@ -93,7 +93,7 @@ TEST_CASE("a suspended job has no deadline, and each resumption starts it again"
   CHECK(world.conditions() == "Suspended=False,Failed=True");
 }
 
-TEST_CASE("a deadline that passed while nobody looked creates nothing") {
+TEST_CASE("a deadline that passed without a reconcile creates nothing") {
   World world = at_creation(job_with("activeDeadlineSeconds", 60));
   world.advance(1h);
   world.settle();
@@ -131,7 +131,7 @@ TEST_CASE("a finished job is deleted when its time to live is over, once its end
   CHECK(plan.actions[0].uid == "job-uid");
 }
 
-TEST_CASE("a time to live that was over before anybody looked: record first, delete second") {
+TEST_CASE("a time to live that was over before a reconcile: record first, delete second") {
   World world = at_creation(job_with("ttlSecondsAfterFinished", 0));
   world.settle();
   world.set_jobset_status(Json::object(
@@ -199,7 +199,7 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.put_pod(pod);
     plan = world.reconcile();
     CHECK_FALSE(plan.needs_events);
-    CHECK(plan.requeue_after == 20s);  // what comes before that, the pod tells
+    CHECK(plan.requeue_after == 20s);  // what comes before that is visible on the pod
     CHECK(world.reason() == "Scheduling");
     pod.node_name = "m1";
     world.put_pod(pod);

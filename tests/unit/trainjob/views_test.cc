@@ -1,4 +1,4 @@
-// What is kept of a Pod, how the first failure is told, and what `why` answers.
+// What is kept of a Pod, how the first failure is described, and what `why` answers.
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
@@ -22,7 +22,7 @@ std::shared_ptr<PodView> transform(std::string_view text) {
   return view;
 }
 
-TEST_CASE("a pod's projection") {
+TEST_CASE("a pod's view") {
   const auto pod = transform(R"(
 metadata:
   name: j-node-0-3-x
@@ -278,7 +278,7 @@ TEST_CASE("the record of a first failure changes only for an earlier one or a la
   known = first_failure(known, jobset, {&early});
   CHECK(known->pod == "late");
 
-  // The pods of a former job of the same name are none of ours.
+  // The pods of a former job of the same name do not count.
   jobset.metadata.uid = "new";
   late.jobset_uid = "old";
   CHECK_FALSE(first_failure(std::nullopt, jobset, {&late}));

@@ -118,7 +118,7 @@ void World::put_pod(const PodSpec& spec) {
   view->job_index = "0";
   view->index = spec.index;
   view->phase = spec.phase;
-  view->node_name = spec.machine;
+  view->node_name = spec.node_name;
   view->is_ready = spec.is_ready;
   view->waiting_reason = spec.waiting_reason;
   view->waiting_message = spec.waiting_message;

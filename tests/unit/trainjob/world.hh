@@ -27,7 +27,7 @@ struct PodSpec {
   std::string replicated_job = "node";
   std::int32_t index = 0;
   std::string phase = "Pending";
-  std::string machine;
+  std::string node_name;
   bool is_ready = false;
   std::string waiting_reason;
   std::string waiting_message;
@@ -70,7 +70,7 @@ class World {
   bool have_jobs_started = true;
   bool is_jobset_controller_active = true;
   jobset::Gates gates;
-  bool are_minor_statuses_held = false;  // as the shell does for a moment
+  bool are_minor_statuses_held = false;  // as the status rate limit does for a moment
   std::string managed_by_stamp;
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
