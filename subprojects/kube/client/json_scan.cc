@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
-#include "kube/model/json_children.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace kube {
 
@@ -29,7 +29,7 @@ ScannedIdentity identity_in(std::string_view text) {
   const std::pair<std::string_view, std::string_view*> desired[] = {
       {"namespace", &found.ns}, {"name", &found.name}, {"resourceVersion", &found.version}};
   std::size_t missing = std::size(desired);
-  for (JsonChildren metadata(text); missing > 0 && metadata.next();) {
+  for (JsonCursor metadata(text); missing > 0 && metadata.next();) {
     for (const auto& [name, target] : desired) {
       if (metadata.name() != name) continue;
       *target = plain_string(metadata.value()).value_or(std::string_view());
@@ -42,7 +42,7 @@ ScannedIdentity identity_in(std::string_view text) {
 }  // namespace
 
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name) {
-  for (JsonChildren members(object); members.next();) {
+  for (JsonCursor members(object); members.next();) {
     if (members.name() == name) return members.value();
   }
   return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<std::string_view> scan_string(std::string_view object, std::string
 }
 
 ScannedIdentity scan_identity(std::string_view object) {
-  for (JsonChildren members(object); members.next();) {
+  for (JsonCursor members(object); members.next();) {
     if (members.name() == "metadata") return identity_in(members.rest());
   }
   return {};
@@ -63,7 +63,7 @@ std::optional<ScannedEvent> scan_event(std::string_view line) {
   while (!line.empty() && is_json_space(line.back())) line.remove_suffix(1);
   if (!line.ends_with('}')) return std::nullopt;
   ScannedEvent event;
-  for (JsonChildren members(line); members.next();) {
+  for (JsonCursor members(line); members.next();) {
     if (members.name() == "type") {
       event.type = plain_string(members.value()).value_or(std::string_view());
     } else if (members.name() == "object" && !event.type.empty()) {
