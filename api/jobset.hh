@@ -151,6 +151,6 @@ struct JobSet {
   static void describe(D& d);
 };
 
-extern const kube::Resource kJobSets;
+inline const kube::Resource kJobSets{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true};
 
 }  // namespace trainer

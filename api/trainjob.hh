@@ -184,6 +184,7 @@ inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
 inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
 inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";
 
-extern const kube::Resource kTrainJobs;
+inline const kube::Resource kTrainJobs{"trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob",
+                                       true};
 
 }  // namespace trainer

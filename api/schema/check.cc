@@ -9,12 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "api/api.hh"
 #include "api/describe/path.hh"
 #include "api/describe/reader.hh"
-#include "api/schema/kinds.hh"
-#include "api/schema/rules.hh"
 #include "api/schema/schema_view.hh"
+#include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/time.hh"
 
@@ -25,7 +23,27 @@ using kube::FieldErrors;
 using kube::Json;
 using wire::Place;
 
-void check(const Json& value, const Json& schema, const Place& place, FieldErrors& errors);
+class Checker {
+ public:
+  Checker(const wire::Predicates& predicates, FieldErrors& errors)
+      : predicates_(predicates), errors_(errors) {}
+
+  void check(const Json& value, const Json& schema, const Place& place);
+
+ private:
+  void check_string(const Json& value, const SchemaView& schema, const Place& place);
+  void check_array(const Json& value, const SchemaView& schema, const Place& place);
+  void check_object(const Json& value, const SchemaView& schema, const Place& place);
+  void check_rules(const Json& value, const SchemaView& schema, const Place& place);
+  // True also for a rule or pattern without a predicate.
+  bool holds(std::string_view text, const Json& value) const {
+    const auto at = predicates_.find(text);
+    return at == predicates_.end() || at->second(value);
+  }
+
+  const wire::Predicates& predicates_;
+  FieldErrors& errors_;
+};
 
 bool is_whole(const Json& value) {
   return value.is_int() ||
@@ -65,24 +83,23 @@ std::size_t characters(std::string_view text) {
   }));
 }
 
-void check_string(const Json& value, const SchemaView& schema, const Place& place,
-                  FieldErrors& errors) {
+void Checker::check_string(const Json& value, const SchemaView& schema, const Place& place) {
   const std::string& text = value.as_string();
   const std::size_t length = characters(text);
   if (const Json* most = schema.find("maxLength"))
     if (length > static_cast<std::size_t>(most->as_int()))
-      errors.push_back(kube::too_long(place.path(), static_cast<std::size_t>(most->as_int())));
+      errors_.push_back(kube::too_long(place.path(), static_cast<std::size_t>(most->as_int())));
   if (const Json* least = schema.find("minLength"))
     if (length < static_cast<std::size_t>(least->as_int()))
-      errors.push_back(kube::invalid(
+      errors_.push_back(kube::invalid(
           place.path(), value, fmt::format("should be at least {} chars long", least->as_int())));
   if (const std::string_view pattern = schema.text("pattern"); !pattern.empty())
-    if (!matches_pattern(pattern, text).value_or(true))
-      errors.push_back(
+    if (!holds(pattern, value))
+      errors_.push_back(
           kube::invalid(place.path(), value, fmt::format("should match '{}'", pattern)));
   if (schema.text("format") == "date-time" && !kube::Time::parse(text))
-    errors.push_back(kube::invalid(place.path(), value,
-                                   "must be an RFC 3339 time such as \"2006-01-02T15:04:05Z\""));
+    errors_.push_back(kube::invalid(place.path(), value,
+                                    "must be an RFC 3339 time such as \"2006-01-02T15:04:05Z\""));
 }
 
 void check_number(const Json& value, const SchemaView& schema, const Place& place,
@@ -138,112 +155,69 @@ void check_duplicates(const Json::Array& items, const SchemaView& schema, const 
           kube::duplicate(Place(place, keys[i].second).path(), values[keys[i].second]));
 }
 
-void check_array(const Json& value, const SchemaView& schema, const Place& place,
-                 FieldErrors& errors) {
+void Checker::check_array(const Json& value, const SchemaView& schema, const Place& place) {
   const Json::Array& items = value.as_array();
   if (const Json* most = schema.find("maxItems"))
     if (items.size() > static_cast<std::size_t>(most->as_int()))
-      errors.push_back(
+      errors_.push_back(
           kube::too_many(place.path(), items.size(), static_cast<std::size_t>(most->as_int())));
   if (const Json* least = schema.find("minItems"))
     if (items.size() < static_cast<std::size_t>(least->as_int()))
-      errors.push_back(
+      errors_.push_back(
           kube::invalid(place.path(), static_cast<std::int64_t>(items.size()),
                         fmt::format("should have at least {} items", least->as_int())));
   if (const Json* schema_of_items = schema.find("items"))
     for (std::size_t i = 0; i < items.size(); ++i)
-      check(items[i], *schema_of_items, Place(place, i), errors);
-  check_duplicates(items, schema, place, errors);
+      check(items[i], *schema_of_items, Place(place, i));
+  check_duplicates(items, schema, place, errors_);
 }
 
-void check_object(const Json& value, const SchemaView& schema, const Place& place,
-                  FieldErrors& errors) {
+void Checker::check_object(const Json& value, const SchemaView& schema, const Place& place) {
   for (const Json& name : schema.list("required")) {
     const Json* member = value.find(name.as_string());
     if (member == nullptr || member->is_null())
-      errors.push_back(kube::required(Place(place, name.as_string()).path(), ""));
+      errors_.push_back(kube::required(Place(place, name.as_string()).path(), ""));
   }
   if (const Json* least = schema.find("minProperties"))
     if (value.size() < static_cast<std::size_t>(least->as_int()))
-      errors.push_back(
+      errors_.push_back(
           kube::invalid(place.path(), static_cast<std::int64_t>(value.size()),
                         fmt::format("should have at least {} properties", least->as_int())));
   for (const auto& [name, member] : value.as_object())
     if (const Json* below = schema.member(name))
-      if (!member.is_null()) check(member, *below, Place(place, name), errors);
+      if (!member.is_null()) check(member, *below, Place(place, name));
 }
 
-void check_rules(const Json& value, const SchemaView& schema, const Place& place,
-                 FieldErrors& errors) {
+void Checker::check_rules(const Json& value, const SchemaView& schema, const Place& place) {
   for (const Json& rule : schema.list("x-kubernetes-validations")) {
-    if (keeps_rule(rule.get_string("rule"), value).value_or(true)) continue;
+    if (holds(rule.get_string("rule"), value)) continue;
     const std::string message(rule.get_string("message"));
     if (const std::string_view member = rule.get_string("fieldPath"); !member.empty())
-      errors.push_back(kube::forbidden(Place(place, member.substr(1)).path(), message));
+      errors_.push_back(kube::forbidden(Place(place, member.substr(1)).path(), message));
     else
-      errors.push_back(kube::invalid(place.path(), value, message));
+      errors_.push_back(kube::invalid(place.path(), value, message));
   }
 }
 
-void check(const Json& value, const Json& schema, const Place& place, FieldErrors& errors) {
+void Checker::check(const Json& value, const Json& schema, const Place& place) {
   const SchemaView view(schema);
-  if (!check_type(value, view, place, errors)) return;
-  const std::size_t before = errors.size();
-  check_enum(value, view, place, errors);
-  if (value.is_string()) check_string(value, view, place, errors);
-  if (value.is_number()) check_number(value, view, place, errors);
-  if (value.is_array()) check_array(value, view, place, errors);
-  if (value.is_object()) check_object(value, view, place, errors);
+  if (!check_type(value, view, place, errors_)) return;
+  const std::size_t before = errors_.size();
+  check_enum(value, view, place, errors_);
+  if (value.is_string()) check_string(value, view, place);
+  if (value.is_number()) check_number(value, view, place, errors_);
+  if (value.is_array()) check_array(value, view, place);
+  if (value.is_object()) check_object(value, view, place);
   // As the API server: rules speak of values whose parts are sound.
-  if (errors.size() == before) check_rules(value, view, place, errors);
-}
-
-void collect_unknown(const Json& value, const Json& schema, const Place& place,
-                     std::vector<std::string>& found) {
-  const SchemaView view(schema);
-  if (view.is_set("x-kubernetes-preserve-unknown-fields")) return;
-  if (value.is_array()) {
-    const Json* items = view.find("items");
-    for (std::size_t i = 0; items != nullptr && i < value.as_array().size(); ++i)
-      collect_unknown(value.as_array()[i], *items, Place(place, i), found);
-  }
-  if (!value.is_object()) return;
-  for (const auto& [name, member] : value.as_object()) {
-    const Place below(place, name);
-    if (const Json* known = view.member(name))
-      collect_unknown(member, *known, below, found);
-    else
-      found.push_back(below.path());
-  }
+  if (errors_.size() == before) check_rules(value, view, place);
 }
 
 }  // namespace
 
-FieldErrors check_schema(const Json& object) {
+FieldErrors check_schema(const Json& object, const wire::Schema& schema) {
   FieldErrors errors;
-  const Json* schema = find_schema(object.get_string("kind"));
-  if (schema == nullptr) {
-    std::vector<std::string_view> kinds;
-    for (const ServedKind& kind : served_kinds()) kinds.push_back(kind.resource.kind);
-    errors.push_back(kube::not_supported("kind", object.get_string("kind"), kinds));
-    return errors;
-  }
-  check(object, *schema, Place(""), errors);
+  Checker(schema.predicates, errors).check(object, schema.document, Place(""));
   return errors;
-}
-
-std::vector<std::string> unknown_fields(const Json& object) {
-  std::vector<std::string> found;
-  const Json* schema = find_schema(object.get_string("kind"));
-  if (schema == nullptr || !object.is_object()) return found;
-  for (const auto& [name, member] : object.as_object()) {
-    if (name == "metadata") continue;  // the API server's own
-    if (const Json* known = SchemaView(*schema).member(name))
-      collect_unknown(member, *known, Place(name), found);
-    else
-      found.push_back(name);
-  }
-  return found;
 }
 
 }  // namespace trainer

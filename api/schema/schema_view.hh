@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "api/schema/kinds.hh"
+#include "api/schema/kubernetes_types.hh"
 #include "kube/model/json.hh"
 
 namespace trainer {

@@ -1,6 +1,5 @@
 #include "controller/admission/certificate_keeper.hh"
 
-#include "controller/core/stores.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -10,7 +9,7 @@ using kube::Result;
 using kube::Task;
 
 CertificateKeeper::CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client,
-                                     const Log& log, CertificateOptions options, Use use)
+                                     const kube::Log& log, CertificateOptions options, Use use)
     : client_(client),
       log_(log),
       options_(std::move(options)),

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "controller/admission/certificates.hh"
-#include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
@@ -36,7 +36,7 @@ class CertificateKeeper {
   // Told of the first bundle and of every other one that differs. After an error the same bundle is
   // offered again.
   using Use = std::function<kube::Result<void>(const CertificateBundle&)>;
-  CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const Log& log,
+  CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const kube::Log& log,
                     CertificateOptions options, Use use);
 
   // Until cancelled.
@@ -57,7 +57,7 @@ class CertificateKeeper {
   void note(const kube::Result<void>& looked);
 
   kube::ApiClient& client_;
-  const Log& log_;
+  const kube::Log& log_;
   CertificateOptions options_;
   Use use_;
   kube::Notifier wake_;

@@ -1,6 +1,7 @@
 #include "controller/cli/cli.hh"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +20,8 @@
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
 #include "controller/config/values.hh"
-#include "controller/core/run.hh"
+#include "controller/kinds/registry.hh"
+#include "controller/process/run.hh"
 
 namespace trainer {
 namespace {
@@ -96,6 +98,19 @@ void add_upstream(CLI::App& command, Everything& all) {
   command.add_option("--zap-time-encoding")->group("");
 }
 
+// The controllers, by their keys in the configuration's groupKindConcurrency.
+std::string controllers_footer() {
+  std::string text = "Controllers, with the objects that each reconciles at a time:";
+  for (const KindRegistration& kind : production_registry(KindOptions())) {
+    const kube::ControllerRegistration& controller = kind.controller;
+    text += fmt::format("\n  {:<32} {:>2}{}",
+                        controller.group_kind.empty() ? controller.name : controller.group_kind,
+                        controller.workers,
+                        controller.group_kind.empty() ? "" : ", see groupKindConcurrency");
+  }
+  return text;
+}
+
 CLI::App* add_controller(CLI::App& app, Everything& all) {
   CLI::App* command =
       app.add_subcommand("controller", "Run the controller, in the cluster or beside it");
@@ -141,6 +156,7 @@ CLI::App* add_controller(CLI::App& app, Everything& all) {
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
       ->check(check_bind_address);
   add_upstream(*command, all);
+  command->footer(controllers_footer());
   return command;
 }
 
@@ -208,9 +224,12 @@ void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Comm
   };
   commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
       [](Console& console) { return run_crds(console); };
+  commands[app.add_subcommand("rbac", "Print the ClusterRole that the controller needs")] =
+      [](Console& console) { return run_rbac(console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that come with the program");
+  builtin_runtimes->alias("runtimes");
   builtin_runtimes->add_option("NAME", all.builtin_runtimes.names, "Only these");
   builtin_runtimes->add_flag("--list", all.builtin_runtimes.is_list, "Names and frameworks only");
   commands[builtin_runtimes] = [&all](Console& console) {

@@ -37,6 +37,9 @@ int run_version(OutputFormat format, Console& console);
 // The CustomResourceDefinitions to install, as YAML documents.
 int run_crds(Console& console);
 
+// The ClusterRole of the controller, with the rules of all kinds, as YAML.
+int run_rbac(Console& console);
+
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all
   bool is_list = false;            // names and frameworks only

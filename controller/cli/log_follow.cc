@@ -5,9 +5,9 @@
 #include <set>
 
 #include "api/api.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -259,7 +259,7 @@ kube::WatchOptions LogFollower::watch_options() const {
 
 Task<void> LogFollower::watch_pods_to_the_end() {
   kube::WatchOptions pods = watch_options();
-  pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
+  pods.label_selector = std::string(jobset::kJobSetNameKey) + "=" + options_.job.name;
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
   watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));

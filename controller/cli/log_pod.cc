@@ -5,10 +5,10 @@
 #include <charconv>
 #include <tuple>
 
-#include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -45,18 +45,18 @@ LogContainer read_container(const Json& status) {
 
 std::optional<LogPod> LogPod::read(const Json& object) {
   const auto meta = kube::ObjectMeta::of(object);
-  const auto role = meta.labels.find("jobset.sigs.k8s.io/replicatedjob-name");
+  const auto role = meta.labels.find(jobset::kReplicatedJobNameKey);
   if (meta.name.empty() || role == meta.labels.end()) return std::nullopt;
   LogPod pod;
   pod.name = meta.name;
   pod.ns = meta.ns;
   pod.uid = meta.uid;
   pod.role = role->second;
-  pod.job_index = number_of(meta.labels, "jobset.sigs.k8s.io/job-index");
-  pod.has_one_job = number_of(meta.labels, "jobset.sigs.k8s.io/replicatedjob-replicas") <= 1;
-  pod.attempt = number_of(meta.labels, "jobset.sigs.k8s.io/restart-attempt");
-  constexpr std::string_view kIndex = "batch.kubernetes.io/job-completion-index";
-  pod.index = number_of(meta.labels.contains(kIndex) ? meta.labels : meta.annotations, kIndex);
+  pod.job_index = number_of(meta.labels, jobset::kJobIndexKey);
+  pod.has_one_job = number_of(meta.labels, jobset::kReplicatedJobReplicasKey) <= 1;
+  pod.attempt = number_of(meta.labels, jobset::kRestartAttemptKey);
+  const bool is_label = meta.labels.contains(kCompletionIndexKey);
+  pod.index = number_of(is_label ? meta.labels : meta.annotations, kCompletionIndexKey);
   const Json* status = object.find("status");
   if (status == nullptr) return pod;
   const std::string_view phase = status->get_string("phase");

@@ -8,7 +8,6 @@
 #include "controller/cli/log_follow.hh"
 #include "controller/cli/log_merge.hh"
 #include "controller/config/values.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 

@@ -20,6 +20,7 @@
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -249,7 +250,9 @@ class Renderer {
   void render_trainjob(Json object) {
     if (!prepare(object)) return;
     if (!mutate(object, mutate_trainjob(request_of(object), kube::SystemClock().now()))) return;
-    if (!refuse_unless_allowed(object, validate_trainjob(request_of(object), lookups()))) return;
+    if (!refuse_unless_allowed(
+            object, validate_trainjob(request_of(object), lookups(), production_plugins())))
+      return;
     const auto job = read_trainjob(object);
     if (!job) return refuse(object, job.error());
     const RuntimeRef& ref = job->spec.runtimeRef;
@@ -268,7 +271,7 @@ class Renderer {
     const Json jobset = built->jobset;
     print_later(std::move(built->jobset), merged(std::move(explanations)));
     for (DependentObject& dependent : built->dependents) print_later(std::move(dependent.object));
-    if (options_.has_jobs) expand(jobset, true);
+    if (options_.has_jobs) expand(jobset, production_job_decorators());
   }
 
   void render_jobset(Json object) {
@@ -278,14 +281,14 @@ class Renderer {
                                validate_jobset(request_of(object), lookups(), jobset_gates_)))
       return;
     print_later(object);
-    if (options_.has_jobs) expand(object, false);
+    if (options_.has_jobs) expand(object, {});
   }
 
-  void expand(const Json& object, bool is_of_trainjob) {
+  void expand(const Json& object, jobset::JobDecorators decorators) {
     const auto jobset = read_jobset(object);
     if (!jobset) return refuse(object, jobset.error());
     if (auto service = jobset::headless_service(*jobset)) print_later(std::move(*service));
-    for (Json& job : jobset::all_jobs(*jobset, jobset_gates_, is_of_trainjob)) {
+    for (Json& job : jobset::all_jobs(*jobset, jobset_gates_, decorators)) {
       print_later(std::move(job));
     }
   }
@@ -293,7 +296,7 @@ class Renderer {
   const RenderOptions& options_;
   Console& console_;
   jobset::Gates jobset_gates_;
-  PipelineOptions pipeline_;
+  PipelineOptions pipeline_{production_plugins()};
   std::map<RuntimeKey, std::shared_ptr<const Json>> runtimes_;
   std::vector<Json> jobs_;
   std::vector<Json> jobsets_;

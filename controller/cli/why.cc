@@ -6,7 +6,6 @@
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/why_report.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"

@@ -20,7 +20,7 @@ constexpr auto kIdle = std::chrono::seconds(60);
 }  // namespace
 
 ReportWriter::ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
-                           const Log& log)
+                           const kube::Log& log)
     : io_(io),
       client_(client),
       limits_(limits),

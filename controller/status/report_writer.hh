@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
@@ -31,7 +31,7 @@ struct StatusLimits {
 class ReportWriter {
  public:
   ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
-               const Log& log);
+               const kube::Log& log);
   ReportWriter(const ReportWriter&) = delete;
   ReportWriter& operator=(const ReportWriter&) = delete;
 
@@ -62,7 +62,7 @@ class ReportWriter {
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
   StatusLimits limits_;
-  const Log& log_;
+  const kube::Log& log_;
   std::map<kube::ObjectKey, std::shared_ptr<Job>> jobs_;
   std::chrono::steady_clock::time_point next_sweep_{};
   std::chrono::steady_clock::time_point next_turn_{};  // of the rate limit

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -31,7 +31,6 @@ constexpr auto kPatience = std::chrono::seconds(8);
 constexpr std::int64_t kClockSkew = 60;  // seconds
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
-constexpr std::string_view kJobSetLabel = "jobset.sigs.k8s.io/jobset-name";
 
 std::vector<std::string_view> words_of(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";
@@ -108,7 +107,7 @@ Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
 Result<void> check_pod(const Json& object, const BoundPod& pod, const ObjectKey& trainjob) {
   const auto meta = kube::ObjectMeta::of(object);
   if (meta.uid != pod.uid) return forbid("the token's pod is gone");
-  const auto label = meta.labels.find(kJobSetLabel);
+  const auto label = meta.labels.find(jobset::kJobSetNameKey);
   const kube::OwnerReference* owner = meta.controller();
   if (label == meta.labels.end() || label->second != trainjob.name || owner == nullptr ||
       owner->kind != kube::kJobs.kind) {

@@ -15,6 +15,7 @@
 #include "kube/model/time.hh"
 #include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/pipeline/pipeline.hh"
 
 namespace trainer {
 
@@ -64,6 +65,7 @@ struct AdmissionLookups {
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now);
 // `gates`: of the expander that will judge the job's JobSet.
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
+                                  const pipeline::Plugins& plugins,
                                   const jobset::Gates& gates = {});
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);

@@ -5,8 +5,8 @@
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/legacy.hh"
 
 namespace trainer {
 namespace {

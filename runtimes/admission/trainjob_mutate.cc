@@ -4,8 +4,8 @@
 
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/admission/patch_changes.hh"
+#include "runtimes/trainjob/legacy.hh"
 
 namespace trainer {
 namespace {

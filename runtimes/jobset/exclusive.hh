@@ -48,10 +48,6 @@ kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& looku
 // Why the validating webhook refuses the pod; nullopt when it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
-// A pod whose placement is decided here: under exclusive placement, and not on nodes that were
-// labelled for its Job beforehand.
-bool is_exclusively_placed(const kube::Json& pod);
-
 // What selects the candidates for this follower's leader by label: the whole Job's pods at most.
 // Errors (kInvalid): a label that the API server is going to refuse.
 kube::Result<std::string> leader_selector(const kube::Json& pod);
@@ -59,8 +55,9 @@ kube::Result<std::string> leader_selector(const kube::Json& pod);
 // A listed pod as PlacementLookups::leaders wants it; nullopt when it is no leader of this name.
 std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
 
-// Whether a pod is a scheduled leader, upon whose events its followers are compared. One that is
-// over no longer says where the others belong: another may lead by now.
+// Whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events start a
+// check of its followers. One that is over no longer decides where they belong: another may lead by
+// now.
 bool is_scheduled_leader(const kube::Json& pod);
 
 // Followers that do not stand where the leader stands are marked as disrupted, so that a

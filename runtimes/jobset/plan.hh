@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,15 @@
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
-#include "runtimes/jobset/views.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer::jobset {
+
+// Changes a Job before it is created. The Job is complete but for what differs between the Jobs of
+// its replicated job, and its pod template has a spec.
+using JobDecorator = void (*)(kube::Json& job, const JobSet& jobset);
+using JobDecorators = std::span<const JobDecorator>;
 
 struct Observed {
   const JobSet& jobset;
@@ -28,9 +35,7 @@ struct Observed {
   std::set<std::string> claims;      // PersistentVolumeClaims known to exist, by name
   kube::Time now;
   Gates gates;
-  // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
-  // message, and an MPI launcher waits for the names of its hosts.
-  bool is_of_trainjob = false;
+  JobDecorators decorators;
   // True where the caller knows that spec.managedBy means us. Otherwise it must be absent, or be
   // upstream's own name.
   bool is_managed_here = false;
@@ -59,7 +64,8 @@ kube::Plan plan(const Observed& observed);
 bool needs_pods(const JobSet& jobset, const Gates& gates);
 
 // The Jobs that a JobSet would have, in order; for render and tests.
-std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob);
+std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates,
+                                 JobDecorators decorators);
 // The headless Service, or nullopt without DNS host names, and its key alone.
 std::optional<kube::Json> headless_service(const JobSet& jobset);
 std::optional<kube::ObjectKey> headless_service_key(const JobSet& jobset);

@@ -50,24 +50,19 @@ Json united_list(const Json& present, const Json& desired) {
 // unions in which the JobSet wins, since nothing is ever taken away from a Job. Empty when nothing
 // must.
 Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
-  static const Json kNothing = Json::object();
   const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();
   const Json desired = scheduling_of(*pod_template);
-  const Json& present = job.scheduling ? *job.scheduling : kNothing;
-  const auto of = [](const Json& object, std::string_view name) -> const Json& {
-    const Json* found = object.find(name);
-    return found ? *found : kNothing;
-  };
+  const Json& present = job.scheduling ? *job.scheduling : Json::null();
   Json metadata = Json::object();
   Json spec = Json::object();
   for (const std::string_view name : {"labels", "annotations", "nodeSelector"}) {
-    Json missing = missing_members(of(present, name), of(desired, name));
+    Json missing = missing_members(present.get(name), desired.get(name));
     if (missing.empty()) continue;
     (name == "nodeSelector" ? spec : metadata).set(name, std::move(missing));
   }
   for (const std::string_view name : {"tolerations", "schedulingGates"}) {
-    Json united = united_list(of(present, name), of(desired, name));
+    Json united = united_list(present.get(name), desired.get(name));
     if (!united.is_null()) spec.set(name, std::move(united));
   }
   Json patch = Json::object();

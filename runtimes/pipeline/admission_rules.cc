@@ -8,7 +8,6 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/plugin.hh"
-#include "runtimes/pipeline/warnings.hh"
 
 namespace trainer {
 
@@ -37,7 +36,7 @@ kube::Json::Array containers_of(const kube::Json& job_template) {
 }  // namespace
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime) {
+                                    const Runtime& runtime, const pipeline::Plugins& plugins) {
   // Nothing that these rules look at has changed: a runtime that was edited since must not stand in
   // the way of a label, a suspension or a deletion.
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
@@ -45,17 +44,11 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   // be said about it.
   kube::FieldErrors errors = pipeline::check_patches(job, runtime);
   if (!errors.empty()) return errors;
-  const PipelineOptions options;
+  const PipelineOptions options(plugins);
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   if (!draft.errors.empty()) return draft.errors;
-  for (const auto& plugin : pipeline::plugins()) plugin->validate(draft, errors);
+  for (const auto& plugin : plugins) plugin->validate(draft, errors);
   return errors;
-}
-
-std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
-  const PipelineOptions options;
-  const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
-  return draft.errors.empty() ? pipeline::warnings_of(draft) : std::vector<std::string>{};
 }
 
 kube::FieldErrors validate_runtime(const Runtime& runtime) {

@@ -1,7 +1,6 @@
 // What a plugin may do, and when.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +30,6 @@ class Plugin {
   virtual void validate(const Draft&, kube::FieldErrors&) const {}
   virtual void warn(const Draft&, std::vector<std::string>&) const {}
 };
-
-// All plugins, in the order in which they run within a phase.
-const std::vector<std::unique_ptr<const Plugin>>& plugins();
 
 // Phases 1 to 3: patches merged into the template, pods counted, resources merged. Problems are in
 // `errors`.

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "api/api.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
@@ -165,7 +165,8 @@ class ChildrenPlanner {
     // The webhook's rules hold where no webhook stands, too. A JobSet that exists was admitted
     // once.
     if (!observed_.jobset) {
-      if (const auto errors = validate_trainjob(job, nullptr, runtime); !errors.empty()) {
+      if (const auto errors = validate_trainjob(job, nullptr, runtime, *options_.plugins);
+          !errors.empty()) {
         state_.blocked = refused(errors);
         return;
       }
@@ -286,6 +287,7 @@ class ChildrenPlanner {
     kube::Action action;
     action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
+    action.is_forced = observed_.jobset != nullptr;  // the first apply conflicts with an existing one
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
     action.stage = kJobSetStage;

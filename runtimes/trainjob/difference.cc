@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/views.hh"
 
 namespace trainer {
 namespace {
@@ -15,33 +14,27 @@ using kube::Json;
 
 constexpr std::string_view kManager = "trainer";
 
-const Json& at(const Json& value, std::initializer_list<std::string_view> path) {
-  static const Json kNothing;
-  const Json* found = value.find_path(path);
-  return found ? *found : kNothing;
-}
-
 // What a suspended JobSet's pod template may change (JobSet's own admission rule) and nobody but us
 // sets.
 bool are_scheduling_fields_equal(const Json& desired_pod, const Json& stored_pod) {
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
-    if (!is_equivalent(at(desired_pod, {"spec", name}), at(stored_pod, {"spec", name})))
+    if (!is_equivalent(desired_pod.get_path({"spec", name}), stored_pod.get_path({"spec", name})))
       return false;
   }
   return true;
 }
 
 bool are_labels_removed(const Json& desired_meta, const Json& stored_meta) {
-  return !is_contained(at(stored_meta, {"labels"}), at(desired_meta, {"labels"})) ||
-         !is_contained(at(stored_meta, {"annotations"}), at(desired_meta, {"annotations"}));
+  return !is_contained(stored_meta.get("labels"), desired_meta.get("labels")) ||
+         !is_contained(stored_meta.get("annotations"), desired_meta.get("annotations"));
 }
 
 const Json& pod_template_of(const Json& replicated_job) {
-  return at(replicated_job, {"template", "spec", "template"});
+  return replicated_job.get_path({"template", "spec", "template"});
 }
 
 const Json* find_replicated_job(const Json& jobset, std::string_view name) {
-  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
     if (job.get_string("name") == name) return &job;
   }
   return nullptr;
@@ -77,9 +70,9 @@ void add_desired(FieldNames& names, std::string_view job, const Json& metadata) 
 
 std::uint64_t desired_template_fields(const Json& jobset) {
   FieldNames names;
-  add_desired(names, "", at(jobset, {"metadata"}));
-  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
-    add_desired(names, job.get_string("name"), at(pod_template_of(job), {"metadata"}));
+  add_desired(names, "", jobset.get("metadata"));
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
+    add_desired(names, job.get_string("name"), pod_template_of(job).get("metadata"));
   }
   return hash_of(std::move(names));
 }
@@ -95,14 +88,13 @@ void add_owned(FieldNames& names, std::string_view job, const Json& metadata) {
 
 // The fields we own by apply, or null.
 const Json& our_fields(const Json& object) {
-  static const Json kNothing;
-  for (const Json& entry : at(object, {"metadata"}).get_array("managedFields")) {
+  for (const Json& entry : object.get("metadata").get_array("managedFields")) {
     if (entry.get_string("manager") == kManager && entry.get_string("operation") == "Apply" &&
         entry.get_string("subresource").empty()) {
-      return at(entry, {"fieldsV1"});
+      return entry.get("fieldsV1");
     }
   }
-  return kNothing;
+  return Json::null();
 }
 
 // The item of `list` that a FieldsV1 key such as `k:{"name":"node"}` addresses.
@@ -164,22 +156,22 @@ bool is_equivalent(const Json& a, const Json& b) {
 bool is_jobset_changed(const Json& desired, const Json& stored,
                        std::optional<std::uint64_t> owned) {
   for (const std::string_view part : {"spec", "metadata"}) {
-    if (!is_contained(at(desired, {part}), at(stored, {part}))) return true;
+    if (!is_contained(desired.get(part), stored.get(part))) return true;
   }
   // Absent and false mean the same, so containment does not see a `suspend` that must go.
-  if (at(desired, {"spec"}).get_bool("suspend") != at(stored, {"spec"}).get_bool("suspend"))
+  if (desired.get("spec").get_bool("suspend") != stored.get("spec").get_bool("suspend"))
     return true;
-  for (const Json& job : at(desired, {"spec"}).get_array("replicatedJobs")) {
+  for (const Json& job : desired.get("spec").get_array("replicatedJobs")) {
     const Json* other = find_replicated_job(stored, job.get_string("name"));
     if (!other || !are_scheduling_fields_equal(pod_template_of(job), pod_template_of(*other)))
       return true;
-    if (!owned && are_labels_removed(at(pod_template_of(job), {"metadata"}),
-                                     at(pod_template_of(*other), {"metadata"}))) {
+    if (!owned && are_labels_removed(pod_template_of(job).get("metadata"),
+                                     pod_template_of(*other).get("metadata"))) {
       return true;
     }
   }
   if (owned) return *owned != desired_template_fields(desired);
-  return are_labels_removed(at(desired, {"metadata"}), at(stored, {"metadata"}));
+  return are_labels_removed(desired.get("metadata"), stored.get("metadata"));
 }
 
 bool is_dependent_changed(const Json& desired, const Json& stored) {
@@ -187,9 +179,9 @@ bool is_dependent_changed(const Json& desired, const Json& stored) {
   const Json& fields = our_fields(stored);
   if (fields.is_object()) return owns_more(fields, desired);
   // What we sent ourselves has no version yet: all of it is ours.
-  if (at(stored, {"metadata", "resourceVersion"}).is_null()) {
-    return !is_contained(at(stored, {"spec"}), at(desired, {"spec"})) ||
-           !is_contained(at(stored, {"data"}), at(desired, {"data"}));
+  if (stored.get_path({"metadata", "resourceVersion"}).is_null()) {
+    return !is_contained(stored.get("spec"), desired.get("spec")) ||
+           !is_contained(stored.get("data"), desired.get("data"));
   }
   // Read without managedFields: a ConfigMap's data is all ours, anything else may carry what its
   // own controllers added.
@@ -200,13 +192,13 @@ std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
   const Json& fields = our_fields(jobset);
   if (!fields.is_object()) return std::nullopt;
   FieldNames names;
-  add_owned(names, "", at(fields, {"f:metadata"}));
-  for (const auto& [key, below] : at(fields, {"f:spec"}).get_object("f:replicatedJobs")) {
+  add_owned(names, "", fields.get("f:metadata"));
+  for (const auto& [key, below] : fields.get("f:spec").get_object("f:replicatedJobs")) {
     if (!key.starts_with("k:")) continue;
     const auto item = kube::parse_json(std::string_view(key).substr(2));
     if (!item) continue;
     add_owned(names, item->get_string("name"),
-              at(below, {"f:template", "f:spec", "f:template", "f:metadata"}));
+              below.get_path({"f:template", "f:spec", "f:template", "f:metadata"}));
   }
   return hash_of(std::move(names));
 }

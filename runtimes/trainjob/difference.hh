@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kube/model/json.hh"
+#include "kube/model/json_filter.hh"
 
 namespace trainer {
 
@@ -24,6 +25,14 @@ bool is_equivalent(const kube::Json& a, const kube::Json& b);
 // known.
 bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
                        std::optional<std::uint64_t> owned);
+
+// A hash of the fields of a JobSet that may change while it is suspended (labels, annotations, node
+// selectors, tolerations, gates) and that the field manager `trainer` owns by server-side apply:
+// from it follows which of them a later apply would remove. nullopt without managedFields of that
+// manager. For the cache, which drops managedFields.
+std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
+// What the function above reads: the member managedFields of an object's metadata.
+const kube::JsonFilter& seen_of_managed_fields();
 
 // The same for a companion, as it was read: by its managedFields where it has them.
 bool is_dependent_changed(const kube::Json& desired, const kube::Json& stored);

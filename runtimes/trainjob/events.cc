@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtimes/trainjob/conditions.hh"
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -16,7 +16,7 @@ namespace trainer {
 // attempt, is learnt: pods vanish, the record must not.
 std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& known,
                                           const JobSet& jobset,
-                                          const std::vector<const TrainPodView*>& pods);
+                                          const std::vector<const PodView*>& pods);
 
 // "pod j-node-0-3-x7k2p (node 3) on gpu-17: container node ended with exit code 137 (OOMKilled)",
 // without its output.

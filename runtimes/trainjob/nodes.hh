@@ -9,7 +9,7 @@
 #include "api/jobset.hh"
 #include "api/runtime.hh"
 #include "runtimes/pipeline/pipeline.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -35,18 +35,18 @@ struct NodeCounts {
 struct PodFacts {
   NodeCounts nodes;
   bool has_initializers = false;
-  bool are_initializers_done = true;         // all of them have succeeded
-  bool is_initializer_running = false;       // at least one pod of them runs
-  std::vector<const TrainPodView*> waiting;  // with a waiting_reason, not being deleted
-  bool has_started = false;                  // some pod runs or has run
+  bool are_initializers_done = true;    // all of them have succeeded
+  bool is_initializer_running = false;  // at least one pod of them runs
+  std::vector<const PodView*> waiting;  // with a waiting_reason, not being deleted
+  bool has_started = false;             // some pod runs or has run
 };
 
 // `known_total`: status.nodes.total of an earlier reconcile, 0 when there is none; it tells whether
 // a launcher counts.
-PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*>& pods,
+PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& pods,
                      std::int32_t known_total);
 
 // True for a pod that the JobSet with this uid has made; pods without the label count too.
-bool is_pod_of(const TrainPodView& pod, const JobSet& jobset);
+bool is_pod_of(const PodView& pod, const JobSet& jobset);
 
 }  // namespace trainer

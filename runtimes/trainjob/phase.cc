@@ -8,8 +8,8 @@
 
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/failure.hh"
-#include "runtimes/trainjob/text.hh"
 #include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {

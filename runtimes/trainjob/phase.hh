@@ -8,7 +8,7 @@
 #include "api/trainjob.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/nodes.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 

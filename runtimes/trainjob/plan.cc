@@ -190,7 +190,7 @@ class TrainJobPlanner {
   bool has_any_pod_started() const {
     if (observed_.pods.empty()) return observed_.have_jobs_started;
     return std::any_of(observed_.pods.begin(), observed_.pods.end(),
-                       [](const TrainPodView* pod) { return pod && !pod->machine.empty(); });
+                       [](const PodView* pod) { return pod && !pod->node_name.empty(); });
   }
 
   // What a finished job leaves to do. All of it is repeated until it is done, whatever fails in

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -84,9 +84,9 @@ std::string with_reported(std::string_view reported, std::string_view message) {
 
 }  // namespace
 
-std::optional<WaitingCause> dominant_cause(const std::vector<const TrainPodView*>& waiting) {
+std::optional<WaitingCause> dominant_cause(const std::vector<const PodView*>& waiting) {
   std::map<std::pair<std::string_view, std::string_view>, int> counts;
-  for (const TrainPodView* pod : waiting) ++counts[{pod->waiting_reason, pod->waiting_message}];
+  for (const PodView* pod : waiting) ++counts[{pod->waiting_reason, pod->waiting_message}];
   if (counts.empty()) return std::nullopt;
   const auto most =
       std::max_element(counts.begin(), counts.end(),

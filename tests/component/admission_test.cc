@@ -1,6 +1,6 @@
 // Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
 // scripted API server.
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
@@ -49,13 +49,14 @@ spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime
 }
 
 struct Fixture : AdmissionFixture {
+  using AdmissionFixture::AdmissionFixture;
   void publish_runtime(const std::string& name) {
     auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);
-    auto stored = transform_stored(std::string_view(text), kClusterTrainingRuntimes);
+    auto stored = kube::StoredObjectTransform(kClusterTrainingRuntimes)(text);
     REQUIRE(stored);
     const kube::ObjectKey key = stored->key();
-    view->cluster_runtimes[key] = std::move(stored);
+    view->add(kClusterTrainingRuntimes, key, std::move(stored));
     state.publish(std::move(view));
   }
 };
@@ -243,14 +244,17 @@ TEST_CASE_METHOD(Fixture, "a mutation is answered as a JSON Patch") {
   CHECK_FALSE(response.get_string("patch").empty());
 }
 
-TEST_CASE_METHOD(Fixture, "JobSets are left to the upstream controller while that is in charge") {
+TEST_CASE("JobSets are left to the upstream controller while that runs") {
   const Json bad = *kube::parse_json(R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
       "metadata":{"name":"js","namespace":"team-a"},"spec":{"replicatedJobs":[{"name":"a","replicas":1,
       "template":{"spec":{"template":{"spec":{"containers":[]}}}},"dependsOn":[{"name":"b","status":"Ready"}]}]}})");
-  CHECK_FALSE(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
-  state.set_validates_jobsets(false);
-  CHECK(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
-  CHECK(ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
+  Fixture own;
+  CHECK_FALSE(own.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  KindOptions options;
+  options.configuration.expander.mode = JobSetControllerMode::kShare;
+  Fixture shared(options);
+  CHECK(shared.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  CHECK(shared.ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
 }
 
 TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {

@@ -2,7 +2,8 @@
 #include <set>
 
 #include "controller/admission/certificate_keeper.hh"
-#include "controller/admission/registration.hh"
+#include "controller/admission/webhook_registrar.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
@@ -20,11 +21,18 @@ const std::string kSecret = "/api/v1/namespaces/kubeflow-system/secrets/cert";
 const std::string kSecrets_ = "/api/v1/namespaces/kubeflow-system/secrets";
 const std::vector<std::string> kHosts = {"manager.kubeflow-system.svc"};
 
+// Those that production publishes, with those of pods or without.
+std::vector<Webhook> webhooks(bool with_pods) {
+  KindOptions options;
+  options.configuration.webhook.exclusivePlacement = with_pods;
+  return published_webhooks(production_registry(options));
+}
+
 struct Fixture : trainer::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   const test::CapturedErrors errors;
-  Log warnings{LogLevel::kWarn, Log::Format::kText};
+  kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
   std::vector<CertificateBundle> used;
   std::unique_ptr<CertificateKeeper> keeper;
 
@@ -302,7 +310,7 @@ TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they 
   api.on("PATCH", mutating + "/defaulter.trainer.kubeflow.org")
       .answer(200, configuration("defaulter.trainer.kubeflow.org", "CA"))
       .always();
-  CaInjector injector(io, client, log);
+  CaInjector injector(io, client, configuration_names(production_registry(KindOptions())), log);
   injector.set_ca("CA");
   tasks.spawn("injector", injector.run());
   const auto patches = [&] {
@@ -343,7 +351,7 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
     api.on("PATCH", path).answer(200, "{}");
     api.on("DELETE", path).answer(200, "{}");
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
   REQUIRE(api.log().size() == 5);
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -378,7 +386,7 @@ TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in th
       });
     }
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   tasks.spawn("publish", [](WebhookRegistrar& all) -> kube::Task<void> {
     (void)co_await all.publish("CA");
   }(registrar));
@@ -391,7 +399,7 @@ TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in th
 }
 
 TEST_CASE_METHOD(Fixture, "what was never published needs no withdrawing") {
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   kube::run_task(io, registrar.withdraw());
   CHECK(api.log().empty());
 }
@@ -413,7 +421,7 @@ TEST_CASE_METHOD(Fixture, "the webhooks of pods are made only where they are wan
       api.on("DELETE", path).answer(200, "{}");
     }
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", true);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(true));
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
   kube::run_task(io, registrar.withdraw());
   for (const std::string kind : {"mutating", "validating"}) {

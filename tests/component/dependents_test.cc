@@ -1,9 +1,6 @@
 // What stands beside a JobSet is read by name and not watched: when it is read again.
-#include "controller/core/trainjob_reconciler.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
-#include "tests/component/peer.hh"
+#include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -33,14 +30,7 @@ const char* const kGangRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
-struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{trainer::test::deaf_listeners()};
-  Executor executor{io, client, stores, log, 4};
-  kube::EventRecorder events{client, "trainer"};
-  PlanRunner plan_runner{executor, events, clock, log};
-  JobSetOwnership ownership{JobSetControllerMode::kOwn};
-  TrainJobReconciler reconciler{stores, client, plan_runner, ownership, {}, PipelineOptions(),
-                                clock};
+struct Fixture : trainer::test::IdleManager {
   std::string group = kNotFound;  // what stands in the cluster
   std::string status = "{}";
   int version = 5;
@@ -79,10 +69,10 @@ struct Fixture : trainer::test::ScriptedPeer {
     return kube::print_json(object);
   }
   // The watch tells of the job as it is now.
-  void see() { REQUIRE(stores.trainjobs.upsert(trainjob(++version, generation, status))); }
+  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
   // Whether the group was written since the last call.
   bool writes_group() {
-    REQUIRE(kube::run_task(io, reconciler.reconcile({"n", "j"})));
+    REQUIRE(reconcile("trainjob_controller", {"n", "j"}));
     bool is_written = false;
     for (; seen_ < api.log().size(); ++seen_) {
       const auto& request = api.log()[seen_];

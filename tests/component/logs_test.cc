@@ -6,7 +6,6 @@
 #include "controller/cli/log_follow.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/resources.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
@@ -17,7 +16,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kube::kJobs = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
+const std::string kJobsPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
 const std::string kPodList = "/api/v1/namespaces/ns/pods";
 
 std::string job(const std::string& phase, bool is_finished) {
@@ -101,9 +100,9 @@ struct Fixture {
     }
   }
   void serve_job(const std::string& phase) {
-    api.on("GET", kube::kJobs + "/j").answer(200, job(phase, true)).always();
-    api.on("GET", kube::kJobs).answer(200, list(job(phase, true)));
-    api.on("GET", kube::kJobs).stream({}).stay_open();
+    api.on("GET", kJobsPath + "/j").answer(200, job(phase, true)).always();
+    api.on("GET", kJobsPath).answer(200, list(job(phase, true)));
+    api.on("GET", kJobsPath).stream({}).stay_open();
   }
   // `at_the_end`: what the list says that is asked for when all that is known is over.
   void serve_pods(const std::string& items, std::vector<std::string> events,
@@ -236,9 +235,9 @@ TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted me
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == kube::ErrorCode::kNotFound);
 
-  api.on("GET", kube::kJobs + "/j").answer(200, job("Running", false));
-  api.on("GET", kube::kJobs).answer(200, list(job("Running", false)));
-  api.on("GET", kube::kJobs).stream({event("DELETED", job("Running", false))}).stay_open();
+  api.on("GET", kJobsPath + "/j").answer(200, job("Running", false));
+  api.on("GET", kJobsPath).answer(200, list(job("Running", false)));
+  api.on("GET", kJobsPath).stream({event("DELETED", job("Running", false))}).stay_open();
   serve_pods("");
   const auto deleted = follow(options());
   REQUIRE(deleted);

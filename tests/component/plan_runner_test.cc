@@ -1,18 +1,20 @@
-// What becomes of a plan: what is written, what the object's events tell, and whether it is tried
+// What becomes of a plan: what is written, what the object's events say, and whether it is tried
 // again. One row for each way that a write can end.
-#include "controller/core/plan_runner.hh"
+#include "kube/manager/plan_runner.hh"
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
+using kube::Debounce;
 using kube::ErrorCode;
 using kube::Json;
 using std::chrono::milliseconds;
@@ -68,6 +70,7 @@ kube::Action action(kube::Action::Verb verb, const kube::Resource& resource,
 kube::Action create_job(const std::string& name) {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kJobs, name);
   made.failure_reason = "JobCreationFailed";
+  made.description = "job \"" + name + "\" creation failed with error";
   return made;
 }
 
@@ -78,26 +81,59 @@ kube::Action create_service() {
   return made;
 }
 
+// One controller of production's registry, with everything its plans need but watches and workers.
+struct Runner {
+  kube::ControllerRegistration registration;
+  kube::StatusWriter statuses;
+  kube::PlanRunner plan_runner;
+
+  Runner(kube::ControllerRegistration given, kube::ApiClient& client, kube::CacheSet& caches,
+         kube::EventRouter& router, kube::Semaphore& writes, kube::Executor& executor,
+         kube::EventRecorder& events, kube::Clock& clock, const kube::Log& log)
+      : registration(std::move(given)),
+        statuses(client, caches, router, writes, log),
+        plan_runner(registration, executor, statuses, events, clock, log) {}
+};
+
 struct Fixture : trainer::test::ScriptedPeer {
   Lines woken;  // JobSets, each with how soon
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
-  Stores stores{listeners()};
-  Executor executor{io, client, stores, log, 4};
+  kube::CacheSet caches;
+  kube::EventRouter router;
+  kube::Semaphore writes{4};
+  kube::Executor executor{io, client, caches, writes, "trainer", log};
   kube::EventRecorder events{client, "trainer"};
-  PlanRunner plan_runner{executor, events, clock, log};
+  const Registry registry = production_registry(KindOptions());
+  Runner trainjobs{
+      registry[0].controller, client, caches, router, writes, executor, events, clock, log};
+  Runner jobsets{
+      registry[1].controller, client, caches, router, writes, executor, events, clock, log};
 
   Fixture() {
+    for (const kube::Watch& watch : registry[1].controller.watches)
+      caches.add(watch.collection, watch.make_cache, true);
+    jobsets.statuses.set_controller(
+        router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
+          woken.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
+        }));
+    // As the manager's handler of a primary collection.
+    cache<kube::StoredObject>(all_of(kJobSets))
+        .add_event_handler([this](const auto&, const auto& after) {
+          if (jobsets.statuses.is_own_write(after->object_key, after->resource_version)) return;
+          if (const auto debounce = router.debounce_of_change())
+            router.enqueue(0, after->object_key, *debounce);
+        });
     api.on("POST", kEventsPath).always().answer(201, "{}");
     api.on("PATCH", kStatusPath).always().reply([this](const kube::ReceivedRequest&) {
       return on_status();
     });
   }
-  Stores::Listeners listeners() {
-    Stores::Listeners all = trainer::test::deaf_listeners();
-    all.jobset = [this](const kube::ObjectKey& key, Stores::Debounce debounce) {
-      woken.push_back(key.name + (debounce == Stores::Debounce::kNone ? " now" : " later"));
-    };
-    return all;
+  template <class T>
+  kube::ObjectCache<T>& cache(const kube::Collection& collection) {
+    return dynamic_cast<kube::ObjectCache<T>&>(caches.add(collection, nullptr, true));
+  }
+  kube::PlanRunner& runner_of(const kube::Resource& resource) {
+    return resource == kJobSets ? jobsets.plan_runner : trainjobs.plan_runner;
   }
   // The answer to the request that an action is first.
   kube::ScriptedServer::Script& on(const kube::Action& desired) {
@@ -109,11 +145,11 @@ struct Fixture : trainer::test::ScriptedPeer {
     if (is_post) key.name.clear();
     return api.on(method, kube::api_path(desired.resource, key));
   }
-  kube::Task<kube::Result<Requeue>> begin(const kube::Resource& of, kube::Plan plan) {
-    ObjectRef subject{of, {"n", "x"}, "u1", "5"};
-    return plan_runner.run(std::move(subject), std::move(plan));
+  kube::Task<kube::Result<kube::Requeue>> begin(const kube::Resource& of, kube::Plan plan) {
+    kube::ObjectRef object{{"n", "x"}, "u1", "5"};
+    return runner_of(of).run(std::move(object), std::move(plan));
   }
-  kube::Result<Requeue> run(const kube::Resource& of, kube::Plan plan) {
+  kube::Result<kube::Requeue> run(const kube::Resource& of, kube::Plan plan) {
     return kube::run_task(io, begin(of, std::move(plan)));
   }
   // "Warning REASON: MESSAGE" of each event that was sent.
@@ -150,7 +186,7 @@ kube::Plan plan_of(std::vector<kube::Action> actions) {
 }
 
 // For task groups, which want no result.
-kube::Task<void> carry_on(kube::Task<kube::Result<Requeue>> task) {
+kube::Task<void> carry_on(kube::Task<kube::Result<kube::Requeue>> task) {
   co_await std::move(task);
 }
 
@@ -161,7 +197,7 @@ void crowd(Fixture& peer, kube::TaskGroup& writes) {
     kube::Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
     writes.spawn("write", carry_on(peer.begin(kJobSets, std::move(plan))));
   }
-  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_crowded(); }));
+  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_under_load(); }));
 }
 
 kube::Plan with_status(kube::Plan plan, bool is_minor) {
@@ -172,7 +208,7 @@ kube::Plan with_status(kube::Plan plan, bool is_minor) {
 
 }  // namespace
 
-TEST_CASE("each end of a write: what is told, and whether it is tried again") {
+TEST_CASE("each end of a write: its event, and whether it is tried again") {
   struct Row {
     const char* about;
     kube::Resource of;
@@ -227,7 +263,7 @@ TEST_CASE("each end of a write: what is told, and whether it is tried again") {
        {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
         "JobSet n/x: denied by a webhook"},
        ErrorCode::kForbidden},
-      {"a child that somebody else has changed",
+      {"a child that another client has changed",
        kTrainJobs,
        jobset,
        409,
@@ -302,7 +338,9 @@ TEST_CASE("each end of a write: what is told, and whether it is tried again") {
   }
 }
 
-TEST_CASE("a name that is taken: ours counts as done, and so does a Service that nobody controls") {
+TEST_CASE(
+    "a name that is taken: an owned object counts as done, and so does a Service without a "
+    "controller") {
   struct Row {
     const char* about;
     kube::Action desired;
@@ -311,16 +349,16 @@ TEST_CASE("a name that is taken: ours counts as done, and so does a Service that
   };
   const std::string left_alone = "; it is left alone: delete or rename it, or rename the job";
   const Row rows[] = {
-      {"our Service", create_service(), "u1", {}},
-      {"a Service that nobody controls", create_service(), "", {}},
+      {"an owned Service", create_service(), "u1", {}},
+      {"a Service without a controller", create_service(), "", {}},
       {"another's Service",
        create_service(),
        "u9",
        {"Warning HeadlessServiceCreationFailed: create Service n/x: an object of this name exists "
         "and is controlled by JobSet some (uid u9)" +
         left_alone}},
-      {"our Job", create_job("x"), "u1", {}},
-      {"a Job that nobody controls",
+      {"an owned Job", create_job("x"), "u1", {}},
+      {"a Job without a controller",
        create_job("x"),
        "",
        {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
@@ -346,7 +384,8 @@ TEST_CASE("a name that is taken: ours counts as done, and so does a Service that
     CHECK(world.told() == row.told);
     if (row.desired.resource == kube::kServices) {
       // Else the next pass would ask for it again.
-      CHECK((world.stores.services.find({"n", "x"}) != nullptr) == done.has_value());
+      CHECK((world.cache<kube::StoredObject>(all_of(kube::kServices)).find({"n", "x"}) !=
+             nullptr) == done.has_value());
     }
   }
 }
@@ -370,11 +409,11 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
   CHECK(done.error().message == text);
   CHECK(told() == Lines{"Warning JobCreationFailed: " + text});
   // What was made is known, and a stage waits for the one before it.
-  CHECK(stores.jobs.find({"n", "x-w-1"}));
+  CHECK(cache<JobCache::Item>(jobset_jobs()).find({"n", "x-w-1"}));
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
+TEST_CASE_METHOD(Fixture, "what is cancelled becomes no event") {
   // As many writes as may be under way, and one that waits for its turn.
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup busy(io.get_executor(), nullptr);
@@ -384,7 +423,7 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   REQUIRE(kube::run_until(io, [this] { return asked().size() == 4; }));
   kube::TaskGroup waiting(io.get_executor(), nullptr);
   waiting.spawn("waiting", carry_on(begin(kJobSets, plan_of({create_job("x-w-4")}))));
-  REQUIRE(kube::run_until(io, [this] { return executor.is_crowded(); }));
+  REQUIRE(kube::run_until(io, [this] { return executor.is_under_load(); }));
   for (kube::TaskGroup* const group : {&waiting, &busy}) {
     group->cancel();
     kube::run_task(io, group->join());
@@ -393,36 +432,35 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "how soon to look at an object whose children have changed") {
-  using Debounce = Stores::Debounce;
-  CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
-  CHECK(plan_runner.wait_of(Debounce::kShort, kJobSets, "u1") == milliseconds(20));
-  CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
+TEST_CASE_METHOD(Fixture, "how soon to reconcile an object whose children have changed") {
+  CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+  CHECK(runner_of(kJobSets).delay_of(Debounce::kShort, "u1") == milliseconds(20));
+  CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
 
   SECTION("the counters that follow have waited meanwhile") {
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1") == milliseconds(300));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1") == milliseconds(300));
     clock.advance(milliseconds(300));
     CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
     CHECK(asked().size() == 1);
   }
-  SECTION("a JobSet is looked at sooner: the next Jobs may start") {
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(20));
+  SECTION("a JobSet is reconciled sooner: the next Jobs may start") {
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(20));
     clock.advance(milliseconds(20));
     CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(130));
   }
-  SECTION("a look that found no difference") {
-    plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1");
+  SECTION("a reconcile that found no difference") {
+    runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1");
     clock.advance(milliseconds(300));
     REQUIRE(run(kTrainJobs, kube::Plan()));
     CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(300));
   }
-  SECTION("while writes queue a look for counters waits as long as they do") {
+  SECTION("while writes queue a reconcile for counters waits as long as they do") {
     kube::TaskGroup writes(io.get_executor(), nullptr);
     crowd(*this, writes);
-    CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
-    CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(1'000));
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u2") == milliseconds(3'000));
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(1'000));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u2") == milliseconds(3'000));
     writes.cancel();
     kube::run_task(io, writes.join());
   }
@@ -432,19 +470,19 @@ TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a se
   kube::TaskGroup writes(io.get_executor(), nullptr);
   crowd(*this, writes);
   CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
-  plan_runner.forget("u1");
+  runner_of(kJobSets).forget("u1");
   CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));
 
   writes.cancel();
   kube::run_task(io, writes.join());
-  REQUIRE_FALSE(executor.is_crowded());
+  REQUIRE_FALSE(executor.is_under_load());
   clock.advance(milliseconds(999));
   CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
   clock.advance(milliseconds(1));
   CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
 }
 
-TEST_CASE("what changes while a status is on its way is told, however that ends") {
+TEST_CASE("what changes while a status is on its way is enqueued, however that ends") {
   struct Row {
     int status;
     std::string answer;
@@ -464,12 +502,12 @@ TEST_CASE("what changes while a status is on its way is told, however that ends"
   for (const Row& row : rows) {
     INFO(row.status);
     Fixture world;
-    REQUIRE(world.stores.jobsets.upsert(stored(kJobSets, "x")));
+    REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(stored(kJobSets, "x")));
     world.woken.clear();
     bool was_quiet = false;
     world.api.on("GET", jobset_path).answer(200, newer);
     world.on_status = [&] {
-      REQUIRE(world.stores.jobsets.upsert(newer));
+      REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(newer));
       was_quiet = world.woken.empty();
       return kube::ScriptedReply(row.status, row.answer);
     };
@@ -493,7 +531,7 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
     CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
     CHECK(told() == told_of);
   }
-  SECTION("counters wait for their companions, and no longer") {
+  SECTION("counters wait for related ones, and no longer") {
     const auto done = run(kJobSets, with_status(plan_of({desired}), true));
     REQUIRE_FALSE(done);
     CHECK(done.error().retry_after == milliseconds(150));
@@ -534,17 +572,17 @@ TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either"
   CHECK(told().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a status that must stand first holds up what follows from it") {
+TEST_CASE_METHOD(Fixture, "a status that must be written first holds up what follows from it") {
   kube::Plan plan = with_status(plan_of({create_job("x-w-0")}), false);
   plan.is_status_first = true;
   plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
-  SECTION("it stands") {
+  SECTION("it is written") {
     api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
     REQUIRE(run(kJobSets, std::move(plan)));
     CHECK(asked() == Lines{"PATCH " + kStatusPath, "POST " + kJobsPath});
     CHECK(told() == Lines{"Warning FailedJobs: it has failed"});
   }
-  SECTION("somebody wrote in between") {
+  SECTION("another client wrote in between") {
     plan.status_patch = std::nullopt;
     const std::string status = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/x";
     api.on("PATCH", status + "/status").answer(409, refusal(409, "Conflict", "modified"));
@@ -552,7 +590,7 @@ TEST_CASE_METHOD(Fixture, "a status that must stand first holds up what follows 
     const auto done = run(kTrainJobs, std::move(conflicting));
     REQUIRE_FALSE(done);
     CHECK(done.error().code == ErrorCode::kConflict);
-    // What stands is read, and nothing is done or told.
+    // The object is read, and nothing else happens.
     CHECK(asked() == Lines{"PATCH " + status + "/status", "GET " + status});
     CHECK(told().empty());
   }

@@ -1,7 +1,7 @@
 // Reviews of pods under exclusive placement: what is asked of the API server, and what is answered.
 #include <fmt/format.h>
 
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "tests/component/admission_fixture.hh"
@@ -40,6 +40,7 @@ Json selecting(Json from, const char* rack) {
 }
 
 struct Fixture : AdmissionFixture {
+  using AdmissionFixture::AdmissionFixture;
   // The leader as it is listed, beside another pod whose labels are the same; "" for no node.
   void exists(const std::string& node) {
     Json leader = pod("0");
@@ -166,8 +167,10 @@ TEST_CASE_METHOD(Fixture, "pods of any shape are judged, never a crash") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "pods are left to the upstream controller while that is in charge") {
-  state.set_validates_jobsets(false);
-  CHECK(patch_for(pod("0")).is_null());
-  CHECK(refusal(kValidatePod, pod("1")).empty());
+TEST_CASE("pods are left to the upstream controller while that runs") {
+  KindOptions options;
+  options.configuration.expander.mode = JobSetControllerMode::kShare;
+  Fixture shared(options);
+  CHECK(shared.patch_for(pod("0")).is_null());
+  CHECK(shared.refusal(kValidatePod, pod("1")).empty());
 }

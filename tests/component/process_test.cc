@@ -8,9 +8,9 @@
 #include <fstream>
 #include <future>
 
-#include "controller/core/descriptors.hh"
-#include "controller/core/endpoints.hh"
-#include "controller/core/run.hh"
+#include "controller/process/descriptors.hh"
+#include "controller/process/endpoints.hh"
+#include "controller/process/run.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/captured_errors.hh"

@@ -1,5 +1,5 @@
 // Runtimes that are read live, against a scripted API server.
-#include "controller/core/runtime_snapshots.hh"
+#include "controller/kinds/trainjob/runtime_snapshots.hh"
 
 #include <fmt/format.h>
 

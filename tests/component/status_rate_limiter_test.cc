@@ -1,12 +1,12 @@
 // How often counters are written, by a clock that stands still until it is moved.
-#include "controller/core/status_rate_limiter.hh"
+#include "kube/manager/status_rate_limiter.hh"
 
 #include <vector>
 
 #include "tests/support/catch.hh"
 
+using kube::StatusRateLimiter;
 using std::chrono::milliseconds;
-using trainer::StatusRateLimiter;
 
 namespace {
 
@@ -15,7 +15,7 @@ constexpr milliseconds kWindow{150};
 struct Fixture {
   StatusRateLimiter pace;
   StatusRateLimiter::Time now{std::chrono::hours(1)};
-  long long wait(milliseconds window = kWindow) { return pace.wait("u", now, window).count(); }
+  long long wait(milliseconds window = kWindow) { return pace.delay("u", now, window).count(); }
   // Counters that change every 10 ms for a while: when each write happens, in ms.
   std::vector<long long> writes(milliseconds during) {
     std::vector<long long> at;
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture, "a few writes may follow one another, then one a secon
 TEST_CASE_METHOD(Fixture, "objects do not wait for one another") {
   writes(milliseconds(4'000));
   CHECK(wait() > 0);
-  CHECK(pace.wait("other", now, milliseconds(0)).count() == 0);
+  CHECK(pace.delay("other", now, milliseconds(0)).count() == 0);
   pace.forget("u");
   CHECK(wait() == 150);
 }

@@ -242,7 +242,7 @@ TEST_CASE_METHOD(Fixture, "the API server is asked about four tokens at a time")
 }
 
 TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {
-  const Log usual(LogLevel::kInfo, Log::Format::kText);
+  const kube::Log usual(kube::LogLevel::kInfo, kube::Log::Format::kText);
   handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), usual);
   const test::CapturedErrors errors;
   api.on("POST", kReviews).answer(201, review("another"));

@@ -1,5 +1,5 @@
 // Whether the upstream JobSet controller runs, told by its Lease at a scripted API server.
-#include "controller/core/upstream_lease.hh"
+#include "controller/kinds/jobset/upstream_lease.hh"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,14 @@
 // When a busy loop stays away for a moment.
-#include "controller/core/wake_coalescer.hh"
+#include "kube/manager/wake_coalescer.hh"
 
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <vector>
 
-#include "controller/core/event_loop.hh"
+#include "kube/manager/event_loop.hh"
 #include "tests/support/catch.hh"
 
-using namespace trainer;
+using namespace kube;
 using namespace std::chrono_literals;
 
 namespace {

@@ -39,7 +39,7 @@ class Run {
  public:
   Run(std::uint64_t seed, bool is_traced)
       : is_traced_(is_traced),
-        log_(is_traced ? LogLevel::kDebug : LogLevel::kError, Log::Format::kText),
+        log_(is_traced ? kube::LogLevel::kDebug : kube::LogLevel::kError, kube::Log::Format::kText),
         chance_(seed),
         store_(timeline_),
         oracle_(store_),
@@ -213,7 +213,7 @@ class Run {
   }
 
   const bool is_traced_;
-  const Log log_;
+  const kube::Log log_;
   Chance chance_;
   kube::asio::io_context io_{1};
   Timeline timeline_;

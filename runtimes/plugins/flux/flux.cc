@@ -127,9 +127,8 @@ void add_mounts(const Draft& draft, ContainerEdit& container) {
 }
 
 flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
-  static const Json kNone;
   const Json* found = draft.container(index, kNode);
-  const Json& container = found == nullptr ? kNone : *found;
+  const Json& container = found == nullptr ? Json::null() : *found;
   const auto& trainer = draft.job.spec.trainer;
   const std::string prefix = fmt::format("{}-{}-0-", draft.name(), draft.pod_sets[index].name);
   flux::Instance instance;

@@ -4,14 +4,22 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "api/api.hh"
+#include "api/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
 
 namespace trainer {
 namespace {
+
+std::vector<kube::Json> custom_resource_definitions() {
+  std::vector<kube::Json> all;
+  for (const ApiKind& kind : api_kinds()) all.push_back(custom_resource_definition(kind));
+  return all;
+}
 
 std::string file_of(const kube::Json& definition) {
   return std::string(SOURCE_ROOT) + "/manifests/crds/" +

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "api/schema/kinds.hh"
+#include "api/kinds/kinds.hh"
 #include "api/schema/schema_view.hh"
 
 namespace trainer::test {
@@ -96,9 +96,9 @@ Json RandomDocuments::value(const Json& schema, std::string_view name) {
 }
 
 Json RandomDocuments::object(std::string_view kind) {
-  const Json* schema = find_schema(kind);
-  if (schema == nullptr) throw std::invalid_argument("no kind of ours: " + std::string(kind));
-  Json document = value(*schema, "");
+  const wire::Schema* schema = find_schema(kind);
+  if (schema == nullptr) throw std::invalid_argument("unknown kind: " + std::string(kind));
+  Json document = value(schema->document, "");
   document.set("kind", kind);
   return document;
 }

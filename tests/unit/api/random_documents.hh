@@ -22,8 +22,10 @@ class RandomDocuments {
   // Puts something else in the place of a value somewhere in the document.
   void spoil(kube::Json& document);
 
- private:
+  // A value that the schema of the member `name` accepts.
   kube::Json value(const kube::Json& schema, std::string_view name);
+
+ private:
   kube::Json object_value(const kube::Json& schema, std::string_view name);
   kube::Json scalar(const kube::Json& schema);
   std::string word();

@@ -28,16 +28,11 @@ std::shared_ptr<JobView> job_of(std::string_view text) {
   return view;
 }
 
-std::shared_ptr<PodView> pod_of(std::string_view text) {
-  const auto pod = kube::parse_json(text);
-  return pod ? view_pod(*pod) : nullptr;
-}
-
 std::vector<Json> jobs_of(std::string_view yaml, Gates gates = {}) {
   World world(yaml);
   const auto read = read_jobset(world.jobset());
   REQUIRE(read);
-  return all_jobs(*read, gates, false);
+  return all_jobs(*read, gates, {});
 }
 
 std::string head(std::string_view metadata) {
@@ -274,7 +269,7 @@ TEST_CASE("projections of the malformed and of the strange") {
                            R"({"metadata":{"name":5}})"}) {
     INFO(text);
     CHECK(job_of(text) == nullptr);
-    CHECK(pod_of(text) == nullptr);
+    CHECK(transform_pod(text) == nullptr);
   }
   const auto strange = job_of(R"({"metadata":{"name":"j","labels":[],"ownerReferences":{}},
     "spec":{"suspend":"yes","parallelism":"2","completions":99999999999},"status":{"conditions":"x","active":-9e99}})");
@@ -292,7 +287,7 @@ TEST_CASE("projections of the malformed and of the strange") {
 }
 
 TEST_CASE("projection of a Pod") {
-  const auto view = pod_of(R"({"metadata":{"name":"p","namespace":"n","resourceVersion":"7",
+  const auto view = transform_pod(R"({"metadata":{"name":"p","namespace":"n","resourceVersion":"7",
     "labels":{"jobset.sigs.k8s.io/jobset-name":"s","jobset.sigs.k8s.io/replicatedjob-name":"a",
       "jobset.sigs.k8s.io/job-index":"3","jobset.sigs.k8s.io/restart-attempt":"2"},
     "annotations":{"jobset.sigs.k8s.io/in-place-restart-attempt":"4"},
@@ -302,17 +297,16 @@ TEST_CASE("projection of a Pod") {
   REQUIRE(view);
   CHECK(view->key() == kube::ObjectKey{"n", "p"});
   CHECK(view->jobset == "s");
-  CHECK(view->job_uid == "j");
   CHECK(view->phase == "Running");
   CHECK(view->in_place_attempt == "4");
   CHECK(view->restart_count == 3);
   CHECK(view->replicated_job == "a");
   CHECK(view->job_index == "3");
-  CHECK(view->restart_attempt == "2");
-  CHECK_FALSE(view->is_disrupted);
+  CHECK(view->attempt == 2);
+  CHECK_FALSE(view->is_infrastructure_failure);
   struct Row {
     const char* status;
-    bool is_disrupted;
+    bool is_failure;
   };
   const Row rows[] = {
       {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true},
@@ -325,7 +319,7 @@ TEST_CASE("projection of a Pod") {
   for (const Row& row : rows) {
     INFO(row.status);
     const auto pod =
-        pod_of(std::string(R"({"metadata":{"name":"p"},"status":)") + row.status + "}");
-    CHECK(pod->is_disrupted == row.is_disrupted);
+        transform_pod(std::string(R"({"metadata":{"name":"p"},"status":)") + row.status + "}");
+    CHECK(pod->is_infrastructure_failure == row.is_failure);
   }
 }

@@ -5,7 +5,9 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/names.hh"
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer;
@@ -31,8 +33,11 @@ std::string with_annotation(std::string yaml, std::string_view count) {
 PodView disrupted_pod(const Json& job) {
   PodView pod;
   pod.name = "p";
-  pod.job_uid = job.find("metadata")->get_string("uid");
-  pod.is_disrupted = true;
+  const Json& labels = job.get("metadata").get("labels");
+  pod.replicated_job = labels.get_string(kReplicatedJobNameKey);
+  pod.job_index = labels.get_string(kJobIndexKey);
+  pod.attempt = parse_count(labels.get_string(kRestartAttemptKey)).value();
+  pod.is_infrastructure_failure = true;
   return pod;
 }
 
@@ -292,8 +297,7 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   PodView pod;
   pod.replicated_job = "replicated-job-a";
   pod.job_index = "0";
-  pod.restart_attempt = "0";
-  pod.is_disrupted = true;
+  pod.is_infrastructure_failure = true;
   world.pods.push_back(pod);
   world.fail(kA);
   restart_done(world);
@@ -358,7 +362,8 @@ TEST_CASE("large templates are copied by and by") {
 TEST_CASE("last lines are kept for the Jobs of TrainJobs only, and only where nothing is said") {
   for (const bool is_of_trainjob : {true, false}) {
     World world(test_js());
-    world.is_of_trainjob = is_of_trainjob;
+    static constexpr JobDecorator kDecorators[] = {keep_last_lines};
+    if (is_of_trainjob) world.decorators = kDecorators;
     Json& spec = world.jobset()["spec"]["replicatedJobs"]
                      .as_array()[0]["template"]["spec"]["template"]["spec"];
     spec["initContainers"] = Json::array({Json::object({{"name", "init"}})});

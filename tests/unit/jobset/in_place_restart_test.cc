@@ -4,6 +4,7 @@
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer::jobset;
+using namespace trainer;
 using namespace trainer::jobset::test;
 using kube::Json;
 

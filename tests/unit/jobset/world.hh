@@ -83,7 +83,7 @@ class World {
   std::map<std::string, kube::Json> claims;
   bool is_jobset_deleted = false;
   int status_writes = 0;
-  bool is_of_trainjob = false;
+  JobDecorators decorators;
 
  private:
   void run(const kube::Action& action);

@@ -7,6 +7,7 @@
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/plugins/registry.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 #include "tests/unit/pipeline/golden.hh"
@@ -96,7 +97,7 @@ TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs"
     CHECK(kube::to_string(jobset::validate_create(
               jobset, {}, [](const std::string&, const std::string&) { return std::nullopt; })) ==
           "");
-    const auto jobs = jobset::all_jobs(jobset, {}, true);
+    const auto jobs = jobset::all_jobs(jobset, {}, production_job_decorators());
     REQUIRE(jobs.size() == result.pod_sets.size());
     std::int64_t pods = 0;
     for (const Json& one : jobs) pods += one.find("spec")->get_int("parallelism");

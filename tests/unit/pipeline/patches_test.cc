@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kube::kJobs = R"(
+constexpr const char* kTwoJobs = R"(
 - name: node
   template:
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
@@ -29,7 +29,7 @@ constexpr const char* kube::kJobs = R"(
 )";
 
 Runtime runtime_to_patch() {
-  return runtime_with("{torch: {}}", kube::kJobs);
+  return runtime_with("{torch: {}}", kTwoJobs);
 }
 
 // A job with one patch of the job `node`'s pod spec for each argument, by managers acme.io/0,

@@ -230,7 +230,7 @@ TEST_CASE("whatever the runtime, the job and its patches", "[random]") {
     const Runtime rt = runtime(runtime_object);
     const TrainJob job = trainjob(job_object);
     const kube::FieldErrors errors = validate_trainjob(job, nullptr, rt);
-    const auto result = build(job, rt, {});
+    const auto result = build(job, rt, production());
     // What is admitted can be built; what cannot be built says where.
     if (errors.empty()) REQUIRE(result);
     for (const kube::FieldError& error : errors) CHECK_FALSE(error.path.empty());
@@ -241,7 +241,7 @@ TEST_CASE("whatever the runtime, the job and its patches", "[random]") {
     }
     ++built_jobs;
     check_built(job, rt, *result);
-    const auto again = build(job, rt, {});
+    const auto again = build(job, rt, production());
     REQUIRE(again);
     CHECK(again->jobset == result->jobset);  // a repeated apply writes the same
     Json stored = result->jobset;

@@ -12,7 +12,7 @@ using Words = std::vector<std::string>;
 TEST_CASE("a name that is too long is refused with the limit and a length that fits", "[names]") {
   TrainJob job = job_with("trainer: {numNodes: 101}");
   job.metadata.name = std::string(51, 'a');  // <51>-node-0-100 has 62
-  CHECK(build(job, torch_runtime(), {}).has_value());
+  CHECK(build(job, torch_runtime(), production()).has_value());
   job.metadata.name = std::string(53, 'a');
   const auto errors = refused(job, torch_runtime());
   REQUIRE(paths_of(errors) == Words{"metadata.name"});
@@ -21,7 +21,7 @@ TEST_CASE("a name that is too long is refused with the limit and a length that f
 }
 
 TEST_CASE("more pods than a Job can have are refused before any is computed", "[sizes]") {
-  CHECK(build(job_with("trainer: {numNodes: 100000}"), torch_runtime(), {}).has_value());
+  CHECK(build(job_with("trainer: {numNodes: 100000}"), torch_runtime(), production()).has_value());
   const auto errors = refused(job_with("trainer: {numNodes: 2147483647}"), torch_runtime());
   REQUIRE(paths_of(errors) == Words{"spec.trainer.numNodes"});
   CHECK(errors[0].detail ==
@@ -207,7 +207,7 @@ TEST_CASE("every value that is set tells where it comes from", "[explain]") {
       job_with(R"({trainer: {numNodes: 2, image: 'mine:1', env: [{name: A, value: '1'}],
     resourcesPerNode: {limits: {cpu: 2}}}, runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {spec: {
     replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {pool: a}}}}}}]}}}}]})");
-  REQUIRE(build(job, torch_runtime(), {}, &notes));
+  REQUIRE(build(job, torch_runtime(), production(), &notes));
   const std::string pod = "spec.replicatedJobs[node].template.spec.template.spec";
   const auto source_of = [&notes](const std::string& path) {
     std::string source = "nobody";

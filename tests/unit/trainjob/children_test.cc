@@ -6,7 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/snapshot.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -473,7 +473,7 @@ TEST_CASE("hostile children never throw") {
   for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());
   observed.pods.push_back(nullptr);
   observed.now = world.now;
-  CHECK_NOTHROW(plan_trainjob(observed, {}));
+  CHECK_NOTHROW(plan_trainjob(observed, PipelineOptions(production_plugins())));
 }
 
 }  // namespace

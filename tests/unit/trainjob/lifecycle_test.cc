@@ -43,7 +43,7 @@ void start_nodes(World& world, std::string_view phase, bool is_ready, std::int32
     pod.name = "j-node-0-" + std::to_string(i) + "-a" + std::to_string(attempt);
     pod.index = i;
     pod.phase = phase;
-    pod.machine = "m" + std::to_string(i);
+    pod.node_name = "m" + std::to_string(i);
     pod.is_ready = is_ready;
     pod.attempt = attempt;
     world.put_pod(pod);
@@ -112,7 +112,7 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     world.reconcile();
     PodSpec pod;
     pod.waiting_reason = why;
-    pod.machine = is_minor ? "" : "m";
+    pod.node_name = is_minor ? "" : "m";
     world.put_pod(pod);
     CHECK(world.reconcile().is_status_minor == is_minor);
   }

@@ -11,6 +11,7 @@
 
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/plan.hh"
 
 namespace trainer::test {
@@ -63,7 +64,7 @@ class World {
   bool is_runtime_deleted = false;
   std::optional<kube::Json> jobset;
   std::map<std::string, kube::Json> others;  // by dependent_name
-  std::map<std::string, std::shared_ptr<TrainPodView>> pods;
+  std::map<std::string, std::shared_ptr<PodView>> pods;
   std::string build_error;
   std::string waiting_event;
   bool have_jobs_started = true;
@@ -74,7 +75,7 @@ class World {
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
-  PipelineOptions options;
+  PipelineOptions options{production_plugins()};
   int requests = 0;  // writes carried out
   int reads = 0;
 

@@ -1,0 +1,55 @@
+// When work happens, in one place:
+//
+//   event -> debounce -> reconcile -> status rate limit -> write semaphore -> wake coalescing
+//
+// A watch event enqueues its object after a debounce, so that one reconcile sees what changes
+// together. A status that differs in counters alone waits, and is written at most so often. Writes
+// in flight are bounded. A busy event loop sleeps for a moment between two wakes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace kube {
+
+// How long the reconcile that follows from an event can wait. Events that come in bursts wait for
+// related ones, longest where little more than counters follows (a Pod, a Job that goes on); a
+// created, changed or deleted object, and a Job's end, cannot wait.
+enum class Debounce { kNone, kShort, kCounters };
+
+// The waits of one controller's objects. They are far below what a person notices.
+struct DebounceTimes {
+  std::chrono::milliseconds brief;     // Debounce::kShort
+  std::chrono::milliseconds counters;  // Debounce::kCounters
+  // A difference in counters alone waits this long in all, its debounce included, so that related
+  // counters (a Job's, its Pods') are one write.
+  std::chrono::milliseconds status;
+  // Replaces `counters` and `status` while writes queue: a status in a queue grows old there.
+  std::chrono::milliseconds under_load;
+};
+
+struct Pacing {
+  // Events of one collection within this time are read together: waking up costs more than reading.
+  static constexpr std::chrono::milliseconds kEventBatch{20};
+  // The API server stays busy for a while after the last queued write was sent.
+  static constexpr std::chrono::milliseconds kLoadLinger{1'000};
+  // Counters that keep changing are written once in this time,
+  static constexpr std::chrono::milliseconds kStatusInterval{1'000};
+  // after a few writes at once: a small job changes its counters a handful of times in all, and
+  // Kueue waits for them.
+  static constexpr int kStatusBurst = 3;
+  // More writes in flight are no gain: with forty the API server makes Pods faster than their
+  // counters, nothing queues, and a job takes more requests. The transport must let through more
+  // requests than this, or reads would wait for writes.
+  static constexpr std::size_t kWritesInFlight = 24;
+  // A loop that uses more than this share of a processor sleeps after each wake. A job a second
+  // needs half a percent.
+  static constexpr double kBusyShare = 0.02;
+  static constexpr std::chrono::milliseconds kWakePause{25};
+  // A wake that took this long has found many events: more are not worth waiting for.
+  static constexpr std::chrono::milliseconds kLongWake{10};
+  // The share is measured over this time.
+  static constexpr std::chrono::milliseconds kBusyWindow{250};
+};
+
+}  // namespace kube
