@@ -11,10 +11,10 @@
 #include "api/api.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
-#include "controller/cli/json_patch.hh"
 #include "controller/config/feature_gates.hh"
 #include "kube/client/clock.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
@@ -209,7 +209,7 @@ class Renderer {
   // the API server does: older fields that the webhook converts are not refused.
   bool mutate(Json& object, const AdmissionAnswer& answer) {
     if (!refuse_unless_allowed(object, answer)) return false;
-    auto patched = apply_json_patch(object, answer.json_patch);
+    auto patched = kube::apply_json_patch(object, answer.json_patch);
     if (!patched) {
       refuse(object, patched.error().message);
       return false;

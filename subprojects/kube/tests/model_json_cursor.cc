@@ -2,17 +2,17 @@
 #include <string_view>
 #include <vector>
 
-#include "kube/model/json_children.hh"
+#include "kube/model/json_cursor.hh"
 #include "kube/tests/catch.hh"
 
 namespace {
 
-using kube::JsonChildren;
+using kube::JsonCursor;
 
 // "name=value" of each child, and "." at the end or "!" where the text breaks off.
 std::vector<std::string> children_of(std::string_view text, int levels = 100) {
   std::vector<std::string> found;
-  JsonChildren children(text, levels);
+  JsonCursor children(text, levels);
   while (children.next()) {
     const auto value = children.value();
     found.push_back(std::string(children.name()) + "=" + std::string(value.value_or("?")));
@@ -23,7 +23,7 @@ std::vector<std::string> children_of(std::string_view text, int levels = 100) {
 
 using List = std::vector<std::string>;
 
-TEST_CASE("json_children: members and items, one after the other") {
+TEST_CASE("json_cursor: members and items, one after the other") {
   struct Row {
     std::string_view text;
     List children;
@@ -60,8 +60,8 @@ TEST_CASE("json_children: members and items, one after the other") {
   }
 }
 
-TEST_CASE("json_children: a value that nobody asks for is passed over") {
-  JsonChildren members(R"({"a":{"b":[1,2]},"c":"x","d":4})");
+TEST_CASE("json_cursor: a value that nobody asks for is passed over") {
+  JsonCursor members(R"({"a":{"b":[1,2]},"c":"x","d":4})");
   REQUIRE(members.next());
   REQUIRE(members.next());
   CHECK(members.name() == "c");
@@ -75,15 +75,15 @@ TEST_CASE("json_children: a value that nobody asks for is passed over") {
   CHECK(members.length() == 31U);
 }
 
-TEST_CASE("json_children: a value may be passed by whoever knows its length") {
-  JsonChildren items("[ {} ,2]");
+TEST_CASE("json_cursor: a value may be passed by whoever knows its length") {
+  JsonCursor items("[ {} ,2]");
   REQUIRE(items.next());
-  items.pass(2);
+  items.skip(2);
   REQUIRE(items.next());
   CHECK(items.value() == "2");
 }
 
-TEST_CASE("json_children: no more levels than allowed") {
+TEST_CASE("json_cursor: no more levels than allowed") {
   CHECK(children_of("[[[]]]", 2) == List{"=[[]]", ".6"});
   CHECK(children_of("[[[]]]", 1) == List{"=?", "!"});
   CHECK(children_of("[1]", 0) == List{"=1", ".3"});
