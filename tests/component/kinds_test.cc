@@ -73,7 +73,8 @@ TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched an
   kube::run_task(io, manager.start_workers());
   const auto has_sent = [this](const std::string& line) {
     const auto lines = api.lines();
-    return std::find(lines.begin(), lines.end(), line) != lines.end();
+    return std::any_of(lines.begin(), lines.end(),
+                       [&line](const std::string& each) { return each.starts_with(line); });
   };
   REQUIRE(kube::run_until(io, [&] { return has_sent("PATCH " + kStatusPath); }));
   CHECK(has_sent("POST " + kCreatePath));
