@@ -9,6 +9,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "kube/tests/error_name.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
@@ -332,7 +333,8 @@ TEST_CASE("each result of a write: its event, and whether it is tried again") {
     world.on(row.desired).answer(row.status, row.answer);
     const auto done = world.run(row.of, plan_of({row.desired}));
     CHECK(done.has_value() == !row.error);
-    if (!done && row.error) CHECK(kube::name_of(done.error().code) == kube::name_of(*row.error));
+    if (!done && row.error)
+      CHECK(kube::test::name_of(done.error().code) == kube::test::name_of(*row.error));
     if (done) CHECK_FALSE(*done);  // nothing is waited for
     CHECK(world.asked().size() == 1);
     CHECK(world.sent_events() == row.events);

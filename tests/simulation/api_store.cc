@@ -8,7 +8,7 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/patch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/jobset/admission.hh"
 #include "tests/simulation/server_apply.hh"
 
@@ -240,7 +240,7 @@ Answer ApiStore::merge(Actor actor, const Resource& resource, const ObjectKey& k
   if (!expected.empty() && expected != ObjectMeta::of(*before).resource_version) {
     return conflict(resource, key, "the object has been modified");
   }
-  Json after = kube::merge_patch(*before, patch);
+  Json after = kube::test::merge_patch(*before, patch);
   if (subresource == "status") {
     Json changed = *before;
     keep_member(changed, after, "status");

@@ -1,15 +1,16 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "kube/tests/random_json.hh"
 
 using kube::apply_json_patch;
 using kube::Json;
 using kube::json_patch_diff;
 using kube::merge_diff;
-using kube::merge_patch;
 using kube::pointer_get;
 using kube::print_json;
+using kube::test::merge_patch;
 
 namespace {
 
