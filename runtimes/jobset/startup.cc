@@ -52,8 +52,7 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
   action.stage = context.job_stage;
   action.failure_reason = "JobCreationFailed";
   // As the event of upstream's controller says it (JobSet, pkg/controllers/jobset_controller.go).
-  action.description =
-      fmt::format("job \"{}\" creation failed with error", action.key.name);
+  action.description = fmt::format("job \"{}\" creation failed with error", action.key.name);
   return action;
 }
 

@@ -288,7 +288,8 @@ class ChildrenPlanner {
     kube::Action action;
     action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
-    action.is_forced = observed_.jobset != nullptr;  // the first apply conflicts with an existing one
+    action.is_forced =
+        observed_.jobset != nullptr;  // the first apply conflicts with an existing one
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
     action.stage = kJobSetStage;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "kube/model/json.hh"
-#include "kube/model/json_filter.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kube/model/json.hh"
-#include "kube/model/json_filter.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace trainer {
 

@@ -10,7 +10,7 @@
 
 #include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"
-#include "kube/model/json_filter.hh"
+#include "kube/model/json_cursor.hh"
 #include "kube/model/meta.hh"
 
 namespace kube {

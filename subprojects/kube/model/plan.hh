@@ -52,8 +52,8 @@ struct PlannedEvent {
   bool is_terminal = false;
 };
 
-// Run in this order: actions by stage, then the status (with the resourceVersion that was observed),
-// then the events.
+// Run in this order: actions by stage, then the status (with the resourceVersion that was
+// observed), then the events.
 struct Plan {
   std::vector<Action> actions;
   // A merge patch for /status: {"status": {...}}, the difference only. metadata.resourceVersion is
