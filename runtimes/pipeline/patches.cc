@@ -86,7 +86,7 @@ kube::Json* find_named(kube::Json* list, std::string_view name) {
 }
 
 // A volume has one source. Merged member by member, a patch that exchanges an emptyDir for a claim
-// would leave both, and no API server takes that; so the source of the template gives way.
+// would leave both, and no API server takes that; so the source of the template is dropped.
 void drop_replaced_sources(kube::Json& spec, const kube::Json& patch) {
   for (const kube::Json& patched : patch.get_array("replicatedJobs")) {
     const kube::Json* changes =

@@ -132,7 +132,7 @@ class ChildrenPlanner {
   }
 
   // The hash of a snapshot that is only about to be written is not reported yet: should the write
-  // fail, the job would be bound to a text that never stood.
+  // fail, the job would be bound to a text that was never stored.
   void note_snapshot(const SnapshotState& snapshot) {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);

@@ -28,7 +28,7 @@ struct SnapshotState {
     kNeedsRuntime,  // ask for the live runtime
     kUsable,        // `content` is what the job runs with
     // `reason` and `message` say why nothing may be built; no watch shows when it is
-    // mended.
+    // repaired.
     kRefused,
   };
   Kind kind = Kind::kUnread;

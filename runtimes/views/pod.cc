@@ -126,7 +126,7 @@ std::optional<PodView::Failure> read_termination(const Json& container) {
     if (ended.get_int("signal") != 0) {
       failure.signal = static_cast<std::int32_t>(ended.get_int("signal"));
     } else if (*failure.exit_code > 128 && *failure.exit_code < 128 + 65) {
-      failure.signal = *failure.exit_code - 128;  // how shells and runtimes report a signal
+      failure.signal = *failure.exit_code - 128;  // how container runtimes report a signal
     }
     failure.reason = ended.get_string("reason", "Error");
     failure.message = keep_tail(ended.get_string("message"), kMaxFailureText);
