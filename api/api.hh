@@ -30,21 +30,10 @@ kube::Json write(const TrainJobSpec& spec);
 kube::Json write(const TrainJobStatus& status);
 kube::Json write(const TrainingRuntimeSpec& spec);
 
-// The defaults of the CRD schema, filled into a stored object (`{apiVersion, kind, metadata,
-// spec}`), as the API server does.
+// The functions of api/schema/structural_schema.hh with the schema of the object's kind. An object
+// of any other kind gets no defaults, and the check refuses it.
 void apply_schema_defaults(kube::Json& object);
-// What the API server's check of the schema would refuse: types, enums, bounds, patterns, required
-// members, list-map duplicates, and the CEL rules that need no stored object (those of
-// OptimizationJob excepted). For use offline (render) and without webhooks. An object of a kind
-// that is not ours is refused as such.
 kube::FieldErrors check_schema(const kube::Json& object);
-// Paths of the members that no schema declares, which the API server prunes. metadata is not looked
-// at.
-std::vector<std::string> unknown_fields(const kube::Json& object);
-
-// CustomResourceDefinitions as they are installed: trainjobs, trainingruntimes,
-// clustertrainingruntimes, optimizationjobs, jobsets.
-std::vector<kube::Json> custom_resource_definitions();
 
 // Merge keys of the lists below a JobSetSpec, from the Kubernetes OpenAPI.
 const kube::MergeKeys& jobset_merge_keys();

@@ -1,4 +1,5 @@
-// jobset.x-k8s.io/v1alpha2, typed where we decide. Member names equal the names on the wire.
+// jobset.x-k8s.io/v1alpha2. Members that the controller does not read stay Json.
+// Member names equal those of the API.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct DependsOn {
 struct ReplicatedJob {
   std::string name;
   std::optional<std::string> groupName;  // schema default "default"
-  kube::Json template_;                  // batch/v1 JobTemplateSpec, carried
+  kube::Json template_;                  // batch/v1 JobTemplateSpec, as Json
   std::optional<std::int32_t> replicas;  // schema default 1
   std::vector<DependsOn> dependsOn;
   kube::Json unknown;
@@ -93,7 +94,7 @@ struct RetentionPolicy {
 };
 
 struct VolumeClaimPolicy {
-  std::vector<kube::Json> templates;  // PersistentVolumeClaims, carried
+  std::vector<kube::Json> templates;  // PersistentVolumeClaims, as Json
   std::optional<RetentionPolicy> retentionPolicy;
   kube::Json unknown;
   template <class D>
@@ -151,6 +152,6 @@ struct JobSet {
   static void describe(D& d);
 };
 
-extern const kube::Resource kJobSets;
+inline const kube::Resource kJobSets{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true};
 
 }  // namespace trainer

@@ -117,7 +117,7 @@ struct TrainingRuntimeSpec {
   static void describe(D& d);
 };
 
-// Either kind: `kind` tells which.
+// Either kind: `kind` says which.
 struct Runtime {
   std::string kind;  // "TrainingRuntime" or "ClusterTrainingRuntime"
   kube::ObjectMeta metadata;
@@ -126,8 +126,10 @@ struct Runtime {
   static void describe(D& d);
 };
 
-extern const kube::Resource kTrainingRuntimes;
-extern const kube::Resource kClusterTrainingRuntimes;
+inline const kube::Resource kTrainingRuntimes{"trainer.kubeflow.org", "v1alpha1",
+                                              "trainingruntimes", "TrainingRuntime", true};
+inline const kube::Resource kClusterTrainingRuntimes{
+    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", false};
 
 inline constexpr std::string_view kAncestorLabel = "trainer.kubeflow.org/trainjob-ancestor-step";
 inline constexpr std::string_view kSupportLabel = "trainer.kubeflow.org/support";

@@ -1,5 +1,5 @@
-// trainer.kubeflow.org/v1alpha1 TrainJob, typed where we decide. Member names equal the names on
-// the wire.
+// trainer.kubeflow.org/v1alpha1 TrainJob. Members that the controller does not read stay Json.
+// Member names equal those of the API.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct RuntimeRef {
   static void describe(D& d);
 };
 
-// The dataset's or the model's.
+// The source of the dataset or of the model.
 struct InitializerSource {
   std::optional<std::string> storageUri;
-  std::vector<kube::Json> env;          // core/v1 EnvVar, carried
+  std::vector<kube::Json> env;          // core/v1 EnvVar, as Json
   std::optional<kube::Json> secretRef;  // core/v1 LocalObjectReference
   kube::Json unknown;
   template <class D>
@@ -44,7 +44,7 @@ struct Trainer {
   std::optional<std::string> image;
   std::optional<std::vector<std::string>> command;  // absent and [] differ
   std::optional<std::vector<std::string>> args;
-  std::vector<kube::Json> env;  // core/v1 EnvVar, carried
+  std::vector<kube::Json> env;  // core/v1 EnvVar, as Json
   std::optional<std::int32_t> numNodes;
   std::optional<kube::Json> resourcesPerNode;  // core/v1 ResourceRequirements
   std::optional<std::int32_t> numProcPerNode;
@@ -56,8 +56,8 @@ struct Trainer {
 struct RuntimePatch {
   std::string manager;
   std::optional<kube::Time> time;
-  // {template: {metadata, spec: {replicatedJobs: [...]}}}: carried, and merged as it is. The schema
-  // is described all the same.
+  // {template: {metadata, spec: {replicatedJobs: [...]}}}: merged as Json. Its schema is that of
+  // RuntimeSpecPatch.
   std::optional<kube::Json> trainingRuntimeSpec;
   kube::Json unknown;
   template <class D>
@@ -72,7 +72,7 @@ struct TrainJobSpec {
   std::optional<bool> suspend;
   std::optional<std::int64_t> activeDeadlineSeconds;
   std::optional<std::string> managedBy;
-  // An extension of ours: the finished TrainJob is deleted after this many seconds.
+  // An extension: the finished TrainJob is deleted after this many seconds.
   std::optional<std::int32_t> ttlSecondsAfterFinished;
   kube::Json unknown;
   template <class D>
@@ -112,7 +112,7 @@ struct TrainerStatus {
   friend bool operator==(const TrainerStatus&, const TrainerStatus&) = default;
 };
 
-// How many training nodes there are, and how many of them run. An extension of ours, as all below.
+// How many training nodes there are, and how many of them run. An extension, as all below.
 struct NodesStatus {
   std::int32_t total = 0;
   std::int32_t ready = 0;
@@ -149,11 +149,11 @@ struct TrainJobStatus {
   std::vector<kube::Condition> conditions;
   std::vector<JobStatus> jobsStatus;
   std::optional<TrainerStatus> trainerStatus;
-  // Extensions of ours.
+  // Extensions.
   std::string phase;    // Queued, Initializing, Pending, Starting, Running, Restarting, Suspended,
                         // Complete, Failed
   std::string reason;   // CamelCase, why the job is in this phase
-  std::string message;  // the same for people
+  std::string message;  // the reason as a sentence
   std::optional<NodesStatus> nodes;
   std::int32_t restarts = 0;
   std::optional<FirstFailure> firstFailure;
@@ -184,6 +184,7 @@ inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
 inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
 inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";
 
-extern const kube::Resource kTrainJobs;
+inline const kube::Resource kTrainJobs{"trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob",
+                                       true};
 
 }  // namespace trainer

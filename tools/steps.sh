@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by ./check and ./quickstart: steps that say what they do and how long it took, and the build.
 #
-# Wants: ROOT (the clone), LOGS (where logs go), NAME (what stands before each step). Keeps: PASSED, FAILED.
+# Wants: ROOT (the clone), LOGS (where logs go), NAME (the first word of each step). Keeps: PASSED, FAILED.
 
 COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
 LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev

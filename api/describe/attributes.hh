@@ -1,25 +1,36 @@
-// What describe() may say about a field beyond its name and type. Only the schema listens.
+// What describe() may say about a field beyond its name and type. Only the schema reads it.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
 
+#include "api/describe/patterns.hh"
+#include "kube/model/json.hh"
+
 namespace trainer::wire {
 
-// A CEL rule of `x-kubernetes-validations`; `path` names the member it speaks of, "" for the value
-// itself.
+// A rule of `x-kubernetes-validations`.
 struct Rule {
-  std::string_view rule;
+  std::string_view cel;
   std::string_view message;
-  std::string_view path = {};
+  // The same rule in C++, for use where there is no API server. `self` has the type that its schema
+  // asks for. A rule that cannot be evaluated is broken, as in CEL. nullptr for a rule that
+  // compares with the stored object, and for those of OptimizationJob.
+  bool (*holds)(const kube::Json& self) = nullptr;
 };
 
-// The type of a member that was taken out of the API but still stands in guides and old files.
+// CEL has no integer 2.0: a number with a point cannot be evaluated.
+constexpr Rule at_least_one(std::string_view message) {
+  return {"self >= 1", message,
+          [](const kube::Json& self) { return self.is_int() && self.as_int() >= 1; }};
+}
+
+// The type of a member that was taken out of the API but is still found in guides and old files.
 enum class Removed { kObject, kObjects, kStrings, kIntOrString };
 
 // The attributes as readers and writers see them: nothing. SchemaAttributes (schema_builder.hh) has
-// the same members and says what each one means.
+// the same members and documents them.
 struct NoAttributes {
   using Self = const NoAttributes&;
   Self doc(std::string_view) const { return *this; }
@@ -27,7 +38,7 @@ struct NoAttributes {
   Self maximum(std::int64_t) const { return *this; }
   Self min_length(std::int64_t) const { return *this; }
   Self max_length(std::int64_t) const { return *this; }
-  Self pattern(std::string_view) const { return *this; }
+  Self pattern(const Pattern&) const { return *this; }
   Self one_of(std::initializer_list<std::string_view>) const { return *this; }
   template <class Value>
   Self defaults_to(const Value&) const {

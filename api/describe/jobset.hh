@@ -2,6 +2,8 @@
 // instantiated.
 #pragma once
 
+#include <algorithm>
+
 #include "api/describe/attributes.hh"
 #include "api/jobset.hh"
 
@@ -113,7 +115,14 @@ template <class D>
 void VolumeClaimPolicy::describe(D& d) {
   d.self().rule(
       {"self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)",
-       "namespace cannot be set for VolumeClaimPolicies templates"});
+       "namespace cannot be set for VolumeClaimPolicies templates", [](const kube::Json& self) {
+         if (self.find("templates") == nullptr) return false;
+         const kube::Json::Array& claims = self.get_array("templates");
+         return std::all_of(claims.begin(), claims.end(), [](const kube::Json& claim) {
+           const kube::Json* metadata = claim.find("metadata");
+           return metadata != nullptr && metadata->get_string("namespace").empty();
+         });
+       }});
   d.field("templates", &VolumeClaimPolicy::templates)
       .kubernetes("PersistentVolumeClaim")
       .list_atomic()
@@ -130,7 +139,16 @@ void JobSetSpec::describe(D& d) {
   d.self().rule(
       {"!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
        "self.replicatedJobs.exists(x, has(x.dependsOn)))",
-       "StartupPolicy and DependsOn APIs are mutually exclusive"});
+       "StartupPolicy and DependsOn APIs are mutually exclusive", [](const kube::Json& self) {
+         const kube::Json* policy = self.find("startupPolicy");
+         if (policy == nullptr || policy->get_string("startupPolicyOrder") != "InOrder")
+           return true;
+         if (self.find("replicatedJobs") == nullptr) return false;
+         const kube::Json::Array& jobs = self.get_array("replicatedJobs");
+         return std::none_of(jobs.begin(), jobs.end(), [](const kube::Json& job) {
+           return job.find("dependsOn") != nullptr;
+         });
+       }});
   d.field("replicatedJobs", &JobSetSpec::replicatedJobs)
       .list_map("name")
       .doc("Groups of Jobs made from one template each.");

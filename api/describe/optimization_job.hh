@@ -67,19 +67,18 @@ struct Range {
 
   template <class D>
   static void describe(D& d) {
-    constexpr std::string_view kNumber = R"(^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$)";
     d.self().rule({"double(self.min) < double(self.max)", "min must be strictly less than max"});
     if constexpr (kIsLogarithmic)
       d.self().rule({"double(self.min) > 0.0", "min must be strictly greater than 0"});
     d.required("min", &Range::min)
         .min_length(1)
         .max_length(64)
-        .pattern(kNumber)
+        .pattern(wire::kJsonNumber)
         .doc("The least value.");
     d.required("max", &Range::max)
         .min_length(1)
         .max_length(64)
-        .pattern(kNumber)
+        .pattern(wire::kJsonNumber)
         .doc("The greatest value.");
     d.field("type", &Range::type)
         .one_of({"Int", "Float"})

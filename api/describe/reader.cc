@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kTwoTo63 = 9223372036854775808.0;
 
-// The whole number that `value` is, however it is spelled (the API server takes 2.0 for 2), or
-// nothing.
+// The whole number that `value` is, or nothing. 2.0 is a whole number, as for the
+// API server.
 std::optional<std::int64_t> whole_number(const kube::Json& value) {
   if (value.is_int()) return value.as_int();
   if (!value.is_double()) return std::nullopt;
@@ -20,68 +20,70 @@ std::optional<std::int64_t> whole_number(const kube::Json& value) {
   return static_cast<std::int64_t>(number);
 }
 
-kube::FieldError type_error(const Place& place, const kube::Json& value, std::string detail) {
-  return {kube::FieldError::Type::kTypeInvalid, place.path(), value, std::move(detail)};
+kube::FieldError type_error(const FieldPath& path, const kube::Json& value, std::string detail) {
+  return {kube::FieldError::Type::kTypeInvalid, path.to_string(), value, std::move(detail)};
 }
 
 }  // namespace
 
-void add_type_error(const Place& place, const kube::Json& value, std::string_view expected,
+void add_type_error(const FieldPath& path, const kube::Json& value, std::string_view expected,
                     kube::FieldErrors& errors) {
   errors.push_back(type_error(
-      place, value, fmt::format("must be of type {}, found {}", expected, value.type_name())));
+      path, value, fmt::format("must be of type {}, found {}", expected, value.type_name())));
 }
 
-void read(const kube::Json& value, const Place& place, std::string& out,
+void read(const kube::Json& value, const FieldPath& path, std::string& out,
           kube::FieldErrors& errors) {
-  if (!value.is_string()) return add_type_error(place, value, "string", errors);
+  if (!value.is_string()) return add_type_error(path, value, "string", errors);
   out = value.as_string();
 }
 
-void read(const kube::Json& value, const Place& place, bool& out, kube::FieldErrors& errors) {
-  if (!value.is_bool()) return add_type_error(place, value, "boolean", errors);
+void read(const kube::Json& value, const FieldPath& path, bool& out, kube::FieldErrors& errors) {
+  if (!value.is_bool()) return add_type_error(path, value, "boolean", errors);
   out = value.as_bool();
 }
 
-void read(const kube::Json& value, const Place& place, std::int32_t& out,
+void read(const kube::Json& value, const FieldPath& path, std::int32_t& out,
           kube::FieldErrors& errors) {
   using Limits = std::numeric_limits<std::int32_t>;
   const auto number = whole_number(value);
-  if (!number) return add_type_error(place, value, "integer", errors);
+  if (!number) return add_type_error(path, value, "integer", errors);
   if (*number < Limits::min() || *number > Limits::max()) {
     errors.push_back(type_error(
-        place, value, fmt::format("must be between {} and {}", Limits::min(), Limits::max())));
+        path, value, fmt::format("must be between {} and {}", Limits::min(), Limits::max())));
     return;
   }
   out = static_cast<std::int32_t>(*number);
 }
 
-void read(const kube::Json& value, const Place& place, std::int64_t& out,
+void read(const kube::Json& value, const FieldPath& path, std::int64_t& out,
           kube::FieldErrors& errors) {
   const auto number = whole_number(value);
-  if (!number) return add_type_error(place, value, "integer", errors);
+  if (!number) return add_type_error(path, value, "integer", errors);
   out = *number;
 }
 
-void read(const kube::Json& value, const Place& place, kube::Time& out, kube::FieldErrors& errors) {
-  if (!value.is_string()) return add_type_error(place, value, "string", errors);
+void read(const kube::Json& value, const FieldPath& path, kube::Time& out,
+          kube::FieldErrors& errors) {
+  if (!value.is_string()) return add_type_error(path, value, "string", errors);
   const auto time = kube::Time::parse(value.as_string());
   if (!time) {
     errors.push_back(
-        type_error(place, value, "must be an RFC 3339 time such as \"2006-01-02T15:04:05Z\""));
+        type_error(path, value, "must be an RFC 3339 time such as \"2006-01-02T15:04:05Z\""));
     return;
   }
   out = *time;
 }
 
-void read(const kube::Json& value, const Place& place, kube::Condition& out,
+void read(const kube::Json& value, const FieldPath& path, kube::Condition& out,
           kube::FieldErrors& errors) {
-  if (!value.is_object()) return add_type_error(place, value, "object", errors);
+  if (!value.is_object()) return add_type_error(path, value, "object", errors);
   out = kube::Condition::read(value);
 }
 
-void read(const kube::Json& value, const Place& place, kube::Json& out, kube::FieldErrors& errors) {
-  if (!value.is_object()) return add_type_error(place, value, "object", errors);
+void read(const kube::Json& value, const FieldPath& path, kube::Json& out,
+          kube::FieldErrors& errors) {
+  if (!value.is_object()) return add_type_error(path, value, "object", errors);
   out = value;
 }
 

@@ -2,6 +2,8 @@
 // instantiated.
 #pragma once
 
+#include <algorithm>
+
 #include "api/describe/attributes.hh"
 #include "api/describe/jobset.hh"
 #include "api/runtime.hh"
@@ -22,7 +24,11 @@ void EnvInjectionTarget::describe(D& d) {
       .rule(
           {"!self.exists(c, c == 'node')",
            "containerNames must not include the main node container because PET_* envs are always "
-           "injected into it"})
+           "injected into it",
+           [](const kube::Json& self) {
+             return std::find(self.as_array().begin(), self.as_array().end(), kube::Json("node")) ==
+                    self.as_array().end();
+           }})
       .doc("Containers and init containers of its pods.");
 }
 
@@ -52,7 +58,7 @@ template <class D>
 void MpiPolicy::describe(D& d) {
   d.field("numProcPerNode", &MpiPolicy::numProcPerNode)
       .defaults_to(1)
-      .rule({"self >= 1", "NumProcPerNode in mpiPolicy must be >= 1"})
+      .rule(wire::at_least_one("NumProcPerNode in mpiPolicy must be >= 1"))
       .doc("Slots of each node in the hostfile.");
   d.field("mpiImplementation", &MpiPolicy::mpiImplementation)
       .one_of({"OpenMPI", "", "Intel", "MPICH"})
@@ -71,7 +77,7 @@ template <class D>
 void FluxPolicy::describe(D& d) {
   d.field("numProcPerNode", &FluxPolicy::numProcPerNode)
       .defaults_to(1)
-      .rule({"self >= 1", "NumProcPerNode in fluxPolicy must be >= 1"})
+      .rule(wire::at_least_one("NumProcPerNode in fluxPolicy must be >= 1"))
       .doc("Tasks of each node.");
 }
 
@@ -83,7 +89,12 @@ void MlPolicy::describe(D& d) {
   d.self().rule(
       {"[has(self.torch), has(self.mpi), has(self.jax), has(self.xgboost),has(self.flux)]"
        ".filter(x, x).size() <= 1",
-       "Only one of the policy can be configured"});
+       "Only one of the policy can be configured", [](const kube::Json& self) {
+         int policies = 0;
+         for (const char* name : {"torch", "mpi", "jax", "xgboost", "flux"})
+           if (self.find(name) != nullptr) ++policies;
+         return policies <= 1;
+       }});
   d.field("numNodes", &MlPolicy::numNodes).doc("Training nodes where the TrainJob says nothing.");
   d.field("torch", &MlPolicy::torch).doc("The environment of torchrun.");
   d.field("mpi", &MlPolicy::mpi).doc("A launcher, a hostfile and SSH keys.");

@@ -1,5 +1,5 @@
-// The shape of `spec.runtimePatches[].trainingRuntimeSpec`. Patches are carried as Json, so these
-// structs are never filled: they say what the schema lets through.
+// The shape of `spec.runtimePatches[].trainingRuntimeSpec`. Patches stay Json, so these structs
+// are never filled: only their schema is used.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,16 @@
 
 namespace trainer::wire {
 
+namespace {
+
+void add(const Pattern& pattern, Predicates& predicates) {
+  predicates.emplace(pattern.regex, [matches = pattern.matches](const kube::Json& self) {
+    return matches(self.as_string());
+  });
+}
+
+}  // namespace
+
 using Self = const SchemaAttributes&;
 
 Self SchemaAttributes::set(std::string_view name, kube::Json value) const {
@@ -15,13 +25,27 @@ Self SchemaAttributes::one_of(std::initializer_list<std::string_view> values) co
   return set("enum", std::move(names));
 }
 
+Self SchemaAttributes::pattern(const Pattern& pattern) const {
+  add(pattern, predicates_);
+  return set("pattern", pattern.regex);
+}
+
 Self SchemaAttributes::rule(const Rule& rule) const {
-  kube::Json entry = kube::Json::object({{"rule", rule.rule}, {"message", rule.message}});
-  if (!rule.path.empty()) {
-    entry.set("fieldPath", "." + std::string(rule.path));
-    entry.set("reason", "FieldValueForbidden");
-  }
-  schema_["x-kubernetes-validations"].push_back(std::move(entry));
+  if (rule.holds != nullptr) predicates_.emplace(rule.cel, rule.holds);
+  schema_["x-kubernetes-validations"].push_back(
+      kube::Json::object({{"rule", rule.cel}, {"message", rule.message}}));
+  return *this;
+}
+
+Self SchemaAttributes::forbidden(std::string_view member, std::string_view message) const {
+  const std::string name(member);
+  const std::string cel = "!has(self." + name + ")";
+  predicates_.emplace(cel, [name](const kube::Json& self) { return self.find(name) == nullptr; });
+  schema_["x-kubernetes-validations"].push_back(
+      kube::Json::object({{"rule", cel},
+                          {"message", message},
+                          {"fieldPath", "." + name},
+                          {"reason", "FieldValueForbidden"}}));
   return *this;
 }
 
@@ -41,6 +65,7 @@ Self SchemaAttributes::list_map(std::string_view key) const {
 }
 
 Self SchemaAttributes::kubernetes(std::string_view type) const {
+  add(kQuantity, predicates_);  // many of the types hold quantities
   const kube::Json reference = kube::Json::object({{"$ref", "#/" + std::string(type)}});
   if (schema_.get_string("type") == "array") return set("items", reference);
   schema_ = reference;
@@ -66,19 +91,14 @@ kube::Json list_schema(kube::Json items) {
 }
 
 // metav1.Condition with the bounds that Kubernetes gives it.
-kube::Json condition_schema() {
+kube::Json condition_schema(Predicates& predicates) {
   using kube::Json;
-  const Json type =
-      scalar_schema("string")
-          .set("maxLength", 316)
-          .set("pattern", R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?)"
-                          R"((([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)");
+  Json type = scalar_schema("string").set("maxLength", 316);
+  SchemaAttributes(type, predicates).pattern(kConditionType);
+  Json reason = scalar_schema("string").set("minLength", 1).set("maxLength", 1024);
+  SchemaAttributes(reason, predicates).pattern(kConditionReason);
   const Json status =
       scalar_schema("string").set("enum", Json::array({"True", "False", "Unknown"}));
-  const Json reason = scalar_schema("string")
-                          .set("minLength", 1)
-                          .set("maxLength", 1024)
-                          .set("pattern", "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$");
   const Json properties = Json::object({
       {"type", type},
       {"status", status},

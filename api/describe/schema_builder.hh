@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -17,28 +18,41 @@
 
 namespace trainer::wire {
 
+// C++ counterparts of CEL rules and patterns, by their text.
+using Predicates = std::map<std::string, std::function<bool(const kube::Json& self)>, std::less<>>;
+
+// A schema as a CustomResourceDefinition holds it, and the predicates with which check_schema()
+// needs no API server.
+struct Schema {
+  kube::Json document;  // with references to the types of kubernetes.json
+  Predicates predicates;
+};
+
 template <class T>
-kube::Json schema_of();
+kube::Json schema_of(Predicates& predicates);
 
 // What describe() adds to the schema of one field, or of the struct itself. Valid for the
 // expression it is made in.
 class SchemaAttributes {
  public:
   using Self = const SchemaAttributes&;
-  explicit SchemaAttributes(kube::Json& schema) : schema_(schema) {}
+  SchemaAttributes(kube::Json& schema, Predicates& predicates)
+      : schema_(schema), predicates_(predicates) {}
 
   Self doc(std::string_view text) const { return set("description", text); }
   Self minimum(std::int64_t value) const { return set("minimum", value); }
   Self maximum(std::int64_t value) const { return set("maximum", value); }
   Self min_length(std::int64_t value) const { return set("minLength", value); }
   Self max_length(std::int64_t value) const { return set("maxLength", value); }
-  Self pattern(std::string_view regex) const { return set("pattern", regex); }
+  Self pattern(const Pattern& pattern) const;
   Self one_of(std::initializer_list<std::string_view> values) const;
   template <class Value>
   Self defaults_to(const Value& value) const {
     return set("default", kube::Json(value));
   }
   Self rule(const Rule& rule) const;
+  // The rule that a member is absent. Its refusal names the member.
+  Self forbidden(std::string_view member, std::string_view message) const;
   // The rule that a value may not change once it is there. It does not run when the field is added
   // or removed.
   Self immutable(std::string_view message) const { return rule({"self == oldSelf", message}); }
@@ -52,12 +66,12 @@ class SchemaAttributes {
   Self list_atomic() const { return set("x-kubernetes-list-type", "atomic"); }
   Self map_atomic() const { return set("x-kubernetes-map-type", "atomic"); }
   Self min_properties(std::int64_t value) const { return set("minProperties", value); }
-  // The carried value (of a list: every item) has this type of kubernetes.json.
+  // The Json value (of a list: every item) has this type of kubernetes.json.
   Self kubernetes(std::string_view type) const;
-  // The carried value has the schema of a struct that is described but never filled.
+  // The Json value has the schema of a struct that is described but never filled.
   template <class Shape>
   Self shape() const {
-    schema_ = schema_of<Shape>();
+    schema_ = schema_of<Shape>(predicates_);
     return *this;
   }
 
@@ -65,48 +79,50 @@ class SchemaAttributes {
   Self set(std::string_view name, kube::Json value) const;
 
   kube::Json& schema_;
+  Predicates& predicates_;
 };
 
-// Schemas of what is no described struct.
+// Schemas of types other than described structs.
 kube::Json scalar_schema(std::string_view type, std::string_view format = {});
 kube::Json object_schema();
 kube::Json string_map_schema();
 kube::Json list_schema(kube::Json items);
-kube::Json condition_schema();
+kube::Json condition_schema(Predicates& predicates);
 kube::Json removed_schema(Removed type);
 
 template <class T>
-struct SchemaOf;  // members: static kube::Json make()
+struct SchemaOf;  // members: static kube::Json make(Predicates&)
 
 // The visitor: collects properties and what is required.
 template <class T>
 class SchemaBuilder {
  public:
+  explicit SchemaBuilder(Predicates& predicates) : predicates_(predicates) {}
+
   template <class Member, class Owner>
   SchemaAttributes field(std::string_view name, Member Owner::*) {
-    return add(name, schema_of<Member>());
+    return add(name, schema_of<Member>(predicates_));
   }
   template <class Member, class Owner>
   SchemaAttributes required(std::string_view name, Member Owner::*) {
     required_.push_back(name);
-    return add(name, schema_of<Member>());
+    return add(name, schema_of<Member>(predicates_));
   }
   template <class Member, class Owner>
   SchemaAttributes always(std::string_view name, Member Owner::*) {
-    return add(name, schema_of<Member>());
+    return add(name, schema_of<Member>(predicates_));
   }
   template <class Member, class Owner>
   SchemaAttributes derived(std::string_view name, Member (Owner::*)() const) {
-    return add(name, schema_of<Member>());
+    return add(name, schema_of<Member>(predicates_));
   }
   // Declared, so that the API server does not prune it before admission has seen it; refused where
   // it is still there afterwards, so that none is ever stored.
   void removed(std::string_view name, Removed type, std::string_view advice) {
     add(name, removed_schema(type));
-    const std::string rule = "!has(self." + std::string(name) + ")";
-    self().rule({rule, advice, name});
+    self().forbidden(name, advice);
   }
-  SchemaAttributes self() { return SchemaAttributes(self_); }
+  SchemaAttributes self() { return SchemaAttributes(self_, predicates_); }
 
   // Call after describe(), once.
   kube::Json take() {
@@ -122,10 +138,11 @@ class SchemaBuilder {
 
  private:
   SchemaAttributes add(std::string_view name, kube::Json schema) {
-    return SchemaAttributes(properties_[std::string(name)] = std::move(schema));
+    return SchemaAttributes(properties_[std::string(name)] = std::move(schema), predicates_);
   }
 
-  // A map, so that attributes refer to a schema that stays where it is.
+  Predicates& predicates_;
+  // A map: attributes refer to a schema in it, and insertion must not move that.
   std::map<std::string, kube::Json> properties_;
   std::vector<std::string_view> required_;
   kube::Json self_;
@@ -133,60 +150,60 @@ class SchemaBuilder {
 
 template <class T>
 struct SchemaOf {
-  static kube::Json make() {
-    SchemaBuilder<T> builder;
+  static kube::Json make(Predicates& predicates) {
+    SchemaBuilder<T> builder(predicates);
     T::describe(builder);
     return builder.take();
   }
 };
 template <>
 struct SchemaOf<std::string> {
-  static kube::Json make() { return scalar_schema("string"); }
+  static kube::Json make(Predicates&) { return scalar_schema("string"); }
 };
 template <>
 struct SchemaOf<bool> {
-  static kube::Json make() { return scalar_schema("boolean"); }
+  static kube::Json make(Predicates&) { return scalar_schema("boolean"); }
 };
 template <>
 struct SchemaOf<std::int32_t> {
-  static kube::Json make() { return scalar_schema("integer", "int32"); }
+  static kube::Json make(Predicates&) { return scalar_schema("integer", "int32"); }
 };
 template <>
 struct SchemaOf<std::int64_t> {
-  static kube::Json make() { return scalar_schema("integer", "int64"); }
+  static kube::Json make(Predicates&) { return scalar_schema("integer", "int64"); }
 };
 template <>
 struct SchemaOf<kube::Time> {
-  static kube::Json make() { return scalar_schema("string", "date-time"); }
+  static kube::Json make(Predicates&) { return scalar_schema("string", "date-time"); }
 };
 template <>
 struct SchemaOf<kube::Json> {
-  static kube::Json make() { return object_schema(); }
+  static kube::Json make(Predicates&) { return object_schema(); }
 };
 template <>
 struct SchemaOf<kube::ObjectMeta> {
-  static kube::Json make() { return object_schema(); }
+  static kube::Json make(Predicates&) { return object_schema(); }
 };
 template <>
 struct SchemaOf<kube::StringMap> {
-  static kube::Json make() { return string_map_schema(); }
+  static kube::Json make(Predicates&) { return string_map_schema(); }
 };
 template <>
 struct SchemaOf<kube::Condition> {
-  static kube::Json make() { return condition_schema(); }
+  static kube::Json make(Predicates& predicates) { return condition_schema(predicates); }
 };
 template <class T>
 struct SchemaOf<std::optional<T>> {
-  static kube::Json make() { return schema_of<T>(); }
+  static kube::Json make(Predicates& predicates) { return schema_of<T>(predicates); }
 };
 template <class T>
 struct SchemaOf<std::vector<T>> {
-  static kube::Json make() { return list_schema(schema_of<T>()); }
+  static kube::Json make(Predicates& predicates) { return list_schema(schema_of<T>(predicates)); }
 };
 
 template <class T>
-kube::Json schema_of() {
-  return SchemaOf<T>::make();
+kube::Json schema_of(Predicates& predicates) {
+  return SchemaOf<T>::make(predicates);
 }
 
 }  // namespace trainer::wire

@@ -25,7 +25,10 @@ void InitializerSource::describe(D& d) {
   d.field("storageUri", &InitializerSource::storageUri)
       .max_length(2048)
       .rule({"self == '' || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
-             "storageUri may be empty, or it must be a valid URI (scheme://...)"})
+             "storageUri may be empty, or it must be a valid URI (scheme://...)",
+             [](const kube::Json& self) {
+               return self.as_string().empty() || wire::is_uri(self.as_string());
+             }})
       .doc("Where to load from, such as hf://ORGANISATION/NAME or s3://BUCKET/PATH.");
   d.field("env", &InitializerSource::env)
       .kubernetes("EnvVar")
@@ -66,7 +69,7 @@ void Trainer::describe(D& d) {
       .kubernetes("ResourceRequirements")
       .doc("Resources of the container node.");
   d.field("numProcPerNode", &Trainer::numProcPerNode)
-      .rule({"self >= 1", "numProcPerNode must be greater than or equal to 1"})
+      .rule(wire::at_least_one("numProcPerNode must be greater than or equal to 1"))
       .doc("How many processes each node runs; by default as many as its resources suggest.");
 }
 
@@ -111,7 +114,11 @@ void TrainJobSpec::describe(D& d) {
       .rule({"self in ['trainer.kubeflow.org/trainjob-controller', 'kueue.x-k8s.io/multikueue']",
              "ManagedBy must be trainer.kubeflow.org/trainjob-controller or "
              "kueue.x-k8s.io/multikueue "
-             "if set"})
+             "if set",
+             [](const kube::Json& self) {
+               return self.as_string() == kTrainJobController ||
+                      self.as_string() == kMultiKueueController;
+             }})
       .immutable("field is immutable")
       .doc("The controller that runs this job.");
   d.field("ttlSecondsAfterFinished", &TrainJobSpec::ttlSecondsAfterFinished)
@@ -155,8 +162,9 @@ void Metric::describe(D& d) {
 
 template <class D>
 void TrainerStatus::describe(D& d) {
-  d.self().rule(
-      {"has(self.lastUpdatedTime)", "lastUpdatedTime is required when trainerStatus is present"});
+  d.self().rule({"has(self.lastUpdatedTime)",
+                 "lastUpdatedTime is required when trainerStatus is present",
+                 [](const kube::Json& self) { return self.find("lastUpdatedTime") != nullptr; }});
   d.field("progressPercentage", &TrainerStatus::progressPercentage)
       .minimum(0)
       .maximum(100)
@@ -229,12 +237,23 @@ void TrainJobStatus::describe(D& d) {
       .doc("SHA-256 of the snapshot of the runtime.");
 }
 
+// metadata.name, or "" for one that the API server has yet to generate.
+inline std::string_view name_of(const kube::Json& object) {
+  const kube::Json* metadata = object.find("metadata");
+  return metadata == nullptr ? std::string_view() : metadata->get_string("name");
+}
+
 template <class D>
 void TrainJob::describe(D& d) {
   d.self()
       .rule({"self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-             "metadata.name must match RFC 1035 DNS label format"})
-      .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters"});
+             "metadata.name must match RFC 1035 DNS label format",
+             [](const kube::Json& self) {
+               const std::string_view name = name_of(self);
+               return name.empty() || wire::is_dns_label(name);
+             }})
+      .rule({"size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters",
+             [](const kube::Json& self) { return name_of(self).size() <= 63; }});
   d.field("metadata", &TrainJob::metadata);
   d.field("spec", &TrainJob::spec).doc("What shall be trained.");
   d.field("status", &TrainJob::status).doc("What is seen of it.");

@@ -44,9 +44,8 @@ template <class T>
   requires requires { sizeof(T::unknown); }
 kube::Json to_json(const T& value);
 
-// What a member that is not required must be to be left out. An optional that is set is always
-// written, also when it holds
-// {} or [].
+// Whether a member that is not required is left out. An optional that is set is always written,
+// also when it holds {} or [].
 inline bool is_absent(const std::string& value) {
   return value.empty();
 }
@@ -76,7 +75,7 @@ bool is_absent(const T& value) {
   return to_json(value).empty();
 }
 
-// The visitor: collects the members, on top of the unknown ones that came with the struct.
+// The visitor: collects the members, beside the unknown ones of the struct.
 template <class T>
 class Writer {
  public:

@@ -1,8 +1,7 @@
-// Defaulting as apiextensions-apiserver does it (pkg/apiserver/schema/defaulting): defaults first,
-// in objects that are there, then every null goes that no schema allows.
-#include "api/api.hh"
-#include "api/schema/kinds.hh"
+// Defaulting as apiextensions-apiserver does it (pkg/apiserver/schema/defaulting): first the
+// defaults in existing objects, then every null that no schema allows is removed.
 #include "api/schema/schema_view.hh"
+#include "api/schema/structural_schema.hh"
 
 namespace trainer {
 namespace {
@@ -41,8 +40,8 @@ void fill(Json& value, const Json& schema) {
 
 }  // namespace
 
-void apply_schema_defaults(Json& object) {
-  if (const Json* schema = find_schema(object.get_string("kind"))) fill(object, *schema);
+void apply_schema_defaults(Json& object, const wire::Schema& schema) {
+  fill(object, schema.document);
 }
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// The types of Kubernetes that our schemas embed, from the data file kubernetes.json (made by
+// The types of Kubernetes that the schemas embed, from the data file kubernetes.json (made by
 // tools/reduce_openapi.py).
 #pragma once
 
@@ -6,7 +6,22 @@
 
 namespace trainer {
 
-// {source, types, mergeKeys}, parsed anew by every call: keep what is needed.
+// {source, types, mergeKeys}, parsed again by every call: keep what is needed.
 kube::Json read_kubernetes_types();
+
+// Resolves references, {"$ref": "#/NAME"}: NAME is a type of kubernetes.json, and the members
+// beside the reference are added to that type. Keeps the types in memory.
+class KubernetesTypes {
+ public:
+  static const KubernetesTypes& instance();
+  // The type that `schema` refers to, or nullptr.
+  const kube::Json* target_of(const kube::Json& schema) const;
+  // The schema with every reference replaced by its target.
+  kube::Json expand(const kube::Json& schema) const;
+
+ private:
+  KubernetesTypes();
+  kube::Json types_;
+};
 
 }  // namespace trainer

@@ -1,15 +1,14 @@
-// A schema as readers of values see it: a reference and what stands beside it are one.
+// A schema with its reference resolved: keywords beside the reference take precedence.
 #pragma once
 
 #include <string_view>
 
-#include "api/schema/kinds.hh"
+#include "api/schema/kubernetes_types.hh"
 #include "kube/model/json.hh"
 
 namespace trainer {
 
-// Borrows the schema for as long as it lives itself; the schemas of find_schema() live as long as
-// the program.
+// Refers to the schema, which must live longer.
 class SchemaView {
  public:
   explicit SchemaView(const kube::Json& schema)
@@ -33,8 +32,8 @@ class SchemaView {
     return (own_.find(keyword) == nullptr && target_ != nullptr ? *target_ : own_)
         .get_array(keyword);
   }
-  // The schema of a member: a declared property, or what every further member has; nullptr for one
-  // that is not declared.
+  // The schema of a member: a declared property, or additionalProperties; nullptr for one that is
+  // not declared.
   const kube::Json* member(std::string_view name) const {
     const kube::Json* properties = find("properties");
     if (properties != nullptr)

@@ -1,6 +1,5 @@
 #include "controller/admission/certificate_keeper.hh"
 
-#include "controller/core/stores.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -10,7 +9,7 @@ using kube::Result;
 using kube::Task;
 
 CertificateKeeper::CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client,
-                                     const Log& log, CertificateOptions options, Use use)
+                                     const kube::Log& log, CertificateOptions options, Use use)
     : client_(client),
       log_(log),
       options_(std::move(options)),
@@ -26,9 +25,9 @@ void CertificateKeeper::lead() {
 Task<void> CertificateKeeper::run() {
   while (true) {
     const bool was_leader = is_leader_;
-    const auto looked = co_await look();
-    note(looked);
-    // Leadership may have come while we looked.
+    const auto synced = co_await sync();
+    log_error(synced);
+    // This process may have become the leader meanwhile.
     if (was_leader != is_leader_) continue;
     co_await wake_.wait_for(client_.clock(),
                             has_certificate() ? options_.poll : options_.first_poll);
@@ -39,19 +38,18 @@ Task<void> CertificateKeeper::wait_for_certificate() {
   while (!has_certificate()) co_await has_first_.wait();
 }
 
-// Somebody else's Secret may stay away for hours: that is worth a word, and one again from time to
-// time.
-void CertificateKeeper::note(const Result<void>& looked) {
-  const std::string why = looked ? std::string() : looked.error().message;
+// A Secret that another client fills may be missing for hours: logged again after `reminder`.
+void CertificateKeeper::log_error(const Result<void>& synced) {
+  const std::string why = synced ? std::string() : synced.error().message;
   const auto now = client_.clock().steady();
-  if (!why.empty() && (why != complaint_ || now - complained_at_ >= options_.reminder)) {
+  if (!why.empty() && (why != last_error_ || now - error_logged_at_ >= options_.reminder)) {
     log_.warn("certificates", {{"why", why}});
-    complained_at_ = now;
+    error_logged_at_ = now;
   }
-  complaint_ = why;
+  last_error_ = why;
 }
 
-Result<void> CertificateKeeper::look_at_own() {
+Result<void> CertificateKeeper::sync_own() {
   const auto now = client_.clock().now();
   const std::string reason =
       own_ ? reason_to_renew(*own_, options_.hosts, now) : "this process has none yet";
@@ -61,16 +59,16 @@ Result<void> CertificateKeeper::look_at_own() {
     log_.info("made certificates", {{"why", reason}});
     own_ = std::move(*made);
   }
-  return hand_over(*own_);
+  return deliver(*own_);
 }
 
-Task<Result<void>> CertificateKeeper::look() {
-  if (options_.secret.name.empty()) co_return look_at_own();
+Task<Result<void>> CertificateKeeper::sync() {
+  if (options_.secret.name.empty()) co_return sync_own();
   const std::string what = "Secret " + options_.secret.to_string();
   const bool may_write = is_leader_ && options_.is_made_here;
   auto secret = co_await client_.get(kube::kSecrets, options_.secret);
   const bool is_absent = !secret && secret.error().code == kube::ErrorCode::kNotFound;
-  // Ours to make: then one that is not there is as good as an empty one.
+  // Where this process makes the certificates, a missing Secret counts as an empty one.
   if (!secret && !(is_absent && options_.is_made_here))
     co_return tl::unexpected(secret.error().at(what));
   Json stored = secret ? std::move(*secret) : Json();
@@ -80,14 +78,13 @@ Task<Result<void>> CertificateKeeper::look() {
   std::string reason =
       bundle ? reason_to_renew(*bundle, options_.hosts, now) : "the Secret holds none";
   if (may_write && !reason.empty()) {
-    // Storing the new one may fail for long: what still serves is not held back for that.
-    if (bundle && reason_not_to_serve(*bundle, options_.hosts, now).empty())
-      (void)hand_over(*bundle);
+    // Storing the new bundle may fail for long. Until then a valid old one is served.
+    if (bundle && reason_not_to_serve(*bundle, options_.hosts, now).empty()) (void)deliver(*bundle);
     co_return co_await renew(std::move(stored), std::move(bundle), std::move(reason));
   }
-  // Without leave to write, even certificates that are about to end are better than none. Where
-  // there are none the leader will make them.
-  co_return bundle ? hand_over(*bundle) : Result<void>();
+  // A process that may not write serves even certificates that expire soon. Where there are none,
+  // the leader makes them.
+  co_return bundle ? deliver(*bundle) : Result<void>();
 }
 
 Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundle> previous,
@@ -104,8 +101,8 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
     object.set("data", certificate_secret_data(*made));
     written = co_await client_.create(kube::kSecrets, std::move(object));
   } else {
-    // Whoever changed the Secret meanwhile is read first: two leaders in a row must not undo each
-    // other.
+    // Conditional on the version that was read: a former leader and the new one must not overwrite
+    // each other's certificates.
     metadata.set("resourceVersion", kube::ObjectMeta::of(secret).resource_version);
     object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(*made));
     written = co_await client_.merge_patch(kube::kSecrets, options_.secret, std::move(object));
@@ -113,15 +110,15 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
   log_.info("made certificates", {{"secret", options_.secret.to_string()}, {"why", reason}});
-  co_return hand_over(*made);
+  co_return deliver(*made);
 }
 
-Result<void> CertificateKeeper::hand_over(const CertificateBundle& bundle) {
+Result<void> CertificateKeeper::deliver(const CertificateBundle& bundle) {
   std::string identity = bundle.ca_certificate + bundle.certificate;
-  if (identity == used_) return {};
+  if (identity == delivered_) return {};
   auto used = use_(bundle);
   if (!used) return used;
-  used_ = std::move(identity);
+  delivered_ = std::move(identity);
   has_first_.notify();
   return used;
 }

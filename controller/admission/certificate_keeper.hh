@@ -7,66 +7,66 @@
 #include <vector>
 
 #include "controller/admission/certificates.hh"
-#include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
 struct CertificateOptions {
-  std::vector<std::string> hosts;  // what the servers are called by
-  // Empty name: the certificates live and die with this process (outside the cluster).
+  std::vector<std::string> hosts;  // the servers' DNS names or IP addresses
+  // Empty name: the certificates are kept in this process's memory only (outside the cluster).
   kube::ObjectKey secret;
-  // False: somebody else fills and renews the Secret (certManagement.enable: false); it is only
-  // followed.
+  // False: another client fills and renews the Secret (certManagement.enable: false).
   bool is_made_here = true;
-  kube::Milliseconds poll{30'000};       // how soon a change of the Secret is noticed
+  kube::Milliseconds poll{30'000};       // between two reads of the Secret
   kube::Milliseconds first_poll{2'000};  // the same while there is no certificate yet
-  kube::Milliseconds reminder{300'000};  // an error that lasts is logged again
+  kube::Milliseconds reminder{300'000};  // after this time the same error is logged again
   CertificateOptions() {}
 };
 
-// Every replica serves what the Secret holds; only the leader writes it: makes the certificates,
-// and renews them 90 days before they end. The Secret is read by its name alone, never listed or
-// watched. What is stored serves for as long as clients accept it, also while it cannot be renewed.
-// Concurrency: the io_context thread of the client. Errors: logged when they change, and tried
-// again.
+// Every replica serves the certificates in the Secret. Only the leader writes it: the leader makes
+// the certificates and renews them 90 days before they expire. The Secret is read by its name,
+// never listed or watched. Stored certificates are served for as long as clients accept them, also
+// while they cannot be renewed. Concurrency: the io_context thread of the client. Errors: logged
+// when they change; the work is tried again.
 class CertificateKeeper {
  public:
-  // Told of the first bundle and of every other one that differs. After an error the same bundle is
-  // offered again.
+  // Called with the first bundle, and with every later one that differs. After an error it is
+  // called with the same bundle again.
   using Use = std::function<kube::Result<void>(const CertificateBundle&)>;
-  CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const Log& log,
+  CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const kube::Log& log,
                     CertificateOptions options, Use use);
 
-  // Until cancelled.
+  // Runs until it is cancelled.
   kube::Task<void> run();
   // From now on this process may write the Secret.
   void lead();
-  // True once a bundle has been handed over.
-  bool has_certificate() const { return !used_.empty(); }
-  // Until has_certificate().
+  // True once a bundle has been delivered.
+  bool has_certificate() const { return !delivered_.empty(); }
+  // Waits until has_certificate().
   kube::Task<void> wait_for_certificate();
 
  private:
-  kube::Task<kube::Result<void>> look();
-  kube::Result<void> look_at_own();
+  // Reads the certificates, renews them where needed, and delivers them.
+  kube::Task<kube::Result<void>> sync();
+  kube::Result<void> sync_own();
   kube::Task<kube::Result<void>> renew(kube::Json secret, kube::Result<CertificateBundle> previous,
                                        std::string reason);
-  kube::Result<void> hand_over(const CertificateBundle& bundle);
-  void note(const kube::Result<void>& looked);
+  kube::Result<void> deliver(const CertificateBundle& bundle);
+  void log_error(const kube::Result<void>& synced);
 
   kube::ApiClient& client_;
-  const Log& log_;
+  const kube::Log& log_;
   CertificateOptions options_;
   Use use_;
   kube::Notifier wake_;
   kube::Notifier has_first_;
   bool is_leader_ = false;
-  std::string used_;                      // the certificates handed over last, CA and server
+  std::string delivered_;                 // the certificates delivered last, CA and server
   std::optional<CertificateBundle> own_;  // without a Secret
-  std::string complaint_;                 // the error of the last look
-  kube::Clock::Steady complained_at_{};
+  std::string last_error_;                // of the last sync(); "" where it succeeded
+  kube::Clock::Steady error_logged_at_{};
 };
 
 }  // namespace trainer

@@ -67,7 +67,7 @@ bool add_subject_names(X509* certificate, const std::vector<std::string>& hosts)
          1;
 }
 
-// Two certificates of one issuer must never share a number: clients compare by it.
+// Two certificates of one issuer must never have the same serial number: clients compare by it.
 bool set_random_serial(X509* certificate) {
   const BignumPtr number(BN_new());
   return number && BN_rand(number.get(), 120, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) == 1 &&
@@ -118,7 +118,7 @@ std::optional<Pair> make_server(const std::vector<std::string>& hosts, Time now,
   if (!pair) return std::nullopt;
   X509* certificate = pair->certificate.get();
   X509* issuer = ca.certificate.get();
-  // A common name holds 64 characters at most; whoever checks reads the alternative names.
+  // A common name holds 64 characters at most; clients check the alternative names.
   const std::string common_name = hosts.empty() ? std::string() : hosts.front().substr(0, 64);
   if (!add_name(X509_get_subject_name(certificate), "CN", common_name) ||
       X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) != 1 ||
@@ -188,7 +188,7 @@ bool names_host(X509* certificate, const std::string& host) {
   return X509_check_host(certificate, host.data(), host.size(), 0, nullptr) == 1;
 }
 
-// The CA of `bundle` if it can go on signing: long enough, and with its key.
+// The CA of `bundle`, if it has its key and is valid for long enough to sign again.
 std::optional<Pair> usable_ca(const CertificateBundle& bundle, Time now) {
   Pair ca{read_certificate(bundle.ca_certificate), read_key(bundle.ca_key)};
   if (!ca.certificate || !ca.key || !belongs_to(ca.certificate.get(), ca.key.get()))

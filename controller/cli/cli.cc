@@ -1,6 +1,7 @@
 #include "controller/cli/cli.hh"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +20,8 @@
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
 #include "controller/config/values.hh"
-#include "controller/core/run.hh"
+#include "controller/kinds/registry.hh"
+#include "controller/process/run.hh"
 
 namespace trainer {
 namespace {
@@ -28,10 +30,10 @@ constexpr const char* kFooter =
     "Exit codes: 0 done; 1 refused, not found, the job asked about has failed, or the output is "
     "lost; 2 wrong usage; 3 the cluster cannot be reached.";
 
-// Options live as long as the parse and the run: CLI11 writes through the references it was given.
-struct Everything {
+// Outlives the parse and the run: CLI11 writes the options through references.
+struct AllOptions {
   ControllerOptions controller;
-  std::string expander;
+  std::string jobset_controller_mode;
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
@@ -87,8 +89,8 @@ std::string check_count(const std::string& text) {
   return "\"" + text + "\" is too large or no whole number: write 0 or more";
 }
 
-// What only the command lines of upstream's manager say: not shown in --help.
-void add_upstream(CLI::App& command, Everything& all) {
+// Flags of upstream's manager, accepted for its Deployments: not shown in --help.
+void add_upstream(CLI::App& command, AllOptions& all) {
   command.add_option("--zap-log-level", all.zap_level)->group("");
   command.add_option("--zap-encoder", all.zap_encoder)->group("");
   command.add_flag("--zap-devel")->group("");
@@ -96,9 +98,22 @@ void add_upstream(CLI::App& command, Everything& all) {
   command.add_option("--zap-time-encoding")->group("");
 }
 
-CLI::App* add_controller(CLI::App& app, Everything& all) {
+// The controllers, by their keys in the configuration's groupKindConcurrency.
+std::string controllers_footer() {
+  std::string text = "Controllers, with the objects that each reconciles at a time:";
+  for (const KindRegistration& kind : production_registry(KindOptions())) {
+    const kube::ControllerRegistration& controller = kind.controller;
+    text += fmt::format("\n  {:<32} {:>2}{}",
+                        controller.group_kind.empty() ? controller.name : controller.group_kind,
+                        controller.workers,
+                        controller.group_kind.empty() ? "" : ", see groupKindConcurrency");
+  }
+  return text;
+}
+
+CLI::App* add_controller(CLI::App& app, AllOptions& all) {
   CLI::App* command =
-      app.add_subcommand("controller", "Run the controller, in the cluster or beside it");
+      app.add_subcommand("controller", "Run the controller, in the cluster or outside it");
   ControllerOptions& o = all.controller;
   command->add_option(
       "--kubeconfig", o.kubeconfig,
@@ -112,18 +127,19 @@ CLI::App* add_controller(CLI::App& app, Everything& all) {
       "Namespace of the Lease and the certificates; default: the pod's, else kubeflow-system");
   auto* url = command->add_option(
       "--webhook-url", o.webhook_url,
-      "Serve admission from outside the cluster: how the API server reaches us, "
-      "https://HOST:PORT. The webhook configurations are made, and removed at the end. PORT is "
-      "listened on, unless the configuration file sets webhook.port: behind a tunnel they differ");
+      "Serve admission from outside the cluster: the URL by which the API server reaches this "
+      "process, https://HOST:PORT. The webhook configurations are created, and removed at the end. "
+      "The process listens on PORT, unless the configuration file sets webhook.port (for a "
+      "tunnel)");
   url->check(check_webhook_url);
   command
       ->add_flag("--no-webhooks", o.no_webhooks,
-                 "Serve no admission; the rules then show in status")
+                 "Serve no admission webhooks; violations of the rules are then reported in status")
       ->excludes(url);
   command->add_option("--feature-gates", o.feature_gates, "NAME=true,...; wins over the file");
   command
       ->add_option(
-          "--expander", all.expander,
+          "--expander", all.jobset_controller_mode,
           "Which JobSets become Jobs here: Auto, Own (all), Share (those of TrainJobs), Off")
       ->check(CLI::IsMember({"auto", "own", "share", "off"}, CLI::ignore_case));
   command->add_option("--log-level", o.log_level, "How much is logged")
@@ -141,10 +157,11 @@ CLI::App* add_controller(CLI::App& app, Everything& all) {
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
       ->check(check_bind_address);
   add_upstream(*command, all);
+  command->footer(controllers_footer());
   return command;
 }
 
-CLI::App* add_render(CLI::App& app, Everything& all) {
+CLI::App* add_render(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "render",
       "Show what would be created for the TrainJobs and JobSets of YAML files, without a cluster");
@@ -157,7 +174,7 @@ CLI::App* add_render(CLI::App& app, Everything& all) {
   return command;
 }
 
-CLI::App* add_logs(CLI::App& app, Everything& all) {
+CLI::App* add_logs(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
   command->add_option("JOB", all.logs.job, "Name of the TrainJob")->required();
@@ -174,9 +191,9 @@ CLI::App* add_logs(CLI::App& app, Everything& all) {
   return command;
 }
 
-// Our own flags win over those of upstream. Hidden options have no name in CLI11's messages, so
-// their values are checked here; false after saying what is wrong.
-bool use_zap_flags(Everything& all, const CLI::App& command, Console& console) {
+// This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
+// their values are checked here; false where one is wrong, after an error message.
+bool use_zap_flags(AllOptions& all, const CLI::App& command, Console& console) {
   const auto level = level_of_zap(all.zap_level);
   if (!all.zap_level.empty() && !level) {
     console.err << console.program << ": --zap-log-level: \"" << all.zap_level
@@ -194,10 +211,12 @@ bool use_zap_flags(Everything& all, const CLI::App& command, Console& console) {
   return true;
 }
 
-void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Command>& commands) {
+void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Command>& commands) {
   CLI::App* controller = add_controller(app, all);
   commands[controller] = [&all, controller](Console& console) {
-    if (!all.expander.empty()) all.controller.expander = parse_jobset_controller_mode(all.expander);
+    if (!all.jobset_controller_mode.empty())
+      all.controller.jobset_controller_mode =
+          parse_jobset_controller_mode(all.jobset_controller_mode);
     all.controller.log_format = all.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
     if (!use_zap_flags(all, *controller, console)) return static_cast<int>(kExitUsage);
     return run_controller(all.controller);
@@ -208,9 +227,12 @@ void add_commands(CLI::App& app, Everything& all, std::map<const CLI::App*, Comm
   };
   commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
       [](Console& console) { return run_crds(console); };
+  commands[app.add_subcommand("rbac", "Print the ClusterRole that the controller needs")] =
+      [](Console& console) { return run_rbac(console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
-      "blueprints", "Print the ClusterTrainingRuntimes that come with the program");
+      "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
+  builtin_runtimes->alias("runtimes");
   builtin_runtimes->add_option("NAME", all.builtin_runtimes.names, "Only these");
   builtin_runtimes->add_flag("--list", all.builtin_runtimes.is_list, "Names and frameworks only");
   commands[builtin_runtimes] = [&all](Console& console) {
@@ -254,7 +276,7 @@ bool is_subcommand(const CLI::App& app, const std::string& word) {
                      [&word](const CLI::App* command) { return command->get_name() == word; });
 }
 
-// CLI11 takes an unknown word for a missing subcommand.
+// CLI11 reports an unknown word as a missing subcommand.
 std::string check_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-') || is_subcommand(app, words[0])) return {};
   std::string known;
@@ -264,8 +286,8 @@ std::string check_subcommand(const CLI::App& app, const std::vector<std::string>
   return app.get_name() + ": there is no subcommand \"" + words[0] + "\": choose from " + known;
 }
 
-// Upstream's manager knows no subcommands, so its arguments begin with an option. Those that begin
-// with one of the controller's, and name no subcommand, are for the controller.
+// Upstream's manager has no subcommands, so its arguments begin with an option. Arguments that
+// begin with an option of the controller, and contain no subcommand, are for the controller.
 bool is_for_controller(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App& controller = *app.get_subcommand("controller");
   const auto option_of = [](const CLI::App& command, const std::string& word) {
@@ -284,8 +306,8 @@ bool is_for_controller(const CLI::App& app, const std::vector<std::string>& word
   return true;
 }
 
-// Where a standard stream is closed, the next file or connection would get its number, and what is
-// printed would go there. /dev/null takes its place, opened the wrong way round: using it fails.
+// Where a standard stream is closed, the next file or connection would get its descriptor, and
+// output would go there. So /dev/null is opened in its place, in a mode in which every use fails.
 void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1) continue;
@@ -294,7 +316,7 @@ void occupy_standard_streams() {
   }
 }
 
-// Whoever redirects the output must learn that it is not whole.
+// An output that could not be written completely is an error.
 int flushed(int code, Console& console) {
   errno = 0;
   console.out.flush();
@@ -312,7 +334,7 @@ int run(std::vector<std::string> words, Console& console) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("trainer ") + TRAINER_VERSION);
-  Everything all;
+  AllOptions all;
   std::map<const CLI::App*, Command> commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);

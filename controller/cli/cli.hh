@@ -3,20 +3,20 @@
 
 namespace trainer {
 
-// What the program exits with, as --help says.
+// The exit codes, as --help lists them.
 enum ExitCode : int {
   kExitDone = 0,
-  // The input, or the cluster's answer, says no; the job that was asked about has failed; or the
-  // output could not be written.
+  // The input was refused, by the program or the cluster; the job that was asked about has failed;
+  // or the output could not be written.
   kExitRefused = 1,
   kExitUsage = 2,      // the command line itself is wrong
   kExitNoCluster = 3,  // the cluster cannot be reached, or answers with an error
 };
 
-// Parses the command line, runs the subcommand and answers its exit code. Called as
-// `kubectl-trainer` it speaks of itself as `kubectl trainer`. Options of the controller without a
-// subcommand start the controller, as upstream's Deployment does. Concurrency: the main thread,
-// once.
+// Parses the command line, runs the subcommand and returns its exit code. Called as
+// `kubectl-trainer`, the program's messages name it `kubectl trainer`. Options of the controller
+// without a subcommand start the controller, as upstream's Deployment does. Concurrency: the main
+// thread, once.
 int run_cli(int argc, char** argv);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// A connection to the cluster for the length of one subcommand.
+// A connection to the cluster for one subcommand.
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
@@ -24,7 +24,7 @@ class Cluster {
   kube::ApiClient& client() { return *client_; }
   const std::string& ns() const { return ns_; }
 
-  // Runs the task to its end and answers what it answered. What it throws comes out of here.
+  // Runs the task to its end and returns its result. Rethrows its exceptions.
   template <class T>
   T run(kube::Task<T> task) {
     std::optional<T> answer;
@@ -51,8 +51,8 @@ class Cluster {
   std::string ns_;
 };
 
-// What to print for an error from the cluster, and what to exit with: kExitRefused for what is not
-// found or forbidden, kExitNoCluster else.
+// Prints an error from the cluster and returns the exit code: kExitRefused for what is not found,
+// forbidden or invalid, else kExitNoCluster.
 int report_cluster_error(const kube::Error& error, std::string_view what, Console& console);
 
 }  // namespace trainer

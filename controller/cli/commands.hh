@@ -1,4 +1,4 @@
-// The subcommands, without their parsing: each takes its options as a struct and answers an exit
+// The subcommands, without their parsing: each takes its options as a struct and returns an exit
 // code. One file each.
 #pragma once
 
@@ -15,17 +15,17 @@
 
 namespace trainer {
 
-// Where a subcommand reads and writes, so that tests can look, and by which name it was called.
+// The streams of a subcommand, so that tests can replace them, and the name by which it was called.
 struct Console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
-  std::string program = "trainer";  // or "kubectl trainer": what advice says to type
+  std::string program = "trainer";  // or "kubectl trainer": named in advice
 };
 
 enum class OutputFormat { kText, kYaml, kJson };
 
-// Which cluster, as kubectl's own flags.
+// Which cluster, by the same flags as kubectl's.
 struct ClusterOptions {
   std::string kubeconfig;
   std::string context;
@@ -36,6 +36,9 @@ int run_version(OutputFormat format, Console& console);
 
 // The CustomResourceDefinitions to install, as YAML documents.
 int run_crds(Console& console);
+
+// The ClusterRole of the controller, with the rules of all kinds, as YAML.
+int run_rbac(Console& console);
 
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all

@@ -1,11 +1,12 @@
-#include "api/api.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
+#include "controller/kinds/registry.hh"
 
 namespace trainer {
 
 int run_crds(Console& console) {
-  print_documents(custom_resource_definitions(), OutputFormat::kYaml, console.out);
+  print_documents(custom_resource_definitions(production_registry(KindOptions())),
+                  OutputFormat::kYaml, console.out);
   return kExitDone;
 }
 

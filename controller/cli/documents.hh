@@ -1,4 +1,4 @@
-// Printing and naming of Kubernetes objects on the command line.
+// Reading and printing Kubernetes objects on the command line.
 #pragma once
 
 #include <iosfwd>
@@ -19,7 +19,7 @@ void print_documents(const std::vector<kube::Json>& documents, OutputFormat form
 std::string title_of(const kube::Json& object);
 
 // The objects of one YAML or JSON file ("-": standard input), Lists unpacked. Errors name the file,
-// and for a document that is no Kubernetes object its number.
+// and the number of a document that is not a Kubernetes object.
 kube::Result<std::vector<kube::Json>> read_documents(const std::string& file,
                                                      std::istream& standard_input);
 

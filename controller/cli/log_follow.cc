@@ -5,9 +5,9 @@
 #include <set>
 
 #include "api/api.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -18,12 +18,12 @@ using kube::Task;
 namespace {
 
 constexpr kube::Milliseconds kTick{1'000};
-// How often the log of a container that has ended is asked for in vain: its machine may be gone.
+// How often the log of a container that has ended may fail to be read: its node may be gone.
 constexpr int kMaxFailures = 5;
-// A connection each; who has more nodes than this wants --node.
+// Each log needs a connection; with more nodes than this a user chooses one with --node.
 constexpr std::size_t kMaxFollowed = 200;
 
-// Lists and watches both give whole objects; what vanished between two lists is told as removed.
+// Lists and watches both bring whole objects; one that a later list lacks counts as deleted.
 class KeyedSink : public kube::WatchSink {
  public:
   void begin_list() override { listed_.emplace(); }
@@ -82,7 +82,7 @@ class LogFollower::PodSink final : public KeyedSink {
   void gone(const std::string& uid) override { follower_.pod_gone(uid); }
   void listed() override {
     follower_.are_pods_listed_ = true;
-    follower_.news_.notify();
+    follower_.changed_.notify();
   }
   LogFollower& follower_;
 };
@@ -97,7 +97,7 @@ class LogFollower::JobSink final : public KeyedSink {
   }
   void gone(const std::string&) override {
     follower_.is_job_deleted_ = true;
-    follower_.news_.notify();
+    follower_.changed_.notify();
   }
   LogFollower& follower_;
 };
@@ -106,13 +106,13 @@ LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Op
     : io_(io),
       client_(client),
       options_(std::move(options)),
-      news_(io.get_executor()),
+      changed_(io.get_executor()),
       pod_sink_(std::make_unique<PodSink>(*this)),
       job_sink_(std::make_unique<JobSink>(*this)),
-      tell_of_a_fault_([this](std::string_view task, std::string_view what) {
-        options_.tell(fmt::format("{}: {}", task, what));
+      on_task_error_([this](std::string_view task, std::string_view what) {
+        options_.report(fmt::format("{}: {}", task, what));
       }),
-      tasks_(io.get_executor(), tell_of_a_fault_) {}
+      tasks_(io.get_executor(), on_task_error_) {}
 
 LogFollower::~LogFollower() = default;
 
@@ -125,8 +125,8 @@ void LogFollower::pod_seen(LogPod pod) {
     if (!container.has_log || slot->containers[container.name]) continue;
     if (followed_ >= kMaxFollowed) {
       if (!are_too_many_) {
-        options_.tell(fmt::format("only the first {} logs are followed: choose one with --node",
-                                  kMaxFollowed));
+        options_.report(fmt::format("only the first {} logs are followed: choose one with --node",
+                                    kMaxFollowed));
       }
       are_too_many_ = true;
       continue;
@@ -134,7 +134,7 @@ void LogFollower::pod_seen(LogPod pod) {
     slot->containers[container.name] =
         tasks_.spawn("log of " + slot->pod.name, follow(slot, container.name, count_followed()));
   }
-  news_.notify();
+  changed_.notify();
 }
 
 void LogFollower::pod_gone(const std::string& uid) {
@@ -142,19 +142,19 @@ void LogFollower::pod_gone(const std::string& uid) {
   if (at == pods_.end()) return;
   at->second->pod.is_gone = true;
   pods_.erase(at);
-  news_.notify();
+  changed_.notify();
 }
 
 void LogFollower::job_seen(TrainJob job) {
   const TrainJobStatus& status = job.status;
   std::string state = status.phase.empty() ? "not started" : status.phase;
   if (status.phase != "Running" && !status.message.empty()) state += ": " + status.message;
-  if (state != told_) {
-    options_.tell(fmt::format("TrainJob {}: {}", options_.job.to_string(), state));
-    told_ = std::move(state);
+  if (state != reported_) {
+    options_.report(fmt::format("TrainJob {}: {}", options_.job.to_string(), state));
+    reported_ = std::move(state);
   }
   job_ = std::move(job);
-  news_.notify();
+  changed_.notify();
 }
 
 bool LogFollower::is_over() const {
@@ -167,16 +167,16 @@ bool LogFollower::is_over() const {
   return true;
 }
 
-Task<void> LogFollower::wait_for_news() {
-  return news_.wait_for(client_.clock(), kTick);
+Task<void> LogFollower::wait_for_change() {
+  return changed_.wait_for(client_.clock(), kTick);
 }
 
-// From before its task runs: a job whose last log has yet to begin is not over.
+// Counted before its task runs: a job is not over while the task of its last log has not started.
 std::shared_ptr<void> LogFollower::count_followed() {
   ++followed_;
   return {nullptr, [this](void*) {
             --followed_;
-            news_.notify();
+            changed_.notify();
           }};
 }
 
@@ -195,10 +195,10 @@ Task<LogFollower::Read> LogFollower::read_stream(std::shared_ptr<Followed> follo
   }
 }
 
-// A container is read start by start. A stream that ends may have been cut, so each start is read
-// once more to its end after the container's status says that it has ended; the cursor leaves out
-// what was printed. containerd writes the log beside the process, so a container that has ended may
-// have an empty one still: that is asked for once more.
+// A container is read run by run (it may restart). A stream that ends may have been cut, so the log
+// of each run is read again to its end after the container's status says that it has ended; the
+// cursor skips lines that were printed. containerd writes the log asynchronously, so the log of a
+// container that has just ended may still be empty: then it is read again.
 Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string container,
                                std::shared_ptr<void> /*counted*/) {
   LogCursor cursor;
@@ -211,7 +211,7 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     const std::int32_t current = state->restarts;
     if (current <= start || !state->has_log) {
       if (followed->pod.is_over || followed->pod.is_gone) co_return;
-      co_await wait_for_news();
+      co_await wait_for_change();
       continue;
     }
     LogQuery query = options_.first;
@@ -221,8 +221,7 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     state = followed->pod.find(container);
     if (followed->pod.is_gone || state == nullptr) co_return;
     if (state->restarts > current) {
-      // Started again meanwhile: what the broken stream missed is now the log before the present
-      // one.
+      // Restarted meanwhile: the lines that the broken stream missed are now in the previous log.
       LogQuery previous = options_.first;
       previous.is_previous = true;
       co_await read_stream(followed, container, previous, cursor);
@@ -233,52 +232,52 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     } else if (was_ended && read != Read::kBroken) {
       start = current;
       if (state->exit_code.value_or(0) != 0) {
-        options_.tell(fmt::format("{} ended with exit code {} ({})",
-                                  followed->pod.prefix(container), *state->exit_code,
-                                  state->reason));
+        options_.report(fmt::format("{} ended with exit code {} ({})",
+                                    followed->pod.prefix(container), *state->exit_code,
+                                    state->reason));
       }
     } else if (was_ended && ++failures >= kMaxFailures) {
-      options_.tell(
+      options_.report(
           fmt::format("{}: its log cannot be read any more", followed->pod.prefix(container)));
       co_return;
     } else {
-      co_await wait_for_news();
+      co_await wait_for_change();
     }
   }
 }
 
-// A watch that breaks is taken up again; who wonders why nothing comes should know.
+// A watch that fails is started again; its error is reported, to explain why no lines come.
 kube::WatchOptions LogFollower::watch_options() const {
   kube::WatchOptions watched;
   watched.ns = options_.job.ns;
   watched.on_note = [this](std::string_view what, std::string_view detail) {
-    if (what == "error" || what == "malformed") options_.tell(detail);
+    if (what == "error" || what == "malformed") options_.report(detail);
   };
   return watched;
 }
 
 Task<void> LogFollower::watch_pods_to_the_end() {
   kube::WatchOptions pods = watch_options();
-  pods.label_selector = "jobset.sigs.k8s.io/jobset-name=" + options_.job.name;
+  pods.label_selector = std::string(jobset::kJobSetNameKey) + "=" + options_.job.name;
   are_pods_listed_ = false;
-  kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
+  kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));
-  while (!is_over()) co_await wait_for_news();
+  while (!is_over()) co_await wait_for_change();
   watch.cancel();
   co_await watch.join();
 }
 
 Task<Result<std::optional<TrainJob>>> LogFollower::run() {
-  // Asked first, so that a name that does not exist is an error instead of an endless wait.
+  // Read first, so that a name that does not exist is an error instead of an endless wait.
   const auto object = co_await client_.get(kTrainJobs, options_.job);
   if (!object) co_return tl::unexpected(object.error());
   kube::WatchOptions jobs = watch_options();
   jobs.field_selector = "metadata.name=" + options_.job.name;
-  kube::TaskGroup watch(io_.get_executor(), tell_of_a_fault_);
+  kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of the job",
               kube::run_watch(client_, kTrainJobs, *job_sink_, std::move(jobs)));
   co_await watch_pods_to_the_end();
-  // The watch of pods may have been behind that of the job, and not know the last of them.
+  // The watch of pods may have lagged behind that of the job and miss the last pods.
   co_await watch_pods_to_the_end();
   watch.cancel();
   co_await watch.join();

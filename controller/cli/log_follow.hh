@@ -1,4 +1,4 @@
-// `trainer logs --follow`: from before the start to after the end, across restarts.
+// `trainer logs --follow`: all logs of a job from before its start to its end, across restarts.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace trainer {
 
-// Watches the job and its pods; every container's log is followed by a task of its own, over broken
-// connections and restarts, without losing or doubling a line. Ends when the job has ended and all
-// logs have been read to their end, also those of pods that only a fresh list tells of, or when the
-// job is deleted. Concurrency: the io_context thread of the client.
+// Watches the job and its pods; a task for each container follows its log, across broken
+// connections and restarts, and prints every line exactly once. Ends when the job has ended and all
+// logs have been read to their end, also those of pods that only a new list brings, or when the job
+// is deleted. Concurrency: the io_context thread of the client.
 class LogFollower {
  public:
   struct Options {
@@ -25,7 +25,7 @@ class LogFollower {
     std::optional<std::int32_t> node;
     LogQuery first;  // what the first request for each log asks for
     PrintLine print;
-    std::function<void(std::string_view)> tell;  // what happens to the job, in between
+    std::function<void(std::string_view)> report;  // changes of the job, and errors
     Options() {}
   };
   LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Options options);
@@ -43,17 +43,17 @@ class LogFollower {
   void pod_seen(LogPod pod);
   void pod_gone(const std::string& uid);
   void job_seen(TrainJob job);
-  // Counts one log as followed for as long as somebody holds what is returned.
+  // Counts one log as followed until the result is destroyed.
   std::shared_ptr<void> count_followed();
   kube::Task<void> follow(std::shared_ptr<Followed> followed, std::string container,
                           std::shared_ptr<void> counted);
-  // kBroken: or it could not be opened. kEmpty: whole, and without any line.
+  // kBroken: cut, or it could not be opened. kEmpty: whole, without any line.
   enum class Read : std::uint8_t { kBroken, kEmpty, kWhole };
   kube::Task<Read> read_stream(std::shared_ptr<Followed> followed, std::string container,
                                LogQuery query, LogCursor& cursor);
-  // Waits for news of pods or job, a second at most.
-  kube::Task<void> wait_for_news();
-  // Lists the pods, then watches them until all that is known is over.
+  // Waits for a change of the pods or the job, a second at most.
+  kube::Task<void> wait_for_change();
+  // Lists the pods, then watches them until the job and all known pods are over.
   kube::Task<void> watch_pods_to_the_end();
   // What both watches have in common.
   kube::WatchOptions watch_options() const;
@@ -66,13 +66,13 @@ class LogFollower {
   std::optional<TrainJob> job_;
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
-  std::string told_;          // the state told last
+  std::string reported_;      // the state reported last
   std::size_t followed_ = 0;  // logs
   bool are_too_many_ = false;
-  kube::Notifier news_;
+  kube::Notifier changed_;
   std::unique_ptr<PodSink> pod_sink_;
   std::unique_ptr<JobSink> job_sink_;
-  kube::TaskGroup::OnError tell_of_a_fault_;
+  kube::TaskGroup::OnError on_task_error_;
   kube::TaskGroup tasks_;
 };
 

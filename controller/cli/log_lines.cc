@@ -69,7 +69,7 @@ void LogCursor::begin_stream() {
 
 bool LogCursor::is_new(const LogLine& line) {
   const auto instant = line.instant();
-  // Only the runtime's own messages come without a time; better twice than never.
+  // Only the container runtime's own messages have no time; they may be printed twice.
   if (!instant) return true;
   if (is_catching_up_) {
     if (*instant < *last_) return false;
@@ -79,7 +79,7 @@ bool LogCursor::is_new(const LogLine& line) {
     }
     is_catching_up_ = false;
   }
-  // Standard output and error are stamped apart, so a line may be older than the one before it.
+  // Standard output and error get their times separately, so a line may be older than the last.
   if (!last_ || *instant > *last_) {
     last_ = instant;
     seen_ = 1;

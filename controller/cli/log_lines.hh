@@ -1,4 +1,4 @@
-// From the bytes of a log to lines that are printed once. Pure.
+// Splits a log into lines, and finds those that were not printed yet. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,22 @@ struct LogLine {
 
 LogLine read_log_line(std::string_view line);
 
-// Cuts pieces into lines. A line above 1 MB is given out in parts.
+// Splits pieces of text into lines. A line above 1 MB is returned in parts.
 class LineSplitter {
  public:
   std::vector<std::string> add(std::string_view piece);
-  // What is left without a line end; "" where nothing is.
+  // The rest without a line end; "" where there is none.
   std::string finish();
 
  private:
   std::string rest_;
 };
 
-// Where one container's log has been read to, so that a stream that broke can be opened again
-// without losing or doubling a line. The server counts in whole seconds, and several lines may
-// share a timestamp.
+// The position in one container's log, so that a broken stream can be opened again and each line is
+// printed once. `sinceTime` has whole seconds, and several lines may share a timestamp.
 class LogCursor {
  public:
-  // Before every stream, also the first: lines that were seen already are about to come again.
+  // Call before every stream, also the first: lines that were seen may come again.
   void begin_stream();
   // True for a line not seen before; it counts as seen from now on.
   bool is_new(const LogLine& line);
@@ -47,7 +46,7 @@ class LogCursor {
  private:
   std::optional<LogLine::Instant> last_;
   std::int64_t seen_ = 0;     // lines with the last timestamp
-  std::int64_t to_skip_ = 0;  // of these, how many are still to come again
+  std::int64_t to_skip_ = 0;  // of these, how many are to be skipped
   bool is_catching_up_ = false;
 };
 

@@ -51,12 +51,12 @@ Task<void> begin(kube::ApiClient& client, Source& source, const LogQuery& query,
   co_await advance(source, on_error);
 }
 
-// containerd writes the log beside the process, so that of one that has just ended may be to come.
+// containerd writes logs asynchronously: that of a container that has just ended may be empty.
 bool may_be_late(const Source& source) {
   return source.is_ended && source.stream && !source.head;
 }
 
-// A line without a time stays behind the one before it, so it counts as the oldest.
+// A line without a time counts as the oldest, so that it follows the line before it.
 bool is_older(const Source& a, const Source& b) {
   return a.head->instant().value_or(LogLine::Instant{}) <
          b.head->instant().value_or(LogLine::Instant{});

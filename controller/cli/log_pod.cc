@@ -5,10 +5,10 @@
 #include <charconv>
 #include <tuple>
 
-#include "controller/core/stores.hh"
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -30,7 +30,7 @@ LogContainer read_container(const Json& status) {
   container.restarts = static_cast<std::int32_t>(status.get_int("restartCount"));
   const Json* ended = status.find_path({"state", "terminated"});
   const bool is_running = status.find_path({"state", "running"}) != nullptr;
-  // A container that waits to be started again still has the log of its last start.
+  // A container that waits for its restart still has the log of its last run.
   if (ended == nullptr && !is_running) ended = status.find_path({"lastState", "terminated"});
   container.has_log = is_running || ended != nullptr;
   container.is_ended = ended != nullptr;
@@ -45,24 +45,23 @@ LogContainer read_container(const Json& status) {
 
 std::optional<LogPod> LogPod::read(const Json& object) {
   const auto meta = kube::ObjectMeta::of(object);
-  const auto role = meta.labels.find("jobset.sigs.k8s.io/replicatedjob-name");
+  const auto role = meta.labels.find(jobset::kReplicatedJobNameKey);
   if (meta.name.empty() || role == meta.labels.end()) return std::nullopt;
   LogPod pod;
   pod.name = meta.name;
   pod.ns = meta.ns;
   pod.uid = meta.uid;
   pod.role = role->second;
-  pod.job_index = number_of(meta.labels, "jobset.sigs.k8s.io/job-index");
-  pod.has_one_job = number_of(meta.labels, "jobset.sigs.k8s.io/replicatedjob-replicas") <= 1;
-  pod.attempt = number_of(meta.labels, "jobset.sigs.k8s.io/restart-attempt");
-  constexpr std::string_view kIndex = "batch.kubernetes.io/job-completion-index";
-  pod.index = number_of(meta.labels.contains(kIndex) ? meta.labels : meta.annotations, kIndex);
+  pod.job_index = number_of(meta.labels, jobset::kJobIndexKey);
+  pod.has_one_job = number_of(meta.labels, jobset::kReplicatedJobReplicasKey) <= 1;
+  pod.attempt = number_of(meta.labels, jobset::kRestartAttemptKey);
+  const bool is_label = meta.labels.contains(kCompletionIndexKey);
+  pod.index = number_of(is_label ? meta.labels : meta.annotations, kCompletionIndexKey);
   const Json* status = object.find("status");
   if (status == nullptr) return pod;
   const std::string_view phase = status->get_string("phase");
   pod.is_over = phase == "Succeeded" || phase == "Failed";
-  // Of init containers only those that failed or are all there is: they say why nothing else
-  // starts.
+  // Of init containers only those that failed: they explain why nothing else starts.
   for (const Json& item : status->get_array("initContainerStatuses")) {
     LogContainer container = read_container(item);
     if (container.is_ended && container.exit_code.value_or(0) != 0)
@@ -99,7 +98,7 @@ bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node) {
 }
 
 std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query) {
-  // Names of pods and containers hold nothing that a URL would take for something else.
+  // Names of pods and containers have no characters that need escaping in a URL.
   std::string path = kube::api_path(kube::kPods, {pod.ns, pod.name}, "log");
   path += fmt::format("?container={}&timestamps=true", container);
   if (query.is_followed) path += "&follow=true";

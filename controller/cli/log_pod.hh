@@ -1,4 +1,4 @@
-// What following logs needs to know of a pod. Pure.
+// The part of a pod that is needed to follow its logs. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace trainer {
 
 struct LogContainer {
   std::string name;
-  // How often it was started before; the log that the server gives out is this start's.
+  // How often it was restarted; the server's log is that of the current run.
   std::int32_t restarts = 0;
   bool has_log = false;                   // it runs or has run
-  bool is_ended = false;                  // its present start has ended
-  std::optional<std::int64_t> exit_code;  // then
-  std::string reason;                     // then
+  bool is_ended = false;                  // its current run has ended
+  std::optional<std::int64_t> exit_code;  // if it has ended
+  std::string reason;                     // if it has ended
 };
 
 struct LogPod {
@@ -31,11 +31,11 @@ struct LogPod {
   std::int32_t index = 0;      // the completion index
   bool has_one_job = true;
   std::int32_t attempt = 0;              // of the JobSet
-  bool is_over = false;                  // Succeeded or Failed: nothing will start any more
+  bool is_over = false;                  // Succeeded or Failed: no container starts again
   bool is_gone = false;                  // deleted
-  std::vector<LogContainer> containers;  // init containers first, where they say something
+  std::vector<LogContainer> containers;  // failed init containers first
 
-  // nullopt for what is no pod of a JobSet.
+  // nullopt where the object is not a pod of a JobSet.
   static std::optional<LogPod> read(const kube::Json& pod);
   const LogContainer* find(std::string_view container) const;
   // "[node-0]", "[node-1-0]" with several Jobs, "[node-0 #2]" in the second restart, "[node-0
@@ -44,13 +44,13 @@ struct LogPod {
   friend bool operator<(const LogPod& a, const LogPod& b);
 };
 
-// Whether `--node N` means this pod: initializers are no nodes.
+// Whether `--node N` selects this pod: initializers are not training nodes.
 bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node);
 
 // Path and query of one container's log.
 struct LogQuery {
   bool is_followed = false;
-  bool is_previous = false;               // of the start before the present one
+  bool is_previous = false;               // of the run before the current one
   std::optional<std::string> since_time;  // RFC 3339; wins over the two below
   std::optional<std::int64_t> since_seconds;
   std::optional<std::int64_t> tail;

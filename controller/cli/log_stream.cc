@@ -7,7 +7,7 @@ using kube::Task;
 
 namespace {
 
-// A training job may well be silent for hours; the connection's end is seen by TCP keep-alive.
+// A training job may print nothing for hours; TCP keep-alive detects a dead connection.
 constexpr kube::Milliseconds kIdle{24LL * 3'600'000};
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "controller/cli/log_follow.hh"
 #include "controller/cli/log_merge.hh"
 #include "controller/config/values.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -53,7 +52,7 @@ Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, kube::Objec
   co_return pods;
 }
 
-// A job's pods may be gone while its status still has the last lines of the first one that failed.
+// A job's pods may be gone, but its status still has the last lines of the first pod that failed.
 void print_first_failure(const TrainJob& job, Console& console) {
   const auto& failure = job.status.firstFailure;
   if (!failure || failure->message.empty()) return;
@@ -115,7 +114,9 @@ int run_logs(const LogsOptions& options, Console& console) {
     follow.node = options.node;
     follow.first = first_query(options);
     follow.print = printer(options, console.out);
-    follow.tell = [&console](std::string_view what) { console.err << "-- " << what << std::endl; };
+    follow.report = [&console](std::string_view what) {
+      console.err << "-- " << what << std::endl;
+    };
     LogFollower follower((*cluster)->io(), client, std::move(follow));
     code = (*cluster)->run(follow_all(follower, key, console));
   } else {

@@ -1,5 +1,5 @@
-// What the controller would create, from files alone and by the same rules: schema, defaults,
-// admission, pipeline, expander.
+// Prints what the controller would create, from files alone and with the same code: schema,
+// defaults, admission, pipeline, JobSet controller.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,28 +11,29 @@
 #include "api/api.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
-#include "controller/cli/json_patch.hh"
 #include "controller/config/feature_gates.hh"
 #include "kube/client/clock.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Json;
 
-// One object to print, with what is known about where its values came from.
+// One object to print, with the sources of its values where they are asked for.
 struct Rendered {
   Json object;
   std::vector<Explanation> explanations;
 };
 
-// One line a path: a value that was set several times tells all sources, the one that won last.
+// One line for each path, with all sources of a value in order: the last one is effective.
 std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   std::vector<Explanation> lines;
   std::map<std::string, std::size_t> line_of;
@@ -47,7 +48,7 @@ std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   return lines;
 }
 
-// What is rendered, by the kind alone: nullptr for anything else.
+// The resource of a kind that is rendered; nullptr for any other kind.
 const kube::Resource* resource_of(std::string_view kind) {
   for (const kube::Resource* resource :
        {&kTrainJobs, &kTrainingRuntimes, &kClusterTrainingRuntimes, &kJobSets}) {
@@ -56,7 +57,7 @@ const kube::Resource* resource_of(std::string_view kind) {
   return nullptr;
 }
 
-// Nothing has a uid offline, and an owner without one would be refused.
+// Offline, objects have no uid, and the API server refuses owner references without one.
 void drop_unknown_owners(Json& object) {
   Json* metadata = object.find("metadata");
   if (metadata == nullptr) return;
@@ -73,13 +74,13 @@ class Renderer {
     jobset_gates_.restart_job = gates.RestartJob;
     jobset_gates_.elastic_jobset = gates.ElasticJobSet;
     pipeline_.is_progress_enabled = gates.TrainJobStatus;
-    // Offline nobody knows the certificate; the Service's name is the installation's default.
+    // Offline, the certificate is unknown; the Service's name is the installation's default.
     pipeline_.status_server_url =
         "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:10443";
     for (Json& builtin_runtime : builtin_runtimes()) add_runtime(std::move(builtin_runtime));
   }
 
-  // A runtime of the files wins over a blueprint of the same name.
+  // A runtime of the files wins over a built-in runtime of the same name.
   void add(Json object) {
     const kube::Resource* resource = resource_of(object.get_string("kind"));
     if (resource == nullptr) return warn(object, "this kind is not rendered: it is left out");
@@ -152,7 +153,7 @@ class Renderer {
   void refuse(const Json& object, const kube::FieldErrors& errors) {
     for (const kube::FieldError& error : errors) refuse(object, error.to_string());
   }
-  // Once: what the rules of admission warn about the pipeline may warn about again.
+  // Prints each warning once: admission and the pipeline may both report it.
   void warn(const Json& object, std::string_view what) {
     const std::string line = fmt::format("warning: {}: {}\n", title_of(object), what);
     if (warned_.insert(line).second) console_.err << line;
@@ -163,8 +164,7 @@ class Renderer {
     return answer.is_allowed;
   }
 
-  // Another version, or another project's kind of the same name, has other fields: what would come
-  // out is not what its author meant.
+  // Another version, or another project's kind of the same name, has other fields.
   bool is_of_version(const Json& object, const std::string& expected) {
     const std::string_view found = object.get_string("apiVersion");
     if (found == expected) return true;
@@ -172,7 +172,7 @@ class Renderer {
     return false;
   }
 
-  // What the API server does before it asks anybody: a namespace and the schema's defaults.
+  // As the API server does before admission: sets a namespace and the schema's defaults.
   bool prepare(Json& object) {
     const std::string_view kind = object.get_string("kind");
     Json& metadata = object["metadata"];
@@ -205,11 +205,11 @@ class Renderer {
     return request;
   }
 
-  // Mutating, then the schema's defaults once more and its checks, as the API server does: what the
-  // webhook converts is not refused for what it was before.
+  // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
+  // the API server does: older fields that the webhook converts are not refused.
   bool mutate(Json& object, const AdmissionAnswer& answer) {
     if (!refuse_unless_allowed(object, answer)) return false;
-    auto patched = apply_json_patch(object, answer.json_patch);
+    auto patched = kube::apply_json_patch(object, answer.json_patch);
     if (!patched) {
       refuse(object, patched.error().message);
       return false;
@@ -249,7 +249,9 @@ class Renderer {
   void render_trainjob(Json object) {
     if (!prepare(object)) return;
     if (!mutate(object, mutate_trainjob(request_of(object), kube::SystemClock().now()))) return;
-    if (!refuse_unless_allowed(object, validate_trainjob(request_of(object), lookups()))) return;
+    if (!refuse_unless_allowed(
+            object, validate_trainjob(request_of(object), lookups(), production_plugins())))
+      return;
     const auto job = read_trainjob(object);
     if (!job) return refuse(object, job.error());
     const RuntimeRef& ref = job->spec.runtimeRef;
@@ -268,7 +270,7 @@ class Renderer {
     const Json jobset = built->jobset;
     print_later(std::move(built->jobset), merged(std::move(explanations)));
     for (DependentObject& dependent : built->dependents) print_later(std::move(dependent.object));
-    if (options_.has_jobs) expand(jobset, true);
+    if (options_.has_jobs) expand(jobset, production_job_decorators());
   }
 
   void render_jobset(Json object) {
@@ -278,14 +280,14 @@ class Renderer {
                                validate_jobset(request_of(object), lookups(), jobset_gates_)))
       return;
     print_later(object);
-    if (options_.has_jobs) expand(object, false);
+    if (options_.has_jobs) expand(object, {});
   }
 
-  void expand(const Json& object, bool is_of_trainjob) {
+  void expand(const Json& object, jobset::JobDecorators decorators) {
     const auto jobset = read_jobset(object);
     if (!jobset) return refuse(object, jobset.error());
     if (auto service = jobset::headless_service(*jobset)) print_later(std::move(*service));
-    for (Json& job : jobset::all_jobs(*jobset, jobset_gates_, is_of_trainjob)) {
+    for (Json& job : jobset::all_jobs(*jobset, jobset_gates_, decorators)) {
       print_later(std::move(job));
     }
   }
@@ -293,7 +295,7 @@ class Renderer {
   const RenderOptions& options_;
   Console& console_;
   jobset::Gates jobset_gates_;
-  PipelineOptions pipeline_;
+  PipelineOptions pipeline_{production_plugins()};
   std::map<RuntimeKey, std::shared_ptr<const Json>> runtimes_;
   std::vector<Json> jobs_;
   std::vector<Json> jobsets_;

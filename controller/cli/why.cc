@@ -6,7 +6,6 @@
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/why_report.hh"
-#include "controller/core/stores.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
@@ -41,7 +40,7 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key, std::s
   // Of the TrainJob and of the JobSet of the same name.
   auto events = co_await list_all(client, kube::kEvents, key.ns,
                                   "fieldSelector=involvedObject.name%3D" + key.name);
-  // Those who may not list events get the rest all the same.
+  // A user who may not list events gets the report without them.
   if (!events) events = std::vector<Json>();
   co_return why(*job, *pods, *events, client.clock().now(), program);
 }

@@ -36,8 +36,8 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// What one container has to say: why it waits, or how it ended badly. "" when it is well.
-std::string trouble_of(const Json& container) {
+// Why one container waits, or with which error it ended. "" where it has no problem.
+std::string problem_of(const Json& container) {
   const std::string_view name = container.get_string("name");
   if (const Json* waiting = container.find_path({"state", "waiting"})) {
     const std::string_view reason = waiting->get_string("reason");
@@ -54,8 +54,8 @@ std::string trouble_of(const Json& container) {
   return {};
 }
 
-// "" for a pod that is well.
-std::string trouble_of_pod(const Json& pod) {
+// "" for a pod without a problem.
+std::string problem_of_pod(const Json& pod) {
   const auto meta = kube::ObjectMeta::of(pod);
   const Json* status = pod.find("status");
   if (status == nullptr) return {};
@@ -67,8 +67,8 @@ std::string trouble_of_pod(const Json& pod) {
   };
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Json& container : status->get_array(list)) {
-      const std::string trouble = trouble_of(container);
-      if (!trouble.empty()) return line(trouble);
+      const std::string problem = problem_of(container);
+      if (!problem.empty()) return line(problem);
     }
   }
   for (const Json& condition : status->get_array("conditions")) {
@@ -92,14 +92,14 @@ std::optional<Time> time_of_event(const Json& event) {
   return std::nullopt;
 }
 
-// `told`: what the report says already; an event that says the same is left out.
-std::vector<std::string> warnings_of(const std::vector<Json>& events, const std::string& told,
+// `reported`: what the report contains already; an event with the same message is left out.
+std::vector<std::string> warnings_of(const std::vector<Json>& events, const std::string& reported,
                                      Time now) {
   std::vector<std::pair<Time, const Json*>> warnings;
   for (const Json& event : events) {
     if (event.get_string("type") != "Warning") continue;
     const std::string message = one_line(event.get_string("message"));
-    if (!message.empty() && told.find(message) != std::string::npos) continue;
+    if (!message.empty() && reported.find(message) != std::string::npos) continue;
     warnings.emplace_back(time_of_event(event).value_or(Time()), &event);
   }
   std::stable_sort(warnings.begin(), warnings.end(),
@@ -118,7 +118,7 @@ std::vector<std::string> warnings_of(const std::vector<Json>& events, const std:
   return lines;
 }
 
-// The status message of a failed job holds it already.
+// Left out where the status message contains it already.
 void add_first_failure(const TrainJobStatus& status, WhyReport& report) {
   if (!status.firstFailure) return;
   const std::string failure = describe(*status.firstFailure);
@@ -180,16 +180,16 @@ WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vec
                          : std::string("no controller has looked at this job yet");
   }
   add_first_failure(status, report);
-  std::vector<std::string> troubles;
+  std::vector<std::string> problems;
   for (const Json& pod : pods) {
-    std::string trouble = trouble_of_pod(pod);
-    if (!trouble.empty()) troubles.push_back(std::move(trouble));
+    std::string problem = problem_of_pod(pod);
+    if (!problem.empty()) problems.push_back(std::move(problem));
   }
-  const std::size_t shown = std::min(troubles.size(), kMaxPods);
-  for (std::size_t i = 0; i < shown; ++i) report.evidence.push_back(std::move(troubles[i]));
-  if (troubles.size() > shown) {
+  const std::size_t shown = std::min(problems.size(), kMaxPods);
+  for (std::size_t i = 0; i < shown; ++i) report.evidence.push_back(std::move(problems[i]));
+  if (problems.size() > shown) {
     report.evidence.push_back(
-        fmt::format("and {} more pods that are not well", troubles.size() - shown));
+        fmt::format("and {} more pods that are not well", problems.size() - shown));
   }
   for (std::string& warning : warnings_of(events, one_line(report.message), now))
     report.evidence.push_back(std::move(warning));

@@ -16,15 +16,15 @@ struct WhyReport {
   std::string phase;
   std::string reason;
   std::string message;
-  std::vector<std::string> evidence;  // lines: the first failure, pods that are not well, warnings
+  std::vector<std::string> evidence;  // lines: the first failure, pods with problems, warnings
   std::string next_step;              // "" when there is nothing to do
 
   kube::Json to_json() const;
   std::string to_text() const;
 };
 
-// `pods` and `events` as the API server lists them, whichever of them concern the job. Events are
-// told youngest first, five at most; so are pods. `program`: what the reader types to call us.
+// `pods` and `events` of the job, as the API server lists them. The report has five pods and five
+// events at most, the newest events first. `program`: the command's name in advice.
 WhyReport why(const TrainJob& job, const std::vector<kube::Json>& pods,
               const std::vector<kube::Json>& events, kube::Time now,
               std::string_view program = "trainer");

@@ -1,5 +1,5 @@
-// The logging flags of upstream's manager (trainer-contract 7.1), so that its Deployment's
-// arguments work here. Pure.
+// The logging flags of upstream's manager (controller-runtime, pkg/log/zap), so that the arguments
+// of its Deployment work here. Pure.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace trainer {
 
-// Of --zap-log-level: debug, info, error or panic in any case, or how many levels of detail are
-// wanted. By Kubernetes' conventions 2 is what one runs with every day, and debugging begins at 4.
-// Answers a level of ours; nullopt for what upstream refuses.
+// Of --zap-log-level: debug, info, error or panic in any case, or a verbosity. By Kubernetes'
+// conventions 2 is the usual verbosity, and debugging begins at 4. Returns a value of --log-level;
+// nullopt for a text that upstream refuses.
 std::optional<std::string> level_of_zap(std::string_view text);
 
 // Of --zap-encoder: json or console.

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 4> kReconciledKinds = {
     "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org",
     "ClusterTrainingRuntime.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io"};
 
-// Collects what is wrong (refused) and what is merely without effect (warned about).
+// Collects errors (the file is refused) and settings without effect (a warning each).
 struct Findings {
   FieldErrors errors;
   std::vector<std::string> warnings;
@@ -44,7 +44,7 @@ void check_not_negative(const StrictReader& reader, std::string_view name, Numbe
       kube::invalid(reader.path_of(name), value, "must be greater than or equal to 0"));
 }
 
-// A burst is what a limit lets through at once: without a limit there is nothing to let through.
+// A burst belongs to a rate limit: without a limit it has no effect.
 void warn_of_lone_burst(const StrictReader& reader, const std::optional<double>& qps,
                         const std::optional<std::int32_t>& burst, Findings& findings) {
   if (burst.value_or(0) <= 0 || qps.value_or(0) > 0) return;
@@ -111,7 +111,8 @@ void read_metrics(StrictReader reader, Configuration::Metrics& metrics, Findings
   bool is_auth_enabled = false;
   auth.read("enabled", is_auth_enabled);
   if (is_auth_enabled) {
-    // Without it whoever reaches the port reads the metrics: going on would be a promise broken.
+    // Without authentication any client that reaches the port can read the metrics, so a file that
+    // asks for it is refused.
     findings.errors.push_back(kube::invalid(
         auth.path_of("enabled"), is_auth_enabled,
         "is not supported: leave it off, and restrict the port with a NetworkPolicy"));
@@ -121,8 +122,7 @@ void read_metrics(StrictReader reader, Configuration::Metrics& metrics, Findings
   reader.finish();
 }
 
-// Upstream accepts another name and serves the usual path all the same, so its files start here
-// too.
+// Upstream accepts another name but serves the usual path, so such files are accepted here too.
 void warn_of_other_endpoint(StrictReader& reader, std::string_view name, std::string_view served,
                             Findings& findings) {
   std::string value(served);
@@ -214,8 +214,7 @@ void read_tls(StrictReader reader, Configuration::Tls& tls, Findings& findings) 
   if (version == "1.2" || version == "1.3") {
     tls.minVersion = version;
   } else {
-    // Upstream goes on with its default after a warning, so a file that works there starts here
-    // too.
+    // Upstream warns and uses its default, so such files are accepted here too.
     findings.warnings.push_back(
         fmt::format("{}: \"{}\" is not offered here (choose \"1.2\" or \"1.3\"); 1.2 is used",
                     reader.path_of("minVersion"), version));
@@ -232,19 +231,19 @@ void read_tls(StrictReader reader, Configuration::Tls& tls, Findings& findings) 
   reader.finish();
 }
 
-void read_jobset_controller(StrictReader reader, Configuration::JobSetControllerConfig& expander,
+void read_jobset_controller(StrictReader reader, Configuration::JobSetControllerConfig& config,
                             Findings& findings) {
-  std::string mode(name_of(expander.mode));
+  std::string mode(name_of(config.mode));
   reader.read("mode", mode);
-  reader.read("upstreamNamespaces", expander.upstreamNamespaces);
+  reader.read("upstreamNamespaces", config.upstreamNamespaces);
   std::size_t i = 0;
-  for (const std::string& ns : expander.upstreamNamespaces) {
+  for (const std::string& ns : config.upstreamNamespaces) {
     const std::string path = kube::join_index(reader.path_of("upstreamNamespaces"), i++);
     const std::string problem = kube::check_dns1123_label(ns);
     if (!problem.empty()) findings.errors.push_back(kube::invalid(path, ns, problem));
   }
   if (const auto parsed = parse_jobset_controller_mode(mode)) {
-    expander.mode = *parsed;
+    config.mode = *parsed;
   } else {
     findings.errors.push_back(
         kube::invalid(reader.path_of("mode"), mode, "must be Auto, Own, Share or Off"));
@@ -291,7 +290,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_client(root.object("clientConnection"), configuration.clientConnection, findings);
   read_status_server(root.object("statusServer"), configuration.statusServer, findings);
   read_tls(root.object("tls"), configuration.tls, findings);
-  read_jobset_controller(root.object("expander"), configuration.expander, findings);
+  read_jobset_controller(root.object("expander"), configuration.jobsetController, findings);
   root.read("clusterDomain", configuration.clusterDomain);
   GateSettings gates = read_gates(root, findings);
   root.finish();

@@ -1,5 +1,5 @@
-// The configuration file: `config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`
-// (trainer-contract 7.2, 7.3), plus fields of our own.
+// The configuration file: `config.trainer.kubeflow.org/v1alpha1`, kind `Configuration` (Kubeflow
+// Trainer, pkg/apis/config/v1alpha1 and pkg/config), plus fields that upstream does not have.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,20 @@
 
 namespace trainer {
 
-// Member names equal the names in the file. A default-constructed value is what an absent file
-// means.
+// Member names equal the names in the file, except jobsetController (`expander`). A
+// default-constructed value is what an absent file means.
 struct Configuration {
   struct Webhook {
     std::int32_t port = 9443;
-    // By the file: then it is what --webhook-url listens on too, whatever port the URL has.
+    // Whether the file sets the port. If so, it is used instead of the port of --webhook-url.
     bool is_port_set = false;
     std::string host;  // empty: all interfaces
-    // Ours: --webhook-url makes the pod webhooks of exclusive placement too. In a cluster
-    // manifests/overlays/exclusive-placement installs them, and this means nothing.
+    // Not upstream's. --webhook-url publishes the pod webhooks of exclusive placement too. In a
+    // cluster, manifests/overlays/exclusive-placement installs them, and this has no effect.
     bool exclusivePlacement = false;
   };
-  // Upstream elects nobody without this block. Two processes that both reconcile are never wanted,
-  // so here an absent block elects with these values; `leaderElect: false` turns the election off.
+  // Upstream has no leader election without this block. Two processes must never reconcile at the
+  // same time, so here an absent block means these values; `leaderElect: false` turns it off.
   struct LeaderElection {
     bool leaderElect = true;
     std::chrono::milliseconds leaseDuration{15'000};
@@ -52,26 +52,25 @@ struct Configuration {
     std::string webhookServiceName = "kubeflow-trainer-controller-manager";
     std::string webhookSecretName = "kubeflow-trainer-webhook-cert";
   };
-  // A limit stands only where the file sets one: the API server's own flow control is the default.
+  // No limit unless the file sets one: the API server has its own flow control.
   struct ClientConnection {
     std::optional<double> qps;  // 0 means no limit, as absent does
     std::optional<std::int32_t> burst;
   };
   struct StatusServer {
     std::int32_t port = 10443;
-    // Of writes to the API server, after reports have been merged; a limit stands only where the
-    // file sets one.
+    // Of writes to the API server, after merging; no limit unless the file sets one.
     std::optional<double> qps;
     std::optional<std::int32_t> burst;
   };
   struct Tls {
     std::string minVersion = "1.2";
   };
-  // Ours.
+  // Not upstream's.
   struct JobSetControllerConfig {
     JobSetControllerMode mode = JobSetControllerMode::kAuto;
-    // Where the upstream JobSet controller may hold its Lease; empty: anywhere. Whoever may create
-    // Leases in one of them can make kAuto stand aside.
+    // Where the upstream JobSet controller may hold its Lease; empty: anywhere. A client that can
+    // create Leases in one of them can switch kAuto to kShare.
     std::vector<std::string> upstreamNamespaces;
   };
 
@@ -86,8 +85,8 @@ struct Configuration {
   StatusServer statusServer;
   FeatureGates featureGates;
   Tls tls;
-  JobSetControllerConfig expander;
-  std::string clusterDomain = "cluster.local";  // ours: the suffix of the cluster's DNS names
+  JobSetControllerConfig jobsetController;
+  std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
 
   // How many objects of "Kind.group" are reconciled at a time.
   std::int32_t concurrency_of(std::string_view kind_and_group, std::int32_t otherwise) const;
@@ -96,7 +95,7 @@ struct Configuration {
 struct ParsedConfiguration {
   Configuration configuration;
   std::vector<std::string>
-      warnings;  // settings that are accepted but mean nothing here, each with its path
+      warnings;  // settings that are accepted but have no effect here, each with its path
 };
 
 // Strict: unknown and duplicate fields and values of a wrong type are refused, and all errors are
@@ -106,8 +105,8 @@ struct ParsedConfiguration {
 kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
                                                       std::string_view gate_flag = {});
 
-// The file of `options` with the flags' values put over it. The only function here that reads a
-// file; its errors name it.
+// The file of `options`, overridden by the flags. The only function here that reads a file; its
+// errors name the file.
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options);
 
 // `options.ns`, else the pod's service account namespace, else "kubeflow-system".

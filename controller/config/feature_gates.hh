@@ -1,5 +1,4 @@
-// Switches for what is not finished upstream either. Names, stages and defaults are upstream's
-// (trainer-contract 7.3, jobset-contract 1.9).
+// Feature gates. Names, stages, defaults: pkg/features of Kubeflow Trainer and of JobSet.
 #pragma once
 
 #include <map>
@@ -25,14 +24,13 @@ using GateSettings = std::map<std::string, bool, std::less<>>;
 // "A=true,B=false", spaces allowed. Errors (kInvalid) name the entry.
 kube::Result<GateSettings> parse_gate_flag(std::string_view text);
 
-// The file's settings, then the flag's over them. A gate that is named itself wins over AllAlpha
-// and AllBeta, wherever it is named. Errors (kInvalid): a gate that does not exist, with the ones
-// that do.
+// The file's settings, overridden by the flag's. A setting of one gate wins over AllAlpha and
+// AllBeta, in the file and in the flag. Errors (kInvalid): an unknown gate, with all known ones.
 kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSettings& flag);
 
 std::vector<std::string> gate_names();
 
-// Those that the JobSet expander and its admission ask for.
+// The gates that the JobSet controller and its admission use.
 jobset::Gates jobset_gates(const FeatureGates& gates);
 
 }  // namespace trainer

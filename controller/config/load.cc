@@ -1,4 +1,4 @@
-// The part of the configuration that touches files.
+// Reads the configuration from files.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -57,7 +57,8 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
                : tl::unexpected(parsed.error().at("--config " + options.config_file));
   }
   Configuration& configuration = parsed->configuration;
-  if (options.expander) configuration.expander.mode = *options.expander;
+  if (options.jobset_controller_mode)
+    configuration.jobsetController.mode = *options.jobset_controller_mode;
   auto set = set_address(configuration.health.healthProbeBindAddress, options.health_address,
                          "health-address");
   if (set)

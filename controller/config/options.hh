@@ -1,4 +1,4 @@
-// What the command line of `trainer controller` says. Everything else stands in the configuration
+// The command line options of `trainer controller`. All other settings are in the configuration
 // file (configuration.hh).
 #pragma once
 
@@ -7,31 +7,30 @@
 
 namespace trainer {
 
-// Whose JobSets this process turns into Jobs (docs/decisions/0002).
+// Which JobSets this process creates Jobs for (docs/decisions).
 enum class JobSetControllerMode {
-  kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn; followed
-           // continuously
+  kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn
   kOwn,    // every JobSet that names no other controller
-  kShare,  // only the JobSets of our TrainJobs
-  kOff,    // none: something else expands them
+  kShare,  // only the JobSets of this controller's TrainJobs
+  kOff,    // none: another controller reconciles them
 };
 
 enum class LogFormat { kText, kJson };
 
-// An option left at its default says nothing: the configuration file decides, or its default.
+// Where an option has its default, the configuration file decides.
 struct ControllerOptions {
   std::string kubeconfig;     // empty: $KUBECONFIG, in-cluster, ~/.kube/config
   std::string context;        // empty: the kubeconfig's current context
   std::string config_file;    // empty: all defaults
   std::string webhook_url;    // "https://HOST:PORT": serve admission from outside the cluster
   std::string feature_gates;  // "TrainJobStatus=true,AllAlpha=false"; wins over the file
-  std::string ns;  // where Lease and certificates live; empty: the pod's, else kubeflow-system
+  std::string ns;  // of the Lease and the certificates; empty: the pod's, else kubeflow-system
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
-  std::optional<JobSetControllerMode> expander;
+  std::optional<JobSetControllerMode> jobset_controller_mode;
   std::optional<std::string> health_address;   // "HOST:PORT", ":PORT" or "0" for none
   std::optional<std::string> metrics_address;  // likewise
-  // Without certificates and webhooks: the same rules then run in the reconciler alone.
+  // No certificates and no webhooks: only the reconciler applies the rules.
   bool no_webhooks = false;
 };
 

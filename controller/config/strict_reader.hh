@@ -1,4 +1,4 @@
-// Reads an object member by member and refuses what it does not know.
+// Reads an object member by member and refuses unknown members.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@
 
 namespace trainer {
 
-// One object of a configuration file. Name every member with one of the functions below, then call
-// finish(), which reports the members that nobody named. A null member counts as absent, as
-// everywhere in the Kubernetes API. Errors go to the list given, each with its full path; the
-// target keeps its value then.
+// One object of a configuration file. Read every member with one of the functions below, then call
+// finish(), which reports the members that were not read. A null member counts as absent, as
+// everywhere in the Kubernetes API. Errors are added to `errors`, each with its full path; the
+// target then keeps its value.
 class StrictReader {
  public:
   // `object` may be nullptr: then all members are absent.
@@ -41,7 +41,7 @@ class StrictReader {
   void read_map(
       std::string_view name,
       const std::function<void(const std::string&, const kube::Json&, const std::string&)>& each);
-  // The reader of a member that is an object itself; the caller finishes it.
+  // The reader of a member that is an object itself; the caller calls its finish().
   StrictReader object(std::string_view name);
 
   bool has(std::string_view name) { return find(name) != nullptr; }

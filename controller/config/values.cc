@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kube/client/url.hh"
+
 namespace trainer {
 namespace {
 
@@ -84,6 +86,13 @@ std::optional<Endpoint> parse_https_url(std::string_view text) {
   auto endpoint = parse_endpoint(has_port ? std::string(text) : std::string(text) + ":443");
   if (!endpoint || endpoint->host.empty()) return std::nullopt;
   return endpoint;
+}
+
+std::string https_url(const Endpoint& server) {
+  kube::ServerUrl url;
+  url.host = server.host;
+  url.port = std::to_string(server.port);
+  return "https://" + url.authority();
 }
 
 }  // namespace trainer

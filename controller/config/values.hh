@@ -26,4 +26,7 @@ std::optional<Endpoint> parse_endpoint(std::string_view text);
 // other scheme, a path or a query.
 std::optional<Endpoint> parse_https_url(std::string_view text);
 
+// "https://HOST:PORT", with an IPv6 address in brackets.
+std::string https_url(const Endpoint& server);
+
 }  // namespace trainer

@@ -13,8 +13,8 @@ struct SshKeyPair {
   std::string public_key;  // one authorized_keys line, "ecdsa-sha2-nistp521 AAAA...\n"
 };
 
-// A fresh ECDSA key on P-521 (trainer-contract 5.2). Takes about a millisecond. Errors: kInternal
-// when OpenSSL refuses, for want of entropy say.
+// A new ECDSA key on P-521 (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi). Takes about a
+// millisecond. Errors: kInternal when OpenSSL fails, for example without entropy.
 kube::Result<SshKeyPair> make_ssh_key_pair();
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Owners of OpenSSL's objects, and its last error as text.
+// Smart pointers for OpenSSL's objects, and its last error as text.
 #pragma once
 
 #include <openssl/bio.h>
@@ -31,7 +31,7 @@ using BignumPtr = std::unique_ptr<BIGNUM, OpensslFree<BN_free>>;
 inline BioPtr memory_bio() {
   return BioPtr(BIO_new(BIO_s_mem()));
 }
-// The text may not outlive the BIO's use.
+// The text must outlive the BIO.
 inline BioPtr reading_bio(std::string_view text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }

@@ -37,7 +37,7 @@ bool is_good_text(const Json* value) {
   return length >= 1 && length <= kMaxMetricText;
 }
 
-// nullopt where the member is absent; false in `is_readable` where it is no 32-bit integer.
+// nullopt where the member is absent; sets `is_readable` to false where it is not a 32-bit integer.
 std::optional<std::int64_t> read_int32(const Json& status, std::string_view name,
                                        bool& is_readable) {
   const Json* value = status.find(name);
@@ -138,7 +138,7 @@ std::optional<kube::ObjectKey> read_report_path(std::string_view path) {
   if (at == std::string_view::npos) return std::nullopt;
   kube::ObjectKey key{std::string(path.substr(0, at)),
                       std::string(path.substr(at + kMiddle.size()))};
-  // The names go into requests of ours.
+  // The names become part of requests to the API server.
   if (!kube::check_dns1123_label(key.ns).empty() ||
       !kube::check_dns1123_subdomain(key.name).empty()) {
     return std::nullopt;

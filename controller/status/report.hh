@@ -12,16 +12,16 @@
 
 namespace trainer {
 
-// A report as it is going to be written.
+// A report as it will be written.
 struct Report {
   kube::Json trainer_status;  // null: the body had none, nothing is to be written
   std::size_t dropped_metrics =
-      0;  // left out because the API would refuse the whole update for them
+      0;  // left out, because the API would refuse the whole update because of them
 };
 
 // From the body `{"trainerStatus": {...}}`; unknown members are ignored. Times come out as the API
-// stores them: UTC, whole seconds. Errors: kParse for what is no such document at all; kInvalid for
-// values that the API refuses, in its own wording, naming the TrainJob.
+// stores them: UTC, whole seconds. Errors: kParse for any other document; kInvalid for values that
+// the API refuses, in its own wording, with the TrainJob's name.
 kube::Result<Report> read_report(std::string_view body, std::string_view trainjob);
 
 // The path's TrainJob, or nullopt for any path but

@@ -20,7 +20,7 @@ constexpr auto kIdle = std::chrono::seconds(60);
 }  // namespace
 
 ReportWriter::ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
-                           const Log& log)
+                           const kube::Log& log)
     : io_(io),
       client_(client),
       limits_(limits),
@@ -44,15 +44,15 @@ Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, Json trainer_status)
   }
   const bool is_recent = job->written_at && now - *job->written_at < limits_.min_interval;
   if (is_recent && job->last) co_return Result<void>();
-  // The write runs in a task of its own: a reporter that hangs up does not take it along.
-  while (job->written < number && job->is_writer_running) co_await job->news.wait();
+  // The write runs in its own task, so it is not cancelled when the client disconnects.
+  while (job->written < number && job->is_writer_running) co_await job->write_done.wait();
   co_return job->last;
 }
 
 Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> job) {
   const std::shared_ptr<void> end(nullptr, [job](void*) {
     job->is_writer_running = false;
-    job->news.notify();
+    job->write_done.notify();
   });
   while (job->waiting) {
     if (job->written_at && job->last && !is_flushing_) {
@@ -64,7 +64,7 @@ Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> 
     job->last = co_await write(trainjob, std::move(trainer_status));
     job->written_at = client_.clock().steady();
     job->written = number;
-    job->news.notify();
+    job->write_done.notify();
     if (!job->last) {
       log_.info("progress report not written",
                 {{"trainjob", trainjob.to_string()}, {"why", job->last.error().message}});
@@ -73,7 +73,7 @@ Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> 
 }
 
 Task<Result<void>> ReportWriter::write(ObjectKey trainjob, Json trainer_status) {
-  co_await take_turn();
+  co_await wait_for_rate_limit();
   Json metadata = Json::object();
   metadata.set("name", trainjob.name).set("namespace", trainjob.ns);
   Json status = Json::object();
@@ -87,18 +87,17 @@ Task<Result<void>> ReportWriter::write(ObjectKey trainjob, Json trainer_status) 
   co_return Result<void>();
 }
 
-// A token bucket without tokens: each write takes the next place in time, and an idle bucket holds
-// `burst` places of the past.
-Task<void> ReportWriter::take_turn() {
+// A token bucket: each write takes the next free time slot; after a pause `burst` slots are free.
+Task<void> ReportWriter::wait_for_rate_limit() {
   if (!limits_.qps || *limits_.qps <= 0 || is_flushing_) co_return;
   const auto step = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(1 / *limits_.qps));
   const SteadyTime now = client_.clock().steady();
-  next_turn_ = std::max(next_turn_, now - step * std::max(0, limits_.burst.value_or(1) - 1));
-  const SteadyTime turn = next_turn_;
-  next_turn_ += step;
-  if (turn <= now) co_return;
-  co_await kube::sleep(client_.clock(), turn - now);
+  next_write_ = std::max(next_write_, now - step * std::max(0, limits_.burst.value_or(1) - 1));
+  const SteadyTime slot = next_write_;
+  next_write_ += step;
+  if (slot <= now) co_return;
+  co_await kube::sleep(client_.clock(), slot - now);
 }
 
 void ReportWriter::forget_idle(SteadyTime now) {

@@ -1,4 +1,4 @@
-// Turns a stream of reports into few writes.
+// Merges a stream of reports into few writes.
 #pragma once
 
 #include <chrono>
@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
@@ -25,28 +25,28 @@ struct StatusLimits {
   StatusLimits() {}
 };
 
-// Guarantees: of the reports for a job the one submitted last is the one that stands in the end;
-// between two writes to one job lies at least `min_interval`. Concurrency: the io_context thread of
-// `client`.
+// Guarantees: the report that was submitted last for a job is the one written last; two writes to
+// one job are at least `min_interval` apart. Concurrency: the io_context thread of `client`.
 class ReportWriter {
  public:
   ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
-               const Log& log);
+               const kube::Log& log);
   ReportWriter(const ReportWriter&) = delete;
   ReportWriter& operator=(const ReportWriter&) = delete;
 
-  // Answers when the report has been written, or at once when the job's last write went well and is
-  // younger than `min_interval`: then it is written later. Errors: the API server's.
+  // Returns when the report has been written, or at once when the job's last write succeeded less
+  // than `min_interval` ago: then the report is written later. Errors: the API server's.
   kube::Task<kube::Result<void>> submit(kube::ObjectKey trainjob, kube::Json trainer_status);
-  // Writes what still waits, now.
+  // Writes all pending reports now.
   kube::Task<void> flush();
 
  private:
   struct Job {
-    explicit Job(kube::asio::io_context& io) : pause(io.get_executor()), news(io.get_executor()) {}
+    explicit Job(kube::asio::io_context& io)
+        : pause(io.get_executor()), write_done(io.get_executor()) {}
     std::optional<kube::Json> waiting;
-    kube::Notifier pause;         // before the next write; rung to end it early
-    kube::Notifier news;          // rung by every write that has ended
+    kube::Notifier pause;         // before the next write; notified to end it early
+    kube::Notifier write_done;    // notified by every write that has ended
     std::uint64_t submitted = 0;  // number of the last report
     std::uint64_t written = 0;    // number of the last one that was written, or refused
     bool is_writer_running = false;
@@ -56,16 +56,16 @@ class ReportWriter {
   };
   kube::Task<void> write_waiting(kube::ObjectKey trainjob, std::shared_ptr<Job> job);
   kube::Task<kube::Result<void>> write(kube::ObjectKey trainjob, kube::Json trainer_status);
-  kube::Task<void> take_turn();
+  kube::Task<void> wait_for_rate_limit();
   void forget_idle(std::chrono::steady_clock::time_point now);
 
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
   StatusLimits limits_;
-  const Log& log_;
+  const kube::Log& log_;
   std::map<kube::ObjectKey, std::shared_ptr<Job>> jobs_;
   std::chrono::steady_clock::time_point next_sweep_{};
-  std::chrono::steady_clock::time_point next_turn_{};  // of the rate limit
+  std::chrono::steady_clock::time_point next_write_{};  // of the rate limit
   bool is_flushing_ = false;
   kube::TaskGroup tasks_;
 };

@@ -1,7 +1,7 @@
-// Progress reports from training pods (trainer-contract 7.7).
+// Progress reports from training pods (Kubeflow Trainer, pkg/statusserver).
 #pragma once
 
-#include "controller/core/log.hh"
+#include "controller/registration/request_handler.hh"
 #include "controller/status/report_writer.hh"
 #include "controller/status/token_verifier.hh"
 #include "kube/client/api_client.hh"
@@ -12,26 +12,25 @@ namespace trainer {
 // `POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status`, body
 // `{"trainerStatus": {...}}`.
 //
-// Guarantees: a report is accepted from a pod of that TrainJob only (TokenVerifier). The first
+// Guarantees: a report is accepted only from a pod of that TrainJob (TokenVerifier). The first
 // report of a job, and any after a pause, is answered when it has been written; one that follows
-// sooner is answered at once and written when its turn comes (ReportWriter). A metric that the API
-// would refuse is left out instead of costing the whole report; everything else that the API would
-// refuse is answered 422. Errors: a `Status` without kind and apiVersion, as upstream's server
-// sends it. Concurrency: the io_context thread of `client`.
-class StatusHandler {
+// sooner is answered at once and written later (ReportWriter). A metric that the API would refuse
+// is left out, so that the rest of the report is written; anything else that the API would refuse
+// is answered 422. Errors: a `Status` without kind and apiVersion, as upstream's server sends it.
+// Concurrency: the io_context thread of `client`.
+class StatusHandler final : public RequestHandler {
  public:
   StatusHandler(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,
-                const Log& log)
+                const kube::Log& log)
       : verifier_(client), writer_(io, client, limits, log), log_(log) {}
 
-  kube::Task<kube::ServerResponse> handle(kube::ServerRequest request);
-  // Writes the reports that still wait; call it before the end.
-  kube::Task<void> flush() { return writer_.flush(); }
+  kube::Task<kube::ServerResponse> handle(kube::ServerRequest request) override;
+  kube::Task<void> flush() override { return writer_.flush(); }
 
  private:
   TokenVerifier verifier_;
   ReportWriter writer_;
-  const Log& log_;
+  const kube::Log& log_;
 };
 
 }  // namespace trainer

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "controller/core/stores.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -22,16 +22,15 @@ using kube::Task;
 
 namespace {
 
-constexpr auto kTrust = std::chrono::seconds(60);
+constexpr auto kTrustFor = std::chrono::seconds(60);
 constexpr std::size_t kMaxTrusted = 20'000;
-constexpr std::size_t kTurns = 4;
-// Whoever waits for its turn for longer is answered that it failed, and reports again.
-constexpr auto kPatience = std::chrono::seconds(8);
-// How far the API server's clock may be behind ours.
+constexpr std::size_t kMaxReviews = 4;  // in flight
+// A client that waits longer gets an error, and reports again.
+constexpr auto kMaxWait = std::chrono::seconds(8);
+// How far the API server's clock may be behind this process's.
 constexpr std::int64_t kClockSkew = 60;  // seconds
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
-constexpr std::string_view kJobSetLabel = "jobset.sigs.k8s.io/jobset-name";
 
 std::vector<std::string_view> words_of(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";
@@ -73,7 +72,7 @@ std::optional<Json> read_claims(std::string_view token) {
   return std::move(*claims);
 }
 
-// The pod that a token is bound to, as the API server tells.
+// The pod that a token is bound to, from the TokenReview.
 struct BoundPod {
   ObjectKey key;
   std::string uid;
@@ -96,7 +95,7 @@ Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
     return forbid("the token is for another audience");
   }
   const Json* user = status->find("user");
-  if (user == nullptr) return forbid("the token names nobody");
+  if (user == nullptr) return forbid("the token names no user");
   const std::string account = fmt::format("system:serviceaccount:{}:", trainjob.ns);
   if (!user->get_string("username").starts_with(account))
     return forbid("the token is of another namespace");
@@ -108,7 +107,7 @@ Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
 Result<void> check_pod(const Json& object, const BoundPod& pod, const ObjectKey& trainjob) {
   const auto meta = kube::ObjectMeta::of(object);
   if (meta.uid != pod.uid) return forbid("the token's pod is gone");
-  const auto label = meta.labels.find(kJobSetLabel);
+  const auto label = meta.labels.find(jobset::kJobSetNameKey);
   const kube::OwnerReference* owner = meta.controller();
   if (label == meta.labels.end() || label->second != trainjob.name || owner == nullptr ||
       owner->kind != kube::kJobs.kind) {
@@ -129,10 +128,11 @@ std::string bearer_token(std::string_view authorization) {
   return words.size() == 2 && is_bearer(words[0]) ? std::string(words[1]) : std::string();
 }
 
-std::string reason_not_to_ask(std::string_view token, const std::string& audience, kube::Time now) {
+std::string reason_not_to_review(std::string_view token, const std::string& audience,
+                                 kube::Time now) {
   const auto claims = read_claims(token);
   if (!claims) return "the token is no JWT";
-  // One audience may stand without a list (RFC 7519, 4.1.3).
+  // A single audience may be a string instead of a list (RFC 7519, 4.1.3).
   const Json::Array& audiences = claims->get_array("aud");
   const bool is_listed =
       std::find(audiences.begin(), audiences.end(), Json(audience)) != audiences.end();
@@ -144,7 +144,7 @@ std::string reason_not_to_ask(std::string_view token, const std::string& audienc
   return has_ended ? "the token has expired" : "";
 }
 
-TokenVerifier::TokenVerifier(kube::ApiClient& client) : client_(client), turns_(kTurns) {}
+TokenVerifier::TokenVerifier(kube::ApiClient& client) : client_(client), reviews_(kMaxReviews) {}
 
 bool TokenVerifier::is_trusted(const std::string& digest) {
   const auto at = trusted_.find(digest);
@@ -159,19 +159,20 @@ Task<Result<void>> TokenVerifier::verify(kube::Secret<std::string> token, Object
   const std::string audience = status_audience(trainjob);
   std::string digest = kube::sha256_raw(token.reveal() + '\0' + audience);
   if (is_trusted(digest)) co_return Result<void>();
-  std::string hopeless = reason_not_to_ask(token.reveal(), audience, client_.clock().now());
-  if (!hopeless.empty()) co_return forbid(std::move(hopeless));
-  const auto turn = co_await turns_.acquire(std::chrono::steady_clock::now() + kPatience);
-  if (!turn) co_return tl::unexpected(turn.error());
-  // Another report of the same pod may have been faster.
+  std::string reason = reason_not_to_review(token.reveal(), audience, client_.clock().now());
+  if (!reason.empty()) co_return forbid(std::move(reason));
+  const auto permit = co_await reviews_.acquire(std::chrono::steady_clock::now() + kMaxWait);
+  if (!permit) co_return tl::unexpected(permit.error());
+  // Another report with the same token may have been verified meanwhile.
   if (is_trusted(digest)) co_return Result<void>();
   const auto now = client_.clock().steady();
-  auto asked = co_await ask(std::move(token), std::move(trainjob));
-  if (asked) remember(std::move(digest), now);
-  co_return asked;
+  auto verified = co_await review_token(std::move(token), std::move(trainjob));
+  if (verified) remember(std::move(digest), now);
+  co_return verified;
 }
 
-Task<Result<void>> TokenVerifier::ask(kube::Secret<std::string> token, ObjectKey trainjob) {
+Task<Result<void>> TokenVerifier::review_token(kube::Secret<std::string> token,
+                                               ObjectKey trainjob) {
   const std::string audience = status_audience(trainjob);
   Json spec = Json::object();
   spec.set("token", token.reveal());
@@ -199,7 +200,7 @@ void TokenVerifier::remember(std::string digest, std::chrono::steady_clock::time
     std::erase_if(trusted_, [now](const auto& entry) { return entry.second <= now; });
     if (trusted_.size() >= kMaxTrusted) trusted_.clear();
   }
-  trusted_[std::move(digest)] = now + kTrust;
+  trusted_[std::move(digest)] = now + kTrustFor;
 }
 
 }  // namespace trainer

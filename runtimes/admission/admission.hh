@@ -1,4 +1,4 @@
-// AdmissionReview in, answer out: trainer-contract 6 and jobset-contract 1.4 to 1.7. Pure; what
+// AdmissionReview in, answer out (Kubeflow Trainer and JobSet, pkg/webhooks). Pure; what
 // must be looked up comes in as functions.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "kube/model/time.hh"
 #include "runtimes/jobset/exclusive.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/pipeline/pipeline.hh"
 
 namespace trainer {
 
@@ -24,8 +25,8 @@ struct AdmissionRequest {
   kube::Json old_object;  // null on CREATE
   std::string ns;
   bool is_dry_run = false;
-  // An UPDATE by a client that may not know every field: what its object lacks is no word of
-  // anybody's. True without a field manager, as typed clients send whole objects, and for Kueue.
+  // An UPDATE by a client that may not know every field: what its object lacks was not removed
+  // by intent. True without a field manager, as typed clients send whole objects, and for Kueue.
   // kubectl and server-side apply always name one, and remove what they mean to.
   bool may_lack_fields = false;
   std::string kind;  // of the request: "TrainJob", "ClusterTrainingRuntime", "JobSet", ...
@@ -41,7 +42,7 @@ struct AdmissionAnswer {
   kube::Json json_patch;  // RFC 6902 operations; null without
 };
 
-// What the rules may ask for. The server answers from its stores, and live where a store may lag (a
+// What the rules may ask for. The server answers from its caches, and live where a cache may lag (a
 // runtime applied a moment ago).
 struct AdmissionLookups {
   // The runtime as stored, or nullptr. kind: "TrainingRuntime" (ns set) or
@@ -62,8 +63,9 @@ struct AdmissionLookups {
 // warning that names today's field), and puts back extension fields that a PUT lacks. Without need
 // it changes nothing: the answer has no json_patch.
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now);
-// `gates`: of the expander that will judge the job's JobSet.
+// `gates`: of the JobSet controller that will own the job's JobSet.
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
+                                  const pipeline::Plugins& plugins,
                                   const jobset::Gates& gates = {});
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);
@@ -72,7 +74,7 @@ AdmissionAnswer mutate_jobset(const AdmissionRequest& request);
 AdmissionAnswer validate_jobset(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                 const jobset::Gates& gates);
 
-// Pods that a Job is about to make: exclusive placement (jobset-contract 7.1, 7.2). Only the
+// Pods that a Job is about to make: exclusive placement (docs/decisions/0031). Only the
 // request knows the namespace of every pod, so the lookups must not rely on the one they are given.
 AdmissionAnswer mutate_pod(const AdmissionRequest& request,
                            const jobset::PlacementLookups& lookups);

@@ -1,4 +1,4 @@
-// How admission says yes and no (trainer-contract 6.1). Pure.
+// How admission allows and refuses (Kubeflow Trainer and JobSet, pkg/webhooks). Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Admission of JobSets; the rules are the expander's (jobset-contract 1.4 to 1.7).
+// Admission of JobSets; the rules are the JobSet controller's (JobSet,
+// pkg/webhooks/jobset_webhook.go).
 #include <optional>
 #include <string>
 
@@ -35,7 +36,7 @@ AdmissionAnswer validate_jobset(const AdmissionRequest& request, const Admission
   }
   if (jobset->metadata.deletion_timestamp) return {};
   const auto before = read_jobset(request.old_object);
-  if (!before) return {};  // what is stored cannot be judged by what it should have been
+  if (!before) return {};  // what is stored cannot be compared with what it should have been
   return refuse_jobset(name, jobset::validate_update(*before, *jobset, gates));
 }
 

@@ -1,4 +1,4 @@
-// What a request will be judged by, so that it can be read before it is judged.
+// What the rules for a request read, so that it can be read before they run.
 #include <set>
 #include <string>
 

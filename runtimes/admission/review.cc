@@ -11,12 +11,6 @@ namespace {
 
 using kube::Json;
 
-const Json& member(const Json& object, std::string_view name) {
-  static const Json kNothing;
-  const Json* found = object.find(name);
-  return found ? *found : kNothing;
-}
-
 }  // namespace
 
 std::optional<AdmissionRequest> read_admission_review(const Json& review) {
@@ -24,14 +18,14 @@ std::optional<AdmissionRequest> read_admission_review(const Json& review) {
   if (!source || !source->is_object() || source->get_string("uid").empty()) return std::nullopt;
   AdmissionRequest request;
   request.operation = source->get_string("operation");
-  request.object = member(*source, "object");
-  request.old_object = member(*source, "oldObject");
+  request.object = source->get("object");
+  request.old_object = source->get("oldObject");
   request.ns = source->get_string("namespace");
   request.name = source->get_string("name");
   request.is_dry_run = source->get_bool("dryRun");
-  request.kind = member(*source, "kind").get_string("kind");
-  // A PATCH comes with UpdateOptions, too, so nothing tells it from a PUT.
-  const std::string_view manager = member(*source, "options").get_string("fieldManager");
+  request.kind = source->get("kind").get_string("kind");
+  // A PATCH comes with UpdateOptions, too, so nothing separates it from a PUT.
+  const std::string_view manager = source->get("options").get_string("fieldManager");
   request.may_lack_fields =
       request.operation == "UPDATE" && (manager.empty() || manager.starts_with("kueue"));
   return request;
@@ -39,7 +33,7 @@ std::optional<AdmissionRequest> read_admission_review(const Json& review) {
 
 Json admission_review_response(const Json& review, const AdmissionAnswer& answer) {
   Json response = Json::object(
-      {{"uid", member(review, "request").get_string("uid")}, {"allowed", answer.is_allowed}});
+      {{"uid", review.get("request").get_string("uid")}, {"allowed", answer.is_allowed}});
   if (!answer.is_allowed) {
     response.set("status", Json::object({{"status", "Failure"},
                                          {"code", answer.code},

@@ -1,12 +1,13 @@
-// Admission of TrainingRuntimes and ClusterTrainingRuntimes (trainer-contract 6.4).
+// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer,
+// pkg/webhooks).
 #include <utility>
 
 #include "api/api.hh"
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/legacy.hh"
 
 namespace trainer {
 namespace {

@@ -1,11 +1,11 @@
-// The mutating webhook of TrainJobs (trainer-contract 6.2).
+// The mutating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go).
 #include <string>
 #include <utility>
 
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/admission/patch_changes.hh"
+#include "runtimes/trainjob/legacy.hh"
 
 namespace trainer {
 namespace {
@@ -60,7 +60,7 @@ void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
   }
 }
 
-// A client of v2.3 does not know our extensions: what its object lacks is put back.
+// A client of v2.3 does not know this controller's extensions: what its object lacks is put back.
 void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
   if (!request.may_lack_fields) return;
   Json* spec = trainjob.find("spec");

@@ -18,9 +18,7 @@ using kube::Json;
 constexpr std::string_view kPatches = "spec.runtimePatches";
 
 const Json& pod_spec_of(const Json& job_template) {
-  static const Json kNothing;
-  const Json* spec = job_template.find_path({"spec", "template", "spec"});
-  return spec ? *spec : kNothing;
+  return job_template.get_path({"spec", "template", "spec"});
 }
 
 // A class of this name outranks the others: upstream asks no further once it meets one.
@@ -67,13 +65,13 @@ void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
                        const Runtime& runtime, const AdmissionLookups& lookups) {
   const std::int32_t nodes = nodes_of(job, runtime);
   if (nodes < 2 || !lookups.claim) return;
-  std::set<std::string> told;
+  std::set<std::string> warned;
   for (const MountedClaim& mounted : mounted_claims(job, runtime)) {
     const auto& jobs = replicated_jobs_of(runtime);
     const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& j) {
       return j.name == mounted.replicated_job;
     });
-    if (at == jobs.end() || !is_trainer(*at) || !told.insert(mounted.name).second) continue;
+    if (at == jobs.end() || !is_trainer(*at) || !warned.insert(mounted.name).second) continue;
     const auto claim = lookups.claim(job.metadata.ns, mounted.name);
     if (!claim || !is_for_one_machine(*claim)) continue;
     warnings.push_back(

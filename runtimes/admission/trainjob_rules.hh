@@ -1,4 +1,4 @@
-// The rules of trainer-contract 6.3 that need more than the job and its runtime. Pure.
+// The rules for TrainJobs that need more than the job and its runtime. Pure.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace trainer {
 
-// Rules 10 and 11: patches change only while nothing runs by them.
+// Patches change only while nothing runs by them.
 kube::FieldErrors check_patch_gate(const TrainJob& before, const TrainJob& after,
                                    const AdmissionLookups& lookups);
-// Rule 29: Volcano's priority classes exist.
+// Volcano's priority classes exist.
 kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups);
-// The names rule 29 looks up.
+// The names that check_priority_classes() looks up.
 std::vector<std::string> priority_classes_of(const Runtime& runtime);
 
 // PersistentVolumeClaims that the pods of this job mount by name, with the replicated job that

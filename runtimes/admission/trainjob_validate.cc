@@ -1,5 +1,5 @@
-// The validating webhook of TrainJobs (trainer-contract 6.3): which rules a request meets, and
-// against which runtime.
+// The validating webhook of TrainJobs (Kubeflow Trainer, pkg/webhooks/trainjob_webhook.go): which
+// rules a request meets, and against which runtime.
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,11 +10,11 @@
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/admission/patch_changes.hh"
 #include "runtimes/admission/trainjob_rules.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
@@ -24,9 +24,7 @@ namespace {
 using kube::Json;
 
 const Json& spec_of(const Json& object) {
-  static const Json kNothing;
-  const Json* spec = object.find("spec");
-  return spec ? *spec : kNothing;
+  return object.get("spec");
 }
 
 Json reference_json(const Json& trainjob) {
@@ -62,7 +60,7 @@ std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups&
   return std::move(*runtime);
 }
 
-// What the job was started with, once there is such a thing. A snapshot that somebody tampered with
+// What the job was started with, once there is such a thing. A snapshot that was tampered with
 // is none.
 std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
   const auto text =
@@ -81,8 +79,9 @@ void append(kube::FieldErrors& errors, kube::FieldErrors more) {
 
 // What could not be created although the request is allowed: said now rather than found out later.
 std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime,
+                                             const pipeline::Plugins& plugins,
                                              const jobset::Gates& gates) {
-  const auto built = build(job, runtime, PipelineOptions{});
+  const auto built = build(job, runtime, PipelineOptions(plugins));
   if (!built)
     return {fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
   std::vector<std::string> warnings = built->warnings;
@@ -108,26 +107,28 @@ AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
 }
 
 AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJob& job,
-                                  const AdmissionLookups& lookups, const jobset::Gates& gates) {
+                                  const AdmissionLookups& lookups, const pipeline::Plugins& plugins,
+                                  const jobset::Gates& gates) {
   const auto runtime = live_runtime(job, lookups);
   if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
-  kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime);
+  kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime, plugins);
   append(errors, check_priority_classes(*runtime, lookups));
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
-  answer.warnings = warn_about_children(job, *runtime, gates);
+  answer.warnings = warn_about_children(job, *runtime, plugins, gates);
   for (std::string& warning : warn_about_surroundings(job, *runtime, lookups))
     answer.warnings.push_back(std::move(warning));
   return answer;
 }
 
 AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob& before,
-                                 const TrainJob& job, const AdmissionLookups& lookups) {
+                                 const TrainJob& job, const AdmissionLookups& lookups,
+                                 const pipeline::Plugins& plugins) {
   kube::FieldErrors errors = check_patch_gate(before, job, lookups);
   auto runtime = snapshot_runtime(before, lookups);
   if (!runtime) runtime = live_runtime(job, lookups);
   if (runtime) {
-    append(errors, validate_trainjob(job, &before, *runtime));
+    append(errors, validate_trainjob(job, &before, *runtime, plugins));
   } else {
     errors.push_back(runtime_missing(job, request.object));
   }
@@ -137,10 +138,10 @@ AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob
 }  // namespace
 
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
-                                  const jobset::Gates& gates) {
+                                  const pipeline::Plugins& plugins, const jobset::Gates& gates) {
   const bool is_update = request.operation == "UPDATE";
   if (!is_update && request.operation != "CREATE") return {};
-  // What is on its way out, and what only labels or finalizers change of, is nobody's to hold up.
+  // What is being deleted, and changes of labels or finalizers only, must not be held up.
   if (is_update && (kube::ObjectMeta::of(request.object).deletion_timestamp ||
                     spec_of(request.object) == spec_of(request.old_object))) {
     return {};
@@ -152,15 +153,15 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const Admissi
   if (!is_supported_runtime(job->spec.runtimeRef)) {
     return forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef)));
   }
-  if (!is_update) return validate_creation(request, *job, lookups, gates);
+  if (!is_update) return validate_creation(request, *job, lookups, plugins, gates);
 
   // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
   // that held before.
   if (!are_patches_changed(request.old_object, request.object)) return {};
   auto before = read_trainjob(request.old_object);
-  if (!before) return {};  // what is stored cannot be judged by what it should have been
+  if (!before) return {};  // what is stored cannot be compared with what it should have been
   if (before->metadata.ns.empty()) before->metadata.ns = request.ns;
-  return validate_patches(request, *before, *job, lookups);
+  return validate_patches(request, *before, *job, lookups, plugins);
 }
 
 }  // namespace trainer

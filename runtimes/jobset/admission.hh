@@ -1,4 +1,4 @@
-// Admission of JobSets: jobset-contract 1.4 to 1.7. Pure.
+// Admission of JobSets (JobSet, pkg/webhooks/jobset_webhook.go). Pure.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,7 @@ namespace trainer::jobset {
 // make.
 void apply_webhook_defaults(kube::Json& jobset);
 // Those that hold also for one that is stored without them. The network is not among them: where it
-// is absent, or was removed, there is no Service and pods have no host names (jobset-contract,
-// trap 21).
+// is absent, or was removed, there is no Service and pods have no host names.
 void apply_late_defaults(kube::Json& jobset);
 // Whether these change anything: nearly never, and asking is cheaper than a copy of the object.
 bool lacks_late_defaults(const kube::Json& jobset);

@@ -1,4 +1,5 @@
-// Which Jobs are of the current attempt, and how they fare: jobset-contract 3.3.
+// Which Jobs are of the current attempt, and which state they have (JobSet,
+// pkg/controllers/jobset_controller.go).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
     problem = complaint(job, kRestartAttemptKey, job.restart_attempt, "a number");
     return Attempt::kMalformed;
   }
-  // A Job that is newer than the status we know counts as current: the status is what lags.
+  // A Job that is newer than the observed status counts as current: the status is what lags.
   if (*attempt < context.jobset.status.restarts) return Attempt::kPrevious;
   if (!context.observed.gates.restart_job) return Attempt::kCurrent;
   return attempt_of_single(rjob, job, problem);
@@ -87,7 +88,7 @@ void note_removed(ReconcileContext& context) {
 
 void sort_jobs(ReconcileContext& context) {
   for (const JobView* job : context.observed.jobs) {
-    // A JobSet of the same name may have been there before; its Jobs are not ours.
+    // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
     // Names decide what exists, since it is names that collide.
     if (const auto position = parse_job_name(context.jobset.metadata.name, job->name)) {

@@ -1,4 +1,4 @@
-// The claims of volumeClaimPolicies: jobset-contract 2.4. Suspended JobSets have them too.
+// The claims of volumeClaimPolicies (JobSet, pkg/controllers). Suspended JobSets have them too.
 #include <utility>
 
 #include "kube/model/resources.hh"
@@ -19,7 +19,7 @@ void ensure_claims(ReconcileContext& context) {
       action.resource = kube::kPersistentVolumeClaims;
       action.key = {context.jobset.metadata.ns, std::move(name)};
       action.body = std::move(claim);
-      // No owner is asked for where a claim of that name stands already: it was kept to be used
+      // The owner does not matter where a claim of that name exists already: it was kept to be used
       // again.
       action.failure_reason = "PVCCreationFailed";
       context.plan.actions.push_back(std::move(action));

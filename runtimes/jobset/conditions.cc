@@ -1,4 +1,4 @@
-// Conditions and the events that announce them: jobset-contract 4.1 and 5.
+// Conditions and the events that announce them (JobSet, pkg/controllers/jobset_controller.go).
 #include "runtimes/jobset/conditions.hh"
 
 #include <utility>

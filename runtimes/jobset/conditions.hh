@@ -1,4 +1,4 @@
-// The condition types of a JobSet: jobset-contract 1.3.
+// The condition types of a JobSet (JobSet, api/jobset/v1alpha2/jobset_types.go).
 #pragma once
 
 #include <string_view>

@@ -9,7 +9,6 @@
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
-#include "runtimes/jobset/wait_for_hosts.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -117,16 +116,14 @@ void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   }
 }
 
-// Without a policy of its own a container that fails leaves no words behind; with this one its last
-// lines outlive the pod, in the status that names the first failure.
-void keep_last_lines(Json& pod_spec) {
-  for_each_container(pod_spec, [](Json& container) {
+}  // namespace
+
+void keep_last_lines(Json& job, const JobSet&) {
+  for_each_container(job["spec"]["template"]["spec"], [](Json& container) {
     Json& policy = container["terminationMessagePolicy"];
     if (policy.is_null()) policy = "FallbackToLogsOnError";
   });
 }
-
-}  // namespace
 
 Layout Layout::of(const JobSet& jobset) {
   Layout layout;
@@ -144,7 +141,7 @@ Layout Layout::of(const JobSet& jobset) {
 }
 
 JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,
-                       bool is_of_trainjob)
+                       JobDecorators decorators)
     : jobset_(jobset),
       replicated_job_(jobset.spec.replicatedJobs[replicated_job]),
       place_(layout.places[replicated_job]) {
@@ -171,10 +168,7 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
   Json& pod_spec = object_at(object_at(job_spec, "template"), "spec");
   if (has_dns_hostnames(jobset)) pod_spec["subdomain"] = subdomain(jobset);
   add_claim_volumes(pod_spec, jobset);
-  if (is_of_trainjob) {
-    wait_for_hosts(pod_spec, jobset);
-    keep_last_lines(pod_spec);
-  }
+  for (const JobDecorator decorate : decorators) decorate(prototype_, jobset);
   if (max_disruption_restarts(jobset) > 0) report_disruptions(job_spec);
 }
 
@@ -201,11 +195,11 @@ Json JobFactory::make(std::int32_t index, std::optional<std::int32_t> job_restar
   return job;
 }
 
-std::vector<Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob) {
+std::vector<Json> all_jobs(const JobSet& jobset, const Gates& gates, JobDecorators decorators) {
   std::vector<Json> jobs;
   const Layout layout = Layout::of(jobset);
   for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
-    const JobFactory factory(jobset, layout, i, is_of_trainjob);
+    const JobFactory factory(jobset, layout, i, decorators);
     const std::int32_t replicas = jobset.spec.replicatedJobs[i].replica_count();
     for (std::int32_t index = 0; index < replicas; ++index) {
       jobs.push_back(

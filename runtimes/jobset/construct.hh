@@ -1,4 +1,4 @@
-// The Jobs of a JobSet as they are sent: jobset-contract 2.1 and 2.4. Pure.
+// The Jobs of a JobSet as they are sent (JobSet, pkg/controllers/jobset_controller.go). Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace trainer::jobset {
 
-// Where each replicated job stands among all Jobs of the set and of its group; by spec order.
+// The position of each replicated job among all Jobs of the set and of its group; by spec order.
 struct Layout {
   struct Place {
     std::int64_t global_offset = 0;
@@ -28,7 +28,7 @@ struct Layout {
 class JobFactory {
  public:
   JobFactory(const JobSet& jobset, const Layout& layout, std::size_t replicated_job,
-             bool is_of_trainjob);
+             JobDecorators decorators);
   // `job_restart_attempt` is written only where it is given (gate RestartJob).
   kube::Json make(std::int32_t index, std::optional<std::int32_t> job_restart_attempt) const;
 
@@ -39,6 +39,10 @@ class JobFactory {
   bool is_on_labelled_nodes_ = false;  // the node selector strategy
   kube::Json prototype_;
 };
+
+// A decorator: without a policy of its own a container that fails leaves no message; with this one
+// its last lines outlive the pod, in the status that names the first failure.
+void keep_last_lines(kube::Json& job, const JobSet& jobset);
 
 // A PersistentVolumeClaim made from a template of a claim policy.
 kube::Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy,

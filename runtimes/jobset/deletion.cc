@@ -1,4 +1,4 @@
-// Deletions of Jobs: jobset-contract 3.10 and 3.11.
+// Deletions of Jobs (JobSet, pkg/controllers).
 #include <utility>
 
 #include "kube/model/resources.hh"

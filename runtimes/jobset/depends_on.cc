@@ -1,4 +1,4 @@
-// What a replicated job waits for: jobset-contract 3.4.
+// What a replicated job waits for (JobSet, pkg/controllers/depends_on.go).
 #include <algorithm>
 
 #include "runtimes/jobset/policies.hh"
@@ -10,7 +10,7 @@ bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& r
   return std::all_of(dependencies.begin(), dependencies.end(), [&](const DependsOn& dependency) {
     const ReplicatedJobState* const other = context.find_rjob(dependency.name);
     // Only earlier ones can be waited for: admission refuses the rest, and where it was bypassed a
-    // cycle must not look satisfied.
+    // cycle must not count as satisfied.
     if (!other || other >= &rjob) return false;
     if (dependency.status == "Complete") return other->counters.succeeded == other->replicas;
     return dependency.status == "Ready" && other->has_started();

@@ -19,9 +19,8 @@ bool names_disruption(const Json& rule) {
 }
 
 bool is_pod_of(const PodView& pod, const JobView& job) {
-  if (!pod.job_uid.empty()) return pod.job_uid == job.uid;
   return pod.replicated_job == job.replicated_job && pod.job_index == job.job_index &&
-         pod.restart_attempt == job.restart_attempt;
+         std::to_string(pod.attempt) == job.restart_attempt;
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ bool was_disrupted(const JobView& job, const std::vector<const PodView*>& pods) 
     return true;
   }
   for (const PodView* pod : pods) {
-    if (pod->is_disrupted && is_pod_of(*pod, job)) return true;
+    if (pod->is_infrastructure_failure && is_pod_of(*pod, job)) return true;
   }
   return false;
 }

@@ -1,7 +1,7 @@
-// Restarts after disruptions, an extension of ours.
+// Restarts after disruptions, an extension of this controller (docs/decisions/0027).
 //
-// Preemption, drain and the loss of a node are nobody's mistake, so they should not use up the
-// restarts that are meant for mistakes. A JobSet opts in with the annotation
+// Preemption, drain and the loss of a node are not mistakes of the job, so they should not use up
+// the restarts that are meant for mistakes. A JobSet opts in with the annotation
 // `trainer.kubeflow.org/max-disruption-restarts: "<count>"`. Then:
 // - Jobs get a podFailurePolicy rule that fails them when a pod with the condition DisruptionTarget
 //   ends. So the Job's own failure condition says that it was a disruption, and it still says so

@@ -1,4 +1,4 @@
-// Sizes that follow the JobSet: jobset-contract 3.9, gate ElasticJobSet.
+// Sizes that follow the JobSet (JobSet, pkg/controllers), gate ElasticJobSet.
 #include <utility>
 
 #include "kube/model/resources.hh"

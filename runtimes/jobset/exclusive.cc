@@ -7,6 +7,7 @@
 #include "kube/model/names.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer::jobset {
 namespace {
@@ -14,19 +15,11 @@ namespace {
 using kube::ErrorCode;
 using kube::Json;
 
-constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
-
-const Json& member(const Json& parent, std::string_view name) {
-  static const Json kNothing;
-  const Json* found = parent.find(name);
-  return found ? *found : kNothing;
-}
-
 const Json& labels_of(const Json& pod) {
-  return member(member(pod, "metadata"), "labels");
+  return pod.get("metadata").get("labels");
 }
 const Json& annotations_of(const Json& pod) {
-  return member(member(pod, "metadata"), "annotations");
+  return pod.get("metadata").get("annotations");
 }
 
 Json& object_at(Json& parent, std::string_view name) {
@@ -35,8 +28,12 @@ Json& object_at(Json& parent, std::string_view name) {
   return child;
 }
 
+bool is_exclusive(const Json& pod) {
+  return is_exclusively_placed(annotations_of(pod));
+}
+
 bool is_leader(const Json& pod) {
-  return annotations_of(pod).get_string(kCompletionIndexKey) == "0";
+  return is_placement_leader(annotations_of(pod));
 }
 
 bool is_over(std::string_view phase) {
@@ -44,11 +41,11 @@ bool is_over(std::string_view phase) {
 }
 
 bool is_deleting(const Json& pod) {
-  return !member(pod, "metadata").get_string("deletionTimestamp").empty();
+  return !pod.get("metadata").get_string("deletionTimestamp").empty();
 }
 
 bool has_gone(const Json& pod) {
-  return is_deleting(pod) || is_over(member(pod, "status").get_string("phase"));
+  return is_deleting(pod) || is_over(pod.get("status").get_string("phase"));
 }
 
 std::string topology_of(const Json& pod) {
@@ -56,7 +53,7 @@ std::string topology_of(const Json& pod) {
 }
 
 std::optional<std::string> controller_uid(const Json& pod) {
-  for (const Json& owner : member(pod, "metadata").get_array("ownerReferences")) {
+  for (const Json& owner : pod.get("metadata").get_array("ownerReferences")) {
     if (owner.get_bool("controller")) return std::string(owner.get_string("uid"));
   }
   return std::nullopt;
@@ -100,7 +97,7 @@ void set_leader_affinity(Json& pod) {
 kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups& lookups) {
   auto base = leader_base_name(follower);
   if (!base) return tl::unexpected(base.error());
-  const std::string ns(member(follower, "metadata").get_string("namespace"));
+  const std::string ns(follower.get("metadata").get_string("namespace"));
   std::vector<LeaderPod> live;
   for (LeaderPod& pod : lookups.leaders(ns, *base)) {
     if (!pod.is_deleting && !is_over(pod.phase)) live.push_back(std::move(pod));
@@ -158,7 +155,7 @@ kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::T
   condition.last_transition_time = now.whole_seconds();
   // A merge patch replaces lists whole, so the other conditions go along.
   Json::Array conditions;
-  for (const Json& stored : member(pod, "status").get_array("conditions")) {
+  for (const Json& stored : pod.get("status").get_array("conditions")) {
     if (stored.get_string("type") != condition.type) conditions.push_back(stored);
   }
   conditions.push_back(condition.to_json());
@@ -167,14 +164,14 @@ kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::T
   action.resource = kube::kPods;
   action.key = key;
   action.subresource = "status";
-  const std::string_view version = member(pod, "metadata").get_string("resourceVersion");
+  const std::string_view version = pod.get("metadata").get_string("resourceVersion");
   action.body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
                               {"status", Json::object({{"conditions", std::move(conditions)}})}});
   return action;
 }
 
 bool is_disrupted(const Json& pod) {
-  for (const Json& condition : member(pod, "status").get_array("conditions")) {
+  for (const Json& condition : pod.get("status").get_array("conditions")) {
     if (condition.get_string("type") == "DisruptionTarget" &&
         condition.get_string("status") == "True") {
       return true;
@@ -186,7 +183,7 @@ bool is_disrupted(const Json& pod) {
 std::vector<kube::Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
   std::vector<kube::Action> actions;
   for (const Json* pod : followers) {
-    const Json& metadata = member(*pod, "metadata");
+    const Json& metadata = pod->get("metadata");
     const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
                               std::string(metadata.get_string("name"))};
     if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
@@ -196,19 +193,13 @@ std::vector<kube::Action> removals(const std::vector<const Json*>& followers, ku
     action.key = key;
     action.uid = metadata.get_string("uid");
     action.propagation = "Background";
-    action.stage = 1;  // after the marks: once it is gone nobody could tell why
+    action.stage = 1;  // after the marks: once it is gone the reason is lost
     actions.push_back(std::move(action));
   }
   return actions;
 }
 
 }  // namespace
-
-bool is_exclusively_placed(const Json& pod) {
-  const Json& annotations = annotations_of(pod);
-  return annotations.find(kJobSetNameKey) && !annotations.find(kNodeSelectorKey) &&
-         annotations.find(kExclusiveTopologyKey);
-}
 
 kube::Result<std::string> leader_base_name(const Json& pod) {
   const Json& labels = labels_of(pod);
@@ -234,13 +225,13 @@ kube::Result<std::string> leader_selector(const Json& pod) {
     }
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
   }
-  // Older clusters have the index as an annotation only; then the whole Job is looked through.
+  // Older clusters have the index as an annotation only; then all pods of the Job are read.
   if (labels.find(kCompletionIndexKey)) selector += fmt::format(",{}=0", kCompletionIndexKey);
   return selector;
 }
 
 std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name) {
-  const Json& metadata = member(pod, "metadata");
+  const Json& metadata = pod.get("metadata");
   const std::string_view name = metadata.get_string("name");
   const auto end = name.rfind('-');
   if (end == std::string_view::npos || name.substr(0, end) != base_name) return std::nullopt;
@@ -248,8 +239,8 @@ std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name
   LeaderPod leader;
   leader.name = name;
   leader.owner_uid = controller_uid(pod).value_or("");
-  leader.node = member(pod, "spec").get_string("nodeName");
-  leader.phase = member(pod, "status").get_string("phase");
+  leader.node = pod.get("spec").get_string("nodeName");
+  leader.phase = pod.get("status").get_string("phase");
   leader.is_deleting = is_deleting(pod);
   return leader;
 }
@@ -257,20 +248,20 @@ std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name
 kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {
   const Json& annotations = annotations_of(pod);
   if (!annotations.find(kJobSetNameKey) || annotations.find(kNodeSelectorKey)) return pod;
-  const Json& priority = member(member(pod, "spec"), "priority");
+  const Json& priority = pod.get("spec").get("priority");
   if (priority.is_int()) {
     std::string text = std::to_string(priority.as_int());
     object_at(object_at(pod, "metadata"), "labels")[kPriorityKey] = std::move(text);
   }
-  if (!is_exclusively_placed(pod)) return pod;
+  if (!is_exclusive(pod)) return pod;
   if (!is_leader(pod)) return place_follower(std::move(pod), lookups);
   set_leader_affinity(pod);
   return pod;
 }
 
 std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& lookups) {
-  if (!is_exclusively_placed(pod) || is_leader(pod)) return std::nullopt;
-  const Json& selector = member(member(pod, "spec"), "nodeSelector");
+  if (!is_exclusive(pod) || is_leader(pod)) return std::nullopt;
+  const Json& selector = pod.get("spec").get("nodeSelector");
   if (!selector.is_object()) return "follower pod node selector not set";
   const std::string topology = topology_of(pod);
   if (!selector.find(topology)) {
@@ -288,8 +279,8 @@ std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& loo
 }
 
 bool is_scheduled_leader(const Json& pod) {
-  return is_exclusively_placed(pod) && is_leader(pod) &&
-         !member(pod, "spec").get_string("nodeName").empty() && !has_gone(pod);
+  const auto view = view_pod(pod);
+  return view && view->is_exclusive_leader;
 }
 
 kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
@@ -297,7 +288,7 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
                                                          const PlacementLookups& lookups,
                                                          kube::Time now) {
   if (!is_scheduled_leader(leader)) return std::vector<kube::Action>();
-  const std::string name(member(leader, "metadata").get_string("name"));
+  const std::string name(leader.get("metadata").get_string("name"));
   const std::string_view job = labels_of(leader).get_string(kJobKeyKey);
   const auto owner = controller_uid(leader);
   if (job.empty() || !owner) {
@@ -306,20 +297,20 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
                                   job.empty() ? kJobKeyKey : "controller"));
   }
   const std::string topology = topology_of(leader);
-  const std::string node(member(leader, "spec").get_string("nodeName"));
-  const auto domain = topology_value(node, topology, lookups);
+  const auto domain =
+      topology_value(std::string(leader.get("spec").get_string("nodeName")), topology, lookups);
   if (!domain && domain.error().code != ErrorCode::kNotFound) return tl::unexpected(domain.error());
   std::vector<const Json*> followers;
   bool is_misplaced = false;
   for (const Json& pod : pods) {
-    if (!is_exclusively_placed(pod) || is_leader(pod) || controller_uid(pod) != owner) continue;
+    if (!is_exclusive(pod) || is_leader(pod) || controller_uid(pod) != owner) continue;
     if (has_gone(pod)) continue;
-    const Json* chosen = member(member(pod, "spec"), "nodeSelector").find(topology);
+    const Json* chosen = pod.get("spec").get("nodeSelector").find(topology);
     is_misplaced = is_misplaced || !domain || !chosen || *chosen != Json(*domain);
     followers.push_back(&pod);
   }
   if (!is_misplaced) return std::vector<kube::Action>();
-  // Without the node nobody knows which domain is right; deleting would be a guess.
+  // Without the node the right domain is unknown; deleting would be a guess.
   if (!domain) {
     return kube::fail(ErrorCode::kNotFound, "leader topology is unknown (node not found)");
   }

@@ -1,9 +1,10 @@
-// Exclusive placement, one Job per topology domain: jobset-contract 7. Pure: what must be looked up
-// is asked for through functions, which the caller answers from its stores or by GET.
+// Exclusive placement, one Job per topology domain (JobSet, pkg/webhooks/pod_*.go
+// and pkg/controllers/pod_controller.go). Pure: other objects are read through functions, which the
+// caller answers from its caches or by GET.
 //
 // The pod of completion index 0 leads: affinity keeps it in a domain of its own. The others follow:
-// they are admitted only once the leader has a node, with that node's domain as node selector. The
-// Job controller's retries are what they wait by.
+// they are admitted only once the leader has a node, with that node's domain as node selector. They
+// wait by the retries of the Job controller.
 #pragma once
 
 #include <functional>
@@ -48,10 +49,6 @@ kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& looku
 // Why the validating webhook refuses the pod; nullopt when it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
-// A pod whose placement is decided here: under exclusive placement, and not on nodes that were
-// labelled for its Job beforehand.
-bool is_exclusively_placed(const kube::Json& pod);
-
 // What selects the candidates for this follower's leader by label: the whole Job's pods at most.
 // Errors (kInvalid): a label that the API server is going to refuse.
 kube::Result<std::string> leader_selector(const kube::Json& pod);
@@ -59,13 +56,14 @@ kube::Result<std::string> leader_selector(const kube::Json& pod);
 // A listed pod as PlacementLookups::leaders wants it; nullopt when it is no leader of this name.
 std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
 
-// Whether a pod is a scheduled leader, upon whose events its followers are compared. One that is
-// over no longer says where the others belong: another may lead by now.
+// Whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events start a
+// check of its followers. One that is over no longer decides where they belong: another may lead by
+// now.
 bool is_scheduled_leader(const kube::Json& pod);
 
-// Followers that do not stand where the leader stands are marked as disrupted, so that a
+// Followers that are in another domain than their leader are marked as disrupted, so that a
 // podFailurePolicy can ignore them, and deleted; all of the Job's, since they move together. Those
-// that have ended or are on their way out stand nowhere: they would take their successors along.
+// that have ended or are being deleted do not count: their successors would be deleted with them.
 // `pods` are the pods with the leader's job-key, from one namespace. Pods of the node selector
 // strategy are left alone. Errors: kInvalid when the leader lacks its job-key label, a controller
 // or its node the topology label; kNotFound when followers are misplaced but the leader's node is

@@ -1,4 +1,5 @@
-// What a failed Job means for the set: jobset-contract 3.6. One decision a pass.
+// What a failed Job means for the set (JobSet, pkg/controllers/failure_policy.go). One decision a
+// reconcile.
 #include <fmt/format.h>
 
 #include <algorithm>

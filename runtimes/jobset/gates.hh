@@ -1,4 +1,4 @@
-// Feature gates of the JobSet expander.
+// Feature gates of the JobSet controller.
 #pragma once
 
 namespace trainer::jobset {

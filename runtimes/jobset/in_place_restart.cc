@@ -1,5 +1,5 @@
-// Restarts of containers inside their pods: jobset-contract 3.8, gate InPlaceRestart. An agent in
-// every pod writes the attempt that the pod has reached; here the attempts are brought together.
+// Restarts of containers inside their pods (JobSet, pkg/controllers), gate InPlaceRestart. An agent
+// in every pod writes the attempt that the pod has reached; here the attempts are brought together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ bool is_attempt_beyond_limit(const ReconcileContext& context, std::int32_t large
   return largest_attempt - uncounted > restart_limit(context);
 }
 
-// Whatever this pass was about to start stays away: what has ended starts no pods.
+// Nothing that this reconcile was about to start is started: what has ended starts no pods.
 void fail_at_limit(ReconcileContext& context) {
   std::erase_if(context.plan.actions, [](const kube::Action& action) {
     return action.verb != kube::Action::Verb::kDelete;
@@ -84,7 +84,7 @@ bool restarts_in_place(const JobSet& jobset, const Gates& gates) {
 
 void track_in_place_restarts(ReconcileContext& context) {
   if (!restarts_in_place(context.jobset, context.observed.gates)) return;
-  // Whatever the annotations say.
+  // Independent of the annotations.
   if (has_container_beyond_limit(context)) return fail_at_limit(context);
   const auto attempts = read_attempts(context);
   if (!attempts) return;
@@ -100,7 +100,7 @@ void track_in_place_restarts(ReconcileContext& context) {
     return;
   }
   if (largest == 0) return;
-  // Never lower: a pod that has been told to leave an attempt must not be told to stay.
+  // Never lower: a pod that was made to leave an attempt must not be made to stay in it.
   auto& previous = context.status.previousInPlaceRestartAttempt;
   previous = std::max(previous.value_or(largest - 1), largest - 1);
 }

@@ -3,24 +3,15 @@
 #include <algorithm>
 
 namespace trainer::jobset {
-namespace {
 
 using kube::Json;
 
-const Json kNothing;
-
-const Json& or_nothing(const Json* value) {
-  return value ? *value : kNothing;
-}
-
-}  // namespace
-
 const Json& job_spec_of(const ReplicatedJob& replicated_job) {
-  return or_nothing(replicated_job.template_.find("spec"));
+  return replicated_job.template_.get("spec");
 }
 
 const Json& pod_spec_of(const ReplicatedJob& replicated_job) {
-  return or_nothing(replicated_job.template_.find_path({"spec", "template", "spec"}));
+  return replicated_job.template_.get_path({"spec", "template", "spec"});
 }
 
 std::optional<std::int64_t> job_number(const ReplicatedJob& replicated_job, std::string_view name) {

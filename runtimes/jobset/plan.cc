@@ -1,4 +1,4 @@
-// One pass over a JobSet, in the order of jobset-contract 3.2.
+// One reconcile of a JobSet, in the order of JobSet, pkg/controllers/jobset_controller.go.
 #include "runtimes/jobset/plan.hh"
 
 #include <utility>

@@ -1,10 +1,11 @@
-// The JobSet expander: what should happen to one JobSet now. Pure; one file a policy.
+// The JobSet controller: what should happen to one JobSet now. Pure; one file a policy.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,43 +14,47 @@
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/gates.hh"
-#include "runtimes/jobset/views.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
 
 namespace trainer::jobset {
+
+// Changes a Job before it is created. The Job is complete but for what differs between the Jobs of
+// its replicated job, and its pod template has a spec.
+using JobDecorator = void (*)(kube::Json& job, const JobSet& jobset);
+using JobDecorators = std::span<const JobDecorator>;
 
 struct Observed {
   const JobSet& jobset;
   std::vector<const JobView*> jobs;  // with this JobSet's uid as controller owner
-  // Jobs of it that were complete when they vanished, as they were last seen; may lack some that
-  // vanished unseen.
+  // Jobs of it that were complete when they were deleted, as they were last seen; may lack some
+  // whose deletion was not seen.
   std::vector<const JobView*> removed_jobs;
   std::vector<const PodView*> pods;  // only where `needs_pods` says so
-  bool service_exists = false;       // the headless Service stands, and it is ours
+  bool service_exists = false;       // the headless Service, owned by this JobSet or by none
   std::set<std::string> claims;      // PersistentVolumeClaims known to exist, by name
   kube::Time now;
   Gates gates;
-  // True for JobSets of our TrainJobs: the last lines of a failed container become its termination
-  // message, and an MPI launcher waits for the names of its hosts.
-  bool is_of_trainjob = false;
-  // True where the caller knows that spec.managedBy means us. Otherwise it must be absent, or be
-  // upstream's own name.
+  JobDecorators decorators;
+  // True where the caller knows that spec.managedBy means this controller. Otherwise it must be
+  // absent, or be upstream's own name.
   bool is_managed_here = false;
 };
 
-// Every rule of jobset-contract 2 to 4, with these departures:
+// Every rule of JobSet (pkg/controllers), with these departures (docs/decisions/0001, 0026, 0027):
 // - A suspended JobSet gets no Job and no Service; what is held back counts as suspended.
 // - A Job counts as failed from its FailureTarget condition on.
 // - Jobs that succeeded and were then removed by their own ttlSecondsAfterFinished stay counted and
-//   do not run again. Where nobody saw them vanish the stored counters tell, as long as every
-//   missing Job of their replicated job is one of them.
+//   do not run again. Where their deletion was not seen, the stored counters decide, as long as
+//   every missing Job of their replicated job is one of them.
 // - Disruptions may have a restart budget of their own: see disruption.cc.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
-// - At most 256 Jobs are created at once, fewer large ones; the rest follow in the next passes.
+// - At most 256 Jobs are created at once, fewer large ones; the rest follow in the next reconciles.
 //
-// A restart is counted in one pass, whose status must stand before anything else happens, and
+// A restart is counted in one reconcile, whose status must be written before anything else, and
 // carried out in the following ones, which see the failed Jobs as those of a previous attempt.
-// So a lost answer or a repeated pass never counts it twice: the write carries the resourceVersion
-// that was observed.
+// So a lost answer or a repeated reconcile never counts it twice: the write carries the
+// resourceVersion that was observed.
 //
 // Nothing is planned for a JobSet that is being deleted or has another manager.
 // Cost: linear in Jobs and replicated jobs.
@@ -59,7 +64,8 @@ kube::Plan plan(const Observed& observed);
 bool needs_pods(const JobSet& jobset, const Gates& gates);
 
 // The Jobs that a JobSet would have, in order; for render and tests.
-std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates, bool is_of_trainjob);
+std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates,
+                                 JobDecorators decorators);
 // The headless Service, or nullopt without DNS host names, and its key alone.
 std::optional<kube::Json> headless_service(const JobSet& jobset);
 std::optional<kube::ObjectKey> headless_service_key(const JobSet& jobset);

@@ -1,5 +1,5 @@
-// The policies in the order in which a pass asks them (plan.cc); one file each. Internal to
-// runtimes/jobset. Section numbers are those of the JobSet contract.
+// The policies in the order in which a reconcile applies them (plan.cc); one file each. Internal to
+// runtimes/jobset.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace trainer::jobset {
 
-// buckets.cc (3.3): fills pass.jobs and what the waves know of existing Jobs.
+// child_jobs.cc: fills context.jobs and what the replicated jobs have of existing Jobs.
 void sort_jobs(ReconcileContext& context);
 
-// status.cc (4): the counters of every wave, and at the end the patch.
+// status.cc: the counters of every replicated job, and at the end the patch.
 void count_jobs(ReconcileContext& context);
 void finish_status(ReconcileContext& context);
 
-// deletion.cc (3.10, 3.11)
+// deletion.cc
 void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& jobs);
 void clean_up_finished(ReconcileContext& context);
 
-// ttl.cc (3.10): removes the finished JobSet, or asks to be called again in time.
+// ttl.cc: removes the finished JobSet, or asks to be called again in time.
 void expire(ReconcileContext& context);
 
-// failure.cc (3.6): decides about the earliest failure. Call it where pass.jobs.failed has any.
+// failure.cc: decides about the earliest failure. Call it where context.jobs.failed has any.
 void apply_failure_policy(ReconcileContext& context);
 
-// restart.cc (3.6): what failing and restarting do to the status.
+// restart.cc: what failing and restarting do to the status.
 void fail(ReconcileContext& context, std::string_view reason, std::string_view message);
 // Every Job, the succeeded ones too. `reason` and `message` are the condition's.
 void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
@@ -36,29 +36,29 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
 // Whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);
 
-// success.cc (3.5): true when the JobSet has completed in this pass.
+// success.cc: true when the JobSet has completed in this reconcile.
 bool apply_success_policy(ReconcileContext& context);
 
-// service.cc (2.3) and claims.cc (2.4)
+// service.cc and claims.cc
 void ensure_service(ReconcileContext& context);
 void ensure_claims(ReconcileContext& context);
 
-// elastic.cc (3.9, gate ElasticJobSet)
+// elastic.cc (gate ElasticJobSet)
 void resize_jobs(ReconcileContext& context);
 
-// depends_on.cc (3.4): whether all that this wave waits for is there. Only waves before it count.
+// depends_on.cc: whether all that this replicated job waits for exists. Only those before it count.
 bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& rjob);
 
-// startup.cc (3.4): creates the missing Jobs, in order.
+// startup.cc: creates the missing Jobs, in order.
 void create_jobs(ReconcileContext& context);
 void start_in_order(ReconcileContext& context);  // StartupPolicyInProgress
 void end_in_order(ReconcileContext& context);    // StartupPolicyCompleted
 
-// suspend.cc (3.7)
+// suspend.cc
 void suspend_jobs(ReconcileContext& context);
 void resume_jobs(ReconcileContext& context);
 
-// in_place_restart.cc (3.8, gate InPlaceRestart)
+// in_place_restart.cc (gate InPlaceRestart)
 bool restarts_in_place(const JobSet& jobset, const Gates& gates);
 void track_in_place_restarts(ReconcileContext& context);
 

@@ -1,5 +1,5 @@
-// What the policies of one pass over a JobSet share: the Jobs sorted, the counters, the status as
-// it becomes and the plan as it grows. Internal to runtimes/jobset.
+// What the policies of one reconcile of a JobSet share: the Jobs sorted, the counters, the status
+// as it becomes and the plan as it grows. Internal to runtimes/jobset.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trainer::jobset {
 
-// Every Job is in exactly one of these: jobset-contract 3.3.
+// Every Job is in exactly one of these.
 struct ChildJobs {
   std::vector<const JobView*> active;
   std::vector<const JobView*> successful;
@@ -21,7 +21,7 @@ struct ChildJobs {
   std::vector<const JobView*> malformed;  // its labels do not say which attempt it belongs to
 };
 
-// One replicated job in this pass; by spec order.
+// One replicated job in this reconcile; by spec order.
 struct ReplicatedJobState {
   const ReplicatedJob* spec = nullptr;
   const ReplicatedJobStatus* stored = nullptr;  // its entry in the stored status, if any
@@ -51,13 +51,13 @@ struct ReconcileContext {
 
   bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
   bool is_in_order() const;
-  // The wave of that name, or nullptr. O(log n).
+  // The replicated job of that name, or nullptr. O(log n).
   ReplicatedJobState* find_rjob(std::string_view name);
   std::int64_t total_replicas() const;
   // Sum of the restarts of single Jobs that count towards maxRestarts.
   std::int64_t counted_job_restarts() const;
 
-  // jobset-contract 4.1: never creates a False condition, keeps the transition time where the
+  // As JobSet does: never creates a False condition, keeps the transition time where the
   // status stays, and queues an event when anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);

@@ -1,8 +1,8 @@
-// What failing and restarting do to the status: jobset-contract 3.6.
+// What failing and restarting do to the status (JobSet, pkg/controllers).
 //
-// The pass that counts a restart only counts it. Once that status stands, the Jobs are of a
-// previous attempt by their labels, and the next passes delete and create them: Recreate each Job
-// as its name becomes free, BlockingRecreate when all are gone (startup.cc).
+// The reconcile that counts a restart only counts it. Once that status is written, the Jobs are of
+// a previous attempt by their labels, and the next reconciles delete and create them: Recreate each
+// Job as its name becomes free, BlockingRecreate when all are gone (startup.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
   if (is_counted) ++context.status.restartsCountTowardsMax;
   context.set_condition(kRestarting, true, reason, message);
   // From here on the counters are those of the new attempt, which has no Jobs yet. Written with the
-  // restart itself, so that no successes of the old attempt are remembered for the new one.
+  // restart itself, so that no successes of the old attempt count for the new one.
   for (ReplicatedJobState& rjob : context.rjobs) {
     rjob.counters.ready = 0;
     rjob.counters.succeeded = 0;

@@ -1,4 +1,5 @@
-// The headless Service that gives pods their host names: jobset-contract 2.3.
+// The headless Service that gives pods their host names (JobSet,
+// pkg/controllers/jobset_controller.go).
 #include <utility>
 
 #include "kube/model/resources.hh"

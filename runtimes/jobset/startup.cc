@@ -1,4 +1,6 @@
-// Creation of Jobs, in order: jobset-contract 2.2 and 3.4.
+// Creation of Jobs, in order (JobSet, pkg/controllers/startup_policy.go).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -49,10 +51,12 @@ kube::Action creation(const ReconcileContext& context, kube::Json job) {
   action.owner_uid = context.jobset.metadata.uid;
   action.stage = context.job_stage;
   action.failure_reason = "JobCreationFailed";
+  // As the event of upstream's controller says it (JobSet, pkg/controllers/jobset_controller.go).
+  action.description = fmt::format("job \"{}\" creation failed with error", action.key.name);
   return action;
 }
 
-// Creates what is missing of one wave. Any Job of that name, of whatever attempt, is in the way.
+// Creates the missing Jobs of one replicated job. A Job of the same name and any attempt blocks it.
 class Creator {
  public:
   explicit Creator(ReconcileContext& context) : context_(context) {}
@@ -61,7 +65,7 @@ class Creator {
     const ReplicatedJobState& rjob = context_.rjobs[position];
     if (static_cast<std::int32_t>(rjob.taken.size()) + rjob.expired >= rjob.replicas) return;
     if (!layout_) layout_ = Layout::of(context_.jobset);
-    const JobFactory factory(context_.jobset, *layout_, position, context_.observed.is_of_trainjob);
+    const JobFactory factory(context_.jobset, *layout_, position, context_.observed.decorators);
     const std::size_t weight = weight_of(rjob.spec->template_);
     auto taken = rjob.taken.begin();
     for (std::int32_t index = 0; index < rjob.replicas; ++index) {

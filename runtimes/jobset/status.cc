@@ -1,4 +1,4 @@
-// Counting Jobs, and what of the status is written: jobset-contract 4.
+// Counting Jobs, and what of the status is written (JobSet, pkg/controllers).
 #include <algorithm>
 #include <utility>
 
@@ -24,8 +24,8 @@ bool has_job_ttl(const ReplicatedJobState& rjob) {
 }
 
 // Jobs that the stored status counts as succeeded and that are gone since. The status only has a
-// number, so this is certain only where no other Job of the wave is missing; where one is, all
-// missing ones run again, for a Job that is wrongly taken for succeeded would be worse.
+// number, so this is certain only where no other Job of the replicated job is missing; where one
+// is, all missing ones run again, for a Job that is wrongly taken for succeeded would be worse.
 std::int32_t count_expired(const ReplicatedJobState& rjob) {
   if (!rjob.stored || !has_job_ttl(rjob)) return 0;
   const std::int32_t gone = rjob.stored->succeeded - rjob.counters.succeeded;
@@ -34,7 +34,7 @@ std::int32_t count_expired(const ReplicatedJobState& rjob) {
 }
 
 // Suspended JobSets have no Jobs until the first resume. Those that would run next count as
-// suspended all the same, since that is what queues and people look for.
+// suspended all the same, since queues and users read that.
 void count_held_back(ReconcileContext& context) {
   if (!context.is_suspended() || is_finished(context.jobset.status)) return;
   for (ReplicatedJobState& rjob : context.rjobs) {
@@ -128,7 +128,7 @@ void finish_status(ReconcileContext& context) {
             [](const auto& a, const auto& b) { return a.name > b.name; });
   Json difference = kube::merge_diff(write(context.jobset.status), write(context.status));
   if (!difference.is_object()) difference = Json::object();
-  // Required wherever a status stands, and absent before its first write.
+  // Required in every status, and absent before its first write.
   difference.set("restarts", context.status.restarts);
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});
   context.plan.is_status_minor = !is_major;

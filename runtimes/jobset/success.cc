@@ -1,4 +1,5 @@
-// When a JobSet has succeeded: jobset-contract 3.5. No policy means that all Jobs must.
+// When a JobSet has succeeded (JobSet, pkg/controllers/success_policy.go). No policy means that all
+// Jobs must.
 #include <algorithm>
 
 #include "runtimes/jobset/conditions.hh"

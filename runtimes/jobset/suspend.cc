@@ -1,4 +1,4 @@
-// Suspending and resuming Jobs that exist: jobset-contract 3.7.
+// Suspending and resuming Jobs that exist (JobSet, pkg/controllers).
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +24,7 @@ kube::Action patch_of(const ReconcileContext& context, const JobView& job,
   return action;
 }
 
-// The members of `wanted` that `present` lacks or has otherwise.
+// The members of `desired` that `present` lacks or has otherwise.
 Json missing_members(const Json& present, const Json& desired) {
   Json missing = Json::object();
   if (!desired.is_object()) return missing;
@@ -35,7 +35,7 @@ Json missing_members(const Json& present, const Json& desired) {
   return missing;
 }
 
-// `present` followed by the items of `wanted` that it lacks; null when it lacks none.
+// `present` followed by the items of `desired` that it lacks; null when it lacks none.
 Json united_list(const Json& present, const Json& desired) {
   if (!desired.is_array()) return {};
   Json::Array united = present.is_array() ? present.as_array() : Json::Array();
@@ -50,24 +50,19 @@ Json united_list(const Json& present, const Json& desired) {
 // unions in which the JobSet wins, since nothing is ever taken away from a Job. Empty when nothing
 // must.
 Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
-  static const Json kNothing = Json::object();
   const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();
   const Json desired = scheduling_of(*pod_template);
-  const Json& present = job.scheduling ? *job.scheduling : kNothing;
-  const auto of = [](const Json& object, std::string_view name) -> const Json& {
-    const Json* found = object.find(name);
-    return found ? *found : kNothing;
-  };
+  const Json& present = job.scheduling ? *job.scheduling : Json::null();
   Json metadata = Json::object();
   Json spec = Json::object();
   for (const std::string_view name : {"labels", "annotations", "nodeSelector"}) {
-    Json missing = missing_members(of(present, name), of(desired, name));
+    Json missing = missing_members(present.get(name), desired.get(name));
     if (missing.empty()) continue;
     (name == "nodeSelector" ? spec : metadata).set(name, std::move(missing));
   }
   for (const std::string_view name : {"tolerations", "schedulingGates"}) {
-    Json united = united_list(of(present, name), of(desired, name));
+    Json united = united_list(present.get(name), desired.get(name));
     if (!united.is_null()) spec.set(name, std::move(united));
   }
   Json patch = Json::object();
@@ -77,7 +72,7 @@ Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
 }
 
 // The API lets the template of a suspended Job change only while it has no start time; a Job that
-// ran before gets rid of it first, and the event of that write brings the next pass.
+// ran before gets rid of it first, and the event of that write brings the next reconcile.
 void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const JobView& job) {
   Json changes = template_patch(rjob, job);
   if (!changes.empty() && job.has_start_time) {
@@ -92,7 +87,7 @@ void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const
       patch_of(context, job, "", Json::object({{"spec", std::move(spec)}})));
 }
 
-// The suspended active Jobs of every wave, by position.
+// The suspended active Jobs of every replicated job, by position.
 std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& context) {
   std::vector<std::vector<const JobView*>> held(context.rjobs.size());
   for (const JobView* job : context.jobs.active) {
@@ -106,7 +101,7 @@ std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& con
 }  // namespace
 
 // Both conditions say what was observed, not what was asked for: the API server may refuse, and the
-// answer to a write brings the next pass.
+// answer to a write brings the next reconcile.
 void suspend_jobs(ReconcileContext& context) {
   bool is_done = true;
   for (const JobView* job : context.jobs.active) {

@@ -1,4 +1,4 @@
-// The end of a finished JobSet: jobset-contract 3.10.
+// The end of a finished JobSet (JobSet, pkg/controllers/ttl_after_finished.go).
 #include <chrono>
 #include <utility>
 

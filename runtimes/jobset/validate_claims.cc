@@ -1,4 +1,5 @@
-// What a new JobSet's volume claim policies are refused for: jobset-contract 1.7, rows 23 to 29.
+// What a new JobSet's volume claim policies are refused for (JobSet,
+// pkg/webhooks/jobset_webhook.go).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 using kube::Json;
 
-// One claim template and where it stands.
+// One claim template and its path.
 struct Claim {
   const Json& claim;
   std::string name;

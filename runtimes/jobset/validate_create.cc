@@ -1,4 +1,5 @@
-// What a new JobSet is refused for: jobset-contract 1.7, rows 1, 3, 4, 13, 21 and 22. Beyond
+// What a new JobSet is refused for: JobSet,
+// pkg/webhooks/jobset_webhook.go. Beyond
 // upstream a replicated job cannot depend on itself, since it would never be created.
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// What a new JobSet's failure policy is refused for: jobset-contract 1.7, rows 14 to 20.
+// What a new JobSet's failure policy is refused for: JobSet,
+// pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +39,7 @@ bool restarts_single_jobs(const FailurePolicyRule& rule) {
   return rule.action == "RestartJob" || rule.action == "RestartJobAndIgnoreMaxRestarts";
 }
 
-// False where the rest of the policy need not be looked at.
+// False where the rest of the policy need not be checked.
 bool check_single_restarts(ValidatedJobSet& draft, const FailurePolicy& policy) {
   if (std::none_of(policy.rules.begin(), policy.rules.end(), restarts_single_jobs)) return true;
   if (!draft.gates.restart_job) {

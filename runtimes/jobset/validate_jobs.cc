@@ -1,4 +1,5 @@
-// What a new JobSet's replicated jobs are refused for: jobset-contract 1.7, rows 5 to 12.
+// What a new JobSet's replicated jobs are refused for: JobSet,
+// pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,4 +1,5 @@
-// What a change of a JobSet is refused for: jobset-contract 1.6. Rules that the CRD holds as CEL
+// What a change of a JobSet is refused for: JobSet,
+// pkg/webhooks/jobset_webhook.go. Rules that the CRD holds as CEL
 // (network, policies, dependsOn) are the API server's.
 #include <algorithm>
 #include <array>
@@ -54,12 +55,6 @@ void copy_member(const Json& from, Json& to, std::string_view name) {
   }
 }
 
-const Json& member(const Json& parent, std::string_view name) {
-  static const Json kNothing;
-  const Json* found = parent.find(name);
-  return found ? *found : kNothing;
-}
-
 const ReplicatedJob* find(const std::vector<ReplicatedJob>& jobs, const std::string& name) {
   const auto at = std::find_if(jobs.begin(), jobs.end(),
                                [&](const ReplicatedJob& job) { return job.name == name; });
@@ -73,7 +68,7 @@ bool is_object_or_absent(const Json* value) {
 }
 
 void mask_scheduling(const ReplicatedJob& before, ReplicatedJob& masked) {
-  const Json& old_template = member(job_spec_of(before), "template");
+  const Json& old_template = job_spec_of(before).get("template");
   Json* spec = masked.template_.find("spec");
   if (!spec || !spec->is_object()) return;
   if (!is_object_or_absent(spec->find("template"))) return;
@@ -84,10 +79,10 @@ void mask_scheduling(const ReplicatedJob& before, ReplicatedJob& masked) {
     if (pod_template[part].is_null()) pod_template[part] = Json::object();
   }
   for (const std::string_view name : {"annotations", "labels"}) {
-    copy_member(member(old_template, "metadata"), pod_template["metadata"], name);
+    copy_member(old_template.get("metadata"), pod_template["metadata"], name);
   }
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
-    copy_member(member(old_template, "spec"), pod_template["spec"], name);
+    copy_member(old_template.get("spec"), pod_template["spec"], name);
   }
 }
 
@@ -116,8 +111,8 @@ void check_elastic(const JobSet& before, std::vector<ReplicatedJob>& masked,
     const ReplicatedJob* old = find(before.spec.replicatedJobs, masked[i].name);
     if (!old || !is_indexed(masked[i])) continue;
     const bool has_changed =
-        member(job_spec_of(*old), "parallelism") != member(job_spec_of(masked[i]), "parallelism") ||
-        member(job_spec_of(*old), "completions") != member(job_spec_of(masked[i]), "completions");
+        job_spec_of(*old).get("parallelism") != job_spec_of(masked[i]).get("parallelism") ||
+        job_spec_of(*old).get("completions") != job_spec_of(masked[i]).get("completions");
     if (!has_changed) continue;
     const std::string path =
         kube::join_field(kube::join_index("spec.replicatedJobs", i), "template.spec");
@@ -138,7 +133,7 @@ void check_elastic(const JobSet& before, std::vector<ReplicatedJob>& masked,
 Json replicated_jobs(std::vector<ReplicatedJob> jobs) {
   JobSetSpec spec;
   spec.replicatedJobs = std::move(jobs);
-  return member(write(spec), "replicatedJobs");
+  return write(spec).get("replicatedJobs");
 }
 
 // What two lists of jobs have in common when they differ in spelling alone. Upstream compares Go

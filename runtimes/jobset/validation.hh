@@ -1,5 +1,5 @@
 // The parts of validate_create, by subject; in the order in which they report. Internal to
-// runtimes/jobset; numbers are those of the table in jobset-contract 1.7.
+// runtimes/jobset; the rules are those of JobSet, pkg/webhooks/jobset_webhook.go.
 #pragma once
 
 #include <string>

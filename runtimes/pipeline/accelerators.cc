@@ -9,11 +9,11 @@ namespace trainer::pipeline {
 
 namespace {
 
-// Device plugins name one schedulable device each. "*" stands for anything, at the end or in front.
+// Device plugins name one schedulable device each. "*" matches anything, at the end or in front.
 constexpr std::array<std::string_view, 13> kAccelerators = {
     "*/gpu",                  // nvidia.com, amd.com and every vendor that follows them
     "nvidia.com/gpu.shared",  // time slicing under a name of its own
-    "nvidia.com/mig-*",       // each slice is a device of its own, whatever its profile
+    "nvidia.com/mig-*",       // each slice is a device of its own, of any profile
     "google.com/tpu",
     "gpu.intel.com/i915",
     "gpu.intel.com/xe",

@@ -1,4 +1,4 @@
-// What admission asks about jobs and runtimes: trainer-contract 6.3 and 6.4.
+// The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/plugin.hh"
-#include "runtimes/pipeline/warnings.hh"
 
 namespace trainer {
 
@@ -37,25 +36,20 @@ kube::Json::Array containers_of(const kube::Json& job_template) {
 }  // namespace
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime) {
-  // Nothing that these rules look at has changed: a runtime that was edited since must not stand in
-  // the way of a label, a suspension or a deletion.
+                                    const Runtime& runtime, const pipeline::Plugins& plugins) {
+  // Nothing that these rules read has changed: a runtime that was edited since must not block a
+  // label, a suspension or a deletion.
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
   // What an unknown name would add to the template is no job and no container, so nothing else can
   // be said about it.
   kube::FieldErrors errors = pipeline::check_patches(job, runtime);
   if (!errors.empty()) return errors;
-  const PipelineOptions options;
+  const PipelineOptions options(plugins);
   const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
   if (!draft.errors.empty()) return draft.errors;
-  for (const auto& plugin : pipeline::plugins()) plugin->validate(draft, errors);
+  for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
+    plugin->validate(draft, errors);
   return errors;
-}
-
-std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
-  const PipelineOptions options;
-  const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
-  return draft.errors.empty() ? pipeline::warnings_of(draft) : std::vector<std::string>{};
 }
 
 kube::FieldErrors validate_runtime(const Runtime& runtime) {

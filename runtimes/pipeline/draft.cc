@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
 
 namespace {
-
-constexpr std::string_view kCompletionIndex =
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 std::string container_path(const Draft& draft, std::size_t index, std::string_view list,
                            std::string_view name) {
@@ -36,8 +34,11 @@ void ContainerEdit::env(std::string_view name, std::string_view value) {
 void ContainerEdit::env_completion_index(std::string_view name) {
   env(kube::Json::object(
       {{"name", name},
-       {"valueFrom", kube::Json::object(
-                         {{"fieldRef", kube::Json::object({{"fieldPath", kCompletionIndex}})}})}}));
+       {"valueFrom",
+        kube::Json::object(
+            {{"fieldRef",
+              kube::Json::object({{"fieldPath", fmt::format("metadata.annotations['{}']",
+                                                            kCompletionIndexKey)}})}})}}));
 }
 
 void ContainerEdit::env_from(kube::Json source) {
@@ -98,9 +99,7 @@ kube::Json& Draft::pod_template(std::size_t index) {
 }
 
 const kube::Json& Draft::pod_template(std::size_t index) const {
-  static const kube::Json kNone;
-  const kube::Json* found = spec.replicatedJobs[index].template_.find_path({"spec", "template"});
-  return found == nullptr ? kNone : *found;
+  return spec.replicatedJobs[index].template_.get_path({"spec", "template"});
 }
 
 const kube::Json* Draft::container(std::size_t index, std::string_view desired) const {
@@ -108,10 +107,9 @@ const kube::Json* Draft::container(std::size_t index, std::string_view desired) 
 }
 
 const kube::Json& Draft::trainer_container() const {
-  static const kube::Json kNone;
   const auto index = find_ancestor(kTrainerStep);
   const kube::Json* found = index ? container(*index, kNode) : nullptr;
-  return found == nullptr ? kNone : *found;
+  return found == nullptr ? kube::Json::null() : *found;
 }
 
 std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view desired,

@@ -1,4 +1,4 @@
-// The JobSet in the making: what the phases of the pipeline read and change.
+// The JobSet as it is built: what the phases of the pipeline read and change.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace trainer::pipeline {
 
-// Names that the contract fixes (trainer-contract 1.10 and 5).
+// Names that upstream fixes (Kubeflow Trainer, pkg/constants/constants.go).
 inline constexpr std::string_view kNode = "node";
 inline constexpr std::string_view kLauncher = "launcher";
 inline constexpr std::string_view kTrainerStep = "trainer";
@@ -53,7 +53,7 @@ class ContainerEdit {
 
 // Made by prepare(); the plugins then change it phase by phase. `pod_sets` and
 // `spec.replicatedJobs` have equal length and order throughout: no plugin adds or removes a job,
-// because Kueue counts them (scheduling-contract K14). Borrows job, runtime and options for its
+// because Kueue counts them. Borrows job, runtime and options for its
 // lifetime.
 struct Draft {
   const TrainJob& job;
@@ -66,7 +66,7 @@ struct Draft {
   JobSetSpec spec;
   std::vector<PodSet> pod_sets;
   std::vector<DependentObject> dependents;
-  // What becomes of the trainer container's command line; plugins that wrap it replace these.
+  // The trainer container's command line; plugins that wrap it replace these.
   std::optional<std::vector<std::string>> command;
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";

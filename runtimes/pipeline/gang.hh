@@ -9,7 +9,7 @@
 
 namespace trainer::pipeline {
 
-// The gang is the trainer's wave: the jobs that train, and whatever can start with them. A job is
+// The gang: the jobs that train, and all that can start with them. A job is
 // outside when the trainer waits for it (an initializer), when another job awaits its completion,
 // or when it waits for a member itself (an MPI launcher, an evaluation): its pods do not exist
 // while the gang is being placed, so a gang that counted them would never be complete. One flag for

@@ -87,12 +87,10 @@ struct PatchRules {
     }
     const kube::Json* patched_pod = patched_job.find_path({"template", "spec", "template", "spec"});
     if (patched_pod == nullptr) return;
-    static const kube::Json kEmpty = kube::Json::object();
-    const kube::Json* pod = job->template_.find_path({"spec", "template", "spec"});
+    const kube::Json& pod = job->template_.get_path({"spec", "template", "spec"});
     const std::string pod_path = path + ".template.spec.template.spec";
-    check_containers(*patched_pod, pod == nullptr ? kEmpty : *pod, "initContainers", name,
-                     pod_path);
-    check_containers(*patched_pod, pod == nullptr ? kEmpty : *pod, "containers", name, pod_path);
+    check_containers(*patched_pod, pod, "initContainers", name, pod_path);
+    check_containers(*patched_pod, pod, "containers", name, pod_path);
   }
 };
 

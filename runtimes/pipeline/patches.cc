@@ -27,7 +27,7 @@ const kube::Json* part(const RuntimePatch& patch, std::string_view member) {
 }
 
 // An empty list is an absent one: clients that write every member of a type send both alike, and a
-// patch cannot delete (trainer-contract 4.4). Merged as it stands it would empty an atomic list.
+// patch cannot delete. Merged as it is, it would empty an atomic list.
 void drop_empty_lists(kube::Json& value) {
   if (value.is_array()) {
     for (kube::Json& item : value.as_array()) drop_empty_lists(item);
@@ -86,7 +86,7 @@ kube::Json* find_named(kube::Json* list, std::string_view name) {
 }
 
 // A volume has one source. Merged member by member, a patch that exchanges an emptyDir for a claim
-// would leave both, and no API server takes that; so the source of the template gives way.
+// would leave both, and no API server takes that; so the source of the template is dropped.
 void drop_replaced_sources(kube::Json& spec, const kube::Json& patch) {
   for (const kube::Json& patched : patch.get_array("replicatedJobs")) {
     const kube::Json* changes =

@@ -1,5 +1,5 @@
 // runtimePatches: what they may name, how they merge, where they contradict each other
-// (trainer-contract 4.2 to 4.4).
+// (Kubeflow Trainer, pkg/runtime/core/trainingruntime.go).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace trainer::pipeline {
 
 // Fills draft.labels and draft.annotations: the runtime's template, then each patch in list order.
-// The job's own metadata never reaches the JobSet (scheduling-contract K16).
+// The job's own metadata never reaches the JobSet (Kueue would admit the JobSet again).
 void merge_metadata(Draft& draft);
 
 // Fills draft.spec: the runtime's template with each patch merged strategically, in list order, and
@@ -18,8 +18,8 @@ void merge_metadata(Draft& draft);
 // usable template or a patch does not merge.
 bool merge_template(Draft& draft);
 
-// The rules 12 to 16 of trainer-contract 6.3. Names are looked up in the unpatched template: once
-// merged, an unknown name would find itself.
+// The rules about patches (Kubeflow Trainer, pkg/runtime/framework/plugins/jobset). Names are
+// looked up in the unpatched template: once merged, an unknown name would find itself.
 kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime);
 
 // One sentence for each value that two managers set differently; the later one wins.

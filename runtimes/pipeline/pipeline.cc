@@ -10,46 +10,12 @@
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/warnings.hh"
-#include "runtimes/plugins/coscheduling/coscheduling.hh"
-#include "runtimes/plugins/flux/flux.hh"
-#include "runtimes/plugins/initializers/initializers.hh"
-#include "runtimes/plugins/jax/jax.hh"
-#include "runtimes/plugins/mpi/mpi.hh"
-#include "runtimes/plugins/overrides/overrides.hh"
-#include "runtimes/plugins/plainml/plainml.hh"
-#include "runtimes/plugins/progress/progress.hh"
-#include "runtimes/plugins/torch/torch.hh"
-#include "runtimes/plugins/volcano/volcano.hh"
-#include "runtimes/plugins/xgboost/xgboost.hh"
 
 namespace trainer {
 
 namespace pipeline {
 
 namespace {
-
-std::vector<std::unique_ptr<const Plugin>> make_plugins() {
-  std::vector<std::unique_ptr<const Plugin>> all;
-  // PlainML first: it also serves xgboost and flux, whose own plugins read the count that it sets,
-  // and it puts the job's env in front of theirs.
-  all.push_back(std::make_unique<PlainMl>());
-  // At most one of these is active in a runtime, so their order is only alphabetical.
-  all.push_back(std::make_unique<Flux>());
-  all.push_back(std::make_unique<Jax>());
-  all.push_back(std::make_unique<Mpi>());
-  all.push_back(std::make_unique<Torch>());
-  all.push_back(std::make_unique<XgBoost>());
-  // After the frameworks: what the job says about its containers wins over what a framework
-  // injects.
-  all.push_back(std::make_unique<Initializers>());
-  all.push_back(std::make_unique<TrainerOverrides>());
-  // After the job's own env, so that a job cannot point its reports elsewhere.
-  all.push_back(std::make_unique<Progress>());
-  // Gangs have a phase of their own, so their place does not matter.
-  all.push_back(std::make_unique<Coscheduling>());
-  all.push_back(std::make_unique<Volcano>());
-  return all;
-}
 
 kube::Json write_jobset(const Draft& draft) {
   kube::Json metadata =
@@ -60,16 +26,18 @@ kube::Json write_jobset(const Draft& draft) {
                                           {"kind", kJobSets.kind},
                                           {"metadata", std::move(metadata)},
                                           {"spec", write(draft.spec)}});
-  // Filled in here, because the webhook that fills them for others does not see our own writes.
+  // Filled in here, because the webhook that fills them does not see writes of this controller.
   jobset::apply_webhook_defaults(jobset);
   return jobset;
 }
 
 }  // namespace
 
-const std::vector<std::unique_ptr<const Plugin>>& plugins() {
-  static const std::vector<std::unique_ptr<const Plugin>> kPlugins = make_plugins();
-  return kPlugins;
+std::vector<const Plugin*> active_plugins(const Draft& draft) {
+  std::vector<const Plugin*> active;
+  for (const auto& plugin : *draft.options.plugins)
+    if (plugin->is_active(draft)) active.push_back(plugin.get());
+  return active;
 }
 
 Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options,
@@ -111,13 +79,14 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   Built built;
   built.warnings = warnings_of(draft);
 
-  for (const auto& plugin : plugins()) plugin->enforce_ml_policy(draft);
+  const std::vector<const Plugin*> plugins = active_plugins(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
   if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
     return tl::unexpected(std::move(errors));
-  for (const auto& plugin : plugins()) plugin->enforce_pod_spec(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
   settle_pod_sets(draft);
-  for (const auto& plugin : plugins()) plugin->enforce_pod_group_policy(draft);
-  for (const auto& plugin : plugins()) plugin->add_dependents(draft);
+  for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);
+  for (const Plugin* plugin : plugins) plugin->add_dependents(draft);
 
   const kube::FieldErrors too_long = check_names(draft);
   draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());

@@ -1,6 +1,7 @@
-// TrainJob + runtime -> JobSet and its companions. Pure.
+// TrainJob + runtime -> JobSet and its dependent objects. Pure.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,17 @@
 
 namespace trainer {
 
-// Settings of the installation that reach the pods.
+namespace pipeline {
+class Plugin;
+// In the order in which they run within a phase.
+using Plugins = std::vector<std::unique_ptr<const Plugin>>;
+}  // namespace pipeline
+
+// The plugins that run, and the settings of the installation that reach the pods.
 struct PipelineOptions {
+  explicit PipelineOptions(const pipeline::Plugins& list) : plugins(&list) {}
+
+  const pipeline::Plugins* plugins;  // outlives the options
   bool is_progress_enabled = false;  // gate TrainJobStatus
   std::string status_server_url;     // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;      // PEM
@@ -64,20 +74,17 @@ struct Explanation {
       source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", "spec.trainer.env", ...
 };
 
-// Phases in order: merge patches, count nodes, merge resources, ML policy, gang policy, pod spec,
-// build. The order of the plugins is written out in pipeline.cc with its reasons. Errors are
-// everything that cannot be built, each with its path.
+// Phases in order: merge patches, count nodes, merge resources, ML policy, pod spec, gang policy,
+// dependent objects. Errors are everything that cannot be built, each with its path.
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations = nullptr);
 
-// The rules of trainer-contract 6.3 that need job and runtime only (4-9, 12-28). `before` is null
-// on create.
+// The rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
+// pkg/runtime/framework/plugins). `before` is null on create.
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime);
-// Warnings about things that work badly with the SDK, Kueue or gangs.
-std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
-// The rules of 6.4.
+                                    const Runtime& runtime, const pipeline::Plugins& plugins);
+// The rules for runtimes (Kubeflow Trainer, pkg/webhooks).
 kube::FieldErrors validate_runtime(const Runtime& runtime);
 std::vector<std::string> warn_runtime(const Runtime& runtime);
 

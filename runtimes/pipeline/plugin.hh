@@ -1,7 +1,6 @@
 // What a plugin may do, and when.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,15 +9,16 @@
 
 namespace trainer::pipeline {
 
-// A plugin knows one machine learning framework, gang scheduler or service. Each phase does nothing
-// unless a plugin says otherwise; a plugin whose policy the runtime does not name does nothing in
-// any phase. Plugins hold no state: everything they learn stands in the draft. What cannot be built
-// goes into `draft.errors`.
+// A plugin knows one machine learning framework, gang scheduler or service. Its hooks run only for
+// drafts with which it is active; a hook that a plugin does not define does nothing. Plugins hold
+// no state: all results are in the draft. What cannot be built goes into `draft.errors`.
 class Plugin {
  public:
   virtual ~Plugin() = default;
   // As it appears in explanations: "plugin torch".
   virtual std::string_view source() const = 0;
+  // Whether the job, its runtime or the options ask for it. Read once, of a prepared draft.
+  virtual bool is_active(const Draft&) const = 0;
 
   // Phases of build(), each run for all plugins before the next begins.
   virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework
@@ -32,8 +32,7 @@ class Plugin {
   virtual void warn(const Draft&, std::vector<std::string>&) const {}
 };
 
-// All plugins, in the order in which they run within a phase.
-const std::vector<std::unique_ptr<const Plugin>>& plugins();
+std::vector<const Plugin*> active_plugins(const Draft& draft);
 
 // Phases 1 to 3: patches merged into the template, pods counted, resources merged. Problems are in
 // `errors`.

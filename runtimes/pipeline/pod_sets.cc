@@ -30,7 +30,7 @@ void overlay_amounts(Draft& draft, kube::Json& resources, const kube::Json& desi
   }
 }
 
-// Claims merge by name. Dropping them, as upstream does, would take a device away without a word.
+// Claims merge by name. Dropping them, as upstream does, would take a device away without a notice.
 void overlay_claims(kube::Json& resources, const kube::Json& desired) {
   for (const kube::Json& claim : desired.get_array("claims")) {
     kube::Json& claims = resources["claims"];

@@ -1,5 +1,5 @@
-// How many pods each job has, what they ask for, and what they are called (trainer-contract 4.2
-// and 5.9).
+// How many pods each job has, what they ask for, and what they are called (Kubeflow
+// Trainer, pkg/runtime/core/trainingruntime.go).
 #pragma once
 
 #include "runtimes/pipeline/draft.hh"
@@ -7,9 +7,9 @@
 namespace trainer::pipeline {
 
 // The merged templates as upstream has them, where they go through Go types before any plugin sees
-// them. Typed clients read and write them so, and an object that says the same in other words would
-// look changed to them. What the job itself says comes later: there a zero is meant, such as the
-// `value: ""` of its env.
+// them. Typed clients read and write them so, and an object that says the same in another form
+// would be a changed one for them. What the job itself says comes later: there a zero is meant,
+// such as the `value: ""` of its env.
 void normalize(Draft& draft);
 
 // One pod set for each replicated job, in order, with its count before any plugin.
@@ -26,8 +26,8 @@ void apply_num_nodes(Draft& draft, std::string_view source);
 // its pods.
 void settle_pod_sets(Draft& draft);
 
-// What one Job may have: batch/v1 refuses an indexed Job of more, and whoever writes a
-// number with too many zeros should hear of it before anything is computed for each pod.
+// What one Job may have: batch/v1 refuses an indexed Job of more, and a number with too many
+// zeros should be refused before anything is computed for each pod.
 inline constexpr std::int32_t kMaxPods = 100'000;
 kube::FieldErrors check_sizes(const Draft& draft);
 

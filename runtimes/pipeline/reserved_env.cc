@@ -7,7 +7,7 @@
 namespace trainer::pipeline {
 
 void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
-                         std::string_view way_out, kube::FieldErrors& errors) {
+                         std::string_view alternative, kube::FieldErrors& errors) {
   if (!job.spec.trainer) return;
   const auto& env = job.spec.trainer->env;
   for (std::size_t i = 0; i < env.size(); ++i) {
@@ -16,7 +16,7 @@ void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view
     errors.push_back(
         kube::invalid(kube::join_index("spec.trainer.env", i) + ".name", name,
                       fmt::format("must not have reserved envs, invalid envs configured: [{}]; {}",
-                                  name, way_out)));
+                                  name, alternative)));
   }
 }
 

@@ -9,9 +9,9 @@
 
 namespace trainer::pipeline {
 
-// One error for each entry of spec.trainer.env that uses a reserved name. `way_out` says how to get
-// what the variable is for.
+// One error for each entry of spec.trainer.env that uses a reserved name. `alternative` says how to
+// get what the variable is for.
 void refuse_reserved_env(const TrainJob& job, const std::vector<std::string_view>& reserved,
-                         std::string_view way_out, kube::FieldErrors& errors);
+                         std::string_view alternative, kube::FieldErrors& errors);
 
 }  // namespace trainer::pipeline

@@ -1,5 +1,5 @@
-// Warnings about runtimes: what the Python SDK demands of them (user-needs R1 to R4), and settings
-// that fight each other.
+// Warnings about runtimes: what the Python SDK demands of them, and settings that contradict
+// each other.
 #include <fmt/format.h>
 
 #include <algorithm>

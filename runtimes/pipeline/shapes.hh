@@ -8,7 +8,7 @@ namespace trainer::pipeline {
 
 // Pod templates are carried as they come, and a runtime read offline or stored before its CRD was
 // tightened may hold anything. Checked once here, so that no edit meets a list where it expects an
-// object. Members nobody edits are left alone.
+// object. Members that no phase edits are not checked.
 kube::FieldErrors check_shapes(const JobSetSpec& spec);
 
 }  // namespace trainer::pipeline

@@ -18,9 +18,7 @@ namespace {
 constexpr std::size_t kKueuePodSets = 18;  // a Workload of Kueue 0.19 holds no more
 
 const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
-  static const kube::Json kNone;
-  const kube::Json* spec = draft.pod_template(index).find("spec");
-  return spec == nullptr ? kNone : *spec;
+  return draft.pod_template(index).get("spec");
 }
 
 bool is_for_one_node(const kube::Json& claim) {
@@ -138,7 +136,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
     warn_about_claims(draft, i, claims, out);
   }
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
-  for (const auto& plugin : plugins()) plugin->warn(draft, out);
+  for (const Plugin* plugin : active_plugins(draft)) plugin->warn(draft, out);
   return out;
 }
 

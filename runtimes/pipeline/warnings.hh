@@ -14,7 +14,7 @@ namespace trainer::pipeline {
 std::vector<std::string> warnings_of(const Draft& draft);
 
 // The SDK counts devices from a container's limits, and where it finds none that it knows, every
-// read of every job fails (user-needs R4). True for limits that are harmless: none at all, or with
+// read of every job fails. True for limits that are harmless: none at all, or with
 // a name among them that it knows.
 bool is_readable_by_sdk(const kube::Json& container);
 

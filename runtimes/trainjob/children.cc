@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "api/api.hh"
-#include "runtimes/admission/legacy.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
@@ -31,7 +31,7 @@ Blocked refused(const kube::FieldErrors& errors) {
   return {"ChildRefused", kube::to_string(errors)};
 }
 
-// The job as v2.3 would say it. Where no webhook stands, v2.0 and v2.1 fields reach us as they were
+// The job as v2.3 would say it. Without a webhook, v2.0 and v2.1 fields arrive as they were
 // written.
 kube::FieldErrors convert_legacy(const TrainJobObserved& observed,
                                  std::optional<TrainJob>& converted) {
@@ -101,8 +101,8 @@ class ChildrenPlanner {
   bool needs_jobset_write() const {
     const JobSet* jobset = observed_.jobset;
     if (!jobset) return true;
-    // What is being deleted cannot be mended: the watch tells when it is gone, and then it is made
-    // anew.
+    // What is being deleted cannot be repaired: the watch shows when it is gone, and then it is
+    // made again.
     if (jobset->metadata.deletion_timestamp) return false;
     return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
   }
@@ -131,8 +131,8 @@ class ChildrenPlanner {
     }
   }
 
-  // The hash of a snapshot that is only about to be written is not told yet: should the write fail,
-  // the job would be bound to a text that never stood.
+  // The hash of a snapshot that is only about to be written is not reported yet: should the write
+  // fail, the job would be bound to a text that was never stored.
   void note_snapshot(const SnapshotState& snapshot) {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);
@@ -162,10 +162,11 @@ class ChildrenPlanner {
       return;
     }
     const Runtime& runtime = **found;
-    // The webhook's rules hold where no webhook stands, too. A JobSet that exists was admitted
+    // The webhook's rules hold without a webhook, too. A JobSet that exists was admitted
     // once.
     if (!observed_.jobset) {
-      if (const auto errors = validate_trainjob(job, nullptr, runtime); !errors.empty()) {
+      if (const auto errors = validate_trainjob(job, nullptr, runtime, *options_.plugins);
+          !errors.empty()) {
         state_.blocked = refused(errors);
         return;
       }
@@ -195,7 +196,7 @@ class ChildrenPlanner {
     add_jobset(built->jobset);
   }
 
-  // Written into the JobSet it would stand there and no pod would have it.
+  // Written into the JobSet it would stay there and no pod would have it.
   std::optional<std::string> job_of_changed_affinity(const Json& built) const {
     if (!observed_.jobset_object || !observed_.have_jobs_started) return std::nullopt;
     const auto jobs_of = [](const Json& jobset) -> const Json::Array& {
@@ -216,8 +217,9 @@ class ChildrenPlanner {
     return std::nullopt;
   }
 
-  // No webhook judges the JobSets that we write, so the rules of their creation are kept here.
-  // Where another controller expands them, its webhook does.
+  // No webhook checks the JobSets that this controller writes, so the rules of their creation are
+  // checked here.
+  // Where another JobSet controller owns them, its webhook does.
   kube::FieldErrors jobset_errors(const Json& built) const {
     if (observed_.jobset || !observed_.is_jobset_controller_active) return {};
     const auto read = read_jobset(built);
@@ -232,16 +234,16 @@ class ChildrenPlanner {
     const auto meta = kube::ObjectMeta::of(dependent.object);
     const kube::ObjectKey key{observed_.job.metadata.ns, meta.name};
     const std::string name = dependent_name(dependent.resource, meta.name);
-    const auto known = observed_.dependents.find(name);
+    const auto found = observed_.dependents.find(name);
     const bool is_apply = dependent.mode == DependentObject::Mode::kApply;
-    if (known == observed_.dependents.end()) {
+    if (found == observed_.dependents.end()) {
       // A create settles by itself whose an existing object is; before a first apply, and once a
       // JobSet proves that there was a create, it is read.
       if (!is_apply && !observed_.jobset) return add_write(dependent, key, nullptr);
       plan_.needs_dependents.emplace_back(dependent.resource, key);
       return;
     }
-    if (!known->second) {
+    if (!found->second) {
       // New keys beside running pods would be known to some of them only.
       const bool are_keys_in_use =
           dependent.generate != DependentObject::Generate::kNothing && !observed_.pods.empty();
@@ -286,6 +288,8 @@ class ChildrenPlanner {
     kube::Action action;
     action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
+    action.is_forced =
+        observed_.jobset != nullptr;  // the first apply conflicts with an existing one
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
     action.stage = kJobSetStage;

@@ -1,5 +1,5 @@
-// Which children a TrainJob needs written now: snapshot, companions, JobSet
-// (trainer-contract 3.4, 3.5; design.md "Writing"). Pure.
+// Which children a TrainJob needs written now: snapshot, dependent objects, JobSet
+// (docs/decisions/0004 and 0005). Pure.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,12 @@ bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job);
 struct Blocked {
   std::string reason;
   std::string message;
-  bool is_told = false;  // whoever was refused has told it in an event already
+  bool is_recorded = false;  // an event has said it already
 };
 
 struct ChildrenState {
   std::optional<Blocked> blocked;
-  std::string snapshot_hash;  // of the snapshot as it stands; "" when it does not, or is not known
+  std::string snapshot_hash;  // of the existing snapshot; "" without one, or when it was not read
   std::optional<std::int32_t> total_nodes;  // known where the children were built
 };
 

@@ -1,5 +1,5 @@
 // The part of a TrainJob's status that upstream has: conditions and jobsStatus
-// (trainer-contract 2). Pure.
+// (Kubeflow Trainer, pkg/controller/trainjob_controller.go). Pure.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ bool is_finished(const TrainJobStatus& status);
 // takes any as "not running".
 void set_suspended(TrainJobStatus& status, bool is_suspended, kube::Time now);
 
-// jobsStatus one to one, in the JobSet's order; Complete and Failed word for word with their times.
-// A job that is finished keeps its terminal condition, whatever its JobSet says later.
+// jobsStatus one to one, in the JobSet's order; Complete and Failed unchanged, with their times.
+// A job that is finished keeps its terminal condition, also when its JobSet changes later.
 void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now);
 
 void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now);

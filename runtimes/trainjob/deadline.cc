@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// A century: more than anybody waits, less than the clock can hold.
+// A century: longer than any job waits, less than the clock can hold.
 constexpr std::int64_t kLongestDeadline = 100LL * 365 * 24 * 3600;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (trainer-contract 2.4, 2.5). Pure.
+// spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (Kubeflow Trainer,
+// pkg/controller/trainjob_controller.go). Pure.
 #pragma once
 
 #include <optional>

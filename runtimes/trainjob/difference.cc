@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kube/model/json_text.hh"
-#include "runtimes/trainjob/views.hh"
 
 namespace trainer {
 namespace {
@@ -15,39 +14,33 @@ using kube::Json;
 
 constexpr std::string_view kManager = "trainer";
 
-const Json& at(const Json& value, std::initializer_list<std::string_view> path) {
-  static const Json kNothing;
-  const Json* found = value.find_path(path);
-  return found ? *found : kNothing;
-}
-
-// What a suspended JobSet's pod template may change (JobSet's own admission rule) and nobody but us
-// sets.
+// What a suspended JobSet's pod template may change (JobSet's own admission rule) and only this
+// controller sets.
 bool are_scheduling_fields_equal(const Json& desired_pod, const Json& stored_pod) {
   for (const std::string_view name : {"nodeSelector", "tolerations", "schedulingGates"}) {
-    if (!is_equivalent(at(desired_pod, {"spec", name}), at(stored_pod, {"spec", name})))
+    if (!is_equivalent(desired_pod.get_path({"spec", name}), stored_pod.get_path({"spec", name})))
       return false;
   }
   return true;
 }
 
 bool are_labels_removed(const Json& desired_meta, const Json& stored_meta) {
-  return !is_contained(at(stored_meta, {"labels"}), at(desired_meta, {"labels"})) ||
-         !is_contained(at(stored_meta, {"annotations"}), at(desired_meta, {"annotations"}));
+  return !is_contained(stored_meta.get("labels"), desired_meta.get("labels")) ||
+         !is_contained(stored_meta.get("annotations"), desired_meta.get("annotations"));
 }
 
 const Json& pod_template_of(const Json& replicated_job) {
-  return at(replicated_job, {"template", "spec", "template"});
+  return replicated_job.get_path({"template", "spec", "template"});
 }
 
 const Json* find_replicated_job(const Json& jobset, std::string_view name) {
-  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
     if (job.get_string("name") == name) return &job;
   }
   return nullptr;
 }
 
-// The names of labels and annotations, as "JOB/labels/KEY"; "" stands for the JobSet itself.
+// The names of labels and annotations, as "JOB/labels/KEY"; "" is the JobSet itself.
 using FieldNames = std::vector<std::string>;
 
 void add_field(FieldNames& names, std::string_view job, std::string_view map,
@@ -77,9 +70,9 @@ void add_desired(FieldNames& names, std::string_view job, const Json& metadata) 
 
 std::uint64_t desired_template_fields(const Json& jobset) {
   FieldNames names;
-  add_desired(names, "", at(jobset, {"metadata"}));
-  for (const Json& job : at(jobset, {"spec"}).get_array("replicatedJobs")) {
-    add_desired(names, job.get_string("name"), at(pod_template_of(job), {"metadata"}));
+  add_desired(names, "", jobset.get("metadata"));
+  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
+    add_desired(names, job.get_string("name"), pod_template_of(job).get("metadata"));
   }
   return hash_of(std::move(names));
 }
@@ -93,16 +86,15 @@ void add_owned(FieldNames& names, std::string_view job, const Json& metadata) {
   }
 }
 
-// The fields we own by apply, or null.
-const Json& our_fields(const Json& object) {
-  static const Json kNothing;
-  for (const Json& entry : at(object, {"metadata"}).get_array("managedFields")) {
+// The fields that this controller owns by apply, or null.
+const Json& owned_fields(const Json& object) {
+  for (const Json& entry : object.get("metadata").get_array("managedFields")) {
     if (entry.get_string("manager") == kManager && entry.get_string("operation") == "Apply" &&
         entry.get_string("subresource").empty()) {
-      return at(entry, {"fieldsV1"});
+      return entry.get("fieldsV1");
     }
   }
-  return kNothing;
+  return Json::null();
 }
 
 // The item of `list` that a FieldsV1 key such as `k:{"name":"node"}` addresses.
@@ -115,7 +107,7 @@ const Json* find_keyed(const Json& list, std::string_view field) {
   return nullptr;
 }
 
-// Whether `fields` (FieldsV1) owns something that `wanted` no longer has, and an apply would
+// Whether `fields` (FieldsV1) owns something that `desired` no longer has, and an apply would
 // therefore remove.
 bool owns_more(const Json& fields, const Json& desired) {
   if (!fields.is_object()) return false;
@@ -164,49 +156,49 @@ bool is_equivalent(const Json& a, const Json& b) {
 bool is_jobset_changed(const Json& desired, const Json& stored,
                        std::optional<std::uint64_t> owned) {
   for (const std::string_view part : {"spec", "metadata"}) {
-    if (!is_contained(at(desired, {part}), at(stored, {part}))) return true;
+    if (!is_contained(desired.get(part), stored.get(part))) return true;
   }
   // Absent and false mean the same, so containment does not see a `suspend` that must go.
-  if (at(desired, {"spec"}).get_bool("suspend") != at(stored, {"spec"}).get_bool("suspend"))
+  if (desired.get("spec").get_bool("suspend") != stored.get("spec").get_bool("suspend"))
     return true;
-  for (const Json& job : at(desired, {"spec"}).get_array("replicatedJobs")) {
+  for (const Json& job : desired.get("spec").get_array("replicatedJobs")) {
     const Json* other = find_replicated_job(stored, job.get_string("name"));
     if (!other || !are_scheduling_fields_equal(pod_template_of(job), pod_template_of(*other)))
       return true;
-    if (!owned && are_labels_removed(at(pod_template_of(job), {"metadata"}),
-                                     at(pod_template_of(*other), {"metadata"}))) {
+    if (!owned && are_labels_removed(pod_template_of(job).get("metadata"),
+                                     pod_template_of(*other).get("metadata"))) {
       return true;
     }
   }
   if (owned) return *owned != desired_template_fields(desired);
-  return are_labels_removed(at(desired, {"metadata"}), at(stored, {"metadata"}));
+  return are_labels_removed(desired.get("metadata"), stored.get("metadata"));
 }
 
 bool is_dependent_changed(const Json& desired, const Json& stored) {
   if (!is_contained(desired, stored)) return true;
-  const Json& fields = our_fields(stored);
+  const Json& fields = owned_fields(stored);
   if (fields.is_object()) return owns_more(fields, desired);
-  // What we sent ourselves has no version yet: all of it is ours.
-  if (at(stored, {"metadata", "resourceVersion"}).is_null()) {
-    return !is_contained(at(stored, {"spec"}), at(desired, {"spec"})) ||
-           !is_contained(at(stored, {"data"}), at(desired, {"data"}));
+  // What this controller sent has no version yet: all of it is its own.
+  if (stored.get_path({"metadata", "resourceVersion"}).is_null()) {
+    return !is_contained(stored.get("spec"), desired.get("spec")) ||
+           !is_contained(stored.get("data"), desired.get("data"));
   }
-  // Read without managedFields: a ConfigMap's data is all ours, anything else may carry what its
-  // own controllers added.
+  // Read without managedFields: a ConfigMap's data is all this controller's, anything else may
+  // carry what its own controllers added.
   return desired.get_object("data").size() != stored.get_object("data").size();
 }
 
 std::optional<std::uint64_t> owned_template_fields(const Json& jobset) {
-  const Json& fields = our_fields(jobset);
+  const Json& fields = owned_fields(jobset);
   if (!fields.is_object()) return std::nullopt;
   FieldNames names;
-  add_owned(names, "", at(fields, {"f:metadata"}));
-  for (const auto& [key, below] : at(fields, {"f:spec"}).get_object("f:replicatedJobs")) {
+  add_owned(names, "", fields.get("f:metadata"));
+  for (const auto& [key, below] : fields.get("f:spec").get_object("f:replicatedJobs")) {
     if (!key.starts_with("k:")) continue;
     const auto item = kube::parse_json(std::string_view(key).substr(2));
     if (!item) continue;
     add_owned(names, item->get_string("name"),
-              at(below, {"f:template", "f:spec", "f:template", "f:metadata"}));
+              below.get_path({"f:template", "f:spec", "f:template", "f:metadata"}));
   }
   return hash_of(std::move(names));
 }

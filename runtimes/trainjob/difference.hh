@@ -6,10 +6,11 @@
 #include <optional>
 
 #include "kube/model/json.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace trainer {
 
-// Every member of `wanted` stands in `stored` with the same value; lists agree item by item.
+// Every member of `desired` is in `stored` with the same value; lists agree item by item.
 // Members that only `stored` has are others' or defaults. Empty objects, empty lists and nulls
 // count as absent, since API servers and clients disagree about them.
 bool is_contained(const kube::Json& desired, const kube::Json& stored);
@@ -17,7 +18,7 @@ bool is_contained(const kube::Json& desired, const kube::Json& stored);
 // Contained in each other: the same but for empty members.
 bool is_equivalent(const kube::Json& a, const kube::Json& b);
 
-// Whether a server-side apply of `wanted` would change the stored JobSet. What JobSet admission
+// Whether a server-side apply of `desired` would change the stored JobSet. What JobSet admission
 // lets change while suspended is compared exactly, so that what an earlier apply put there
 // disappears again (a scheduler's node selector after an eviction). Labels and annotations may also
 // be others': they are compared exactly only where `owned` (see owned_template_fields) is not
@@ -25,7 +26,15 @@ bool is_equivalent(const kube::Json& a, const kube::Json& b);
 bool is_jobset_changed(const kube::Json& desired, const kube::Json& stored,
                        std::optional<std::uint64_t> owned);
 
-// The same for a companion, as it was read: by its managedFields where it has them.
+// A hash of the fields of a JobSet that may change while it is suspended (labels, annotations, node
+// selectors, tolerations, gates) and that the field manager `trainer` owns by server-side apply:
+// from it follows which of them a later apply would remove. nullopt without managedFields of that
+// manager. For the cache, which drops managedFields.
+std::optional<std::uint64_t> owned_template_fields(const kube::Json& jobset);
+// What the function above reads: the member managedFields of an object's metadata.
+const kube::JsonFilter& seen_of_managed_fields();
+
+// The same for a dependent object, as it was read: by its managedFields where it has them.
 bool is_dependent_changed(const kube::Json& desired, const kube::Json& stored);
 
 }  // namespace trainer

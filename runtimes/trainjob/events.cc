@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtimes/trainjob/conditions.hh"
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -26,7 +26,7 @@ std::string_view suspension(const TrainJobStatus& status) {
   return condition ? std::string_view(condition->status) : std::string_view();
 }
 
-// Upstream's one event, with its wording: tools look for it.
+// Upstream's one event, with its wording: tools search for it.
 kube::PlannedEvent refused_child(const Blocked& blocked) {
   std::string text = keep_head(blocked.message, kMaxNote);
   if (text.size() < blocked.message.size()) text += " ...";
@@ -64,7 +64,7 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
   if (after.phase == "Running" && before.phase != "Running")
     events.push_back(event("Normal", "Running", after.message));
   if (blocked) {
-    if (!blocked->is_told && (after.reason != before.reason || after.message != before.message))
+    if (!blocked->is_recorded && (after.reason != before.reason || after.message != before.message))
       events.push_back(refused_child(*blocked));
   } else if (verdict.is_problem && after.reason != before.reason) {
     events.push_back(event("Warning", after.reason, after.message));

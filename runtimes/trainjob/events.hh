@@ -1,5 +1,5 @@
-// The events of a TrainJob, told by what changed between two statuses: the same change is never
-// told twice. Pure.
+// The events of a TrainJob, from what changed between two statuses: the same change never makes two
+// events. Pure.
 #pragma once
 
 #include <optional>

@@ -13,19 +13,19 @@ bool is_earlier(const std::optional<kube::Time>& a, const std::optional<kube::Ti
 
 // By attempt, then by time; names decide between pods that failed within the same second, so that
 // the outcome does not depend on the order of watch events.
-bool goes_before(const TrainPodView& a, const TrainPodView& b) {
+bool goes_before(const PodView& a, const PodView& b) {
   if (a.attempt != b.attempt) return a.attempt > b.attempt;
   if (a.failure->finished_at != b.failure->finished_at)
     return is_earlier(a.failure->finished_at, b.failure->finished_at);
   return a.name < b.name;
 }
 
-FirstFailure record(const TrainPodView& pod) {
+FirstFailure record(const PodView& pod) {
   FirstFailure failure;
   failure.pod = pod.name;
   failure.job = pod.replicated_job;
   failure.index = pod.index;
-  failure.node = pod.machine;
+  failure.node = pod.node_name;
   failure.container = pod.failure->container;
   failure.exitCode = pod.failure->exit_code;
   failure.signal = pod.failure->signal;
@@ -38,19 +38,20 @@ FirstFailure record(const TrainPodView& pod) {
 
 }  // namespace
 
-std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& known,
+std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
-                                          const std::vector<const TrainPodView*>& pods) {
-  const TrainPodView* first = nullptr;
-  for (const TrainPodView* pod : pods) {
+                                          const std::vector<const PodView*>& pods) {
+  const PodView* first = nullptr;
+  for (const PodView* pod : pods) {
     if (!pod || !pod->failure || !is_pod_of(*pod, jobset)) continue;
     if (!first || goes_before(*pod, *first)) first = pod;
   }
-  if (!first) return known;
-  if (!known || first->attempt > known->attempt) return record(*first);
-  if (first->attempt == known->attempt && is_earlier(first->failure->finished_at, known->time))
+  if (!first) return recorded;
+  if (!recorded || first->attempt > recorded->attempt) return record(*first);
+  if (first->attempt == recorded->attempt &&
+      is_earlier(first->failure->finished_at, recorded->time))
     return record(*first);
-  return known;
+  return recorded;
 }
 
 std::string describe(const FirstFailure& failure) {

@@ -1,4 +1,4 @@
-// The first failure of a TrainJob: which pod, and how (design.md "Failure"). Pure.
+// The first failure of a TrainJob: which pod, and how (docs/decisions/0001). Pure.
 #pragma once
 
 #include <optional>
@@ -7,16 +7,16 @@
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
 // The failure to keep: of the newest attempt that has one, the pod whose container ended first.
-// What is known already stands unless an earlier failure of the same attempt, or one of a later
-// attempt, is learnt: pods vanish, the record must not.
-std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& known,
+// The recorded one stays unless there is an earlier failure of the same attempt, or one of a later
+// attempt: pods are deleted, the record must not be lost.
+std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
-                                          const std::vector<const TrainPodView*>& pods);
+                                          const std::vector<const PodView*>& pods);
 
 // "pod j-node-0-3-x7k2p (node 3) on gpu-17: container node ended with exit code 137 (OOMKilled)",
 // without its output.

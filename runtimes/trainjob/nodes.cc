@@ -104,23 +104,23 @@ TrackedJobs tracked_jobs_of(const JobSet& jobset, std::int32_t known_total) {
 }
 
 // Pods without an index (completionMode NonIndexed) have a place each, counted down from -1.
-std::int64_t place_of(const TrainPodView& pod, const TrackedJob& job, std::int64_t ordinal) {
+std::int64_t place_of(const PodView& pod, const TrackedJob& job, std::int64_t ordinal) {
   if (!pod.index) return -1 - ordinal;
   std::int32_t job_index = 0;
   std::from_chars(pod.job_index.data(), pod.job_index.data() + pod.job_index.size(), job_index);
   return job.first + job_index * job.width + *pod.index;
 }
 
-// How far a pod got; of several pods of one place the furthest stands for it.
+// How far a pod got; of several pods of one place the furthest counts.
 enum class PodProgress { kGone, kFailed, kUnscheduled, kScheduled, kRunning, kReady };
 
-PodProgress progress_of(const TrainPodView& pod) {
+PodProgress progress_of(const PodView& pod) {
   if (pod.phase == "Failed") return PodProgress::kFailed;
-  // Told to end, as by an eviction, it may well end with 0: that is no node of the next admission.
+  // A pod that is evicted may well end with 0: that is no node of the next admission.
   if (pod.is_deleting) return PodProgress::kGone;
   if (pod.phase == "Succeeded") return PodProgress::kReady;
   if (pod.phase == "Running") return pod.is_ready ? PodProgress::kReady : PodProgress::kRunning;
-  return pod.machine.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
+  return pod.node_name.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
 }
 
 struct Place {
@@ -175,12 +175,12 @@ std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& run
   return to_count(marked > 0 ? marked : others);
 }
 
-bool is_pod_of(const TrainPodView& pod, const JobSet& jobset) {
+bool is_pod_of(const PodView& pod, const JobSet& jobset) {
   return pod.jobset_uid.empty() || jobset.metadata.uid.empty() ||
          pod.jobset_uid == jobset.metadata.uid;
 }
 
-PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*>& pods,
+PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& pods,
                      std::int32_t known_total) {
   const TrackedJobs tracked_jobs = tracked_jobs_of(jobset, known_total);
   PodFacts facts;
@@ -192,7 +192,7 @@ PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*
   const auto& policy = jobset.spec.failurePolicy;
   const bool is_in_place = policy && policy->restartStrategy == "InPlaceRestart";
   std::int64_t ordinal = 0;
-  for (const TrainPodView* pod : pods) {
+  for (const PodView* pod : pods) {
     ++ordinal;
     if (!pod || !is_pod_of(*pod, jobset)) continue;
     // Pods that restart in place keep the label of the attempt that made them.

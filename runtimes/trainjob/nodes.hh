@@ -1,4 +1,4 @@
-// A TrainJob's nodes: which replicated jobs train, and where each of their pods stands. Pure.
+// A TrainJob's nodes: which replicated jobs train, and how far each of their pods is. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "api/jobset.hh"
 #include "api/runtime.hh"
 #include "runtimes/pipeline/pipeline.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -17,7 +17,7 @@ namespace trainer {
 // them.
 std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& runtime);
 
-// How many places there are for nodes, and what stands on them now. Only pods of the JobSet's
+// How many places there are for nodes, and which pods they have now. Only pods of the JobSet's
 // current attempt count, and of several pods for one place the one that got furthest.
 struct NodeCounts {
   std::int32_t total = 0;
@@ -27,26 +27,25 @@ struct NodeCounts {
   std::int32_t ready = 0;    // Ready, or Succeeded
   std::int32_t failed = 0;   // failed and not replaced
   std::int32_t replaced =
-      0;  // places whose pod is on its way while another pod of that place has ended
+      0;  // places whose pod is not running yet while another pod of that place has ended
 };
 
-// One pod that is not up yet or that failed, among all the job's pods of this attempt (nodes and
-// initializers).
+// What the pods of this attempt say together, those of nodes and of initializers.
 struct PodFacts {
   NodeCounts nodes;
   bool has_initializers = false;
-  bool are_initializers_done = true;         // all of them have succeeded
-  bool is_initializer_running = false;       // at least one pod of them runs
-  std::vector<const TrainPodView*> waiting;  // with a waiting_reason, not being deleted
-  bool has_started = false;                  // some pod runs or has run
+  bool are_initializers_done = true;    // all of them have succeeded
+  bool is_initializer_running = false;  // at least one pod of them runs
+  std::vector<const PodView*> waiting;  // with a waiting_reason, not being deleted
+  bool has_started = false;             // some pod runs or has run
 };
 
-// `known_total`: status.nodes.total of an earlier reconcile, 0 when there is none; it tells whether
-// a launcher counts.
-PodFacts survey_pods(const JobSet& jobset, const std::vector<const TrainPodView*>& pods,
+// `known_total`: status.nodes.total of an earlier reconcile, 0 when there is none; from it follows
+// whether a launcher counts.
+PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& pods,
                      std::int32_t known_total);
 
 // True for a pod that the JobSet with this uid has made; pods without the label count too.
-bool is_pod_of(const TrainPodView& pod, const JobSet& jobset);
+bool is_pod_of(const PodView& pod, const JobSet& jobset);
 
 }  // namespace trainer

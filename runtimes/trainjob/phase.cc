@@ -8,8 +8,8 @@
 
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/failure.hh"
-#include "runtimes/trainjob/text.hh"
 #include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -42,7 +42,7 @@ PhaseVerdict finished(const kube::Condition& terminal, const TrainJobStatus& sta
     if (!status.firstFailure->message.empty()) message += "\n" + status.firstFailure->message;
   }
   PhaseVerdict result = verdict(terminal.type, terminal.reason, std::move(message));
-  result.is_problem = false;  // the terminal event tells it
+  result.is_problem = false;  // the terminal event says it
   return result;
 }
 
@@ -148,7 +148,7 @@ PhaseVerdict coming_up(const TrainJobObserved& observed, const PodFacts& pods) {
   return result;
 }
 
-// Phases of a job that is neither finished nor suspended and whose JobSet stands.
+// Phases of a job that is neither finished nor suspended and whose JobSet exists.
 PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before,
                   const TrainJobStatus& after, const PodFacts& pods) {
   const JobSet& jobset = *observed.jobset;
@@ -166,9 +166,9 @@ PhaseVerdict explained(PhaseVerdict result, std::string_view event) {
   if (!result.is_unexplained) return result;
   const auto cause = cause_of_event(event);
   if (!cause) return result;
-  PhaseVerdict told = verdict(result.phase, cause->reason, cause->message);
-  told.is_unexplained = true;
-  return told;
+  PhaseVerdict unexplained = verdict(result.phase, cause->reason, cause->message);
+  unexplained.is_unexplained = true;
+  return unexplained;
 }
 
 }  // namespace

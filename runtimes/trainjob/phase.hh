@@ -1,4 +1,4 @@
-// Where a TrainJob stands, in one word, and why (status.phase, reason, message). Pure.
+// The phase of a TrainJob, and why (status.phase, reason, message). Pure.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 #include "api/trainjob.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/nodes.hh"
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -18,12 +18,11 @@ struct PhaseVerdict {
   std::string phase;
   std::string reason;
   std::string message;
-  bool is_problem = false;      // somebody may have to act: told in an event
+  bool is_problem = false;      // a person may have to act: makes an event
   bool is_unexplained = false;  // pods are missing or not starting, and none of them says why
 };
 
-// Whether a reason is one that somebody may have to act upon; by it an event tells "waits as usual"
-// from "is stuck".
+// Whether a person may have to act upon a reason: it separates "waits as usual" from "is stuck".
 bool is_problem_reason(std::string_view reason);
 
 // `after`: the status with its conditions settled. `before`: the stored one. `pods`: nullptr

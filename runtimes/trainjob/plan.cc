@@ -1,4 +1,4 @@
-// The order of the rules of a TrainJob's life. Each rule stands in the file of its name.
+// The order of the rules of a TrainJob's life. Each rule is in the file of its name.
 #include "runtimes/trainjob/plan.hh"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 // An owner should see within ten seconds why a job does not come up; most say so themselves before
 // that.
 constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kNextLook{30};
+constexpr std::chrono::seconds kEventInterval{30};
 
 void wake_within(TrainJobPlan& plan, std::chrono::microseconds wait) {
   // Rounded up: waking before the moment would mean to wake twice.
@@ -59,7 +59,8 @@ class TrainJobPlanner {
     return jobset && is_owned_by(jobset->metadata, observed.job) ? jobset : nullptr;
   }
 
-  // Of a JobSet that is gone only its end matters; one that was deleted on its way is made anew.
+  // Of a JobSet that is gone only its end matters; one that was deleted before its end is made
+  // again.
   static const JobSet* last_words(const TrainJobObserved& observed) {
     const JobSet* gone = observed.deleted_jobset;
     const bool has_ended = gone && (kube::is_condition_true(gone->status.conditions, "Completed") ||
@@ -124,7 +125,7 @@ class TrainJobPlanner {
     after_.phase = verdict.phase;
     after_.reason = verdict.reason;
     after_.message = verdict.message;
-    if (verdict.is_unexplained) look_for_events();
+    if (verdict.is_unexplained) request_events();
     plan_.status_patch = status_patch(before_, after_);
     if (!plan_.status_patch) return;
     plan_.is_status_minor = is_minor_change(before_, after_);
@@ -132,15 +133,15 @@ class TrainJobPlanner {
   }
 
   PodFacts settle_nodes() {
-    const std::int32_t told = before_.nodes ? before_.nodes->total : observed_.total_nodes;
-    const std::int32_t known = children_.total_nodes.value_or(told);
+    const std::int32_t reported = before_.nodes ? before_.nodes->total : observed_.total_nodes;
+    const std::int32_t total_nodes = children_.total_nodes.value_or(reported);
     plan_.total_nodes = children_.total_nodes;
     PodFacts facts;
     if (!jobset_) {
-      if (known > 0 && !is_finished(after_)) set_nodes(known, 0);
+      if (total_nodes > 0 && !is_finished(after_)) set_nodes(total_nodes, 0);
       return facts;
     }
-    facts = survey_pods(*jobset_, observed_.pods, known);
+    facts = survey_pods(*jobset_, observed_.pods, total_nodes);
     // A finished job's pods may be swept away; how many there were stays on record.
     if (!is_finished(before_)) set_nodes(facts.nodes.total, facts.nodes.ready);
     return facts;
@@ -160,7 +161,7 @@ class TrainJobPlanner {
     }
     if (after_.startTime) return;
     if (terminal) {
-      // It ran and ended between two looks.
+      // It ran and ended between two reconciles.
       if (jobset_ && terminal->reason != kDeadlineExceeded)
         after_.startTime = jobset_->metadata.creation_timestamp;
     } else if (facts.has_started) {
@@ -168,33 +169,33 @@ class TrainJobPlanner {
     }
   }
 
-  // Nobody says why the job does not come up: perhaps an event does.
-  void look_for_events() {
+  // No pod says why the job does not start: perhaps an event does.
+  void request_events() {
     kube::Time since =
         jobset_ ? jobset_->metadata.creation_timestamp.value_or(observed_.now) : observed_.now;
     for (const kube::Condition& condition : after_.conditions) {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
     }
     const auto waited = observed_.now - since;
-    const auto patience = has_any_pod_started() ? kPatience : kNextLook;
+    const auto patience = has_any_pod_started() ? kPatience : kEventInterval;
     plan_.needs_events = waited >= patience;
-    if (plan_.needs_events) return wake_within(plan_, kNextLook);
-    // That somebody has begun with a pod shows on the pod; that the Job controller has begun with a
-    // Job, on nothing that would have us look.
+    if (plan_.needs_events) return wake_within(plan_, kEventInterval);
+    // That a scheduler or kubelet has begun with a pod is visible on the pod; that the Job
+    // controller has begun with a Job, on nothing that would start a reconcile.
     const auto next = observed_.pods.empty() ? kPatience : patience;
     wake_within(plan_, waited < next ? next - waited : next);
   }
 
   // A Job controller or a scheduler that has not come to this job yet has nothing to say of it. The
-  // scheduler's first word stands on the pod; what it cannot say there, the kubelet says in events.
+  // scheduler's first message is on the pod; what it cannot say there, the kubelet says in events.
   bool has_any_pod_started() const {
     if (observed_.pods.empty()) return observed_.have_jobs_started;
     return std::any_of(observed_.pods.begin(), observed_.pods.end(),
-                       [](const TrainPodView* pod) { return pod && !pod->machine.empty(); });
+                       [](const PodView* pod) { return pod && !pod->node_name.empty(); });
   }
 
-  // What a finished job leaves to do. All of it is repeated until it is done, whatever fails in
-  // between.
+  // What a finished job leaves to do. All of it is repeated until it is done, also when something
+  // fails in between.
   void clean_up() {
     if (!is_finished(after_)) return;
     if (is_past_deadline(after_)) remove_jobset();
@@ -218,7 +219,7 @@ class TrainJobPlanner {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
     if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
-    // The end must be on record, for whoever watches, before the record goes.
+    // The end must be recorded, for clients that watch, before the object is deleted.
     if (plan_.status_patch) return wake_within(plan_, milliseconds(1));
     kube::Action action;
     action.verb = kube::Action::Verb::kDelete;
@@ -233,7 +234,7 @@ class TrainJobPlanner {
   const PipelineOptions& options_;
   const TrainJobStatus& before_;
   TrainJobStatus after_;
-  const JobSet* jobset_;  // ours, or nullptr
+  const JobSet* jobset_;  // owned by the job, or nullptr
   ChildrenState children_;
   TrainJobPlan plan_;
 };
@@ -246,7 +247,7 @@ bool is_owned(const TrainJob& job) {
 }  // namespace
 
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options) {
-  // Another controller's job gets nothing from us, not even a status. One that is being deleted
+  // Another controller's job gets nothing, not even a status. One that is being deleted
   // keeps the status it ended with: its children go by their owner references, and what they do on
   // the way out says nothing.
   if (!is_owned(observed.job) || observed.job.metadata.deletion_timestamp) return {};

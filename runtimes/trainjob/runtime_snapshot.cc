@@ -19,7 +19,7 @@ using kube::Json;
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 // What identifies a runtime and what it says. Its uid, versions and times are left out: a runtime
-// that was applied again, word for word, is the same blueprint.
+// that was applied again without a change is the same runtime.
 Json canonical_runtime(const Json& runtime) {
   Json metadata = Json::object();
   if (const Json* source = runtime.find("metadata")) {
@@ -39,7 +39,7 @@ Json canonical_runtime(const Json& runtime) {
   return canonical;
 }
 
-// JSON is YAML, but reading it as JSON is far cheaper where somebody wrote a snapshot that way.
+// JSON is YAML, but reading it as JSON is far cheaper where a snapshot was written that way.
 kube::Result<Json> parse_snapshot(std::string_view text) {
   if (!text.empty() && text.front() == '{') {
     if (auto parsed = kube::parse_json(text)) return parsed;

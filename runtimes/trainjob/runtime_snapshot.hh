@@ -17,23 +17,23 @@ namespace trainer {
 struct RuntimeSnapshot {
   std::string text;        // data.runtime of the ConfigMap
   std::string hash;        // its SHA-256, hex
-  bool is_object = false;  // else the text is no runtime of anybody, and `runtime` says why
-  // Whose blueprint the text claims to be.
+  bool is_object = false;  // else the text is no runtime, and `runtime` says why
+  // Which runtime the text claims to be of.
   std::string group;
   std::string kind;
   std::string ns;
   std::string name;
-  // An error carries upstream's text (trainer-contract 3.4), without its prefix.
+  // An error carries upstream's text, without its prefix.
   kube::Result<Runtime> runtime;
 };
 
-// The snapshot of a runtime as it stands. Its text is canonical: equal runtimes have equal texts,
-// whatever their uid, versions and times.
+// The snapshot of a runtime as it is now. Its text is canonical: equal runtimes have equal texts,
+// also with different uids, versions and times.
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
-// A text that stands in a ConfigMap, whoever wrote it.
+// A text of a ConfigMap, which any client may have written.
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text);
-// One that is not the job's, or no longer: nothing of it is read but its hash. Anybody may write a
-// ConfigMap of that name, and reading YAML can cost a great deal.
+// One that is not the job's, or no longer: nothing of it is read but its hash. Any client may write
+// a ConfigMap of that name, and reading YAML can cost a great deal.
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string text);
 // Whether a job of this status may use a text: it is the one it started with, or none is known.
 bool is_text_of(const TrainJobStatus& status, std::string_view text);

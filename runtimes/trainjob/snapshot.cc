@@ -58,15 +58,15 @@ SnapshotState inspect_existing(const TrainJob& job, const SnapshotView& snapshot
   SnapshotState state;
   state.kind = SnapshotState::Kind::kUsable;
   state.content = snapshot.content;
-  const std::string& known = job.status.runtimeSnapshotHash;
-  if (!known.empty() && known != state.content->hash) {
+  const std::string& recorded = job.status.runtimeSnapshotHash;
+  if (!recorded.empty() && recorded != state.content->hash) {
     return refuse_snapshot(
         ref, fmt::format("invalid runtime snapshot: the text in ConfigMap \"{}\" is not the one "
                          "this job started with "
                          "(its SHA-256 is {}, status.runtimeSnapshotHash says {}): delete the "
                          "ConfigMap to have it "
                          "written again from an unchanged runtime, or create the TrainJob anew",
-                         snapshot_name(job.metadata.name), state.content->hash, known));
+                         snapshot_name(job.metadata.name), state.content->hash, recorded));
   }
   return state;
 }
@@ -89,10 +89,10 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
   SnapshotState state;
   state.kind = SnapshotState::Kind::kUsable;
   state.content = observed.live_runtime;
-  const std::string& known = job.status.runtimeSnapshotHash;
+  const std::string& recorded = job.status.runtimeSnapshotHash;
   // A job that never had a JobSet has nothing to be true to.
   const bool has_begun = observed.jobset || !job.status.jobsStatus.empty();
-  if (has_begun && !known.empty() && known != state.content->hash) {
+  if (has_begun && !recorded.empty() && recorded != state.content->hash) {
     state = refuse(
         "RuntimeSnapshotLost",
         fmt::format(
@@ -101,7 +101,7 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
             "status.runtimeSnapshotHash says {}): restore the runtime as it was, or create the "
             "TrainJob anew",
             snapshot_name(job.metadata.name), kind_of(job.spec.runtimeRef),
-            job.spec.runtimeRef.name, state.content->hash, known));
+            job.spec.runtimeRef.name, state.content->hash, recorded));
     return state;
   }
   state.create = create_snapshot(job, state.content->text);

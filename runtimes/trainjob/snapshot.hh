@@ -1,5 +1,5 @@
-// The runtime a TrainJob started with, kept in a ConfigMap beside it (trainer-contract 3.4,
-// design.md "Snapshot"). Pure.
+// The runtime a TrainJob started with, kept in a ConfigMap beside it
+// (docs/decisions/0009). Pure.
 #pragma once
 
 #include <memory>
@@ -16,19 +16,19 @@ namespace trainer {
 
 std::string snapshot_name(std::string_view job_name);
 
-// "TrainingRuntime" and "ClusterTrainingRuntime" of our group are the kinds there are.
+// "TrainingRuntime" and "ClusterTrainingRuntime" of Trainer's group are the only kinds.
 bool is_supported_runtime(const RuntimeRef& ref);
 // "Deployment.apps": how a kind is named in messages; absent members read as their schema defaults.
 std::string runtime_kind_name(const RuntimeRef& ref);
 
-// Where a job's snapshot stands.
+// The state of a job's snapshot.
 struct SnapshotState {
   enum class Kind {
     kUnread,        // ask for the ConfigMap
     kNeedsRuntime,  // ask for the live runtime
     kUsable,        // `content` is what the job runs with
-    // `reason` and `message` say why nothing may be built; nothing we watch tells when it is
-    // mended.
+    // `reason` and `message` say why nothing may be built; no watch shows when it is
+    // repaired.
     kRefused,
   };
   Kind kind = Kind::kUnread;

@@ -19,13 +19,14 @@ std::optional<Json> status_patch(const TrainJobStatus& before, const TrainJobSta
 }
 
 bool is_minor_change(const TrainJobStatus& before, const TrainJobStatus& after) {
-  // That a new job is on its way will soon be told better, by its pods. So will that there is no
+  // The pods of a new job soon say more than that it is being created. So will that there is no
   // room for them yet, as for most of a burst.
-  const bool is_told_soon = !is_problem_reason(after.reason) || after.reason == "Unschedulable";
-  const bool is_on_its_way = before.phase.empty() && is_told_soon &&
-                             (after.phase == "Pending" || after.phase == "Starting");
-  return (before.phase == after.phase || is_on_its_way) && before.conditions == after.conditions &&
-         before.restarts == after.restarts &&
+  const bool is_explained_soon =
+      !is_problem_reason(after.reason) || after.reason == "Unschedulable";
+  const bool is_just_created = before.phase.empty() && is_explained_soon &&
+                               (after.phase == "Pending" || after.phase == "Starting");
+  return (before.phase == after.phase || is_just_created) &&
+         before.conditions == after.conditions && before.restarts == after.restarts &&
          before.firstFailure.has_value() == after.firstFailure.has_value() &&
          before.startTime == after.startTime && before.completionTime == after.completionTime;
 }

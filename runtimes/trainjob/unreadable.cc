@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -27,9 +27,9 @@ kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& er
   const std::string_view phase = status ? status->get_string("phase") : std::string_view();
   if (deleted || phase == "Complete" || phase == "Failed") return {};
   kube::PlannedEvent event = unreadable_event(errors);
-  const bool is_told = status && status->get_string("reason") == event.reason &&
-                       status->get_string("message") == event.message;
-  if (is_told) return {};
+  const bool is_recorded = status && status->get_string("reason") == event.reason &&
+                           status->get_string("message") == event.message;
+  if (is_recorded) return {};
   kube::Plan plan;
   // Of a text that is no object at all not even the status is known: what is written would be
   // written again each time.
@@ -37,9 +37,9 @@ kube::Plan plan_unreadable(const kube::Json& object, const kube::FieldErrors& er
     plan.events.push_back(std::move(event));
     return plan;
   }
-  kube::Json told = kube::Json::object({{"reason", event.reason}, {"message", event.message}});
-  if (phase.empty()) told.set("phase", "Pending");
-  plan.status_patch = kube::Json::object({{"status", std::move(told)}});
+  kube::Json written = kube::Json::object({{"reason", event.reason}, {"message", event.message}});
+  if (phase.empty()) written.set("phase", "Pending");
+  plan.status_patch = kube::Json::object({{"status", std::move(written)}});
   plan.events.push_back(std::move(event));
   return plan;
 }

@@ -7,14 +7,14 @@
 #include <map>
 #include <utility>
 
-#include "runtimes/trainjob/text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
 
 struct Rule {
   std::string_view reported;  // what Kubernetes says
-  std::string_view reason;    // what we call it
+  std::string_view reason;    // status.reason
 };
 
 // The kubelet's and the scheduler's words; one cause has several, which alternate (ErrImagePull,
@@ -75,8 +75,8 @@ std::string_view classify(std::string_view reported, std::string_view message) {
   return reason;
 }
 
-// A condition's reason must match the CRD's pattern; what others wrote may not, so only our own
-// words become reasons.
+// A condition's reason must match the CRD's pattern; what others wrote may not, so only the reasons
+// above are used.
 std::string with_reported(std::string_view reported, std::string_view message) {
   if (message.empty()) return std::string(reported);
   return std::string(message);
@@ -84,9 +84,9 @@ std::string with_reported(std::string_view reported, std::string_view message) {
 
 }  // namespace
 
-std::optional<WaitingCause> dominant_cause(const std::vector<const TrainPodView*>& waiting) {
+std::optional<WaitingCause> dominant_cause(const std::vector<const PodView*>& waiting) {
   std::map<std::pair<std::string_view, std::string_view>, int> counts;
-  for (const TrainPodView* pod : waiting) ++counts[{pod->waiting_reason, pod->waiting_message}];
+  for (const PodView* pod : waiting) ++counts[{pod->waiting_reason, pod->waiting_message}];
   if (counts.empty()) return std::nullopt;
   const auto most =
       std::max_element(counts.begin(), counts.end(),

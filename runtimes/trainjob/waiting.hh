@@ -1,4 +1,4 @@
-// Why pods wait, told by the one cause that most of them share. Pure.
+// Why pods wait: the one cause that most of them share. Pure.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtimes/trainjob/plan.hh"
+#include "runtimes/trainjob/observed.hh"
 
 namespace trainer {
 
@@ -18,7 +18,7 @@ struct WaitingCause {
 
 // The cause that holds back the most pods; of equal counts the one that comes first by name.
 // nullopt where no pod says why.
-std::optional<WaitingCause> dominant_cause(const std::vector<const TrainPodView*>& waiting);
+std::optional<WaitingCause> dominant_cause(const std::vector<const PodView*>& waiting);
 
 // From the text of an event about a stuck job, "REASON: MESSAGE" ("FailedMount: MountVolume.SetUp
 // failed ..."). nullopt for "".

@@ -20,7 +20,7 @@ Task<double> requests(Context& context) {
   co_return metric(metrics, "rest_client_requests_total", {});
 }
 
-// One Job of each JobSet is active, as its status tells.
+// One Job of each JobSet is active, as its status says.
 bool is_jobset_settled(const Json& set) {
   const auto* status = set.find("status");
   if (!status) return false;
@@ -63,7 +63,7 @@ Json restarting_set(const std::string& ns, int jobs) {
   return set;
 }
 
-// Ends one pod badly, as a kubelet would tell.
+// Fails one pod, as a kubelet would report it.
 Task<void> fail_a_pod(Cluster& cluster, kube::ObjectKey pod) {
   Json patch = Json::object();
   patch["status"].set("phase", "Failed");

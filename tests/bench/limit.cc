@@ -76,7 +76,7 @@ struct Templates {
 Task<void> write_status(Cluster& cluster, kube::Resource resource, kube::ObjectKey key, Json status,
                         int times) {
   for (int i = 0; i < times; ++i) {
-    // Each write differs, as ours do; an equal one would be no write for the server.
+    // Each write differs, as the controller's do; an equal one would be no write for the server.
     Json patch;
     patch.set("status", status);
     Json marker = Json::object({{"type", "Bench"},
@@ -101,7 +101,7 @@ Task<void> write_event(Cluster& cluster, std::string name) {
 }
 
 // Everything that the controller sends for one job, in its order.
-Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& ours, int number) {
+Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& measured, int number) {
   auto& client = cluster.client();
   const kube::ObjectKey key{kNamespace, "j" + std::to_string(number)};
   const kube::ObjectKey runtime{"", "bench"};
@@ -113,9 +113,9 @@ Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& our
   co_await cluster.must(client.create(kube::kServices, instance(made.service, number)));
   co_await cluster.must(client.create(kube::kJobs, instance(made.job, number)));
   co_await write_status(cluster, kTrainJobs, key, made.trainjob_status,
-                        ours.trainjob_status_writes);
-  co_await write_status(cluster, kJobSets, key, made.jobset_status, ours.jobset_status_writes);
-  for (int i = 0; i < ours.events; ++i) co_await write_event(cluster, key.name);
+                        measured.trainjob_status_writes);
+  co_await write_status(cluster, kJobSets, key, made.jobset_status, measured.jobset_status_writes);
+  for (int i = 0; i < measured.events; ++i) co_await write_event(cluster, key.name);
 }
 
 // Of this process.
@@ -134,16 +134,16 @@ struct Limit {
   double cpu_ms = 0;  // a job: what it costs to send these requests and read the answers
 };
 
-Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
+Task<void> run_limit(Context& context, const BurstResult& measured, Limit& limit) {
   auto& cluster = context.cluster;
   Templates made;
-  made.trainjob = as_template(ours.trainjob);
-  made.snapshot = as_template(ours.snapshot);
-  made.jobset = as_template(ours.jobset);
-  made.service = as_template(ours.service);
-  made.job = as_template(ours.job);
-  if (const auto* status = ours.trainjob.find("status")) made.trainjob_status = *status;
-  if (const auto* status = ours.jobset.find("status")) made.jobset_status = *status;
+  made.trainjob = as_template(measured.trainjob);
+  made.snapshot = as_template(measured.snapshot);
+  made.jobset = as_template(measured.jobset);
+  made.service = as_template(measured.service);
+  made.job = as_template(measured.job);
+  if (const auto* status = measured.trainjob.find("status")) made.trainjob_status = *status;
+  if (const auto* status = measured.jobset.find("status")) made.jobset_status = *status;
   co_await cluster.make_namespace(kNamespace);
   Tally pods([](const Json&) { return true; });
   auto watching = cluster.watch(kube::kPods, kNamespace, pods);
@@ -151,8 +151,8 @@ Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
                               "the first list");
   const auto begin = Steady::now();
   const double cpu_before = cpu_seconds();
-  std::function<Task<void>(int)> one = [&cluster, &made, &ours](int i) {
-    return drive(cluster, made, ours, i);
+  std::function<Task<void>(int)> one = [&cluster, &made, &measured](int i) {
+    return drive(cluster, made, measured, i);
   };
   co_await cluster.for_each(context.jobs, kWidth, one);
   const double written = seconds_since(begin);
@@ -162,8 +162,8 @@ Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
                               "all pods");
   const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
   limit.pods_per_second = context.jobs / with_pods;
-  // Our statuses end with what the scheduler says of the last pod, so the driver waits for that
-  // too.
+  // The controller's statuses end with what the scheduler says of the last pod, so the driver waits
+  // for that too.
   co_await cluster.wait_until([&] { return seconds_since(pods.changed()) > 3; },
                               std::chrono::seconds(600), "the scheduler's word on each pod");
   const double judged = std::chrono::duration<double>(pods.changed() - begin).count();
@@ -174,19 +174,19 @@ Task<void> run_limit(Context& context, const BurstResult& ours, Limit& limit) {
 
 }  // namespace
 
-std::vector<Figure> limit(Context& context, const BurstResult& ours) {
+std::vector<Figure> limit(Context& context, const BurstResult& measured) {
   Limit limit;
-  context.cluster.run(run_limit(context, ours, limit));
+  context.cluster.run(run_limit(context, measured, limit));
   context.cluster.run(context.cluster.remove_namespace(kNamespace));
   return {{"limit: the same requests by a plain driver, until all pods exist",
            limit.pods_per_second, "jobs/s"},
           {"limit: the same, until all is written and no pod changes", limit.settled_per_second,
            "jobs/s"},
           {"limit: the driver's own CPU a job, without webhooks and watches", limit.cpu_ms, "ms"},
-          {"share of the limit, pods", 100 * ours.pods_per_second / limit.pods_per_second, "%", 80,
-           true},
-          {"share of the limit, settled", 100 * ours.settled_per_second / limit.settled_per_second,
-           "%", 80, true}};
+          {"share of the limit, pods", 100 * measured.pods_per_second / limit.pods_per_second, "%",
+           80, true},
+          {"share of the limit, settled",
+           100 * measured.settled_per_second / limit.settled_per_second, "%", 80, true}};
 }
 
 }  // namespace trainer::bench

@@ -44,7 +44,7 @@ kube::Json trainjob(const std::string& ns, const std::string& name, int nodes, b
 struct BurstResult {
   double pods_per_second = 0;     // jobs a second until all pods exist
   double settled_per_second = 0;  // jobs a second until every status has settled
-  kube::Json trainjob, snapshot, jobset, service, job;  // of one job, as they stand
+  kube::Json trainjob, snapshot, jobset, service, job;  // of one job, as stored
   int trainjob_status_writes = 1;                       // a job, rounded up
   int jobset_status_writes = 1;
   int events = 0;
@@ -57,7 +57,7 @@ std::vector<Figure> idle(Context& context, ControllerProcess& controller);
 // `jobs` two-node TrainJobs applied at once.
 std::vector<Figure> burst(Context& context, ControllerProcess& controller, BurstResult& result);
 // The same requests by a plain driver while no controller runs.
-std::vector<Figure> limit(Context& context, const BurstResult& ours);
+std::vector<Figure> limit(Context& context, const BurstResult& measured);
 // From the answer to a POST until the Job exists, one TrainJob a second.
 std::vector<Figure> latency(Context& context);
 // One JobSet of `large_jobs` Jobs with `large_pods` pods each.
@@ -71,8 +71,8 @@ std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProces
 // The address that start_controller gives the metrics server, and the health server.
 inline constexpr const char* kMetricsAddress = "127.0.0.1:18080";
 inline constexpr const char* kHealthAddress = "127.0.0.1:18081";
-// A GET of SERVER/PATH, "http://HOST:PORT" or https without verification; empty when nobody answers
-// with 200.
+// A GET of SERVER/PATH, "http://HOST:PORT" or https without verification; empty when nothing
+// answers with 200.
 kube::Task<std::string> get_local(Cluster& cluster, std::string server, std::string path);
 // The controller's metrics; throws std::runtime_error when it does not answer.
 kube::Task<std::string> read_metrics(Context& context);

@@ -45,7 +45,7 @@ def time_to_live(cluster, name):
     return cluster.get("trainjob", name)["spec"].get("ttlSecondsAfterFinished")
 
 
-def test_kubectl_removes_a_field_of_ours(cluster):
+def test_kubectl_removes_a_field_of_this_controller(cluster):
     with served(cluster):
         cluster.apply(trainjob("ttl-patch", suspend=True, ttlSecondsAfterFinished=60))
         cluster.kubectl("patch", "trainjob", "ttl-patch", "--type=merge", "-p", '{"spec":{"ttlSecondsAfterFinished":null}}')
@@ -92,7 +92,7 @@ def test_a_runtime_of_before_can_be_deleted(cluster):
         cluster.kubectl("delete", "trainingruntime", "before", "--timeout=10s")
 
 
-def test_a_service_that_nobody_controls_is_shared(cluster):
+def test_a_service_without_a_controller_is_shared(cluster):
     with served(cluster):
         cluster.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shared"},
                      "spec": {"clusterIP": "None", "selector": {"app": "x"}}})
@@ -100,14 +100,14 @@ def test_a_service_that_nobody_controls_is_shared(cluster):
         cluster.apply({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "beside"}, "spec": {
             "network": {"subdomain": "shared"}, "replicatedJobs": [{"name": "w", "template": {"spec": {"template": pods}}}]}})
         wait_until("the Job", lambda: cluster.get("job", "beside-w-0"))
-        told = cluster.kubectl("get", "events", "--field-selector", "involvedObject.name=beside,type=Warning", "-o", "name")
-        if told.strip():
-            raise Failed(f"a warning was told: {told}")
+        warnings = cluster.kubectl("get", "events", "--field-selector", "involvedObject.name=beside,type=Warning", "-o", "name")
+        if warnings.strip():
+            raise Failed(f"there is a Warning event: {warnings}")
         if cluster.get("service", "shared")["metadata"].get("ownerReferences"):
             raise Failed("the Service was adopted")
 
 
-def test_what_stood_in_the_way_is_looked_for_again(cluster):
+def test_an_object_that_takes_a_name_is_checked_again(cluster):
     with served(cluster):
         cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "waits-runtime-snapshot"}, "data": {"runtime": "x"}})
         cluster.apply(trainjob("waits"))

@@ -2,8 +2,8 @@
 """Beside the upstream JobSet controller: each expands its own JobSets, and when it comes or goes while jobs run, they are
 handed over. No Job is made twice, replaced or lost, and no restart is counted twice.
 
-Needs a control plane without node and with an audit log (AUDIT=yes); the test plays the kubelet and ends the pods. Who
-made an object is told by the API server: the field manager that its first write is booked on.
+Needs a control plane without node and with an audit log (AUDIT=yes); the test plays the kubelet and ends the pods. The
+field manager of an object's first write says which controller made it.
 """
 import collections
 import contextlib
@@ -21,13 +21,13 @@ from upstream_jobset import LEASE_SECONDS, UpstreamJobSet
 sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
 
-OURS, UPSTREAM = "trainer", "jobset"
-OUR_NAME = "trainer.kubeflow.org/jobset-expander"
+TRAINER, UPSTREAM = "trainer", "jobset"
+MANAGED_BY = "trainer.kubeflow.org/jobset-expander"
 NAME, STEP, ATTEMPT = (f"jobset.sigs.k8s.io/{what}" for what in ("jobset-name", "replicatedjob-name", "restart-attempt"))
 
 
 def jobset(name, **spec):
-    """Two steps of which the second awaits the first, written in full: nobody fills in defaults."""
+    """Two steps of which the second waits for the first, written in full: nothing fills in defaults."""
     def step(step_name, **more):
         return {"name": step_name, "replicas": 1, **more, "template": {"spec": {
             "parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimit": 0,
@@ -50,7 +50,7 @@ class Scene:
     def __init__(self, cluster, directory, mode):
         self.cluster = cluster
         self.api = Api(os.environ["KUBECONFIG"])
-        self.ours = harness.Controller(directory, "--no-webhooks", "--expander", mode)
+        self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode)
         self.upstream = UpstreamJobSet(directory, cluster.namespace)
         self.audit = pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
         self.began = self.audit.stat().st_size
@@ -92,11 +92,11 @@ class Scene:
         wait_until(f"the controller's mode is {mode}", lambda: self.last_mode() == mode, seconds)
 
     def last_mode(self):
-        modes = [line for line in self.ours.log.read_text().splitlines() if "expander mode" in line]
+        modes = [line for line in self.trainer.log.read_text().splitlines() if "expander mode" in line]
         return next((mode for mode in ("Own", "Share") if modes and f"mode={mode}" in modes[-1]), None)
 
     def check_nothing_was_doubled(self, restarts=None):
-        """Every Job that stands was created once for each attempt, by whomever, and none but a restart deleted one."""
+        """Each existing Job was created once for each attempt, by either controller, and only a restart deleted one."""
         restarts = restarts or {}
         made, deleted = collections.Counter(), collections.Counter()
         with open(self.audit) as log:
@@ -115,7 +115,7 @@ class Scene:
             name = job["metadata"]["name"]
             times = restarts.get(name, 0)
             assert made[name] == 1 + times, f"{name} was created {made[name]} times, with {times} restarts"
-        assert set(made) == {j["metadata"]["name"] for j in self.objects("Job")}, f"created {made}, but not all stand"
+        assert set(made) == {j["metadata"]["name"] for j in self.objects("Job")}, f"created {made}, but not all of them exist"
         assert set(deleted) <= set(restarts), f"deleted: {deleted}"
 
 
@@ -126,9 +126,9 @@ def scene(cluster, mode):
         try:
             yield one
         except AssertionError as error:
-            raise AssertionError(f"{error}\n--- ours:\n{one.ours.log.read_text()[-1500:]}") from error
+            raise AssertionError(f"{error}\n--- trainer:\n{one.trainer.log.read_text()[-1500:]}") from error
         finally:
-            one.ours.kill()
+            one.trainer.kill()
             one.upstream.release()   # or the next test would find its Lease still held
 
 
@@ -136,20 +136,20 @@ def test_share_leaves_each_its_own(cluster):
     cluster.apply(runtime("steps"))
     with scene(cluster, "Share") as s:
         s.upstream.start()
-        s.ours.start()
+        s.trainer.start()
         cluster.apply(trainjob("train", "steps"), jobset("hand"))
-        s.made_by("train", "prepare", OURS)
+        s.made_by("train", "prepare", TRAINER)
         s.made_by("hand", "first", UPSTREAM)
-        assert cluster.get("jobset", "train")["spec"]["managedBy"] == OUR_NAME
+        assert cluster.get("jobset", "train")["spec"]["managedBy"] == MANAGED_BY
         s.end_pods("train", "prepare")
         s.end_pods("hand", "first")
-        s.made_by("train", "node", OURS)
+        s.made_by("train", "node", TRAINER)
         s.made_by("hand", "second", UPSTREAM)
         s.end_pods("train", "node")
         s.end_pods("hand", "second")
         s.complete("trainjob", "train")
         s.complete("jobset", "hand")
-        for name, writer, other in (("train", OURS, UPSTREAM), ("hand", UPSTREAM, OURS)):
+        for name, writer, other in (("train", TRAINER, UPSTREAM), ("hand", UPSTREAM, TRAINER)):
             written = json.loads(cluster.kubectl("get", "jobset", name, "-o", "json", "--show-managed-fields"))
             assert writer in managers(written, "status"), f"{name}: {managers(written, 'status')}"
             assert other not in managers(written) | managers(written, "status"), f"{name} was written by {other}"
@@ -159,10 +159,10 @@ def test_share_leaves_each_its_own(cluster):
 def test_auto_steps_aside_when_upstream_appears(cluster):
     cluster.apply(runtime("steps"))
     with scene(cluster, "Auto") as s:
-        s.ours.start()
+        s.trainer.start()
         cluster.apply(trainjob("train", "steps"), jobset("calm"), jobset("again"), jobset("asleep", suspend=True))
-        uids = {s.made_by("train", "prepare", OURS), s.made_by("calm", "first", OURS)}
-        s.made_by("again", "first", OURS)
+        uids = {s.made_by("train", "prepare", TRAINER), s.made_by("calm", "first", TRAINER)}
+        s.made_by("again", "first", TRAINER)
         s.end_pods("again", "first", "Failed")
         wait_until("again has restarted", lambda: (cluster.get("jobset", "again").get("status", {}).get("restarts")) == 1)
 
@@ -170,9 +170,9 @@ def test_auto_steps_aside_when_upstream_appears(cluster):
         s.await_mode("Share")
         cluster.apply(jobset("late"), trainjob("later", "steps"))
         s.made_by("late", "first", UPSTREAM)
-        s.made_by("later", "prepare", OURS)
+        s.made_by("later", "prepare", TRAINER)
         cluster.kubectl("patch", "jobset", "asleep", "--type=merge", "-p", '{"spec": {"suspend": false}}')
-        # What stands goes on under the other one, which makes the steps that are still to come.
+        # What exists continues under the other controller, which creates the steps that follow.
         s.end_pods("train", "prepare")
         s.end_pods("again", "first", attempt=1)
         for owner in ("calm", "late", "asleep"):
@@ -191,9 +191,9 @@ def test_auto_steps_aside_when_upstream_appears(cluster):
 def takes_over(cluster, leave):
     with scene(cluster, "Auto") as s:
         s.upstream.start()
-        s.ours.start()
+        s.trainer.start()
         cluster.apply(runtime("steps"), trainjob("train", "steps"), jobset("calm"), jobset("again"), jobset("asleep", suspend=True))
-        uids = {s.made_by("train", "prepare", OURS), s.made_by("calm", "first", UPSTREAM), s.made_by("asleep", "first", UPSTREAM)}
+        uids = {s.made_by("train", "prepare", TRAINER), s.made_by("calm", "first", UPSTREAM), s.made_by("asleep", "first", UPSTREAM)}
         s.made_by("again", "first", UPSTREAM)
         s.end_pods("again", "first", "Failed")
         wait_until("again has restarted", lambda: (cluster.get("jobset", "again").get("status", {}).get("restarts")) == 1)
@@ -206,7 +206,7 @@ def takes_over(cluster, leave):
         s.end_pods("again", "first", attempt=1)
         for owner in ("calm", "asleep"):
             s.end_pods(owner, "first")
-        s.made_by("calm", "second", OURS)
+        s.made_by("calm", "second", TRAINER)
         s.end_pods("train", "node")
         for owner, attempt in (("calm", 0), ("asleep", 0), ("again", 1)):
             s.end_pods(owner, "second", attempt=attempt)

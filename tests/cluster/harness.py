@@ -75,7 +75,7 @@ class Cluster:
 
     def put_trainjob(self, name, change, manager=""):
         """As a typed client updates a job: reads it, calls change(spec), sends the object whole under this field manager,
-        and begins anew when a status came between."""
+        and starts again when a status write came between."""
         query = f"?fieldManager={manager}" if manager else ""
         path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{self.namespace}/trainjobs/{name}{query}"
 
@@ -116,7 +116,7 @@ class Controller:
 
     def start(self, wait=True):
         with open(self.log, "a") as log:
-            self.log_begins = log.tell()
+            self.log_begins = self.log.stat().st_size
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
         atexit.register(self.kill)   # one that is left behind would hold the ports of all that follow
         if wait:

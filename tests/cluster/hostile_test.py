@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Objects that mean harm or make no sense: others go on, whoever owns one is told why, and nothing foreign is touched.
+"""Objects that are harmful or make no sense: other jobs continue, the owner of each such object gets the reason, and foreign objects are not touched.
 
 The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
 hold such objects from before, or from another version. Needs a control plane without node.
@@ -18,7 +18,7 @@ LARGE = "x" * 1_400_000   # the API server takes 1.5 MB
 
 
 DEPTH = 3_000
-NESTED = "@NESTED@"   # stands for that many lists, which Python's json cannot write
+NESTED = "@NESTED@"   # a placeholder for that many lists, which Python's json cannot write
 
 
 def trainjob(name, spec=None, **more):
@@ -46,7 +46,7 @@ def refers_to(name):
     return {"runtimeRef": {"name": name, "kind": "TrainingRuntime"}}
 
 
-# Each of them must be told why nothing comes of it.
+# Each of them must report why it does not run.
 HOPELESS = {
     "spec-is-text": trainjob("spec-is-text", "text"),
     "spec-is-list": trainjob("spec-is-list", [1, 2]),
@@ -75,7 +75,7 @@ HARMLESS = {
     "unknown-fields": trainjob("unknown-fields", unheardOf={"a": [1, {"b": None}]}),
     "large-unknown": trainjob("large-unknown", unheardOf=LARGE),
 }
-# Deeper than we read. It can be neither understood nor answered; the log tells.
+# Deeper than the controller reads. No status can be written for them; the log reports them.
 DEEP = {
     "deep": trainjob("deep", unheardOf=NESTED),
     "deep-set": jobset("deep-set", {"replicatedJobs": NESTED}),
@@ -121,8 +121,8 @@ def create(cluster, o):
         raise Failed(f"{late}\n{said[0][:1000]}")
 
 
-def told(cluster):
-    """The names of objects that say why nothing comes of them, in their status or by a Warning event."""
+def reported(cluster):
+    """The names of objects that say why they do not run, in their status or by a Warning event."""
     found = {o["involvedObject"]["name"] for o in cluster.list("events") if o["type"] == "Warning"}
     columns = '{range .items[*]}{.metadata.name} {.status.reason} {.status.message}{"\\n"}{end}'
     for line in cluster.kubectl("get", "trainjobs", "-o", "jsonpath=" + columns).splitlines():
@@ -133,11 +133,11 @@ def told(cluster):
 
 
 def versions(cluster):
-    """What nobody but their owners may change; the Job controller writes its Job's status."""
+    """What only their owners may change; the Job controller writes its Job's status."""
     return {(o["kind"], o["metadata"]["name"]): {**cluster.get(o["kind"], o["metadata"]["name"]), "status": None} for o in FOREIGN}
 
 
-def log_tells_of_deep(cluster, controller):
+def check_log_names_deep(cluster, controller):
     """Each object that is too deep to be read is named in the log."""
     left_out = [line for line in controller.said().splitlines() if "what=malformed" in line]
     missing = [name for name in DEEP if not any(f'"{cluster.namespace}/{name}\\"' in line for line in left_out)]
@@ -169,7 +169,7 @@ def without_version(objects):
     return {k: {**o, "metadata": {m: v for m, v in o["metadata"].items() if m not in drop}} for k, o in objects.items()}
 
 
-def test_hostile_objects_stop_nobody(cluster):
+def test_hostile_objects_do_not_stop_others(cluster):
     open_schema()
     try:
         cluster.apply(runtime("plain"))
@@ -197,16 +197,16 @@ def check(cluster, controller, before):
     for name in ("good", *HARMLESS):
         runs(cluster, name)
     try:
-        wait_until("each is told why", lambda: told(cluster) >= set(HOPELESS), seconds=60)
+        wait_until("each reports why", lambda: reported(cluster) >= set(HOPELESS), seconds=60)
     except Failed as late:
-        raise Failed(f"{late}: not {sorted(set(HOPELESS) - told(cluster))}")
-    log_tells_of_deep(cluster, controller)
+        raise Failed(f"{late}: not {sorted(set(HOPELESS) - reported(cluster))}")
+    check_log_names_deep(cluster, controller)
     # Nor do those that come while it runs, or change.
     create(cluster, trainjob("late", "text"))
     cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")
     cluster.apply(trainjob("later"))
     runs(cluster, "later")
-    wait_until("a late one is told why", lambda: "late" in told(cluster), seconds=60)
+    wait_until("a late one reports why", lambda: "late" in reported(cluster), seconds=60)
     slow_steps(controller)
     controller.stop()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Exclusive placement: a Job's first pod chooses a rack for itself, the others follow it there, also when it moves; and nobody else's pods
-are touched.
+"""Exclusive placement: a Job's first pod chooses a rack for itself, the others follow it there, also when it moves; and pods of other
+workloads are not touched.
 
 Needs a control plane without node. The nodes are mere objects; pods are bound to them by the test where it matters when, else by the
 scheduler. The controller has the rights of the shipped ServiceAccount with those of the overlay.
@@ -73,7 +73,7 @@ class Scene:
     def make_nodes(self):
         room = {"cpu": "8", "memory": "16Gi", "pods": "20"}
         for rack, name in self.racks.items():
-            # Racks are called after the test: what another left behind cannot stand in them.
+            # Racks have the test in their name: what another test left behind cannot be in them.
             self.call("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": {RACK: f"{self.cluster.namespace}-{rack}"}},
                                                 "status": {"capacity": room, "allocatable": room}})
 
@@ -129,7 +129,7 @@ def scene(cluster):
 
 
 def webhooks():
-    """The webhook configurations of ours that stand, by name."""
+    """The names of this controller's webhook configurations that exist."""
     found = run("kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name").stdout
     return [name for name in found.split() if name.endswith("trainer.kubeflow.org")]
 
@@ -138,9 +138,9 @@ def terms(pod, kind):
     return pod["spec"].get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
 
 
-def test_followers_stand_where_their_leader_stands(cluster):
+def test_followers_are_placed_in_the_domain_of_their_leader(cluster):
     with scene(cluster) as s:
-        cluster.apply(jobset("s", annotations={TOPOLOGY: RACK}, schedulerName="nobody"))
+        cluster.apply(jobset("s", annotations={TOPOLOGY: RACK}, schedulerName="none"))
         leader = s.leader("s")
         key = leader["metadata"]["labels"][JOB_KEY]
         together, = terms(leader, "podAffinity")
@@ -157,7 +157,7 @@ def test_followers_stand_where_their_leader_stands(cluster):
         for follower in followers:
             assert not terms(follower, "podAffinity") and follower["metadata"]["labels"][PRIORITY] == "0"
 
-        # The leader is lost, and its successor stands elsewhere.
+        # The leader is lost, and its successor is placed elsewhere.
         s.lose(leader)
         second = s.leader("s", other_than=leader)
         s.bind(second, "b")
@@ -195,8 +195,8 @@ def test_the_scheduler_gives_each_job_a_rack_of_its_own(cluster):
 
 def test_other_pods_are_left_alone(cluster):
     with scene(cluster) as s:
-        # With nodes that were prepared for the Job nobody leads and nobody follows.
-        cluster.apply(jobset("prepared", annotations={TOPOLOGY: RACK, NODE_SELECTOR: "true"}, schedulerName="nobody"))
+        # With nodes that were prepared for the Job there are no leaders and no followers.
+        cluster.apply(jobset("prepared", annotations={TOPOLOGY: RACK, NODE_SELECTOR: "true"}, schedulerName="none"))
         pods = wait_until("all pods on prepared nodes", lambda: len(found := s.pods("prepared")) == 3 and found)
         for pod in pods.values():
             assert list(pod["spec"]["nodeSelector"]) == ["alpha.jobset.sigs.k8s.io/namespaced-job"], pod["spec"]
@@ -204,14 +204,14 @@ def test_other_pods_are_left_alone(cluster):
         s.bind(pods[0], "a")
 
         # Without the annotation, leaders of equal priority must know them; that is all.
-        cluster.apply(jobset("plain", schedulerName="nobody"))
+        cluster.apply(jobset("plain", schedulerName="none"))
         pods = wait_until("all pods of an ordinary JobSet", lambda: len(found := s.pods("plain")) == 3 and found)
         for pod in pods.values():
             assert "affinity" not in pod["spec"] and "nodeSelector" not in pod["spec"]
             assert pod["metadata"]["labels"][PRIORITY] == "0"
         s.bind(pods[0], "a")
 
-        # No JobSet's pod is not even looked at, and nobody waits for a controller that is gone but pods of exclusive JobSets.
+        # A pod that belongs to no JobSet is not sent to the webhook. While the controller is down, only pods of exclusive JobSets wait.
         s.controller.kill()
         annotations = {NAME: "x", TOPOLOGY: RACK, INDEX: "1"}
         cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger", "annotations": annotations}, "spec": POD},
@@ -222,7 +222,7 @@ def test_other_pods_are_left_alone(cluster):
             "name": "exclusive", "labels": {NAME: "x"}, "annotations": annotations}}
         refused = cluster.refusal(exclusive)
         assert "failed calling webhook" in refused and "placer.pods.jobset.trainer.kubeflow.org" in refused, refused
-        assert webhooks(), "the webhooks of a process that was killed do not stand"
+        assert webhooks(), "the webhooks of a process that was killed are gone"
         # The next process takes the webhooks over, and takes them away at its end.
         s.controller.start()
         wait_until("pods of exclusive JobSets are judged again", lambda: "failed calling webhook" not in run(

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""An unchanged job costs nothing: no request while it stands or when it goes through the queues again, and after a restart no write and at
-most two reads.
+"""An unchanged job costs nothing: no request while it does not change or when its key is queued again, and after a restart no write and
+at most two reads.
 
 Needs a control plane without node and with an audit log (AUDIT=yes).
 """
@@ -87,7 +87,7 @@ def test_unchanged_jobs_cost_no_request(cluster):
             time.sleep(5)   # likewise
             assert not requests_since(began), f"asked after an annotation of the children: {requests_since(began)}"
 
-            # A job that somebody changes has its snapshot looked at (whoever deleted one gets it back), and nothing else.
+            # For a job that a client changes its snapshot is read (a deleted one is created again), and nothing else.
             began = mark()
             cluster.kubectl("annotate", "trainjobs", "--all", "example.com/looked-at=yes")
             time.sleep(5)   # likewise

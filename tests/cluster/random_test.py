@@ -83,7 +83,7 @@ class Generator:
         pod = self.some(nodeSelector={self.of("pool", "zone"): "b"}, tolerations=[{"key": "q", "operator": "Exists"}],
                         volumes=[{"name": "more", "emptyDir": {}}], terminationGracePeriodSeconds=5)
         if self.maybe(3):
-            pod["containers"] = [{"name": self.of("node", "side", "nobody"), **self.some(
+            pod["containers"] = [{"name": self.of("node", "side", "missing"), **self.some(
                 volumeMounts=[{"name": "data", "mountPath": "/more"}], env=self.env())}]
         job = {"name": self.of("node", "launcher", "other", "nowhere"), "template": {"spec": {"template": {"spec": pod}}}}
         if self.maybe(3):

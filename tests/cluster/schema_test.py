@@ -3,8 +3,8 @@
 
 usage: schema_test.py [--verbose]
 
-Every row is an object or a change to one, and the answer it must get. The definitions are applied first. The rows speak of the schema
-alone, so no admission of ours may be installed. The last line is 'N passed, N failed'.
+Every row is an object or a change to one, and the answer it must get. The definitions are applied first. The rows test the schema
+alone, so no admission webhook of trainer may be installed. The last line is 'N passed, N failed'.
 """
 import json
 import os
@@ -440,7 +440,7 @@ def main():
     for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         found = bench.api.call("GET", f"/apis/admissionregistration.k8s.io/v1/{kind}")[1]["items"]
         if any("trainer.kubeflow.org" in item["metadata"]["name"] for item in found):
-            sys.exit("admission of ours is installed; these rows speak of the schema alone")
+            sys.exit("an admission webhook of trainer is installed; these rows test the schema alone")
     check_definitions(bench)
     make_namespace(bench)
     try:

@@ -17,7 +17,7 @@ class UpstreamJobSet:
         self.directory, self.namespace = pathlib.Path(directory), namespace
         self.log = self.directory / "upstream.log"
         self.program = run(harness.TESTBED, "upstream-jobset").stdout.strip()
-        # Its webhook server wants a certificate, even if nobody calls it.
+        # Its webhook server needs a certificate, even if nothing calls it.
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=jobset",
             "-keyout", str(self.directory / "tls.key"), "-out", str(self.directory / "tls.crt"))
         host = os.environ["TESTBED_HOST"]
@@ -63,7 +63,7 @@ leaderElection:
             self.process.wait()
 
     def release(self):
-        """Ends it and gives up its Lease at once, as a clean end does where the manager is told to."""
+        """Ends it and releases its Lease at once, as a clean end does where the manager is configured to."""
         self.kill()
         if not self.holder():
             return

@@ -1,5 +1,6 @@
 #include "tests/component/admission_fixture.hh"
 
+#include "controller/kinds/registry.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/support/catch.hh"
@@ -33,11 +34,17 @@ CertificateBundle certificates() {
   return *made;
 }
 
-AdmissionFixture::AdmissionFixture() {
+AdmissionFixture::AdmissionFixture(const KindOptions& kinds) {
   ServingOptions options;
-  options.client = api.config();
-  options.webhook_address = "127.0.0.1";
+  options.make_transport = [config = api.config()](kube::asio::io_context& on,
+                                                   const kube::TransportLimits& limits) {
+    return kube::make_transport(on, config, limits);
+  };
+  options.address = "127.0.0.1";
   options.webhook_port = 0;
+  for (const KindRegistration& kind : production_registry(kinds)) {
+    for (const WebhookHandler& each : kind.admission.handlers) options.handlers.push_back(each);
+  }
   options.on_review = [this](std::string_view, std::string_view outcome, auto) {
     const std::lock_guard lock(mutex);
     ++outcomes[std::string(outcome)];

@@ -1,6 +1,6 @@
-// Admission over real TLS: reviews from a client that trusts nobody but our CA, lookups on a
-// scripted API server.
-#include "controller/admission/webhooks.hh"
+// Admission over real TLS: reviews from a client that trusts only this controller's CA, lookups on
+// a scripted API server.
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
@@ -49,13 +49,14 @@ spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime
 }
 
 struct Fixture : AdmissionFixture {
+  using AdmissionFixture::AdmissionFixture;
   void publish_runtime(const std::string& name) {
     auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);
-    auto stored = transform_stored(std::string_view(text), kClusterTrainingRuntimes);
+    auto stored = kube::StoredObjectTransform(kClusterTrainingRuntimes)(text);
     REQUIRE(stored);
     const kube::ObjectKey key = stored->key();
-    view->cluster_runtimes[key] = std::move(stored);
+    view->add(kClusterTrainingRuntimes, key, std::move(stored));
     state.publish(std::move(view));
   }
 };
@@ -68,7 +69,8 @@ TEST_CASE_METHOD(Fixture, "a runtime that the view has costs no request") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a runtime that the view lacks is read live, for the view may lag") {
+TEST_CASE_METHOD(
+    Fixture, "a runtime that the view lacks is read from the API server, since the view may lag") {
   api.on("GET", std::string(kRuntimes) + "torch").answer(200, runtime_text("torch")).always();
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
   CHECK(api.log().size() == 1);
@@ -81,7 +83,7 @@ TEST_CASE_METHOD(Fixture, "a runtime that does not exist is a refusal that names
   CHECK(response.find("status")->get_string("message").find("nowhere") != std::string_view::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that may be tried again") {
+TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that can be retried") {
   api.on("GET", std::string(kRuntimes) + "torch")
       .answer(
           403,
@@ -97,9 +99,9 @@ TEST_CASE_METHOD(Fixture, "a lookup that fails is a refusal that may be tried ag
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "an update is judged by the job's own snapshot, if nobody has changed it") {
+                 "an update is validated with the job's own snapshot, if that is unchanged") {
   publish_runtime("torch");
-  // The job was started with a runtime whose job had another name than it has today.
+  // The job was started when the runtime's replicated job had another name.
   Json then = *kube::parse_json(runtime_text("torch"));
   then["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0].set("name", "of-old");
   const std::string text = kube::print_json(then);
@@ -118,7 +120,7 @@ TEST_CASE_METHOD(Fixture,
   };
   const Row row = GENERATE_COPY(
       Row{"its own", "job-uid", "", true}, Row{"another's", "other-uid", "", false},
-      Row{"the text that the status tells of", "job-uid", kube::sha256_hex(text), true},
+      Row{"the text whose hash the status has", "job-uid", kube::sha256_hex(text), true},
       Row{"edited since", "job-uid", kube::sha256_hex("what it was"), false});
   CAPTURE(row.why);
   if (!row.hash_in_status.empty()) before["status"].set("runtimeSnapshotHash", row.hash_in_status);
@@ -185,7 +187,7 @@ TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing fo
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
 }
 
-TEST_CASE_METHOD(Fixture, "a body cannot become much more than it is, nor be much") {
+TEST_CASE_METHOD(Fixture, "bodies that are large, or become large when parsed, are refused") {
   publish_runtime("torch");
   std::string values = "[0";
   for (int i = 1; i < 300'000; ++i) values += ",0";
@@ -205,7 +207,7 @@ TEST_CASE_METHOD(Fixture, "a body cannot become much more than it is, nor be muc
   CHECK(ask(kMutateTrainJob, review_of(job, job)).get_bool("allowed"));
 }
 
-TEST_CASE_METHOD(Fixture, "objects of any shape are judged, never a crash") {
+TEST_CASE_METHOD(Fixture, "objects of any shape are answered without a crash") {
   publish_runtime("torch");
   for (const char* text :
        {"7", "[]", "{}", R"({"kind":"TrainJob","metadata":7,"spec":[]})",
@@ -243,21 +245,24 @@ TEST_CASE_METHOD(Fixture, "a mutation is answered as a JSON Patch") {
   CHECK_FALSE(response.get_string("patch").empty());
 }
 
-TEST_CASE_METHOD(Fixture, "JobSets are left to the upstream controller while that is in charge") {
+TEST_CASE("JobSets are left to the upstream controller while it runs") {
   const Json bad = *kube::parse_json(R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
       "metadata":{"name":"js","namespace":"team-a"},"spec":{"replicatedJobs":[{"name":"a","replicas":1,
       "template":{"spec":{"template":{"spec":{"containers":[]}}}},"dependsOn":[{"name":"b","status":"Ready"}]}]}})");
-  CHECK_FALSE(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
-  state.set_validates_jobsets(false);
-  CHECK(ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
-  CHECK(ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
+  Fixture own;
+  CHECK_FALSE(own.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  KindOptions options;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
+  Fixture shared(options);
+  CHECK(shared.ask(kValidateJobSet, review_of(bad)).get_bool("allowed"));
+  CHECK(shared.ask(kMutateJobSet, review_of(bad)).find("patch") == nullptr);
 }
 
 TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   publish_runtime("torch");
   const CertificateBundle next = certificates();
   REQUIRE(serving->use(next));
-  // Whoever trusts the old CA alone is not served any more on new connections.
+  // A client that trusts only the old CA cannot open new connections.
   connect(bundle);
   CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
   connect(next);
@@ -269,7 +274,7 @@ TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
 }
 
-TEST_CASE_METHOD(Fixture, "after the end nobody is served") {
+TEST_CASE_METHOD(Fixture, "after the end no client is served") {
   serving->stop();
   CHECK_FALSE(serving->is_listening());
   CHECK_FALSE(send("POST", kValidateTrainJob, "{}"));

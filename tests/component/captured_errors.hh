@@ -1,4 +1,4 @@
-// What is written to standard error while this lives, such as log lines.
+// Captures standard error, such as log lines, while it exists.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ class CapturedErrors {
   std::string text() const {
     std::string all;
     char piece[4096];
-    // By position: the writers share the offset with us.
+    // By position: the writers share the file offset.
     while (file_) {
       const auto got =
           pread(fileno(file_.get()), piece, sizeof piece, static_cast<off_t>(all.size()));
@@ -35,7 +35,7 @@ class CapturedErrors {
     }
     return all;
   }
-  // How often it says `what`.
+  // How often the text contains `what`.
   std::size_t count(std::string_view what) const {
     const std::string all = text();
     std::size_t found = 0;

@@ -2,7 +2,8 @@
 #include <set>
 
 #include "controller/admission/certificate_keeper.hh"
-#include "controller/admission/registration.hh"
+#include "controller/admission/webhook_registrar.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
@@ -20,11 +21,18 @@ const std::string kSecret = "/api/v1/namespaces/kubeflow-system/secrets/cert";
 const std::string kSecrets_ = "/api/v1/namespaces/kubeflow-system/secrets";
 const std::vector<std::string> kHosts = {"manager.kubeflow-system.svc"};
 
+// The webhooks that production publishes, with or without those of pods.
+std::vector<Webhook> webhooks(bool with_pods) {
+  KindOptions options;
+  options.configuration.webhook.exclusivePlacement = with_pods;
+  return published_webhooks(production_registry(options));
+}
+
 struct Fixture : trainer::test::ScriptedPeer {
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
   const test::CapturedErrors errors;
-  Log warnings{LogLevel::kWarn, Log::Format::kText};
+  kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
   std::vector<CertificateBundle> used;
   std::unique_ptr<CertificateKeeper> keeper;
 
@@ -52,14 +60,14 @@ struct Fixture : trainer::test::ScriptedPeer {
         });
     tasks.spawn("keeper", keeper->run());
   }
-  // Looks once at a Secret that somebody else fills.
+  // Syncs once with a Secret that another client fills.
   void follow(const Json& secret) {
     api.on("GET", kSecret).answer(200, kube::print_json(secret)).always();
     CertificateOptions options = with_secret();
     options.is_made_here = false;
     keep(std::move(options));
     keeper->lead();
-    settle(1);
+    run_until_idle(1);
   }
   static CertificateOptions with_secret() {
     CertificateOptions options;
@@ -67,8 +75,8 @@ struct Fixture : trainer::test::ScriptedPeer {
     options.secret = {"kubeflow-system", "cert"};
     return options;
   }
-  // Everything that can be done now is done, and the next thing waits for the clock.
-  void settle(std::size_t requests) {
+  // Runs until `requests` were sent and all tasks wait for the clock.
+  void run_until_idle(std::size_t requests) {
     REQUIRE(
         kube::run_until(io, [&] { return api.log().size() >= requests && clock.timers() > 0; }));
     CHECK(api.log().size() == requests);
@@ -77,20 +85,21 @@ struct Fixture : trainer::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a follower serves what the Secret holds and notices changes") {
+TEST_CASE_METHOD(
+    Fixture, "a replica that does not lead serves the Secret's certificates and notices changes") {
   const CertificateBundle first = make();
   const CertificateBundle second = make();
   api.on("GET", kSecret).answer(200, secret_of(first)).times(2);
   api.on("GET", kSecret).answer(200, secret_of(second));
   keep();
-  settle(1);
+  run_until_idle(1);
   REQUIRE(used.size() == 1);
   CHECK(used[0].certificate == first.certificate);
   clock.advance(std::chrono::seconds(30));
-  settle(2);
+  run_until_idle(2);
   CHECK(used.size() == 1);
   clock.advance(std::chrono::seconds(30));
-  settle(3);
+  run_until_idle(3);
   REQUIRE(used.size() == 2);
   CHECK(used[1].certificate == second.certificate);
 }
@@ -100,13 +109,13 @@ TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when 
     return kube::ScriptedReply(201, request.body);
   });
   keep();
-  settle(1);
+  run_until_idle(1);
   CHECK(used.empty());
   clock.advance(std::chrono::seconds(2));
-  settle(2);
+  run_until_idle(2);
   CHECK(used.empty());
   keeper->lead();
-  settle(4);
+  run_until_idle(4);
   REQUIRE(used.size() == 1);
   CHECK(reason_to_renew(used[0], kHosts, clock.now()).empty());
   CHECK(api.lines() == std::vector<std::string>{"GET " + kSecret, "GET " + kSecret,
@@ -127,11 +136,11 @@ TEST_CASE_METHOD(Fixture, "an empty Secret is filled, on the version that was re
   api.on("PATCH", kSecret).answer(200, "{}");
   keep();
   keeper->lead();
-  settle(2);
-  // Somebody was faster: looked at again after two seconds.
+  run_until_idle(2);
+  // Another client was faster: the Secret is read again after two seconds.
   CHECK(used.empty());
   clock.advance(std::chrono::seconds(2));
-  settle(4);
+  run_until_idle(4);
   REQUIRE(used.size() == 1);
   const auto patch = kube::parse_json(api.log().back().body);
   CHECK(patch->find_path({"metadata", "resourceVersion"})->as_string() == "12");
@@ -144,15 +153,15 @@ TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA"
   api.on("PATCH", kSecret).answer(200, "{}").always();
   keep();
   keeper->lead();
-  settle(1);
+  run_until_idle(1);
   clock.advance(std::chrono::hours(24 * 280));
-  settle(3);
+  run_until_idle(3);
   REQUIRE(used.size() == 2);
   CHECK(used[1].ca_certificate == first.ca_certificate);
   CHECK(used[1].certificate != first.certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills is never written") {
+TEST_CASE_METHOD(Fixture, "a Secret that another client fills is never written") {
   CertificateBundle external = make();
   Json secret = *kube::parse_json(secret_of(external));
   secret["data"].erase("ca.key");
@@ -160,7 +169,7 @@ TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills is never written") 
   CHECK(used.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "what is stored serves while it cannot be renewed") {
+TEST_CASE_METHOD(Fixture, "stored certificates are served while they cannot be renewed") {
   const CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 280));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
@@ -173,20 +182,20 @@ TEST_CASE_METHOD(Fixture, "what is stored serves while it cannot be renewed") {
     api.on("PATCH", kSecret).answer(200, "{}");
     keep();
     keeper->lead();
-    settle(2);
+    run_until_idle(2);
     for (const std::size_t requests : {4U, 6U}) {
       REQUIRE(used.size() == 1);
       CHECK(used[0].certificate == first.certificate);
       clock.advance(std::chrono::seconds(30));
-      settle(requests);
+      run_until_idle(requests);
     }
     CHECK(errors.count("not for you") == 1);
     clock.advance(std::chrono::seconds(30));
-    settle(8);
+    run_until_idle(8);
     REQUIRE(used.size() == 2);
     CHECK(used[1].certificate != first.certificate);
   }
-  SECTION("because nobody answers") {
+  SECTION("because the API server does not answer") {
     api.on("PATCH", kSecret).hold();
     keep();
     keeper->lead();
@@ -196,19 +205,20 @@ TEST_CASE_METHOD(Fixture, "what is stored serves while it cannot be renewed") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "what clients would refuse is renewed before anything is served") {
+TEST_CASE_METHOD(Fixture,
+                 "certificates that clients would refuse are renewed before they are served") {
   const CertificateBundle first = make();
   clock.advance(std::chrono::hours(24 * 366));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   api.on("PATCH", kSecret).answer(200, "{}");
   keep();
   keeper->lead();
-  settle(2);
+  run_until_idle(2);
   REQUIRE(used.size() == 1);
   CHECK(used[0].certificate != first.certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills may hold no CA") {
+TEST_CASE_METHOD(Fixture, "a Secret that another client fills may have no CA") {
   Json secret = *kube::parse_json(secret_of(make()));
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");
@@ -218,7 +228,8 @@ TEST_CASE_METHOD(Fixture, "a Secret that somebody else fills may hold no CA") {
   CHECK(used[0].trusted() == used[0].certificate);
 }
 
-TEST_CASE_METHOD(Fixture, "what is missing of somebody else's Secret is said, now and then") {
+TEST_CASE_METHOD(Fixture,
+                 "an error of another client's Secret is logged, and again after some minutes") {
   const CertificateBundle whole = make();
   Json secret = *kube::parse_json(secret_of(whole));
   secret["data"].erase("tls.key");
@@ -226,41 +237,41 @@ TEST_CASE_METHOD(Fixture, "what is missing of somebody else's Secret is said, no
   options.is_made_here = false;
   keep(std::move(options));
   keeper->lead();
-  settle(1);
+  run_until_idle(1);
   CHECK(errors.count("Secret kubeflow-system/cert") == 1);
   clock.advance(std::chrono::seconds(2));
-  settle(2);
+  run_until_idle(2);
   CHECK(errors.count("Secret kubeflow-system/cert") == 1);
 
   api.on("GET", kSecret).answer(200, kube::print_json(secret)).times(3);
   for (const std::size_t requests : {3U, 4U}) {
     clock.advance(std::chrono::seconds(2));
-    settle(requests);
+    run_until_idle(requests);
     CHECK(errors.count("tls.key") == 1);
   }
   clock.advance(std::chrono::minutes(5));
-  settle(5);
+  run_until_idle(5);
   CHECK(errors.count("tls.key") == 2);
   CHECK(used.empty());
 
   api.on("GET", kSecret).answer(200, secret_of(whole)).always();
   clock.advance(std::chrono::seconds(2));
-  settle(6);
+  run_until_idle(6);
   CHECK(used.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "whoever waits for the first certificate is woken by it") {
+TEST_CASE_METHOD(Fixture, "a task that waits for the first certificate is woken by it") {
   bool is_awake = false;
   keep();
   tasks.spawn("waits", [](CertificateKeeper& all, bool& done) -> kube::Task<void> {
     co_await all.wait_for_certificate();
     done = true;
   }(*keeper, is_awake));
-  settle(1);
+  run_until_idle(1);
   CHECK_FALSE(is_awake);
   api.on("GET", kSecret).answer(200, secret_of(make())).always();
   clock.advance(std::chrono::seconds(2));
-  settle(2);
+  run_until_idle(2);
   CHECK(kube::run_until(io, [&] { return is_awake; }));
 }
 
@@ -268,15 +279,16 @@ TEST_CASE_METHOD(Fixture, "without a Secret the certificates are this process's 
   CertificateOptions options;
   options.hosts = {"10.0.0.1"};
   keep(std::move(options));
-  settle(0);
+  run_until_idle(0);
   REQUIRE(used.size() == 1);
   CHECK(reason_to_renew(used[0], {"10.0.0.1"}, clock.now()).empty());
   clock.advance(std::chrono::hours(24 * 300));
-  settle(0);
+  run_until_idle(0);
   CHECK(used.size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they lack it") {
+TEST_CASE_METHOD(Fixture,
+                 "this controller's CA is set in its own configurations whenever they lack it") {
   const std::string mutating =
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
   const std::string validating =
@@ -302,7 +314,7 @@ TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they 
   api.on("PATCH", mutating + "/defaulter.trainer.kubeflow.org")
       .answer(200, configuration("defaulter.trainer.kubeflow.org", "CA"))
       .always();
-  CaInjector injector(io, client, log);
+  CaInjector injector(io, client, configuration_names(production_registry(KindOptions())), log);
   injector.set_ca("CA");
   tasks.spawn("injector", injector.run());
   const auto patches = [&] {
@@ -316,7 +328,7 @@ TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they 
   for (const std::string& path : patches())
     CHECK(path == mutating + "/defaulter.trainer.kubeflow.org");
   CHECK(api.log().back().headers.count("content-type") <= 1);
-  // Another CA: both are told.
+  // Another CA: both are patched.
   api.on("PATCH", validating + "/validator.trainer.kubeflow.org")
       .answer(200, configuration("validator.trainer.kubeflow.org", "CA2"))
       .always();
@@ -330,7 +342,7 @@ TEST_CASE_METHOD(Fixture, "our CA is put into our configurations, whenever they 
   kube::run_task(io, tasks.join());
 }
 
-TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go with the process") {
+TEST_CASE_METHOD(Fixture, "outside the cluster the configurations exist while the process runs") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")
       .answer(201, R"({"status":{"userInfo":{"username":"kubernetes-admin"}}})");
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";
@@ -343,7 +355,7 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
     api.on("PATCH", path).answer(200, "{}");
     api.on("DELETE", path).answer(200, "{}");
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
   REQUIRE(api.log().size() == 5);
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -361,7 +373,8 @@ TEST_CASE_METHOD(Fixture, "outside the cluster the configurations come and go wi
   }
 }
 
-TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in the end") {
+TEST_CASE_METHOD(Fixture,
+                 "configurations that are withdrawn while they are published are removed") {
   api.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews").answer(201, "{}").always();
   const std::string base = "/apis/admissionregistration.k8s.io/v1/";
   std::set<std::string> existing;
@@ -378,20 +391,20 @@ TEST_CASE_METHOD(Fixture, "what is withdrawn while it is published is gone in th
       });
     }
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   tasks.spawn("publish", [](WebhookRegistrar& all) -> kube::Task<void> {
     (void)co_await all.publish("CA");
   }(registrar));
   REQUIRE(kube::run_until(io, [&] { return existing.size() == 1; }));
   kube::run_task(io, registrar.withdraw());
   CHECK(existing.empty());
-  // Nor does a certificate that is renewed later bring them back.
+  // A certificate that is renewed later does not publish them again.
   REQUIRE(kube::run_task(io, registrar.publish("next")));
   CHECK(existing.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "what was never published needs no withdrawing") {
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", false);
+TEST_CASE_METHOD(Fixture, "nothing is removed where nothing was published") {
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(false));
   kube::run_task(io, registrar.withdraw());
   CHECK(api.log().empty());
 }
@@ -413,7 +426,7 @@ TEST_CASE_METHOD(Fixture, "the webhooks of pods are made only where they are wan
       api.on("DELETE", path).answer(200, "{}");
     }
   }
-  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", true);
+  WebhookRegistrar registrar(client, log, "https://10.88.0.1:9443", webhooks(true));
   REQUIRE(kube::run_task(io, registrar.publish("CA")));
   kube::run_task(io, registrar.withdraw());
   for (const std::string kind : {"mutating", "validating"}) {

@@ -1,12 +1,8 @@
-// PersistentVolumeClaims of JobSets, which nobody watches: when they are asked for, and made again.
+// PersistentVolumeClaims of JobSets are not watched: when they are read, and created again.
 #include <algorithm>
 
-#include "controller/core/jobset_reconciler.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/resources.hh"
-#include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
-#include "tests/component/peer.hh"
+#include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -15,10 +11,10 @@ using kube::Json;
 namespace {
 
 const std::string kClaim = "/api/v1/namespaces/n/persistentvolumeclaims/data-js";
-const std::string kube::kPersistentVolumeClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
+const std::string kClaims = "/api/v1/namespaces/n/persistentvolumeclaims";
 const std::string kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
 
-// One of which a controller before us has written the status.
+// A JobSet whose status an earlier process has written.
 std::string jobset(const std::string& version = "5") {
   return R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":")" +
@@ -32,18 +28,9 @@ std::string jobset(const std::string& version = "5") {
       {"name":"w","ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0}]}})";
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
-  JobSetReconciler* reconciler_ = nullptr;
-  Stores stores{listeners()};
-  Executor executor{io, client, stores, log, 4};
-  kube::EventRecorder events{client, "trainer"};
-  PlanRunner plan_runner{executor, events, clock, log};
-  JobSetOwnership ownership{JobSetControllerMode::kOwn};
-  JobSetReconciler reconciler{stores, client, plan_runner, ownership, jobset::Gates(), clock};
-
+struct Fixture : trainer::test::IdleManager {
   Fixture() {
-    reconciler_ = &reconciler;
-    REQUIRE(stores.jobsets.upsert(jobset()));
+    REQUIRE(jobsets().upsert(jobset()));
     api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
         .always()
         .answer(200, "{}");
@@ -55,15 +42,8 @@ struct Fixture : trainer::test::ScriptedPeer {
       return kube::ScriptedReply(201, made_job_);
     });
   }
-  Stores::Listeners listeners() {
-    Stores::Listeners all = trainer::test::deaf_listeners();
-    all.jobset_gone = [this](const StoredObject& last) { reconciler_->forget(last.uid); };
-    return all;
-  }
-  kube::Result<Requeue> reconcile() {
-    return kube::run_task(io, reconciler.reconcile({"n", "js"}));
-  }
-  // What was asked since the last call, statuses left out.
+  kube::Result<kube::Requeue> reconcile() { return IdleManager::reconcile("jobset", {"n", "js"}); }
+  // The requests since the last call, except statuses.
   std::vector<std::string> asked() {
     std::vector<std::string> lines;
     for (; seen_ < api.log().size(); ++seen_) {
@@ -73,20 +53,19 @@ struct Fixture : trainer::test::ScriptedPeer {
     return lines;
   }
   void remove_jobset() {
-    CHECK(stores.jobsets.remove(
+    CHECK(jobsets().remove(
         R"({"metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"6"}})"));
   }
-  // The Job controller counts one more.
+  // The Job controller counts one more failed pod.
   void fail_pod() {
     auto job = *kube::parse_json(made_job_);
     job["metadata"].set("resourceVersion", "11");
     job["status"].set("failed", 1).set("active", 1);
-    REQUIRE(stores.jobs.upsert(kube::print_json(job)));
+    REQUIRE(jobs().upsert(kube::print_json(job)));
   }
   void remove_job() {
-    const auto jobs = stores.jobs_of("u1");
-    REQUIRE(jobs.size() == 1);
-    REQUIRE(stores.jobs.remove(
+    REQUIRE(jobs().find_by(kByOwner, "n", "u1").size() == 1);
+    REQUIRE(jobs().remove(
         R"({"metadata":{"name":"js-w-0","namespace":"n","uid":"u2","resourceVersion":"10"}})"));
   }
 
@@ -102,75 +81,74 @@ const std::string kEnding =
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "claims are asked for once, and again before pods start anew") {
+TEST_CASE_METHOD(Fixture, "claims are read once, and again before new pods start") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
   REQUIRE(reconcile());
   CHECK(asked().empty());
 
-  // The Job and the claim go: the claim is made first.
+  // Job and claim are deleted: the claim is created first.
   remove_job();
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-  api.on("POST", kube::kPersistentVolumeClaims).answer(201, kFound);
+  api.on("POST", kClaims).answer(201, kFound);
   REQUIRE(reconcile());
-  CHECK(asked() ==
-        Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims, "POST " + kJobsPath});
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "POST " + kJobsPath});
 }
 
 TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
   api.on("GET", kClaim).always().answer(200, kEnding);
-  api.on("POST", kube::kPersistentVolumeClaims)
+  api.on("POST", kClaims)
       .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
   const auto done = reconcile();
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("still being deleted"));
-  // No Job, whose pods could only wait.
-  CHECK(asked() ==
-        Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims, "GET " + kClaim});
+  // No Job is created: its pods could not start.
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
-TEST_CASE_METHOD(Fixture, "a JobSet that goes while its claims are asked for is forgotten") {
-  SECTION("one that stands") {
+TEST_CASE_METHOD(Fixture,
+                 "the claims of a JobSet that is deleted while they are read are forgotten") {
+  SECTION("a claim that exists") {
     api.on("GET", kClaim).reply([this](const kube::ReceivedRequest&) {
       remove_jobset();
       return kube::ScriptedReply(200, kFound);
     });
-    // A claim made for it now might stay for ever.
+    // A claim created for it now would never be garbage collected.
     REQUIRE(reconcile());
-    REQUIRE_FALSE(stores.jobsets.find({"n", "js"}));
+    REQUIRE_FALSE(jobsets().find({"n", "js"}));
     CHECK(asked() == Lines{"GET " + kClaim});
   }
-  SECTION("one that is made") {
+  SECTION("a claim that is created") {
     api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-    api.on("POST", kube::kPersistentVolumeClaims).reply([this](const kube::ReceivedRequest&) {
+    api.on("POST", kClaims).reply([this](const kube::ReceivedRequest&) {
       remove_jobset();
       return kube::ScriptedReply(201, kFound);
     });
     REQUIRE(reconcile());
-    REQUIRE_FALSE(stores.jobsets.find({"n", "js"}));
+    REQUIRE_FALSE(jobsets().find({"n", "js"}));
     CHECK(asked().front() == "GET " + kClaim);
   }
 
-  // Should it come back, nothing that was learnt of it holds any more.
-  REQUIRE(stores.jobsets.upsert(jobset("7")));
+  // When it is created again, the claims are read again.
+  REQUIRE(jobsets().upsert(jobset("7")));
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   CHECK(asked().front() == "GET " + kClaim);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a pod that failed is replaced without a write of ours: claims are asked for") {
+TEST_CASE_METHOD(
+    Fixture, "a failed pod is replaced without a write of this process: claims are read again") {
   api.on("GET", kClaim).answer(200, kFound);
   REQUIRE(reconcile());
   REQUIRE(reconcile());
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
 
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
-  api.on("POST", kube::kPersistentVolumeClaims).answer(201, kFound);
+  api.on("POST", kClaims).answer(201, kFound);
   fail_pod();
   REQUIRE(reconcile());
-  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kube::kPersistentVolumeClaims});
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims});
   REQUIRE(reconcile());
   CHECK(asked().empty());
 }

@@ -17,7 +17,7 @@ using namespace trainer;
 
 namespace {
 
-// A device on which there is no room.
+// A device that is full.
 struct Full final : std::streambuf {};
 
 struct Outcome {
@@ -26,7 +26,7 @@ struct Outcome {
   std::string err;
 };
 
-// Standard output goes to `sink` while this lives.
+// Standard output goes to `sink` while this exists.
 class Redirected {
  public:
   explicit Redirected(std::streambuf* sink) : before_(std::cout.rdbuf(sink)) {}
@@ -58,7 +58,7 @@ Outcome run(std::vector<std::string> words) {
 
 }  // namespace
 
-TEST_CASE("an output that cannot be written is no success") {
+TEST_CASE("an output that cannot be written is an error") {
   for (const char* command :
        {"crds", "blueprints", "version", "--version", "--help", "render --help"}) {
     CAPTURE(command);
@@ -74,7 +74,8 @@ TEST_CASE("an output that cannot be written is no success") {
   }
 }
 
-TEST_CASE("a closed output is no success, and nothing that is opened later takes its place") {
+TEST_CASE(
+    "a closed output is an error, and a file that is opened later does not get its descriptor") {
   const test::CapturedErrors errors;
   const pid_t child = fork();
   if (child == 0) {
@@ -131,13 +132,13 @@ TEST_CASE("the command line of upstream's Deployment starts the controller") {
   }
 }
 
-TEST_CASE("upstream's flags choose the form of the log, unless ours do") {
+TEST_CASE("upstream's flags choose the log format, unless this program's own flags do") {
   const std::vector<std::string> words = {"trainer", "--config=/no/such/file",
                                           "--zap-encoder=json"};
   CHECK(run(words).err.starts_with("{"));
-  std::vector<std::string> ours = words;
-  ours.push_back("--log-format=text");
-  CHECK_FALSE(run(ours).err.starts_with("{"));
+  std::vector<std::string> with_own = words;
+  with_own.push_back("--log-format=text");
+  CHECK_FALSE(run(with_own).err.starts_with("{"));
   CHECK(run({"trainer", "--zap-log-level=loud"}).err ==
         "trainer: --zap-log-level: \"loud\" is no level: write debug, info, error, panic or a "
         "number from 1 on\n");
@@ -145,7 +146,7 @@ TEST_CASE("upstream's flags choose the form of the log, unless ours do") {
   CHECK(run({"trainer", "controller", "--help"}).out.find("zap") == std::string::npos);
 }
 
-TEST_CASE("without a subcommand only the controller's own options stand for it") {
+TEST_CASE("without a subcommand only the controller's own options select it") {
   CHECK(run({"trainer"}).code == kExitUsage);
   const Outcome help = run({"trainer", "--help"});
   CHECK(help.code == kExitDone);

@@ -1,4 +1,4 @@
-#include "controller/core/decoded_objects.hh"
+#include "kube/manager/decoded_objects.hh"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 
 #include "tests/support/catch.hh"
 
-namespace trainer {
+namespace kube {
 namespace {
 
 int decodings = 0;
 
-std::string decode_name(std::shared_ptr<const kube::Json> object) {
+std::string decode_name(std::shared_ptr<const Json> object) {
   ++decodings;
   return std::string(object->get_string("name"));
 }
@@ -21,12 +21,12 @@ std::string decode_name(std::shared_ptr<const kube::Json> object) {
 std::shared_ptr<const StoredObject> stored(int number, std::size_t size = 0) {
   auto object = std::make_shared<StoredObject>();
   object->uid = fmt::format("uid-{}", number);
-  object->body = kube::CompressedText(
+  object->body = CompressedText(
       fmt::format(R"({{"name":"n{}","more":"{}"}})", number, std::string(size, 'x')));
   return object;
 }
 
-TEST_CASE("an object is decoded once a version, and only so many are kept") {
+TEST_CASE("an object is decoded once for each version, and a bounded number is kept") {
   decodings = 0;
   DecodedObjects<std::string> objects(decode_name);
   const auto first = stored(1);
@@ -37,7 +37,7 @@ TEST_CASE("an object is decoded once a version, and only so many are kept") {
 
   const auto next = stored(1);  // another version of the same object
   CHECK(objects.of(next) != decoded);
-  CHECK(*decoded == "n1");  // stays valid for whoever has it
+  CHECK(*decoded == "n1");  // stays valid for its holders
   CHECK(decodings == 2);
 
   std::vector<std::shared_ptr<const StoredObject>> all;
@@ -59,4 +59,4 @@ TEST_CASE("an object is decoded once a version, and only so many are kept") {
 }
 
 }  // namespace
-}  // namespace trainer
+}  // namespace kube

@@ -1,9 +1,6 @@
-// What stands beside a JobSet is read by name and not watched: when it is read again.
-#include "controller/core/trainjob_reconciler.hh"
+// A JobSet's dependent objects are read by name and not watched: when they are read again.
 #include "kube/model/json_text.hh"
-#include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
-#include "tests/component/peer.hh"
+#include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -33,15 +30,8 @@ const char* const kGangRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
-struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{trainer::test::deaf_listeners()};
-  Executor executor{io, client, stores, log, 4};
-  kube::EventRecorder events{client, "trainer"};
-  PlanRunner plan_runner{executor, events, clock, log};
-  JobSetOwnership ownership{JobSetControllerMode::kOwn};
-  TrainJobReconciler reconciler{stores, client, plan_runner, ownership, {}, PipelineOptions(),
-                                clock};
-  std::string group = kNotFound;  // what stands in the cluster
+struct Fixture : trainer::test::IdleManager {
+  std::string group = kNotFound;  // what exists in the cluster
   std::string status = "{}";
   int version = 5;
 
@@ -78,11 +68,11 @@ struct Fixture : trainer::test::ScriptedPeer {
     object["metadata"].set("uid", uid).set("resourceVersion", "9").set("namespace", "n");
     return kube::print_json(object);
   }
-  // The watch tells of the job as it is now.
-  void see() { REQUIRE(stores.trainjobs.upsert(trainjob(++version, generation, status))); }
+  // The watch brings the current job.
+  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
   // Whether the group was written since the last call.
   bool writes_group() {
-    REQUIRE(kube::run_task(io, reconciler.reconcile({"n", "j"})));
+    REQUIRE(reconcile("trainjob_controller", {"n", "j"}));
     bool is_written = false;
     for (; seen_ < api.log().size(); ++seen_) {
       const auto& request = api.log()[seen_];
@@ -100,7 +90,7 @@ struct Fixture : trainer::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "an object in the way is looked for again, until it is gone") {
+TEST_CASE_METHOD(Fixture, "an object that has the name already is read again until it is gone") {
   group = R"({"kind":"PodGroup","metadata":{"name":"j","namespace":"n","uid":"x"}})";
   CHECK_FALSE(writes_group());
   CHECK_FALSE(writes_group());
@@ -109,7 +99,8 @@ TEST_CASE_METHOD(Fixture, "an object in the way is looked for again, until it is
   CHECK(writes_group());
 }
 
-TEST_CASE_METHOD(Fixture, "what was deleted is made again with the next change of the job") {
+TEST_CASE_METHOD(Fixture,
+                 "a deleted dependent object is created again with the next change of the job") {
   CHECK(writes_group());
   CHECK_FALSE(writes_group());
   CHECK_FALSE(writes_group());

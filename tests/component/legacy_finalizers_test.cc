@@ -1,10 +1,10 @@
-// Runtimes that an earlier Trainer has put its finalizer on.
-#include "controller/core/legacy_finalizers.hh"
+// Runtimes that have the finalizer of an earlier Trainer.
+#include "controller/kinds/trainjob/legacy_finalizers.hh"
 
+#include "api/runtime.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -22,8 +22,9 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
 }
 
 struct Fixture : trainer::test::ScriptedPeer {
-  Stores stores{trainer::test::deaf_listeners()};
-  LegacyFinalizers finalizers{io, client, stores, log};
+  StoredCache runtimes{kube::StoredObjectTransform(kTrainingRuntimes)};
+  StoredCache cluster_runtimes{kube::StoredObjectTransform(kClusterTrainingRuntimes)};
+  LegacyFinalizers finalizers{io, client, runtimes, cluster_runtimes, log};
   kube::TaskGroup tasks{io.get_executor(), [](std::string_view, std::string_view) {}};
 
   bool wait_for(std::size_t requests) {
@@ -37,7 +38,7 @@ struct Fixture : trainer::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE("the patch takes one finalizer and leaves the others") {
+TEST_CASE("the patch removes one finalizer and keeps the others") {
   const auto patch = without_legacy_finalizer(
       *kube::parse_json(runtime("old", R"(["a/b","trainer.kubeflow.org/resource-in-use"])")));
   REQUIRE(patch);
@@ -47,16 +48,15 @@ TEST_CASE("the patch takes one finalizer and leaves the others") {
   CHECK_FALSE(without_legacy_finalizer(Json()));
 }
 
-TEST_CASE_METHOD(Fixture, "runtimes lose the finalizer, whenever one comes") {
-  REQUIRE(stores.training_runtimes.upsert(runtime("new", "[]")));
-  REQUIRE(stores.training_runtimes.upsert(
-      runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
+TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also from new ones") {
+  REQUIRE(runtimes.upsert(runtime("new", "[]")));
+  REQUIRE(runtimes.upsert(runtime("old", R"(["trainer.kubeflow.org/resource-in-use"])")));
   api.on("PATCH", kPath).always().answer(200, runtime("old", "[]"));
   tasks.spawn("finalizers", finalizers.run());
   REQUIRE(wait_for(1));
   CHECK(api.log()[0].method == "PATCH");
   CHECK(api.log()[0].body == R"({"metadata":{"finalizers":[],"resourceVersion":"5"}})");
 
-  finalizers.wake();  // some other runtime has changed; the watch has not told of our write yet
+  finalizers.wake();  // another runtime has changed; the event of the write has not come yet
   REQUIRE(wait_for(2));
 }

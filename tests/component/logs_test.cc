@@ -1,4 +1,4 @@
-// `trainer logs` against a scripted API server: broken streams, restarts, pods that vanish.
+// `trainer logs` against a scripted API server: broken streams, restarts, deleted pods.
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -6,7 +6,6 @@
 #include "controller/cli/log_follow.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/resources.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
@@ -17,7 +16,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kube::kJobs = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
+const std::string kJobsPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs";
 const std::string kPodList = "/api/v1/namespaces/ns/pods";
 
 std::string job(const std::string& phase, bool is_finished) {
@@ -66,7 +65,7 @@ struct Fixture {
       kube::make_transport(io, api.config(), kube::TransportLimits());
   kube::ApiClient client{*transport, clock, random};
   std::vector<std::string> lines;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
 
   LogFollower::Options options() {
     LogFollower::Options made;
@@ -74,7 +73,7 @@ struct Fixture {
     made.print = [this](const LogPod& from, std::string_view container, const LogLine& text) {
       lines.push_back(from.prefix(container) + " " + text.text);
     };
-    made.tell = [this](std::string_view what) { told.emplace_back(what); };
+    made.report = [this](std::string_view what) { reported.emplace_back(what); };
     return made;
   }
   kube::Result<std::optional<TrainJob>> follow(LogFollower::Options made) {
@@ -90,7 +89,7 @@ struct Fixture {
     kube::run_task(io, time.join());
     return done;
   }
-  // Every pause ends after some milliseconds of ours, so that whoever sleeps does it soon.
+  // Every wait for the fake clock ends after some real milliseconds.
   kube::Task<void> let_time_pass() {
     kube::asio::steady_timer timer(io);
     for (;;) {
@@ -101,11 +100,11 @@ struct Fixture {
     }
   }
   void serve_job(const std::string& phase) {
-    api.on("GET", kube::kJobs + "/j").answer(200, job(phase, true)).always();
-    api.on("GET", kube::kJobs).answer(200, list(job(phase, true)));
-    api.on("GET", kube::kJobs).stream({}).stay_open();
+    api.on("GET", kJobsPath + "/j").answer(200, job(phase, true)).always();
+    api.on("GET", kJobsPath).answer(200, list(job(phase, true)));
+    api.on("GET", kJobsPath).stream({}).stay_open();
   }
-  // `at_the_end`: what the list says that is asked for when all that is known is over.
+  // `at_the_end`: the items of the last list, after all known pods are over.
   void serve_pods(const std::string& items, std::vector<std::string> events,
                   const std::string& at_the_end) {
     api.on("GET", kPodList).answer(200, list(items));
@@ -123,7 +122,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and no line is lost or doubled") {
+TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and every line is printed once") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded));
   log_of(0).stream({line(1, "a"), line(2, "b"), line(2, "b")}).cut_in_last_chunk();
@@ -134,8 +133,7 @@ TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and no line is 
   CHECK(lines == Lines{"[node-0] a", "[node-0] b", "[node-0] b", "[node-0] c"});
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a running container is followed until it has ended, then read once more") {
+TEST_CASE_METHOD(Fixture, "a running container is followed until it has ended, then read again") {
   serve_job("Failed");
   const std::string ended = pod(1, "Failed", kFailed);
   serve_pods(pod(1, "Running", kRunning), {event("MODIFIED", ended)}, ended);
@@ -143,18 +141,17 @@ TEST_CASE_METHOD(Fixture,
   log_of(1).stream({line(1, "a"), line(2, "the last words")}).always();
   REQUIRE(follow(options()));
   CHECK(lines == Lines{"[node-1] a", "[node-1] the last words"});
-  CHECK(std::find(told.begin(), told.end(), "[node-1] ended with exit code 3 (Error)") !=
-        told.end());
+  CHECK(std::find(reported.begin(), reported.end(), "[node-1] ended with exit code 3 (Error)") !=
+        reported.end());
 }
 
-TEST_CASE_METHOD(Fixture, "a container that was started again is read from both of its lives") {
+TEST_CASE_METHOD(Fixture, "a container that was restarted is read from both of its runs") {
   serve_job("Complete");
   const std::string again = pod(0, "Succeeded", kEnded, 1);
   serve_pods(pod(0, "Running", kFailed, 0), {event("MODIFIED", again)}, again);
   log_of(0)
       .reply([](const kube::ReceivedRequest& request) {
-        // The first life, whichever way it is asked for; the second is there once the first has
-        // been read.
+        // The first run, for either query; the second run exists once the first has been read.
         return kube::ScriptedReply(200,
                                    request.query.find("sinceTime") == std::string::npos ||
                                            request.query.find("previous=true") != std::string::npos
@@ -166,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "a container that was started again is read from both 
   CHECK(lines == Lines{"[node-0] first", "[node-0] second"});
 }
 
-TEST_CASE_METHOD(Fixture, "pods that their watch has not told of when the job ends are read too") {
+TEST_CASE_METHOD(Fixture, "pods that their watch has not brought when the job ends are read too") {
   serve_job("Complete");
   const std::string known = pod(0, "Succeeded", kEnded);
   serve_pods(known, {}, known + "," + pod(1, "Succeeded", kEnded));
@@ -181,12 +178,12 @@ TEST_CASE_METHOD(Fixture, "a log that is still empty when its container has ende
   serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
   log_of(0).stream({});
   log_of(0).stream({line(1, "late")});
-  log_of(1).stream({}).times(2);  // says nothing, ever
+  log_of(1).stream({}).times(2);  // stays empty
   REQUIRE(follow(options()));
   CHECK(lines == Lines{"[node-0] late"});
 }
 
-TEST_CASE_METHOD(Fixture, "a watch that is refused is told, and tried again") {
+TEST_CASE_METHOD(Fixture, "a watch that is refused is reported, and tried again") {
   serve_job("Complete");
   const std::string ended = pod(0, "Succeeded", kEnded);
   api.on("GET", kPodList).answer(403, R"({"message":"pods is forbidden"})");
@@ -194,12 +191,12 @@ TEST_CASE_METHOD(Fixture, "a watch that is refused is told, and tried again") {
   log_of(0).stream({line(1, "a")});
   REQUIRE(follow(options()));
   CHECK(lines == Lines{"[node-0] a"});
-  CHECK(std::any_of(told.begin(), told.end(), [](const std::string& what) {
+  CHECK(std::any_of(reported.begin(), reported.end(), [](const std::string& what) {
     return what.find("pods is forbidden") != std::string::npos;
   }));
 }
 
-TEST_CASE_METHOD(Fixture, "only the chosen node is asked") {
+TEST_CASE_METHOD(Fixture, "only the chosen node's log is read") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded) + "," + pod(1, "Succeeded", kEnded));
   log_of(1).stream({line(1, "one")}).always();
@@ -214,7 +211,7 @@ TEST_CASE_METHOD(Fixture, "only the chosen node is asked") {
   CHECK(has_tail);
 }
 
-TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not hold up the end") {
+TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not delay the end") {
   serve_job("Complete");
   serve_pods(pod(0, "Succeeded", kEnded));
   log_of(0).answer(404, "{}").always();
@@ -227,8 +224,8 @@ TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not hold up t
         }) == 5);
   CHECK(clock.steady() - began >= std::chrono::seconds(4));
   CHECK(lines.empty());
-  CHECK(std::find(told.begin(), told.end(), "[node-0]: its log cannot be read any more") !=
-        told.end());
+  CHECK(std::find(reported.begin(), reported.end(), "[node-0]: its log cannot be read any more") !=
+        reported.end());
 }
 
 TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted meanwhile") {
@@ -236,9 +233,9 @@ TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted me
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == kube::ErrorCode::kNotFound);
 
-  api.on("GET", kube::kJobs + "/j").answer(200, job("Running", false));
-  api.on("GET", kube::kJobs).answer(200, list(job("Running", false)));
-  api.on("GET", kube::kJobs).stream({event("DELETED", job("Running", false))}).stay_open();
+  api.on("GET", kJobsPath + "/j").answer(200, job("Running", false));
+  api.on("GET", kJobsPath).answer(200, list(job("Running", false)));
+  api.on("GET", kJobsPath).stream({event("DELETED", job("Running", false))}).stay_open();
   serve_pods("");
   const auto deleted = follow(options());
   REQUIRE(deleted);
@@ -265,7 +262,7 @@ TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
 TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again where it has ended") {
   log_of(0).stream({});
   log_of(0).stream({line(1, "late")});
-  log_of(1).stream({});  // runs: it may say something later, or not
+  log_of(1).stream({});  // still runs, so it is not read again
   log_of(2).stream({}).times(2);
   std::vector<LogPod> pods;
   for (const int index : {0, 1, 2}) {

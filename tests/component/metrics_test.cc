@@ -1,11 +1,10 @@
-// What dashboards and alerts read, by the names under which they know it.
-#include "controller/core/metrics.hh"
+// The metrics that dashboards and alerts read, by their names.
+#include "controller/process/metrics.hh"
 
 #include <optional>
 #include <sstream>
 
-#include "controller/core/control_plane.hh"
-#include "tests/component/peer.hh"
+#include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -28,7 +27,7 @@ std::optional<double> value_of(Metrics& metrics, const std::string& series) {
 
 }  // namespace
 
-TEST_CASE("a request that could not be judged is not counted as denied") {
+TEST_CASE("a request that could not be evaluated is not counted as denied") {
   Metrics metrics;
   for (const char* outcome : {"allowed", "allowed", "denied", "error"}) {
     metrics.admitted("/validate", outcome, milliseconds(1));
@@ -39,7 +38,7 @@ TEST_CASE("a request that could not be judged is not counted as denied") {
   CHECK(value_of(metrics, name + R"({code="500",webhook="/validate"})") == 1);
 }
 
-TEST_CASE("a queue's totals are told as they stand, however often they are read") {
+TEST_CASE("a queue's totals are the same, however often they are read") {
   Metrics metrics;
   for (const std::uint64_t adds : {3U, 3U, 8U}) {
     metrics.set_queue("loop", {2, adds, adds / 2});
@@ -58,15 +57,13 @@ TEST_CASE("the processor time of the process only grows") {
   CHECK(*value_of(metrics, "process_cpu_seconds_total") >= *before);
 }
 
-TEST_CASE_METHOD(test::ScriptedPeer, "loops and Lease have their names before this replica leads") {
-  Metrics metrics;
-  Configuration configuration;
-  configuration.leaderElection.resourceName = "mine";
-  const ControlPlane control(io, client, configuration, PipelineOptions(), metrics, log);
+TEST_CASE_METHOD(test::IdleManager, "queues and Lease have their names before this replica leads") {
+  metrics.set_leader("mine", false);
+  metrics.on_collect([this] { manager.collect(); });
   CHECK(value_of(metrics, R"(leader_election_master_status{name="mine"})") == 0);
-  for (const std::string loop : {"trainjob_controller", "jobset", "pod"}) {
-    CAPTURE(loop);
-    CHECK(value_of(metrics, "workqueue_depth" + labels_of_queue(loop)) == 0);
-    CHECK(value_of(metrics, "workqueue_adds_total" + labels_of_queue(loop)) == 0);
+  for (const std::string controller : {"trainjob_controller", "jobset", "pod"}) {
+    CAPTURE(controller);
+    CHECK(value_of(metrics, "workqueue_depth" + labels_of_queue(controller)) == 0);
+    CHECK(value_of(metrics, "workqueue_adds_total" + labels_of_queue(controller)) == 0);
   }
 }

@@ -1,10 +1,10 @@
-// A client of a scripted API server, with a clock that stands still: what fixtures build on.
+// A client of a scripted API server, with a clock that only moves on request: the base of fixtures.
 #pragma once
 
 #include <memory>
 
-#include "controller/core/log.hh"
 #include "kube/client/api_client.hh"
+#include "kube/manager/log.hh"
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/scripted_server.hh"
 
@@ -18,7 +18,7 @@ struct ScriptedPeer {
   std::unique_ptr<kube::Transport> transport =
       kube::make_transport(io, api.config(), kube::TransportLimits());
   kube::ApiClient client{*transport, clock, random};
-  Log log{LogLevel::kError, Log::Format::kText};
+  kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
 };
 
 }  // namespace trainer::test

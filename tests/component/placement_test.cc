@@ -1,11 +1,8 @@
-// Followers that stand elsewhere than their leader, against a scripted API server.
+// Followers in another domain than their leader, against a scripted API server.
 #include <fmt/format.h>
 
-#include "controller/core/placement_reconciler.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
-#include "tests/component/peer.hh"
+#include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -18,7 +15,7 @@ const std::string kWebhooks =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
     "pods.jobset.trainer.kubeflow.org";
 
-// Pod `index` of s-w-0, on no node yet, sent to `rack`.
+// Pod `index` of s-w-0, not scheduled yet, with a node selector for `rack`.
 Json pod(int index, const std::string& rack = {}) {
   Json made = *kube::parse_json(
       fmt::format(R"({{"kind":"Pod","metadata":{{"name":"s-w-0-{0}-abcde","namespace":"n",
@@ -42,21 +39,19 @@ Json leader(const std::string& version = "10") {
   return made;
 }
 
-struct Fixture : trainer::test::ScriptedPeer {
-  std::vector<std::string> told;
-  Stores stores{listeners()};
-  Executor executor{io, client, stores, log, 8};
-  JobSetOwnership ownership{JobSetControllerMode::kOwn};
-
-  Stores::Listeners listeners() {
-    Stores::Listeners all = trainer::test::deaf_listeners();
-    all.leader = [this](const kube::ObjectKey& key) { told.push_back(key.to_string()); };
-    return all;
+struct Fixture : trainer::test::IdleManager {
+  using IdleManager::IdleManager;
+  void seen(const Json& object) { REQUIRE(pods().upsert(kube::print_json(object))); }
+  // The leaders that were enqueued.
+  std::vector<std::string> leaders() const {
+    std::vector<std::string> found;
+    for (const std::string& each : enqueued) {
+      if (each.starts_with("pod ")) found.push_back(each);
+    }
+    return found;
   }
 
-  void seen(const Json& object) { REQUIRE(stores.pods.upsert(kube::print_json(object))); }
-
-  // What the API server has: our webhooks, node n1 in rack r1, and these pods.
+  // The API server's objects: the webhooks, node n1 in rack r1, and these pods.
   void exists(const std::vector<Json>& pods) {
     Json::Array items(pods.begin(), pods.end());
     api.on("GET", kWebhooks).answer(200, "{}").always();
@@ -76,9 +71,8 @@ struct Fixture : trainer::test::ScriptedPeer {
     }
   }
 
-  kube::Result<Requeue> reconcile() {
-    PlacementReconciler reconciler(stores, client, executor, ownership, log);
-    return kube::run_task(io, reconciler.reconcile({"n", "s-w-0-0-abcde"}));
+  kube::Result<kube::Requeue> reconcile() {
+    return IdleManager::reconcile("pod", {"n", "s-w-0-0-abcde"});
   }
 
   // The writes that were made, in order.
@@ -93,25 +87,25 @@ struct Fixture : trainer::test::ScriptedPeer {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "only a leader that moved is looked at") {
+TEST_CASE_METHOD(Fixture, "only a leader that moved is enqueued") {
   seen(pod(0));
   seen(pod(1, "r1"));
-  CHECK(told.empty());
+  CHECK(leaders().empty());
   seen(leader("20"));
-  CHECK(told == std::vector<std::string>{"n/s-w-0-0-abcde"});
+  CHECK(leaders() == std::vector<std::string>{"pod n/s-w-0-0-abcde now"});
   Json annotated = leader("21");
   annotated["metadata"]["annotations"].set("example.com/looked-at", "yes");
   seen(annotated);
-  CHECK(told.size() == 1);
+  CHECK(leaders().size() == 1);
   Json running = leader("22");
   running["status"].set("phase", "Running");
   seen(running);
-  CHECK(told.size() == 2);
-  // One that is over says nothing about where the others belong.
+  CHECK(leaders().size() == 2);
+  // A leader that is over does not decide the placement of the others.
   Json failed = leader("23");
   failed["status"].set("phase", "Failed");
   seen(failed);
-  CHECK(told.size() == 2);
+  CHECK(leaders().size() == 2);
 
   Json prepared = leader("30");
   prepared["metadata"]["annotations"].set("alpha.jobset.sigs.k8s.io/node-selector", "true");
@@ -119,11 +113,11 @@ TEST_CASE_METHOD(Fixture, "only a leader that moved is looked at") {
   plain["metadata"]["annotations"].erase("alpha.jobset.sigs.k8s.io/exclusive-topology");
   seen(prepared);
   seen(plain);
-  CHECK(told.size() == 2);
+  CHECK(leaders().size() == 2);
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "followers that stand right cost three reads and no write") {
+TEST_CASE_METHOD(Fixture, "followers in the right place cost three reads and no write") {
   seen(leader());
   exists({leader(), pod(1, "r1")});
   REQUIRE(reconcile());
@@ -153,7 +147,7 @@ TEST_CASE_METHOD(Fixture, "misplaced followers are marked, and then deleted") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a follower that is already going takes no other along") {
+TEST_CASE_METHOD(Fixture, "a follower that is being deleted does not cause other deletions") {
   seen(leader());
   Json going = pod(2, "r2");
   going["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
@@ -164,21 +158,23 @@ TEST_CASE_METHOD(Fixture, "a follower that is already going takes no other along
   CHECK(writes().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "without our webhooks nothing is read or deleted") {
+TEST_CASE_METHOD(Fixture, "without the webhooks nothing is read or deleted") {
   seen(leader());
   REQUIRE(reconcile());
   CHECK(api.lines() == std::vector<std::string>{"GET " + kWebhooks});
 }
 
-TEST_CASE_METHOD(Fixture, "pods are left to the controller that expands JobSets") {
-  ownership = JobSetOwnership(JobSetControllerMode::kShare);
-  seen(leader());
-  exists({leader(), pod(1, "r2")});
-  REQUIRE(reconcile());
-  CHECK(api.log().empty());
+TEST_CASE("pods are left to the controller that manages JobSets") {
+  KindOptions options;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
+  Fixture world(options);
+  world.seen(leader());
+  world.exists({leader(), pod(1, "r2")});
+  REQUIRE(world.reconcile());
+  CHECK(world.api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "what is not known deletes nothing and is tried again") {
+TEST_CASE_METHOD(Fixture, "where a read fails nothing is deleted, and it is tried again") {
   seen(leader());
   api.on("GET", kWebhooks).answer(200, "{}").always();
   CHECK_FALSE(reconcile());  // the pods

@@ -1,18 +1,21 @@
-// What becomes of a plan: what is written, what the object's events tell, and whether it is tried
-// again. One row for each way that a write can end.
-#include "controller/core/plan_runner.hh"
+// Running a plan: its writes, its events, and whether it is tried again. One row for each result of
+// a write.
+#include "kube/manager/plan_runner.hh"
 
 #include "api/jobset.hh"
 #include "api/trainjob.hh"
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "kube/tests/error_name.hh"
 #include "kube/tests/run_task.hh"
-#include "tests/component/listeners.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
+using kube::Debounce;
 using kube::ErrorCode;
 using kube::Json;
 using std::chrono::milliseconds;
@@ -40,6 +43,7 @@ std::string stored(const kube::Resource& resource, const std::string& name,
       "metadata",
       Json::object(
           {{"name", name}, {"namespace", "n"}, {"uid", "u-" + name}, {"resourceVersion", "9"}}));
+  object["metadata"].set("labels", Json::object({{"jobset.sigs.k8s.io/jobset-name", "x"}}));
   if (!controller_uid.empty()) {
     object["metadata"].set("ownerReferences",
                            Json::array({Json::object({{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
@@ -68,6 +72,7 @@ kube::Action action(kube::Action::Verb verb, const kube::Resource& resource,
 kube::Action create_job(const std::string& name) {
   kube::Action made = action(kube::Action::Verb::kCreate, kube::kJobs, name);
   made.failure_reason = "JobCreationFailed";
+  made.description = "job \"" + name + "\" creation failed with error";
   return made;
 }
 
@@ -78,28 +83,61 @@ kube::Action create_service() {
   return made;
 }
 
+// One controller of production's registry, with everything its plans need but watches and workers.
+struct Runner {
+  kube::ControllerRegistration registration;
+  kube::StatusWriter statuses;
+  kube::PlanRunner plan_runner;
+
+  Runner(kube::ControllerRegistration given, kube::ApiClient& client, kube::CacheSet& caches,
+         kube::EventRouter& router, kube::Semaphore& writes, kube::Executor& executor,
+         kube::EventRecorder& events, kube::Clock& clock, const kube::Log& log)
+      : registration(std::move(given)),
+        statuses(client, caches, router, writes, log),
+        plan_runner(registration, executor, statuses, events, clock, log) {}
+};
+
 struct Fixture : trainer::test::ScriptedPeer {
-  Lines woken;  // JobSets, each with how soon
+  Lines enqueued;  // JobSets, each with how soon
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
-  Stores stores{listeners()};
-  Executor executor{io, client, stores, log, 4};
+  kube::CacheSet caches;
+  kube::EventRouter router;
+  kube::Semaphore writes{4};
+  kube::Executor executor{io, client, caches, writes, "trainer", log};
   kube::EventRecorder events{client, "trainer"};
-  PlanRunner plan_runner{executor, events, clock, log};
+  const Registry registry = production_registry(KindOptions());
+  Runner trainjobs{
+      registry[0].controller, client, caches, router, writes, executor, events, clock, log};
+  Runner jobsets{
+      registry[1].controller, client, caches, router, writes, executor, events, clock, log};
 
   Fixture() {
+    for (const kube::Watch& watch : registry[1].controller.watches)
+      caches.add(watch.collection, watch.make_cache, true);
+    jobsets.statuses.set_controller(
+        router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
+          enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
+        }));
+    // As the manager's handler of a primary collection.
+    cache<kube::StoredObject>(all_of(kJobSets))
+        .add_event_handler([this](const auto&, const auto& after) {
+          if (jobsets.statuses.is_own_write(after->object_key, after->resource_version)) return;
+          if (const auto debounce = router.debounce_of_change())
+            router.enqueue(0, after->object_key, *debounce);
+        });
     api.on("POST", kEventsPath).always().answer(201, "{}");
     api.on("PATCH", kStatusPath).always().reply([this](const kube::ReceivedRequest&) {
       return on_status();
     });
   }
-  Stores::Listeners listeners() {
-    Stores::Listeners all = trainer::test::deaf_listeners();
-    all.jobset = [this](const kube::ObjectKey& key, Stores::Debounce debounce) {
-      woken.push_back(key.name + (debounce == Stores::Debounce::kNone ? " now" : " later"));
-    };
-    return all;
+  template <class T>
+  kube::ObjectCache<T>& cache(const kube::Collection& collection) {
+    return dynamic_cast<kube::ObjectCache<T>&>(caches.add(collection, nullptr, true));
   }
-  // The answer to the request that an action is first.
+  kube::PlanRunner& runner_of(const kube::Resource& resource) {
+    return resource == kJobSets ? jobsets.plan_runner : trainjobs.plan_runner;
+  }
+  // The script for the first request of an action.
   kube::ScriptedServer::Script& on(const kube::Action& desired) {
     const bool is_post = desired.verb == kube::Action::Verb::kCreate;
     const char* const method = is_post                                       ? "POST"
@@ -109,15 +147,15 @@ struct Fixture : trainer::test::ScriptedPeer {
     if (is_post) key.name.clear();
     return api.on(method, kube::api_path(desired.resource, key));
   }
-  kube::Task<kube::Result<Requeue>> begin(const kube::Resource& of, kube::Plan plan) {
-    ObjectRef subject{of, {"n", "x"}, "u1", "5"};
-    return plan_runner.run(std::move(subject), std::move(plan));
+  kube::Task<kube::Result<kube::Requeue>> begin(const kube::Resource& of, kube::Plan plan) {
+    kube::ObjectRef object{{"n", "x"}, "u1", "5"};
+    return runner_of(of).run(std::move(object), std::move(plan));
   }
-  kube::Result<Requeue> run(const kube::Resource& of, kube::Plan plan) {
+  kube::Result<kube::Requeue> run(const kube::Resource& of, kube::Plan plan) {
     return kube::run_task(io, begin(of, std::move(plan)));
   }
   // "Warning REASON: MESSAGE" of each event that was sent.
-  Lines told() {
+  Lines sent_events() {
     kube::TaskGroup sender(io.get_executor(), nullptr);
     sender.spawn("events", events.run());
     kube::run_task(io, events.drain(milliseconds(1'000)));
@@ -133,7 +171,7 @@ struct Fixture : trainer::test::ScriptedPeer {
     }
     return found;
   }
-  // What was asked for beside events, "METHOD /path".
+  // The requests except events, "METHOD /path".
   Lines asked() const {
     Lines found;
     for (const auto& request : api.log()) {
@@ -149,19 +187,19 @@ kube::Plan plan_of(std::vector<kube::Action> actions) {
   return plan;
 }
 
-// For task groups, which want no result.
-kube::Task<void> carry_on(kube::Task<kube::Result<Requeue>> task) {
+// For task groups, whose tasks have no result.
+kube::Task<void> carry_on(kube::Task<kube::Result<kube::Requeue>> task) {
   co_await std::move(task);
 }
 
-// More writes than may be under way, none of which is answered.
+// More writes than may be in flight, none of which is answered.
 void crowd(Fixture& peer, kube::TaskGroup& writes) {
   peer.api.on("POST", kJobsPath).hold().always();
   for (int i = 0; i < 5; ++i) {
     kube::Plan plan = plan_of({create_job("x-w-" + std::to_string(i))});
     writes.spawn("write", carry_on(peer.begin(kJobSets, std::move(plan))));
   }
-  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_crowded(); }));
+  REQUIRE(kube::run_until(peer.io, [&peer] { return peer.executor.is_under_load(); }));
 }
 
 kube::Plan with_status(kube::Plan plan, bool is_minor) {
@@ -172,14 +210,14 @@ kube::Plan with_status(kube::Plan plan, bool is_minor) {
 
 }  // namespace
 
-TEST_CASE("each end of a write: what is told, and whether it is tried again") {
+TEST_CASE("each result of a write: its event, and whether it is tried again") {
   struct Row {
     const char* about;
     kube::Resource of;
     kube::Action desired;
     int status;
     std::string answer;
-    Lines told;
+    Lines events;
     std::optional<ErrorCode> error;
   };
   const kube::Action patch_of_job = action(kube::Action::Verb::kMergePatch, kube::kJobs, "x-w-0");
@@ -227,7 +265,7 @@ TEST_CASE("each end of a write: what is told, and whether it is tried again") {
        {"Warning TrainJobResourcesCreationFailed: TrainJob resources reconciliation failed: apply "
         "JobSet n/x: denied by a webhook"},
        ErrorCode::kForbidden},
-      {"a child that somebody else has changed",
+      {"a child that another client has changed",
        kTrainJobs,
        jobset,
        409,
@@ -295,32 +333,35 @@ TEST_CASE("each end of a write: what is told, and whether it is tried again") {
     world.on(row.desired).answer(row.status, row.answer);
     const auto done = world.run(row.of, plan_of({row.desired}));
     CHECK(done.has_value() == !row.error);
-    if (!done && row.error) CHECK(kube::name_of(done.error().code) == kube::name_of(*row.error));
+    if (!done && row.error)
+      CHECK(kube::test::name_of(done.error().code) == kube::test::name_of(*row.error));
     if (done) CHECK_FALSE(*done);  // nothing is waited for
     CHECK(world.asked().size() == 1);
-    CHECK(world.told() == row.told);
+    CHECK(world.sent_events() == row.events);
   }
 }
 
-TEST_CASE("a name that is taken: ours counts as done, and so does a Service that nobody controls") {
+TEST_CASE(
+    "a name that is taken: an owned object counts as done, and so does a Service without a "
+    "controller") {
   struct Row {
     const char* about;
     kube::Action desired;
     std::string controller_uid;
-    Lines told;
+    Lines events;
   };
   const std::string left_alone = "; it is left alone: delete or rename it, or rename the job";
   const Row rows[] = {
-      {"our Service", create_service(), "u1", {}},
-      {"a Service that nobody controls", create_service(), "", {}},
+      {"an owned Service", create_service(), "u1", {}},
+      {"a Service without a controller", create_service(), "", {}},
       {"another's Service",
        create_service(),
        "u9",
        {"Warning HeadlessServiceCreationFailed: create Service n/x: an object of this name exists "
         "and is controlled by JobSet some (uid u9)" +
         left_alone}},
-      {"our Job", create_job("x"), "u1", {}},
-      {"a Job that nobody controls",
+      {"an owned Job", create_job("x"), "u1", {}},
+      {"a Job without a controller",
        create_job("x"),
        "",
        {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
@@ -340,13 +381,14 @@ TEST_CASE("a name that is taken: ours counts as done, and so does a Service that
     const std::string path = kube::api_path(row.desired.resource, row.desired.key);
     world.api.on("GET", path).answer(200, stored(row.desired.resource, "x", row.controller_uid));
     const auto done = world.run(kJobSets, plan_of({row.desired}));
-    CHECK(done.has_value() == row.told.empty());
+    CHECK(done.has_value() == row.events.empty());
     if (!done) CHECK(done.error().code == ErrorCode::kAlreadyExists);
     CHECK(world.asked().back() == "GET " + path);
-    CHECK(world.told() == row.told);
+    CHECK(world.sent_events() == row.events);
     if (row.desired.resource == kube::kServices) {
-      // Else the next pass would ask for it again.
-      CHECK((world.stores.services.find({"n", "x"}) != nullptr) == done.has_value());
+      // Otherwise the next reconcile would create it again.
+      CHECK((world.cache<kube::StoredObject>(all_of(kube::kServices)).find({"n", "x"}) !=
+             nullptr) == done.has_value());
     }
   }
 }
@@ -368,14 +410,14 @@ TEST_CASE_METHOD(Fixture, "failures of one cause are one event, a line each, in 
       "job \"x-w-0\" creation failed with error: no x-w-0\n"
       "job \"x-w-2\" creation failed with error: no x-w-2";
   CHECK(done.error().message == text);
-  CHECK(told() == Lines{"Warning JobCreationFailed: " + text});
-  // What was made is known, and a stage waits for the one before it.
-  CHECK(stores.jobs.find({"n", "x-w-1"}));
+  CHECK(sent_events() == Lines{"Warning JobCreationFailed: " + text});
+  // The created Job is cached, and a stage waits for the one before it.
+  CHECK(cache<JobCache::Item>(jobset_jobs()).find({"n", "x-w-1"}));
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
-  // As many writes as may be under way, and one that waits for its turn.
+TEST_CASE_METHOD(Fixture, "a cancelled write records no event") {
+  // As many writes as may be in flight, and one that waits.
   api.on("POST", kJobsPath).hold().always();
   kube::TaskGroup busy(io.get_executor(), nullptr);
   busy.spawn("busy",
@@ -384,45 +426,44 @@ TEST_CASE_METHOD(Fixture, "what is given up is told to nobody") {
   REQUIRE(kube::run_until(io, [this] { return asked().size() == 4; }));
   kube::TaskGroup waiting(io.get_executor(), nullptr);
   waiting.spawn("waiting", carry_on(begin(kJobSets, plan_of({create_job("x-w-4")}))));
-  REQUIRE(kube::run_until(io, [this] { return executor.is_crowded(); }));
+  REQUIRE(kube::run_until(io, [this] { return executor.is_under_load(); }));
   for (kube::TaskGroup* const group : {&waiting, &busy}) {
     group->cancel();
     kube::run_task(io, group->join());
-    CHECK(told().empty());
+    CHECK(sent_events().empty());
   }
   CHECK(asked().size() == 4);
 }
 
-TEST_CASE_METHOD(Fixture, "how soon to look at an object whose children have changed") {
-  using Debounce = Stores::Debounce;
-  CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
-  CHECK(plan_runner.wait_of(Debounce::kShort, kJobSets, "u1") == milliseconds(20));
-  CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
+TEST_CASE_METHOD(Fixture, "how soon to reconcile an object whose children have changed") {
+  CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+  CHECK(runner_of(kJobSets).delay_of(Debounce::kShort, "u1") == milliseconds(20));
+  CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
 
   SECTION("the counters that follow have waited meanwhile") {
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1") == milliseconds(300));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1") == milliseconds(300));
     clock.advance(milliseconds(300));
     CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
     CHECK(asked().size() == 1);
   }
-  SECTION("a JobSet is looked at sooner: the next Jobs may start") {
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(20));
+  SECTION("a JobSet is reconciled sooner: the next Jobs may start") {
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(20));
     clock.advance(milliseconds(20));
     CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(130));
   }
-  SECTION("a look that found no difference") {
-    plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u1");
+  SECTION("a reconcile that found no difference") {
+    runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u1");
     clock.advance(milliseconds(300));
     REQUIRE(run(kTrainJobs, kube::Plan()));
     CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(300));
   }
-  SECTION("while writes queue a look for counters waits as long as they do") {
+  SECTION("while writes queue a reconcile for counters waits as long as they do") {
     kube::TaskGroup writes(io.get_executor(), nullptr);
     crowd(*this, writes);
-    CHECK(plan_runner.wait_of(Debounce::kNone, kJobSets, "u1") == milliseconds(0));
-    CHECK(plan_runner.wait_of(Debounce::kShort, kTrainJobs, "u1") == milliseconds(150));
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kJobSets, "u1") == milliseconds(1'000));
-    CHECK(plan_runner.wait_of(Debounce::kCounters, kTrainJobs, "u2") == milliseconds(3'000));
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kNone, "u1") == milliseconds(0));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kShort, "u1") == milliseconds(150));
+    CHECK(runner_of(kJobSets).delay_of(Debounce::kCounters, "u1") == milliseconds(1'000));
+    CHECK(runner_of(kTrainJobs).delay_of(Debounce::kCounters, "u2") == milliseconds(3'000));
     writes.cancel();
     kube::run_task(io, writes.join());
   }
@@ -432,23 +473,23 @@ TEST_CASE_METHOD(Fixture, "counters wait longer while writes queue, and for a se
   kube::TaskGroup writes(io.get_executor(), nullptr);
   crowd(*this, writes);
   CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(1'000));
-  plan_runner.forget("u1");
+  runner_of(kJobSets).forget("u1");
   CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(3'000));
 
   writes.cancel();
   kube::run_task(io, writes.join());
-  REQUIRE_FALSE(executor.is_crowded());
+  REQUIRE(Fixture::writes.waiting() == 0);
   clock.advance(milliseconds(999));
   CHECK(run(kTrainJobs, with_status({}, true)).value() == milliseconds(2'001));
   clock.advance(milliseconds(1));
   CHECK(run(kTrainJobs, with_status({}, true)).value() == std::nullopt);
 }
 
-TEST_CASE("what changes while a status is on its way is told, however that ends") {
+TEST_CASE("changes during a status write are enqueued, whatever its result") {
   struct Row {
     int status;
     std::string answer;
-    const char* woken;
+    const char* enqueued;
   };
   const std::string jobset_path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
   const std::string changed = kube::print_json(
@@ -464,36 +505,36 @@ TEST_CASE("what changes while a status is on its way is told, however that ends"
   for (const Row& row : rows) {
     INFO(row.status);
     Fixture world;
-    REQUIRE(world.stores.jobsets.upsert(stored(kJobSets, "x")));
-    world.woken.clear();
+    REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(stored(kJobSets, "x")));
+    world.enqueued.clear();
     bool was_quiet = false;
     world.api.on("GET", jobset_path).answer(200, newer);
     world.on_status = [&] {
-      REQUIRE(world.stores.jobsets.upsert(newer));
-      was_quiet = world.woken.empty();
+      REQUIRE(world.cache<kube::StoredObject>(all_of(kJobSets)).upsert(newer));
+      was_quiet = world.enqueued.empty();
       return kube::ScriptedReply(row.status, row.answer);
     };
     const auto done = world.run(kJobSets, with_status({}, false));
     CHECK(was_quiet);
-    CHECK(world.woken == Lines{row.woken});
+    CHECK(world.enqueued == Lines{row.enqueued});
     CHECK(done.has_value() == (row.status == 200 || row.status == 404));
   }
 }
 
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
-  const Lines told_of{
+  const Lines refused{
       "Warning JobCreationFailed: job \"x-w-0\" creation failed with error: exceeded quota"};
   on(desired).answer(403, refusal(403, "Forbidden", "exceeded quota")).always();
 
-  SECTION("a status that says more is written at once") {
+  SECTION("a status that differs in more than counters is written at once") {
     const auto done = run(kJobSets, with_status(plan_of({desired}), false));
     REQUIRE_FALSE(done);
     CHECK_FALSE(done.error().retry_after);
     CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
-    CHECK(told() == told_of);
+    CHECK(sent_events() == refused);
   }
-  SECTION("counters wait for their companions, and no longer") {
+  SECTION("counters wait for related ones, and no longer") {
     const auto done = run(kJobSets, with_status(plan_of({desired}), true));
     REQUIRE_FALSE(done);
     CHECK(done.error().retry_after == milliseconds(150));
@@ -505,7 +546,7 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
     CHECK_FALSE(again.error().retry_after);
     CHECK(asked().back() == "PATCH " + kStatusPath);
   }
-  SECTION("what the API server says of its next turn goes before") {
+  SECTION("a Retry-After of the API server takes precedence") {
     const kube::Action child = action(kube::Action::Verb::kApply, kJobSets, "x");
     on(child).answer(403, refusal(403, "Forbidden", "later")).header("Retry-After", "7");
     const auto done = run(kTrainJobs, with_status(plan_of({child}), true));
@@ -514,7 +555,7 @@ TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of
   }
 }
 
-TEST_CASE_METHOD(Fixture, "counters that wait say for how long") {
+TEST_CASE_METHOD(Fixture, "counters that wait requeue the object") {
   CHECK(run(kJobSets, with_status({}, true)).value() == milliseconds(150));
   CHECK(asked().empty());
   kube::Plan sooner = with_status({}, true);
@@ -522,7 +563,7 @@ TEST_CASE_METHOD(Fixture, "counters that wait say for how long") {
   CHECK(run(kJobSets, std::move(sooner)).value() == milliseconds(20));
 }
 
-TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either") {
+TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written either") {
   const kube::Action desired = create_job("x-w-0");
   on(desired).answer(403, refusal(403, "Forbidden", "no, because it is being terminated"));
   kube::Plan plan = with_status(plan_of({desired}), false);
@@ -531,20 +572,20 @@ TEST_CASE_METHOD(Fixture, "a namespace that ends has no use for a status either"
   REQUIRE(done);
   CHECK_FALSE(*done);
   CHECK(asked() == Lines{"POST " + kJobsPath});
-  CHECK(told().empty());
+  CHECK(sent_events().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a status that must stand first holds up what follows from it") {
+TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first") {
   kube::Plan plan = with_status(plan_of({create_job("x-w-0")}), false);
   plan.is_status_first = true;
   plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
-  SECTION("it stands") {
+  SECTION("it is written") {
     api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
     REQUIRE(run(kJobSets, std::move(plan)));
     CHECK(asked() == Lines{"PATCH " + kStatusPath, "POST " + kJobsPath});
-    CHECK(told() == Lines{"Warning FailedJobs: it has failed"});
+    CHECK(sent_events() == Lines{"Warning FailedJobs: it has failed"});
   }
-  SECTION("somebody wrote in between") {
+  SECTION("another client wrote in between") {
     plan.status_patch = std::nullopt;
     const std::string status = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/x";
     api.on("PATCH", status + "/status").answer(409, refusal(409, "Conflict", "modified"));
@@ -552,8 +593,8 @@ TEST_CASE_METHOD(Fixture, "a status that must stand first holds up what follows 
     const auto done = run(kTrainJobs, std::move(conflicting));
     REQUIRE_FALSE(done);
     CHECK(done.error().code == ErrorCode::kConflict);
-    // What stands is read, and nothing is done or told.
+    // The object is read, and nothing else happens.
     CHECK(asked() == Lines{"PATCH " + status + "/status", "GET " + status});
-    CHECK(told().empty());
+    CHECK(sent_events().empty());
   }
 }

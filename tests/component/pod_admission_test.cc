@@ -1,7 +1,7 @@
-// Reviews of pods under exclusive placement: what is asked of the API server, and what is answered.
+// Reviews of pods under exclusive placement: requests to the API server, and answers.
 #include <fmt/format.h>
 
-#include "controller/admission/webhooks.hh"
+#include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "tests/component/admission_fixture.hh"
@@ -20,7 +20,7 @@ constexpr const char* kQuery =
     "%3Dw%2Cjobset.sigs.k8s.io%2Fjob-index%3D0%2Cbatch.kubernetes.io%2Fjob-completion-index%3D0"
     "&limit=500";
 
-// As the Job controller sends it: without a namespace, and with a name to come.
+// As the Job controller creates it: without a namespace, and with a generateName.
 Json pod(const std::string& index) {
   return *kube::parse_json(fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"generateName":"s-w-0-{0}-",
@@ -40,7 +40,9 @@ Json selecting(Json from, const char* rack) {
 }
 
 struct Fixture : AdmissionFixture {
-  // The leader as it is listed, beside another pod whose labels are the same; "" for no node.
+  using AdmissionFixture::AdmissionFixture;
+  // The leader as it is listed, together with another pod whose labels are the same; "" for no
+  // node.
   void exists(const std::string& node) {
     Json leader = pod("0");
     leader["metadata"].set("name", "s-w-0-0-abcde").set("uid", "leader");
@@ -65,7 +67,7 @@ struct Fixture : AdmissionFixture {
     return *kube::parse_json(*kube::base64_decode(response.get_string("patch")));
   }
 
-  // "CODE message", or "" where the pod is let in.
+  // "CODE message", or "" where the pod is allowed.
   std::string refusal(std::string_view path, const Json& object) {
     const Json response = ask(path, review_of(object));
     if (response.get_bool("allowed")) return {};
@@ -80,7 +82,7 @@ std::string printed(const Json& patch) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "pods that follow nobody cost no request") {
+TEST_CASE_METHOD(Fixture, "pods that are not followers cost no request") {
   Json plain = pod("1");
   plain["metadata"]["annotations"].erase(kTopology);
   CHECK(printed(patch_for(plain)).find("jobset.sigs.k8s.io~1priority") != std::string::npos);
@@ -93,12 +95,12 @@ TEST_CASE_METHOD(Fixture, "pods that follow nobody cost no request") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a follower is sent where its leader's node stands") {
+TEST_CASE_METHOD(Fixture, "a follower gets a node selector for the domain of its leader's node") {
   exists("n1");
   const std::string patch = printed(patch_for(pod("1")));
   CHECK(patch.find("nodeSelector") != std::string::npos);
   CHECK(patch.find("\"r1\"") != std::string::npos);
-  // The patch must not touch what the API server fills in by itself.
+  // The patch must not change fields that the API server sets.
   CHECK(patch.find("namespace") == std::string::npos);
   CHECK(api.lines() == std::vector<std::string>{std::string("GET ") + kPodsPath + "?" + kQuery,
                                                 "GET /api/v1/nodes/n1"});
@@ -131,12 +133,12 @@ TEST_CASE_METHOD(Fixture,
   CHECK(refused.find("not for you") != std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "labels that are no labels are never put into a request") {
+TEST_CASE_METHOD(Fixture, "invalid labels are never put into a request") {
   Json odd = pod("1");
   odd["metadata"]["labels"].set("jobset.sigs.k8s.io/jobset-name", "s,a in (b)");
   CHECK(refusal(kValidatePod, selecting(odd, "r1")).find("got 0") != std::string::npos);
   CHECK(api.log().empty());
-  // An older cluster has the index as an annotation only: the Job's pods are looked through.
+  // An older cluster has the index as an annotation only: all pods of the Job are listed.
   Json unlabelled = pod("1");
   unlabelled["metadata"]["labels"].erase("batch.kubernetes.io/job-completion-index");
   exists("n1");
@@ -144,7 +146,7 @@ TEST_CASE_METHOD(Fixture, "labels that are no labels are never put into a reques
   CHECK(api.lines().front().find("completion-index") == std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "pods of any shape are judged, never a crash") {
+TEST_CASE_METHOD(Fixture, "pods of any shape are answered without a crash") {
   for (const char* text :
        {"7", "[]", "{}", R"({"kind":"Pod","metadata":7,"spec":[]})",
         R"({"metadata":{"labels":[],"annotations":{"jobset.sigs.k8s.io/jobset-name":1,
@@ -166,8 +168,10 @@ TEST_CASE_METHOD(Fixture, "pods of any shape are judged, never a crash") {
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "pods are left to the upstream controller while that is in charge") {
-  state.set_validates_jobsets(false);
-  CHECK(patch_for(pod("0")).is_null());
-  CHECK(refusal(kValidatePod, pod("1")).empty());
+TEST_CASE("pods are left to the upstream controller while it runs") {
+  KindOptions options;
+  options.configuration.jobsetController.mode = JobSetControllerMode::kShare;
+  Fixture shared(options);
+  CHECK(shared.patch_for(pod("0")).is_null());
+  CHECK(shared.refusal(kValidatePod, pod("1")).empty());
 }

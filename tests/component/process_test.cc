@@ -1,4 +1,4 @@
-// The process around the loops: what it listens on, and that it ends where it cannot.
+// The process: the addresses it listens on, and that it ends where it cannot listen.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <future>
 
-#include "controller/core/descriptors.hh"
-#include "controller/core/endpoints.hh"
-#include "controller/core/run.hh"
+#include "controller/process/descriptors.hh"
+#include "controller/process/endpoints.hh"
+#include "controller/process/run.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/captured_errors.hh"
@@ -21,7 +21,7 @@ using kube::asio::ip::tcp;
 
 namespace {
 
-// A port that somebody else listens on.
+// A port that is in use.
 struct TakenPort {
   kube::asio::io_context io;
   tcp::acceptor acceptor{io, tcp::endpoint(kube::asio::ip::address_v4::loopback(), 0)};
@@ -46,7 +46,7 @@ struct Files {
   }
 };
 
-// A controller with webhooks, of an API server that does not answer.
+// A controller with webhooks whose API server does not answer.
 struct Fixture {
   TakenPort api;
   TakenPort taken;
@@ -71,7 +71,7 @@ current-context: c
     int code = 0;
     std::string errors;
   };
-  // How it ends by itself; asked to end after a while, that is 0.
+  // The exit code and the log; after ten seconds it is stopped, and the code is 0.
   End run() const {
     const test::CapturedErrors captured;
     auto ended = std::async(std::launch::async, [this] { return run_controller(options); });
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(Fixture, "a server that cannot listen ends the process, whateve
     options.webhook_url = "https://" + taken.address();
   }
   SECTION("a host that there is not") {
-    // Longer than a label may be, so that no name server is asked.
+    // Longer than a DNS label may be, so that no name server is queried.
     options.metrics_address = std::string(64, 'x') + ":0";
   }
   const End end = run();
@@ -178,7 +178,7 @@ TEST_CASE("URLs have IPv6 addresses in brackets") {
         "https://manager.kubeflow-system.svc:443");
 }
 
-TEST_CASE("as many descriptors may be open as the system lets us") {
+TEST_CASE("the limit of open descriptors is raised to the hard limit") {
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit low = before;

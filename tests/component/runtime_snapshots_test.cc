@@ -1,5 +1,5 @@
-// Runtimes that are read live, against a scripted API server.
-#include "controller/core/runtime_snapshots.hh"
+// Runtimes that are read from a scripted API server.
+#include "controller/kinds/trainjob/runtime_snapshots.hh"
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ TEST_CASE("callers share the request after theirs") {
   f.api.on("GET", kPath).answer(200, runtime("2", 2));
   f.ask();
   REQUIRE(kube::run_until(f.io, [&] { return f.api.log().size() == 1; }));
-  // The first request was sent before these came, so what it finds may be too old for them.
+  // The first request was sent before these calls, so its answer may be too old for them.
   for (int i = 0; i < 10; ++i) f.ask();
   REQUIRE(f.wait_for(11));
   CHECK(f.api.log().size() == 2);
@@ -63,7 +63,7 @@ TEST_CASE("callers share the request after theirs") {
   CHECK(*f.answers[1] == *f.answers[10]);
 }
 
-TEST_CASE("a caller that comes later asks again") {
+TEST_CASE("a later caller sends another request") {
   Fixture f;
   f.api.on("GET", kPath).answer(200, runtime("1", 1)).times(2);
   f.api.on("GET", kPath).answer(200, runtime("2", 2));
@@ -76,7 +76,7 @@ TEST_CASE("a caller that comes later asks again") {
   CHECK(f.nodes(2) == 2);
 }
 
-TEST_CASE("an error is everybody's who waited for that answer, and nobody's after it") {
+TEST_CASE("all callers that waited for an answer get its error, and no later caller does") {
   Fixture f;
   f.api.on("GET", kPath).answer(200, runtime("1", 1));
   f.api.on("GET", kPath).answer(404, R"({"kind":"Status","code":404,"message":"no such runtime"})");
@@ -105,7 +105,7 @@ TEST_CASE("equal texts are kept once, wherever they come from") {
   const auto other = f.snapshots.of("nonsense");
   CHECK_FALSE(other->runtime);
   CHECK(f.snapshots.of("nonsense") == other);
-  // Nobody has it any more: nothing keeps it.
+  // No one uses it any more, so it is freed.
   const std::weak_ptr<const RuntimeSnapshot> last = live;
   live.reset();
   f.answers.clear();
@@ -115,7 +115,7 @@ TEST_CASE("equal texts are kept once, wherever they come from") {
   CHECK(f.nodes(0) == 1);
 }
 
-TEST_CASE("a thousand texts come and go") {
+TEST_CASE("of a thousand texts only those in use are kept") {
   Fixture f;
   std::vector<RuntimeSnapshots::Content> kept;
   for (int i = 0; i < 1000; ++i) {

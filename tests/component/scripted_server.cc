@@ -1,3 +1,3 @@
-// The client library's scripted API server, compiled for the tests here: it is no part of the
+// The client library's scripted API server, compiled for these tests: it is not part of the
 // library.
 #include "kube/tests/scripted_server.cc"

@@ -1,28 +1,28 @@
-// How often counters are written, by a clock that stands still until it is moved.
-#include "controller/core/status_rate_limiter.hh"
+// How often counters are written, with a clock that the test moves.
+#include "kube/manager/status_rate_limiter.hh"
 
 #include <vector>
 
 #include "tests/support/catch.hh"
 
+using kube::StatusRateLimiter;
 using std::chrono::milliseconds;
-using trainer::StatusRateLimiter;
 
 namespace {
 
 constexpr milliseconds kWindow{150};
 
 struct Fixture {
-  StatusRateLimiter pace;
+  StatusRateLimiter limiter;
   StatusRateLimiter::Time now{std::chrono::hours(1)};
-  long long wait(milliseconds window = kWindow) { return pace.wait("u", now, window).count(); }
+  long long wait(milliseconds window = kWindow) { return limiter.delay("u", now, window).count(); }
   // Counters that change every 10 ms for a while: when each write happens, in ms.
   std::vector<long long> writes(milliseconds during) {
     std::vector<long long> at;
     for (const auto begin = now; now - begin < during; now += milliseconds(10)) {
       if (wait() > 0) continue;
       at.push_back(std::chrono::duration_cast<milliseconds>(now - begin).count());
-      pace.settled("u", now);
+      limiter.clear_waiting("u", now);
     }
     return at;
   }
@@ -30,7 +30,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a difference waits for its companions, from when it was first seen") {
+TEST_CASE_METHOD(Fixture, "a difference waits for related ones, from when it was first seen") {
   CHECK(wait() == 150);
   now += milliseconds(100);
   CHECK(wait() == 50);
@@ -38,29 +38,29 @@ TEST_CASE_METHOD(Fixture, "a difference waits for its companions, from when it w
   CHECK(wait() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "what is written with something else waits no more") {
+TEST_CASE_METHOD(Fixture, "a difference that another write contains does not wait any more") {
   CHECK(wait() == 150);
   now += milliseconds(100);
-  pace.settled("u", now);
+  limiter.clear_waiting("u", now);
   CHECK(wait() == 150);
 }
 
-TEST_CASE_METHOD(Fixture, "what is known to have changed waits since then") {
-  pace.changed("u", now);
+TEST_CASE_METHOD(Fixture, "a difference waits from the change of a child") {
+  limiter.changed("u", now);
   now += milliseconds(100);
-  pace.changed("u", now);
+  limiter.changed("u", now);
   CHECK(wait() == 50);
 }
 
-TEST_CASE_METHOD(Fixture, "what changed after the plan is not settled by it") {
+TEST_CASE_METHOD(Fixture, "a change after the plan still waits") {
   const auto planned = now;
   now += milliseconds(10);
-  pace.changed("u", now);
-  pace.settled("u", planned);
+  limiter.changed("u", now);
+  limiter.clear_waiting("u", planned);
   CHECK(wait() == 150);
   now += milliseconds(100);
   CHECK(wait() == 50);
-  pace.settled("u", now);
+  limiter.clear_waiting("u", now);
   CHECK(wait() == 150);
 }
 
@@ -73,8 +73,8 @@ TEST_CASE_METHOD(Fixture, "while the API server is busy it waits longer, and no 
 
 TEST_CASE_METHOD(Fixture, "a few writes may follow one another, then one a second") {
   CHECK(writes(milliseconds(4'000)) == std::vector<long long>{150, 310, 470, 1'150, 2'150, 3'150});
-  // After a rest it may be a few again.
-  pace.settled("u", now);
+  // After a pause it may be a few again.
+  limiter.clear_waiting("u", now);
   now += milliseconds(5'000);
   CHECK(writes(milliseconds(1'000)) == std::vector<long long>{150, 310, 470});
 }
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture, "a few writes may follow one another, then one a secon
 TEST_CASE_METHOD(Fixture, "objects do not wait for one another") {
   writes(milliseconds(4'000));
   CHECK(wait() > 0);
-  CHECK(pace.wait("other", now, milliseconds(0)).count() == 0);
-  pace.forget("u");
+  CHECK(limiter.delay("other", now, milliseconds(0)).count() == 0);
+  limiter.forget("u");
   CHECK(wait() == 150);
 }

@@ -1,4 +1,4 @@
-// Progress reports: who is believed, what is written, and how often.
+// Progress reports: whose are accepted, what is written, and how often.
 #include <algorithm>
 
 #include "controller/status/status_handler.hh"
@@ -20,7 +20,7 @@ const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
 
 const std::string kAudience = "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
-constexpr std::int64_t kNone = 1'767'225'600;  // of the clock that stands still
+constexpr std::int64_t kNone = 1'767'225'600;  // the time of the fake clock
 
 std::string jwt(const std::string& claims) {
   std::string text = kube::base64_encode(claims);
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(Fixture, "a report of the job's own pod is applied to its statu
       "status":{"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}}})"));
 }
 
-TEST_CASE_METHOD(Fixture, "only a pod of the job is believed") {
+TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
   struct Case {
     const char* what;
     std::string review;
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "only a pod of the job is believed") {
        pod()},
       {"a pod of another job", review(), pod("k")},
       {"a later pod of the same name", review(), pod("j", "other-uid")},
-      {"a pod that nobody manages", review(), pod("j", "pod-uid", "ReplicaSet")},
+      {"a pod of no Job", review(), pod("j", "pod-uid", "ReplicaSet")},
       {"no review at all", "[]", pod()},
   };
   for (const Case& c : cases) {
@@ -182,38 +182,38 @@ TEST_CASE_METHOD(Fixture, "only a pod of the job is believed") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "without a token nobody is asked") {
+TEST_CASE_METHOD(Fixture, "without a token no TokenReview is sent") {
   auto bare = request(report(1));
   bare.authorization = kube::Secret<std::string>("");
   CHECK(ask(std::move(bare)).status == 403);
   CHECK(api.log().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "nobody is asked about what says itself that it is no such token") {
+TEST_CASE_METHOD(Fixture, "no TokenReview is sent for a token whose own claims exclude it") {
   const auto claims = [](const std::string& audience, std::int64_t end) {
     return jwt(R"({"aud":)" + audience + R"(,"exp":)" + std::to_string(end) + "}");
   };
   const std::string quoted = "\"" + kAudience + "\"";
-  for (const std::string& hopeless :
+  for (const std::string& invalid :
        {std::string("token"), std::string("a.b"), std::string(".."), std::string("a.!.b"),
         token() + ".x", jwt("[]"), jwt("{}"), jwt("{"),
         claims("\"https://kubernetes\"", kNone + 60),
         claims("[\"https://kubernetes\"]", kNone + 60), claims(quoted, kNone - 61)}) {
-    CAPTURE(hopeless);
+    CAPTURE(invalid);
     auto one = request(report(1));
-    one.authorization = kube::Secret<std::string>("Bearer " + hopeless);
+    one.authorization = kube::Secret<std::string>("Bearer " + invalid);
     CHECK(ask(std::move(one)).status == 403);
     CHECK(api.log().empty());
   }
   trust();
   accept_writes();
-  // One audience need not stand in a list, and the clocks may differ.
+  // A single audience may be a string, and the clocks may differ.
   auto good = request(report(1));
   good.authorization = kube::Secret<std::string>("Bearer " + claims(quoted, kNone - 59));
   CHECK(ask(std::move(good)).status == 200);
 }
 
-TEST_CASE_METHOD(Fixture, "the API server is asked about four tokens at a time") {
+TEST_CASE_METHOD(Fixture, "four TokenReviews are in flight at most") {
   api.on("POST", kReviews).hold().times(4);
   trust();
   accept_writes();
@@ -232,7 +232,7 @@ TEST_CASE_METHOD(Fixture, "the API server is asked about four tokens at a time")
   CHECK(statuses.empty());
   api.drop_connections();
   REQUIRE(kube::run_until(io, [&] {
-    // The second write to one job waits for its time.
+    // The second write to one job is delayed.
     if (statuses.size() == 5) clock.advance(std::chrono::seconds(1));
     return statuses.size() == 6;
   }));
@@ -242,18 +242,18 @@ TEST_CASE_METHOD(Fixture, "the API server is asked about four tokens at a time")
 }
 
 TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {
-  const Log usual(LogLevel::kInfo, Log::Format::kText);
+  const kube::Log usual(kube::LogLevel::kInfo, kube::Log::Format::kText);
   handler = std::make_unique<StatusHandler>(io, client, StatusLimits(), usual);
   const test::CapturedErrors errors;
   api.on("POST", kReviews).answer(201, review("another"));
   CHECK(ask(report(1)).status == 403);
   CHECK(errors.text().empty());
-  // What keeps us from judging is worth a word.
+  // A failed TokenReview is logged.
   CHECK(ask(report(1)).status == 500);
   CHECK(errors.count("TokenReview") == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a token that could not be checked is our failure, not a refusal") {
+TEST_CASE_METHOD(Fixture, "a token that could not be checked is an internal error, not a refusal") {
   api.on("POST", kReviews)
       .answer(
           403,
@@ -262,7 +262,7 @@ TEST_CASE_METHOD(Fixture, "a token that could not be checked is our failure, not
   CHECK(ask(report(1)).status == 500);
 }
 
-TEST_CASE_METHOD(Fixture, "a verdict counts for a minute, for this token and this job") {
+TEST_CASE_METHOD(Fixture, "a positive result is cached for a minute, for this token and this job") {
   trust();
   accept_writes();
   CHECK(ask(report(1)).status == 200);
@@ -278,7 +278,7 @@ TEST_CASE_METHOD(Fixture, "a verdict counts for a minute, for this token and thi
   CHECK(count("POST", kReviews) == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, and the last one stands") {
+TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, of the last one") {
   trust();
   accept_writes();
   CHECK(ask(report(1)).status == 200);
@@ -290,8 +290,7 @@ TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, and the
   clock.advance(std::chrono::milliseconds(1));
   CHECK(kube::run_until(io, [&] { return written().size() == 2; }));
   CHECK(written() == std::vector<std::int64_t>{1, 4});
-  // After a pause the reporter waits for the write itself, however late the one before it was
-  // answered.
+  // After a pause the answer comes after the write, however late the answer before it was.
   int status = 0;
   kube::asio::co_spawn(
       io, handler->handle(request(report(5))),
@@ -304,7 +303,7 @@ TEST_CASE_METHOD(Fixture, "reports that follow closely become one write, and the
   CHECK(written() == std::vector<std::int64_t>{1, 4, 5});
 }
 
-TEST_CASE_METHOD(Fixture, "what waits is written before the end") {
+TEST_CASE_METHOD(Fixture, "pending reports are written before the process ends") {
   trust();
   accept_writes();
   ask(report(1));
@@ -335,7 +334,7 @@ TEST_CASE_METHOD(Fixture, "a rate that is configured holds for all jobs together
   CHECK(written().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "what the API refuses is passed on") {
+TEST_CASE_METHOD(Fixture, "the API server's refusal is the answer") {
   trust();
   SECTION("a job that does not exist") {
     api.on("PATCH", kPath)
@@ -356,7 +355,7 @@ TEST_CASE_METHOD(Fixture, "what the API refuses is passed on") {
     CHECK(response.status == 422);
     CHECK(kube::parse_json(response.body)->get_string("message") == "j is bad");
   }
-  SECTION("after a refusal the next report is written, not believed") {
+  SECTION("after a refusal the next report is written before it is answered") {
     api.on("PATCH", kPath)
         .answer(
             404,
@@ -398,7 +397,7 @@ TEST_CASE_METHOD(Fixture, "bad requests are answered as upstream's server does")
   CHECK(written().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "one bad metric does not cost the others") {
+TEST_CASE_METHOD(Fixture, "one invalid metric does not drop the others") {
   trust();
   accept_writes();
   const auto response = ask(std::string(

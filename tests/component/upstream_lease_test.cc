@@ -1,5 +1,5 @@
-// Whether the upstream JobSet controller runs, told by its Lease at a scripted API server.
-#include "controller/core/upstream_lease.hh"
+// Whether the upstream JobSet controller runs, by its Lease on a scripted API server.
+#include "controller/kinds/jobset/upstream_lease.hh"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ std::string one_line(std::string text) {
 }
 
 struct Fixture : trainer::test::ScriptedPeer {
-  std::vector<bool> told;
+  std::vector<bool> reported;
   bool is_synced = false;
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
@@ -46,7 +46,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   void follow(std::vector<std::string> namespaces = {}) {
     tasks.spawn("lease", follow_upstream_lease(
                              client, std::move(namespaces),
-                             [this](bool is_held) { told.push_back(is_held); },
+                             [this](bool is_held) { reported.push_back(is_held); },
                              [this] { is_synced = true; }));
     REQUIRE(kube::run_until(io, [this] { return is_synced && api.log().size() >= 2; }));
   }
@@ -63,11 +63,11 @@ struct Fixture : trainer::test::ScriptedPeer {
     for (int i = 0; i < 500 && !condition(); ++i) {
       wait(1);
       io.restart();
-      io.run_for(std::chrono::milliseconds(1));  // what is on its way arrives
+      io.run_for(std::chrono::milliseconds(1));  // answers arrive
     }
     return condition();
   }
-  bool is_held() const { return !told.empty() && told.back(); }
+  bool is_held() const { return !reported.empty() && reported.back(); }
 };
 
 }  // namespace
@@ -84,12 +84,13 @@ TEST_CASE_METHOD(Fixture, "a Lease is held until its duration has passed without
   REQUIRE(until([this] { return !is_held(); }));
   CHECK_THAT(api.lines().at(2),
              Catch::Contains("fieldSelector=metadata.name%3D6d4f6a47.jobset.x-k8s.io"));
-  // That is settled now; nobody asks on.
+  // The Lease is over now, and is not listed again.
   wait(40);
   CHECK(api.log().size() == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "a watch that died unnoticed ends no Lease that is renewed") {
+TEST_CASE_METHOD(Fixture,
+                 "a Lease that is renewed stays held while the watch's connection is dead") {
   list(lease(4, clock.now()));
   api.on("GET", kPath).stream({}).stay_open();
   bool is_alive = true;
@@ -100,7 +101,7 @@ TEST_CASE_METHOD(Fixture, "a watch that died unnoticed ends no Lease that is ren
   });
   follow();
   REQUIRE(until([this] { return api.log().size() == 6; }));
-  CHECK(told == std::vector<bool>(told.size(), true));
+  CHECK(reported == std::vector<bool>(reported.size(), true));
   is_alive = false;
   REQUIRE(until([this] { return !is_held(); }));
 }
@@ -112,7 +113,7 @@ TEST_CASE_METHOD(Fixture, "a Lease that cannot be looked up stays held") {
   list(lease(4, clock.now()));
   follow();
   REQUIRE(until([this] { return api.log().size() == 5; }));
-  CHECK(told == std::vector<bool>(told.size(), true));
+  CHECK(reported == std::vector<bool>(reported.size(), true));
   REQUIRE(until([this] { return !is_held(); }));
   CHECK(api.log().size() == 6);
 }
@@ -137,7 +138,7 @@ TEST_CASE_METHOD(Fixture, "a Lease that is released is not held at once, and not
   CHECK(api.log().size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease that nobody has renewed for long is not held") {
+TEST_CASE_METHOD(Fixture, "a Lease that was not renewed for long is not held") {
   list(lease(4, clock.now() + (-seconds(60))));
   api.on("GET", kPath).stream({}).stay_open();
   follow();
@@ -156,7 +157,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(is_held());
 }
 
-TEST_CASE_METHOD(Fixture, "a list that fails takes nothing for released") {
+TEST_CASE_METHOD(Fixture, "a list that fails changes nothing") {
   list(lease(4, clock.now()));
   // History is gone, and the list that must follow is refused.
   api.on("GET", kPath).answer(410, R"({"kind":"Status","reason":"Expired","code":410})");
@@ -166,7 +167,7 @@ TEST_CASE_METHOD(Fixture, "a list that fails takes nothing for released") {
   wait(3);
   REQUIRE(kube::run_until(io, [this] { return api.log().size() >= 3; }));
   wait(5);
-  CHECK(told == std::vector<bool>(told.size(), true));
+  CHECK(reported == std::vector<bool>(reported.size(), true));
   CHECK(is_held());
 }
 

@@ -1,14 +1,14 @@
-// When a busy loop stays away for a moment.
-#include "controller/core/wake_coalescer.hh"
+// When a busy loop sleeps between wakes.
+#include "kube/manager/wake_coalescer.hh"
 
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <vector>
 
-#include "controller/core/event_loop.hh"
+#include "kube/manager/event_loop.hh"
 #include "tests/support/catch.hh"
 
-using namespace trainer;
+using namespace kube;
 using namespace std::chrono_literals;
 
 namespace {
@@ -16,14 +16,14 @@ namespace {
 // Wakes every `every`, each of which takes `worked`, for a second. Returns the pauses after them,
 // counted once the first window has passed.
 struct Load {
-  WakeCoalescer pacer;
+  WakeCoalescer coalescer;
   std::chrono::nanoseconds now = 1h;
 
   int pauses(std::chrono::nanoseconds every, std::chrono::nanoseconds worked, int wakes) {
     int paused = 0;
     for (int i = 0; i < wakes; ++i) {
       now += every;
-      const auto pause = pacer.pause_after(now, worked);
+      const auto pause = coalescer.pause_after(now, worked);
       if (pause.count() > 0) ++paused;
       now += pause;
     }
@@ -33,7 +33,7 @@ struct Load {
 
 }  // namespace
 
-TEST_CASE("a loop that has little to do answers at once") {
+TEST_CASE("a loop that is not busy does not sleep") {
   Load load;
   CHECK(load.pauses(1s, 40us, 10) == 0);
   // A job a second: some fifty wakes within a tenth of a second.
@@ -43,12 +43,12 @@ TEST_CASE("a loop that has little to do answers at once") {
   }
 }
 
-TEST_CASE("a busy loop lets events gather, until it is quiet again") {
+TEST_CASE("a busy loop sleeps after each wake, until it is idle again") {
   Load load;
   CHECK(load.pauses(1s, 40us, 1) == 0);
   load.pauses(1ms, 100us, 250);  // the window in which it became busy
   CHECK(load.pauses(1ms, 1ms, 100) == 100);
-  SECTION("a wake that found much to do is followed by a look at once") {
+  SECTION("a long wake is followed by the next one at once") {
     CHECK(load.pauses(1ms, 12ms, 100) == 0);
     CHECK(load.pauses(1ms, 1ms, 10) == 10);
   }
@@ -59,7 +59,7 @@ TEST_CASE("a busy loop lets events gather, until it is quiet again") {
   }
 }
 
-TEST_CASE("the loop tells of steps that take long, and ends when it is stopped") {
+TEST_CASE("the loop reports slow steps, and ends when it is stopped") {
   boost::asio::io_context io;
   const auto spin = [](std::chrono::milliseconds time) {
     const auto begin = std::clock();

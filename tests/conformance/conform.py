@@ -18,7 +18,7 @@ that can be run, and prints 'N recorded, N failed'; without it the run compares 
 of a refusal count only with --messages.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
-kept-back cases alike. A departed file says what stands there instead, {case: {path: text}}, so that a case it names may
+kept-back cases alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may
 differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (#
 begins a comment); all others are not run but listed as open, and a name of which there is no case fails. Every case runs
 in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it starts and after it
@@ -84,7 +84,7 @@ class Api:
         return tls
 
     def call(self, method, path, body=None, content_type="application/json"):
-        """(status, decoded answer); a connection that the server has closed is opened once more."""
+        """(status, decoded answer); a connection that the server has closed is opened again."""
         for attempt in (0, 1):
             try:
                 if not self.connection:
@@ -160,7 +160,7 @@ def shown(obj):
     if obj.get("kind") == "Secret" or ("data" in obj and "type" in obj):
         o["data"] = {k: "<data>" for k in sorted(o.get("data", {}))}
     if obj.get("kind") == "Job":
-        o.pop("status", None)   # the Job controller's, not ours
+        o.pop("status", None)   # the Job controller writes it
     if isinstance(o.get("data", {}).get("runtime"), str):
         try:
             o["data"]["runtime"] = clean(yaml.load(o["data"]["runtime"], Loader=yaml.BaseLoader))
@@ -365,7 +365,7 @@ class Expectation:
         return at >= len(self.want) or not self.counted(diff(self.want[at], answer, f"/{at}"), f"/{at}/")
 
     def departures(self, answers):
-        """What stands where a difference is meant, by path."""
+        """What is there where a difference is meant, by path."""
         return {d.path: d.got for d in diff(self.want, answers) if self.is_meant(d)}
 
     def counted(self, found, below):
@@ -401,7 +401,7 @@ def arguments():
 
 
 def without_case(expected, path):
-    """The names of an expected file that no folder beside it has a case of: such a case would be missed by nobody."""
+    """The names of an expected file that no folder beside it has a case of: no one would notice that such a case is missing."""
     beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "*.yaml"))
     return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
 
@@ -446,7 +446,7 @@ class Replay:
         except Exception as error:   # one broken case must not hide the others
             return about, [Difference("", "an answer", repr(error))]
 
-    def tell(self, name, about, wrong):
+    def report(self, name, about, wrong):
         print(f"FAIL {name}: {about}")
         limit = None if self.args.verbose else 300
         for path, want, got in wrong if self.args.verbose else wrong[:6]:
@@ -489,7 +489,7 @@ def main():
         about, wrong = replay.compare(name, path)
         if wrong:
             failed += 1
-            replay.tell(name, about, wrong)
+            replay.report(name, about, wrong)
         else:
             passed += 1
             print(f"ok   {name}")

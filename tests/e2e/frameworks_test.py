@@ -127,13 +127,13 @@ def test_mpi_as_an_ordinary_user(cluster):
 def test_mpi_with_slow_dns(cluster):
     """DNS learns of pods from a controller; while that one sleeps, the launcher runs without a name."""
     cluster.apply(TRUST, mpi_runtime("slow", True, schedulingGates=[{"name": "example.com/hold"}]), mpi_job("slow"))
-    ours = ("-l", "jobset.sigs.k8s.io/replicatedjob-name=launcher")
-    launcher, = wait_until("there is a launcher", lambda: cluster.list("pods", *ours), seconds=150)
+    is_launcher = ("-l", "jobset.sigs.k8s.io/replicatedjob-name=launcher")
+    launcher, = wait_until("there is a launcher", lambda: cluster.list("pods", *is_launcher), seconds=150)
     with asleep("controllers"):
         cluster.kubectl("patch", "pod", launcher["metadata"]["name"], "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
 
         def waits():
-            launcher, = cluster.list("pods", *ours)
+            launcher, = cluster.list("pods", *is_launcher)
             started = launcher["status"].get("initContainerStatuses", [{}])[0].get("state", {})
             assert "terminated" not in started, launcher["status"]
             return "running" in started
@@ -213,8 +213,8 @@ from xgboost.tracker import RabitTracker
 rank, workers = int(os.environ["DMLC_TASK_ID"]), int(os.environ["DMLC_NUM_WORKER"])
 deadline = time.monotonic() + 60
 while True:
-    # XGBoost tries again where nobody answers (dmlc_retry), not where DNS does not know the name yet, as in a
-    # pod's first second: whoever comes that early waits.
+    # XGBoost retries when nothing answers (dmlc_retry), but not when DNS does not know the name yet, as in a
+    # pod's first second: a worker that starts that early waits.
     try:
         socket.getaddrinfo(os.environ["DMLC_TRACKER_URI"], None)
         break
@@ -278,8 +278,8 @@ def test_logs_followed_from_before_the_pods_through_a_restart(cluster):
     command = [TRAINER, "logs", "-f", "-n", cluster.namespace, "phoenix"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
         try:
-            told = follower.stderr.readline()   # it has begun, and there is no pod
-            assert "TrainJob" in told and not cluster.list("pods"), told
+            line = follower.stderr.readline()   # it has begun, and there is no pod
+            assert "TrainJob" in line and not cluster.list("pods"), line
             cluster.kubectl("patch", "trainjob", "phoenix", "--type=merge", "-p", '{"spec": {"suspend": false}}')
             out, err = follower.communicate(timeout=150)
         finally:

@@ -3,6 +3,7 @@
 
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "tests/fuzz/fuzz.hh"
 
 namespace {
@@ -55,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (target->is_object() && patch->is_object()) {
     const kube::Json difference = kube::merge_diff(*target, *patch);
     const kube::Json result =
-        difference.is_null() ? *target : kube::merge_patch(*target, difference);
+        difference.is_null() ? *target : kube::test::merge_patch(*target, difference);
     hold(kube::merge_diff(result, *patch).is_null(), "the difference leads to the other document",
          text, kube::print_json(difference));
   }

@@ -8,7 +8,7 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/patch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/jobset/admission.hh"
 #include "tests/simulation/server_apply.hh"
 
@@ -158,8 +158,9 @@ void ApiStore::compact(std::string_view plural) {
   shelf(plural).floor = version_;
 }
 
-void ApiStore::publish(Actor actor, Shelf& shelf, const Object& before, Object after, Object told) {
-  const auto meta = ObjectMeta::of(*told);
+void ApiStore::publish(Actor actor, Shelf& shelf, const Object& before, Object after,
+                       Object state) {
+  const auto meta = ObjectMeta::of(*state);
   const ObjectKey key = meta.key();
   if (after) {
     shelf.objects[key] = after;
@@ -173,9 +174,9 @@ void ApiStore::publish(Actor actor, Shelf& shelf, const Object& before, Object a
     WatchEvent event;
     event.version = version_;
     event.type = !before ? "ADDED" : after ? "MODIFIED" : "DELETED";
-    event.object = told;
+    event.object = state;
     event.line = std::make_shared<const std::string>(
-        kube::print_json(Json::object({{"type", event.type}, {"object", *told}})) + "\n");
+        kube::print_json(Json::object({{"type", event.type}, {"object", *state}})) + "\n");
     shelf.history.push_back(std::move(event));
   }
   const Change change{actor, shelf.resource, key, before, after};
@@ -240,7 +241,7 @@ Answer ApiStore::merge(Actor actor, const Resource& resource, const ObjectKey& k
   if (!expected.empty() && expected != ObjectMeta::of(*before).resource_version) {
     return conflict(resource, key, "the object has been modified");
   }
-  Json after = kube::merge_patch(*before, patch);
+  Json after = kube::test::merge_patch(*before, patch);
   if (subresource == "status") {
     Json changed = *before;
     keep_member(changed, after, "status");

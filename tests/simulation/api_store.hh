@@ -1,5 +1,5 @@
-// The objects of a cluster, with the manners of the API server: versions, conditional writes,
-// subresources, server-side apply, finalizers and a history for those who watch.
+// The objects of a cluster, with the behaviour of the API server: versions, conditional writes,
+// subresources, server-side apply, finalizers and a history for watches.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ class ApiStore {
   std::int64_t version() const { return version_; }
   // Every change of a collection since the last compact().
   const std::vector<WatchEvent>& history(std::string_view plural) const;
-  // Forgets the past: watches from before this moment are told 410.
+  // Drops the history: watches from before this moment get 410.
   void compact(std::string_view plural);
   std::int64_t floor(std::string_view plural) const;
 
@@ -89,7 +89,7 @@ class ApiStore {
   Shelf& shelf(std::string_view plural);
   const Shelf& shelf(std::string_view plural) const;
   Answer commit(Actor actor, Shelf& shelf, const Object& before, kube::Json after);
-  void publish(Actor actor, Shelf& shelf, const Object& before, Object after, Object told);
+  void publish(Actor actor, Shelf& shelf, const Object& before, Object after, Object state);
   void stamp_new(const kube::Resource& resource, kube::Json& object);
   bool is_removable(const kube::Json& object) const;
 

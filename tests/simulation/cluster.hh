@@ -1,4 +1,4 @@
-// What stands behind the API server: the Job controller, the kubelet, the garbage collector and
+// What runs behind the API server: the Job controller, the kubelet, the garbage collector and
 // the controller that removes finished Jobs.
 #pragma once
 

@@ -145,16 +145,16 @@ Expectation::Missing Expectation::wrong_restarts(const Lineage& lineage, const J
 Expectation::Missing Expectation::stale_mirror(const Lineage& lineage, const Json& trainjob) const {
   const Object jobset = store_.find("jobsets", lineage.key);
   if (!jobset) return std::nullopt;
-  for (const Json& theirs : status_of(*jobset).get_array("replicatedJobsStatus")) {
+  for (const Json& wanted : status_of(*jobset).get_array("replicatedJobsStatus")) {
     const auto& mirrored = status_of(trainjob).get_array("jobsStatus");
-    const auto at = std::find_if(mirrored.begin(), mirrored.end(), [&theirs](const Json& ours) {
-      return ours.get_string("name") == theirs.get_string("name");
+    const auto at = std::find_if(mirrored.begin(), mirrored.end(), [&wanted](const Json& entry) {
+      return entry.get_string("name") == wanted.get_string("name");
     });
     if (at == mirrored.end()) return "jobsStatus lacks a replicated job";
     for (const auto count : {"ready", "succeeded", "failed", "active", "suspended"}) {
-      if (at->get_int(count) != theirs.get_int(count)) {
-        return fmt::format("jobsStatus of {} says {} {}, the JobSet {}", theirs.get_string("name"),
-                           at->get_int(count), count, theirs.get_int(count));
+      if (at->get_int(count) != wanted.get_int(count)) {
+        return fmt::format("jobsStatus of {} says {} {}, the JobSet {}", wanted.get_string("name"),
+                           at->get_int(count), count, wanted.get_int(count));
       }
     }
   }

@@ -15,7 +15,7 @@ namespace trainer::simulation {
 class Expectation {
  public:
   Expectation(ApiStore& store, const Script& script);
-  // What a job still lacks, as a sentence; nullopt when everything stands as the script says.
+  // What a job still lacks, as a sentence; nullopt when everything is as the script says.
   std::optional<std::string> missing() const;
 
  private:

@@ -59,7 +59,7 @@ struct Tally {
   std::uint64_t failed = 0;
 };
 
-// Every `stride`th seed from `first` on, until so many have failed that more would tell nothing.
+// Every `stride`th seed from `first` on, until so many have failed that more would be of no use.
 void run_share(const Options& options, std::uint64_t first, std::uint64_t stride, Tally& tally) {
   for (std::uint64_t i = first; i < options.runs && tally.failed < kMostReports; i += stride) {
     tally.seed = options.seed + i;
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   app.add_option("--runs", options.runs, "how many seeds");
   app.add_option("--seed", options.seed, "the first of them");
   app.add_option("--jobs", options.jobs, "how many at a time");
-  app.add_flag("--trace", options.is_traced, "tell everything that happens");
+  app.add_flag("--trace", options.is_traced, "print everything that happens");
   CLI11_PARSE(app, argc, argv);
   const Tally all = run_all(options);
   if (all.passed + all.failed < options.runs) {

@@ -80,7 +80,7 @@ void Oracle::on_change(const Change& change) {
   const std::string& kind = change.resource.kind;
   const auto uid = ObjectMeta::of(change.after ? *change.after : *change.before).uid;
   if (kind == "TrainJob" || kind == "JobSet") {
-    if (!change.before && foreign_.count(uid) == 0) ours_.insert(uid);
+    if (!change.before && foreign_.count(uid) == 0) roots_.insert(uid);
     check_restarts(change);
     check_end(change);
   }
@@ -101,8 +101,8 @@ void Oracle::check_ownership(const Change& change) {
   if (!change.before) return;
   const auto meta = ObjectMeta::of(*change.before);
   const auto* owner = meta.controller();
-  const bool is_root = !owner && ours_.count(meta.uid) > 0;
-  const bool is_child = owner && ours_.count(owner->uid) > 0;
+  const bool is_root = !owner && roots_.count(meta.uid) > 0;
+  const bool is_child = owner && roots_.count(owner->uid) > 0;
   if (foreign_.count(meta.uid) > 0 || !(is_root || is_child)) {
     report(describe(change) + ": the object is not the controller's");
   }
@@ -184,7 +184,8 @@ void Oracle::note_job(const Change& change) {
   }
 }
 
-// Two attempts of one pod never run at a time, unless somebody else tore the first from its Job.
+// Two attempts of one pod never run at a time, unless another client removed the first from its
+// Job.
 void Oracle::check_overlap(const Change& change) {
   const auto created = ObjectMeta::of(*change.after);
   const auto* owner = created.controller();

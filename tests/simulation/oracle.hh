@@ -18,7 +18,7 @@ class Oracle {
 
   const std::optional<std::string>& violation() const { return violation_; }
   void report(std::string what);
-  // An object that our controller has no business with.
+  // An object that the controller must not write.
   void declare_foreign(const std::string& uid) { foreign_.insert(uid); }
   // Writes of the controller's that changed something, events included.
   int writes() const { return writes_; }
@@ -38,7 +38,7 @@ class Oracle {
   ApiStore& store_;
   std::optional<std::string> violation_;
   std::set<std::string> foreign_;
-  std::set<std::string> ours_;       // uids of all TrainJobs and JobSets there ever were
+  std::set<std::string> roots_;      // uids of all TrainJobs and JobSets there ever were
   std::set<std::string> abandoned_;  // uids of Jobs that others removed without awaiting their pods
   std::map<std::string, std::set<int>> failed_attempts_;  // by JobSet uid
   int writes_ = 0;

@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "controller/core/control_plane.hh"
+#include "controller/process/metrics.hh"
+#include "kube/manager/manager.hh"
 #include "tests/simulation/wire.hh"
 
 namespace trainer::simulation {
@@ -11,12 +12,12 @@ namespace trainer::simulation {
 class Process {
  public:
   Process(kube::asio::io_context& io, Timeline& timeline, ApiStore& store, Chance chance,
-          const Weather& weather, const Log& log, Wire::OnRequest on_request);
+          const Weather& weather, const kube::Log& log, Wire::OnRequest on_request);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Starts the loops as soon as every kind has been listed; call it after every step.
+  // Starts the workers as soon as every kind has been listed; call it after every step.
   void tick();
   void deliver(const Change& change) { wire_.deliver(change); }
   void expire_watches() { wire_.expire_watches(); }
@@ -27,11 +28,10 @@ class Process {
  private:
   kube::asio::io_context& io_;
   Chance jitter_;
-  Configuration configuration_;
   Metrics metrics_;
   Wire wire_;
   kube::ApiClient client_;
-  ControlPlane control_;
+  kube::Manager manager_;
   bool is_started_ = false;
   bool is_gone_ = false;
 };

@@ -14,7 +14,7 @@
 
 namespace trainer::simulation {
 
-// How a job stands when nothing happens any more.
+// The state of a job when nothing happens any more.
 enum class Ending { kComplete, kFailed, kRunning, kSuspended, kGone };
 std::string_view name_of(Ending ending);
 
@@ -26,7 +26,7 @@ struct Part {
   int backoff_limit = 0;
   int flakes = 0;           // failures of its first pod that its Job survives
   bool is_awaited = false;  // another one waits for its completion
-  bool is_endless = false;  // it runs until somebody stops it, and nobody waits for it
+  bool is_endless = false;  // it runs until a client stops it, and nothing waits for it
 };
 
 // Which pod fails an attempt.
@@ -36,7 +36,7 @@ struct Failure {
   int pod = 0;
 };
 
-// One TrainJob, or one JobSet that somebody wrote by hand.
+// One TrainJob, or one JobSet that a user wrote by hand.
 struct Lineage {
   kube::ObjectKey key;
   bool is_trainjob = true;

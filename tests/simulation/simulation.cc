@@ -39,7 +39,7 @@ class Run {
  public:
   Run(std::uint64_t seed, bool is_traced)
       : is_traced_(is_traced),
-        log_(is_traced ? LogLevel::kDebug : LogLevel::kError, Log::Format::kText),
+        log_(is_traced ? kube::LogLevel::kDebug : kube::LogLevel::kError, kube::Log::Format::kText),
         chance_(seed),
         store_(timeline_),
         oracle_(store_),
@@ -54,7 +54,7 @@ class Run {
         weather_(any_weather(chance_)),
         users_chance_(chance_.fork()) {
     store_.subscribe([this](const Change& change) { on_change(change); });
-    if (is_traced_) tell_script();
+    if (is_traced_) trace_script();
     users_ = std::make_unique<Users>(timeline_, store_, oracle_, users_chance_, script_, busy_,
                                      [this](const std::string& what) { trace("a user " + what); });
     start();
@@ -139,7 +139,7 @@ class Run {
     await_end();
   }
 
-  // Looks once a second whether everything stands as the script says.
+  // Checks once a second whether everything is as the script says.
   void await_end() {
     const auto missing = expectation_.missing();
     if (!missing) return settle();
@@ -147,13 +147,13 @@ class Run {
     timeline_.after(seconds(1), [this] { await_end(); });
   }
 
-  // The first new start mends what is not watched: a snapshot that a user deleted is found missing
+  // The first restart fixes what is not watched: a snapshot that a user deleted is found missing
   // by the next process. The second one has nothing left to do.
   void settle() {
-    trace("everything stands as it should");
+    trace("everything is as it should be");
     timeline_.after(kSettling, [this] { crash(); });
     timeline_.after(2 * kSettling, [this] {
-      trace("the controller and its watches start anew; nothing may be written");
+      trace("the controller and its watches start again; nothing may be written");
       writes_before_ = oracle_.writes();
       forget_history();
       crash();
@@ -177,7 +177,7 @@ class Run {
     for (const char c : text) {
       verdict_.digest = (verdict_.digest ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     }
-    if (is_traced_ && change.resource.kind != "Event") tell_change(change);
+    if (is_traced_ && change.resource.kind != "Event") trace_change(change);
     if (process_) process_->deliver(change);
   }
 
@@ -193,7 +193,7 @@ class Run {
     fmt::print(stderr, "{:4}.{:03} {}\n", now / 1'000, now % 1'000, what);
   }
 
-  void tell_change(const Change& change) const {
+  void trace_change(const Change& change) const {
     const std::string_view what = !change.before ? "created" : change.after ? "changed" : "gone";
     const auto& object = change.after ? change.after : change.before;
     const kube::Json* status = object->find("status");
@@ -202,7 +202,7 @@ class Run {
                       status ? kube::print_json(*status) : ""));
   }
 
-  void tell_script() const {
+  void trace_script() const {
     for (const Lineage& lineage : script_.lineages) {
       trace(fmt::format("{} is to be {} {} with {} restarts{}{}: {} {}", lineage.key.to_string(),
                         name_of(lineage.ending), lineage.reason, lineage.restarts,
@@ -213,7 +213,7 @@ class Run {
   }
 
   const bool is_traced_;
-  const Log log_;
+  const kube::Log log_;
   Chance chance_;
   kube::asio::io_context io_{1};
   Timeline timeline_;

@@ -35,13 +35,13 @@ Json patches(Json replicated_jobs) {
 }  // namespace
 
 Users::Users(Timeline& timeline, ApiStore& store, Oracle& oracle, Chance& chance,
-             const Script& script, seconds busy, Tell tell)
+             const Script& script, seconds busy, Trace trace)
     : timeline_(timeline),
       store_(store),
       oracle_(oracle),
       chance_(chance),
       busy_(busy),
-      tell_(std::move(tell)) {
+      trace_(std::move(trace)) {
   for (const Lineage& lineage : script.lineages) plan(lineage);
 }
 
@@ -64,7 +64,7 @@ void Users::plan(const Lineage& lineage) {
   plan_mischief(lineage);
 }
 
-// Somebody's object that has a name which one of the job's children wants.
+// Another client's object with a name that one of the job's children needs.
 void Users::plan_obstacle(const Lineage& lineage) {
   if (!chance_.percent(15)) return;
   const std::string& name = lineage.key.name;
@@ -88,7 +88,7 @@ void Users::plan_obstacle(const Lineage& lineage) {
   const Answer made = store_.create(Actor::kUser, *store_.find_kind(plural), std::move(object));
   oracle_.declare_foreign(ObjectMeta::of(made.body).uid);
   at(any_time(), [this, plural, key = ObjectKey{lineage.key.ns, child}] {
-    tell_(fmt::format("removes the obstacle {} {}", plural, key.to_string()));
+    trace_(fmt::format("removes the obstacle {} {}", plural, key.to_string()));
     store_.erase(Actor::kUser, plural, key);
   });
 }
@@ -105,7 +105,7 @@ void Users::plan_runtime(const Lineage& lineage) {
     at(when + chance_.wait(1'000, 60'000), upsert);
   } else if (choice < 45) {
     at(any_time(), [this, resource, key] {
-      tell_("edits the runtime " + key.name);
+      trace_("edits the runtime " + key.name);
       const Json patch =
           Json::object({{"spec", Json::object({{"mlPolicy", Json::object({{"numNodes", 7}})}})}});
       store_.merge(Actor::kUser, resource, key, patch, "");
@@ -171,7 +171,7 @@ void Users::plan_mischief(const Lineage& lineage) {
 void Users::create(const kube::Resource& resource, Json object) {
   const auto key = ObjectMeta::of(object).key();
   if (store_.find(resource.plural, key)) return;
-  tell_(fmt::format("creates {} {}", resource.kind, key.to_string()));
+  trace_(fmt::format("creates {} {}", resource.kind, key.to_string()));
   store_.create(Actor::kUser, resource, std::move(object));
 }
 
@@ -198,7 +198,7 @@ void Users::set_suspended(const Lineage& lineage, bool is_suspended) {
   const auto& resource = resource_of(lineage);
   const Object object = store_.find(resource.plural, lineage.key);
   if (!object || object->find("spec")->get_bool("suspend") == is_suspended) return;
-  tell_(fmt::format("{} {}", is_suspended ? "suspends" : "resumes", lineage.key.to_string()));
+  trace_(fmt::format("{} {}", is_suspended ? "suspends" : "resumes", lineage.key.to_string()));
   Json spec = Json::object({{"suspend", is_suspended}});
   if (!is_suspended && lineage.is_trainjob && chance_.percent(70)) {
     spec.set("runtimePatches", patches(admission(lineage)));
@@ -215,7 +215,7 @@ void Users::take_back_admission(const Lineage& lineage) {
       if (job.get_int("active") > 0) return;
     }
   }
-  tell_("takes back the admission of " + lineage.key.to_string());
+  trace_("takes back the admission of " + lineage.key.to_string());
   const Json spec = Json::object({{"runtimePatches", patches({})}});
   store_.merge(Actor::kUser, kTrainJobs, lineage.key, Json::object({{"spec", spec}}), "");
 }
@@ -231,7 +231,7 @@ void Users::remove(std::string_view plural, const ObjectKey& key) {
   const Object object = store_.find(plural, key);
   if (!object) return;
   const std::string_view how = chance_.percent(50) ? "Foreground" : "Background";
-  tell_(fmt::format("deletes {} {} ({})", resource.kind, key.to_string(), how));
+  trace_(fmt::format("deletes {} {} ({})", resource.kind, key.to_string(), how));
   store_.remove(Actor::kUser, resource, key, Json::object({{"propagationPolicy", how}}));
 }
 

@@ -1,4 +1,4 @@
-// Those who work on the same cluster: users, a queue in the manner of Kueue, and whoever deletes
+// Other clients of the same cluster: users, a queue that works like Kueue, and clients that delete
 // what they should not.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace trainer::simulation {
 
-// Makes all appointments of a script at construction. After `busy` every job stands as its user
-// wants it in the end, and nobody touches anything any more.
+// Schedules all events of a script at construction. After `busy` every job is as its user wants it
+// in the end, and no client writes any more.
 class Users {
  public:
-  using Tell = std::function<void(const std::string& what)>;
+  using Trace = std::function<void(const std::string& what)>;
   Users(Timeline& timeline, ApiStore& store, Oracle& oracle, Chance& chance, const Script& script,
-        seconds busy, Tell tell);
+        seconds busy, Trace trace);
 
  private:
   void plan(const Lineage& lineage);
@@ -43,7 +43,7 @@ class Users {
   Oracle& oracle_;
   Chance& chance_;
   seconds busy_;
-  Tell tell_;
+  Trace trace_;
   int counter_ = 0;
 };
 

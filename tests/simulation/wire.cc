@@ -46,13 +46,13 @@ class Wire::Stream final : public kube::HttpStream {
   int status() const override { return 200; }
 
   Task<Result<std::string>> read_some(kube::Milliseconds idle) override {
-    const auto give_up = wire_.timeline_.steady() + idle;
+    const auto deadline = wire_.timeline_.steady() + idle;
     for (;;) {
       const auto now = wire_.timeline_.steady();
       if (!pieces_.empty() && pieces_.front().first <= now) co_return take();
       if (pieces_.empty() && is_ended_ && now >= end_) co_return std::string();
-      if (now >= give_up) co_return kube::fail(ErrorCode::kTimeout, "nothing arrived");
-      auto next = std::min(give_up, pieces_.empty() ? end_ : pieces_.front().first);
+      if (now >= deadline) co_return kube::fail(ErrorCode::kTimeout, "nothing arrived");
+      auto next = std::min(deadline, pieces_.empty() ? end_ : pieces_.front().first);
       std::function<void()> wake = [this] { woken_.cancel(); };
       const auto timer = wire_.timeline_.wake_at(wire_.io_.get_executor(), next, std::move(wake));
       has_news_ = false;
@@ -99,7 +99,7 @@ class Wire::Stream final : public kube::HttpStream {
     push(*event.line, delay);
     if (chance.percent(wire_.weather_.repeats)) push(*event.line, chance.wait(0, 20));
     if (!chance.percent(wire_.weather_.broken_watches)) return;
-    if (chance.percent(50)) {  // the next event arrives in half, as far as anybody can tell
+    if (chance.percent(50)) {  // half a line follows, as of a next event that is cut off
       push(event.line->substr(0, event.line->size() / 2), milliseconds(1));
     }
     push_end(chance.wait(0, 50));
@@ -116,7 +116,7 @@ class Wire::Stream final : public kube::HttpStream {
     } else {
       pieces_.emplace_back(latest_, std::move(text));
     }
-    tell();
+    notify();
   }
 
   // In order behind everything else; what happens later is for the next watch.
@@ -126,7 +126,7 @@ class Wire::Stream final : public kube::HttpStream {
     end_ = when;
     is_ended_ = true;
     is_over_ = is_over_ || delay < seconds(1);
-    tell();
+    notify();
   }
 
   void push_bookmark() {
@@ -148,7 +148,7 @@ class Wire::Stream final : public kube::HttpStream {
          wire_.chance_.wait(1, 40));
   }
 
-  void tell() {
+  void notify() {
     has_news_ = true;
     woken_.cancel();
   }

@@ -25,7 +25,7 @@ struct Weather {
 // delays of its own. Everything is decided by `chance` and happens by the timeline.
 class Wire final : public kube::Transport {
  public:
-  // `on_request` is told of every request that reaches the server, before it is carried out.
+  // `on_request` is called with every request that reaches the server, before it is carried out.
   using OnRequest = std::function<void(const kube::HttpRequest& request)>;
   Wire(kube::asio::io_context& io, Timeline& timeline, ApiStore& store, Chance chance,
        const Weather& weather, OnRequest on_request);
@@ -37,7 +37,7 @@ class Wire final : public kube::Transport {
 
   // The process dies: what it has sent may still arrive, nothing that it sends from now on does.
   void cut();
-  // Ends every watch; each is listed anew because its version is too old by then.
+  // Ends every watch; each is listed again because its version is too old by then.
   void expire_watches();
   void deliver(const Change& change);
 

@@ -1,7 +1,8 @@
-#include "runtimes/plugins/coscheduling/coscheduling.hh"
-
+// Gangs for the coscheduling plugin of kubernetes-sigs/scheduler-plugins (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/coscheduling).
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/gang.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
 
 namespace trainer::pipeline {
@@ -11,15 +12,22 @@ namespace {
 constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
 const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"};
 
-bool is_active(const Draft& draft) {
-  const PodGroupPolicy* policy = draft.pod_group_policy();
-  return policy != nullptr && policy->coscheduling.has_value();
-}
+class Coscheduling final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin coscheduling"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_pod_group_policy(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+};
 
 }  // namespace
 
+bool Coscheduling::is_active(const Draft& draft) const {
+  const PodGroupPolicy* policy = draft.pod_group_policy();
+  return policy != nullptr && policy->coscheduling;
+}
+
 void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
-  if (!is_active(draft)) return;
   const std::vector<bool> members = gang_members(draft);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
@@ -31,12 +39,15 @@ void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
 }
 
 void Coscheduling::add_dependents(Draft& draft) const {
-  if (!is_active(draft)) return;
   DependentObject group = make_pod_group(draft, kPodGroups);
   group.object["spec"].set(
       "scheduleTimeoutSeconds",
       draft.pod_group_policy()->coscheduling->scheduleTimeoutSeconds.value_or(60));
   draft.dependents.push_back(std::move(group));
+}
+
+std::unique_ptr<const Plugin> make_coscheduling() {
+  return std::make_unique<Coscheduling>();
 }
 
 }  // namespace trainer::pipeline

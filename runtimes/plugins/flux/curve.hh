@@ -7,8 +7,8 @@
 namespace trainer::pipeline::flux {
 
 // A ZeroMQ CURVE certificate as Flux reads it. The key follows from the job's uid, so every
-// reconcile writes the same file, and nobody outside the namespace's API can guess it: a uid is a
-// random UUID.
+// reconcile writes the same file, and it cannot be guessed without access to the namespace's API: a
+// uid is a random UUID.
 std::string curve_certificate(std::string_view job_name, std::string_view job_uid);
 
 // ZeroMQ's base 85 (rfc.zeromq.org/spec/32). The length of `data` must be a multiple of four.

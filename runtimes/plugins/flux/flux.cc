@@ -1,5 +1,5 @@
-#include "runtimes/plugins/flux/flux.hh"
-
+// A Flux instance that spans the nodes of a job (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/flux).
 #include <fmt/format.h>
 
 #include <string>
@@ -10,6 +10,7 @@
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/plugins/flux/curve.hh"
 #include "runtimes/plugins/flux/scripts.hh"
 
@@ -49,7 +50,7 @@ std::string scripts_volume(const Draft& draft) {
   return name.size() <= kLabelLimit ? name : "flux-entrypoint";
 }
 
-// A setting is a literal variable of the training container, where the job's own env stands
+// A setting is a literal variable of the training container, which has the job's own env
 // already.
 std::string setting(const Json& container, std::string_view name, std::string_view otherwise) {
   for (const Json& variable : container.get_array("env"))
@@ -77,7 +78,7 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
   }
   if (draft.args) words.insert(words.end(), draft.args->begin(), draft.args->end());
   // They are part of the command now. The runtime's own stay in the container, and the entrypoint
-  // puts them behind the command (trainer-contract 5.6).
+  // puts them behind the command.
   draft.args.reset();
   draft.command =
       std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};
@@ -127,9 +128,8 @@ void add_mounts(const Draft& draft, ContainerEdit& container) {
 }
 
 flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
-  static const Json kNone;
   const Json* found = draft.container(index, kNode);
-  const Json& container = found == nullptr ? kNone : *found;
+  const Json& container = found == nullptr ? Json::null() : *found;
   const auto& trainer = draft.job.spec.trainer;
   const std::string prefix = fmt::format("{}-{}-0-", draft.name(), draft.pod_sets[index].name);
   flux::Instance instance;
@@ -158,10 +158,23 @@ DependentObject dependent(const Draft& draft, const kube::Resource& resource, st
   return out;
 }
 
+class Flux final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin flux"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+};
+
 }  // namespace
 
+bool Flux::is_active(const Draft& draft) const {
+  return policy_of(draft) != nullptr;
+}
+
 void Flux::enforce_ml_policy(Draft& draft) const {
-  const auto index = policy_of(draft) == nullptr ? std::nullopt : find_nodes(draft);
+  const auto index = find_nodes(draft);
   if (!index) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
@@ -174,10 +187,9 @@ void Flux::enforce_ml_policy(Draft& draft) const {
 }
 
 void Flux::add_dependents(Draft& draft) const {
-  const FluxPolicy* policy = policy_of(draft);
-  const auto index = policy == nullptr ? std::nullopt : find_nodes(draft);
+  const auto index = find_nodes(draft);
   if (!index) return;
-  const flux::Instance instance = describe(draft, *index, *policy);
+  const flux::Instance instance = describe(draft, *index, *policy_of(draft));
   draft.dependents.push_back(
       dependent(draft, kube::kConfigMaps, entrypoint_name(draft),
                 Json::object({{"entrypoint.sh", flux::entrypoint_script(instance)},
@@ -192,7 +204,7 @@ void Flux::add_dependents(Draft& draft) const {
 }
 
 void Flux::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  const auto index = policy_of(draft) == nullptr ? std::nullopt : find_nodes(draft);
+  const auto index = find_nodes(draft);
   const Json* spec = index ? draft.pod_template(*index).find("spec") : nullptr;
   if (spec == nullptr) return;
   for (const Json& container : spec->get_array("initContainers"))
@@ -201,6 +213,10 @@ void Flux::validate(const Draft& draft, kube::FieldErrors& errors) const {
           "spec.runtimeRef", draft.job.spec.runtimeRef.name,
           fmt::format("InitContainer '{}' is reserved; rename it in job {} of the runtime",
                       kInstaller, draft.pod_sets[*index].name)));
+}
+
+std::unique_ptr<const Plugin> make_flux() {
+  return std::make_unique<Flux>();
 }
 
 }  // namespace trainer::pipeline

@@ -1,4 +1,4 @@
-// The two shell scripts that turn the pods of a job into one Flux instance.
+// The two bash scripts that turn the pods of a job into one Flux instance.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include "runtimes/plugins/initializers/initializers.hh"
-
+// Datasets and models fetched before the training (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/jobset).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/converted_env.hh"
+#include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
 
@@ -60,7 +61,20 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
   }
 }
 
+class Initializers final : public Plugin {
+ public:
+  std::string_view source() const override { return "spec.initializer"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_pod_spec(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+};
+
 }  // namespace
+
+bool Initializers::is_active(const Draft& draft) const {
+  return draft.find_ancestor(kDatasetStep) || draft.find_ancestor(kModelStep) ||
+         draft.job.spec.initializer;
+}
 
 void Initializers::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
@@ -78,6 +92,10 @@ void Initializers::enforce_pod_spec(Draft& draft) const {
 void Initializers::validate(const Draft& draft, kube::FieldErrors& errors) const {
   check_step(draft, kDatasetStep, "datasetConfig", errors);
   check_step(draft, kModelStep, "modelConfig", errors);
+}
+
+std::unique_ptr<const Plugin> make_initializers() {
+  return std::make_unique<Initializers>();
 }
 
 }  // namespace trainer::pipeline

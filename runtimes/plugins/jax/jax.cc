@@ -1,16 +1,30 @@
-#include "runtimes/plugins/jax/jax.hh"
-
+// JAX's distributed initialisation (Kubeflow Trainer, pkg/runtime/framework/plugins/jax).
 #include <fmt/format.h>
 
 #include <string>
 
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 
 namespace trainer::pipeline {
 
-void Jax::enforce_ml_policy(Draft& draft) const {
+namespace {
+
+class Jax final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin jax"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+};
+
+}  // namespace
+
+bool Jax::is_active(const Draft& draft) const {
   const MlPolicy* policy = draft.ml_policy();
-  if (policy == nullptr || !policy->jax) return;
+  return policy != nullptr && policy->jax;
+}
+
+void Jax::enforce_ml_policy(Draft& draft) const {
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
   if (!index || !draft.job.spec.trainer) return;
@@ -21,6 +35,10 @@ void Jax::enforce_ml_policy(Draft& draft) const {
   container->env("JAX_COORDINATOR_ADDRESS",
                  fmt::format("{}:{}", draft.first_host(*index), kTrainerPort));
   container->port(kTrainerPort);
+}
+
+std::unique_ptr<const Plugin> make_jax() {
+  return std::make_unique<Jax>();
 }
 
 }  // namespace trainer::pipeline

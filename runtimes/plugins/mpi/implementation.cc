@@ -7,7 +7,7 @@
 namespace trainer::pipeline::mpi {
 
 const std::vector<Implementation>& Implementation::all() {
-  // OpenMPI: trainer-contract 5.2. Intel and MPICH: what mpi-operator gives them (v1-contract 8.2).
+  // OpenMPI: as upstream. Intel and MPICH: what kubeflow/mpi-operator gives them.
   static const std::vector<Implementation> kAll = {
       Implementation("OpenMPI", " slots=",
                      {{"OMPI_MCA_orte_default_hostfile", Value::kHostfile},
@@ -26,11 +26,11 @@ const std::vector<Implementation>& Implementation::all() {
 }
 
 const Implementation* Implementation::find(std::string_view name) {
-  const auto& known = all();
-  if (name.empty()) return &known.front();
-  const auto found = std::find_if(known.begin(), known.end(),
+  const auto& supported = all();
+  if (name.empty()) return &supported.front();
+  const auto found = std::find_if(supported.begin(), supported.end(),
                                   [name](const auto& one) { return one.name_ == name; });
-  return found == known.end() ? nullptr : &*found;
+  return found == supported.end() ? nullptr : &*found;
 }
 
 std::vector<std::pair<std::string, std::string>> Implementation::env(std::int64_t slots) const {

@@ -1,5 +1,5 @@
-#include "runtimes/plugins/mpi/mpi.hh"
-
+// MPI over SSH: OpenMPI (Kubeflow Trainer, pkg/runtime/framework/plugins/mpi), Intel MPI and MPICH
+// (kubeflow/mpi-operator).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr std::string_view kSshVolume = "mpi-ssh-auth";
 constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 // Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
-// read, so root's must not be so; anybody else can read it only as a member of the pod's fsGroup.
+// read, so root's must not be so; any other user can read it only as a member of the pod's fsGroup.
 constexpr int kOwnerRead = 0400;
 constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
@@ -59,7 +60,7 @@ std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
   return desired == 1 && devices > 1 ? devices : desired;
 }
 
-// Nobody but root can look into root's home.
+// Only root can read root's home.
 bool is_roots(std::string_view keys) {
   constexpr std::string_view kHome = "/root";
   return keys == kHome || keys.substr(0, kHome.size() + 1) == "/root/";
@@ -109,11 +110,24 @@ kube::Json named_object(const kube::Resource& resource, const Draft& draft, std:
         kube::Json::object({{"name", std::move(name)}, {"namespace", draft.job.metadata.ns}})}});
 }
 
+class Mpi final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin mpi"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+};
+
 }  // namespace
+
+bool Mpi::is_active(const Draft& draft) const {
+  return policy_of(draft) != nullptr;
+}
 
 void Mpi::enforce_ml_policy(Draft& draft) const {
   const MpiPolicy* policy = policy_of(draft);
-  if (policy == nullptr) return;
   const mpi::Implementation* implementation = implementation_of(*policy);
   if (implementation == nullptr) {
     draft.errors.push_back(kube::invalid(
@@ -143,8 +157,7 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
 
 void Mpi::add_dependents(Draft& draft) const {
   const MpiPolicy* policy = policy_of(draft);
-  const mpi::Implementation* implementation =
-      policy == nullptr ? nullptr : implementation_of(*policy);
+  const mpi::Implementation* implementation = implementation_of(*policy);
   if (implementation == nullptr) return;
   const std::int64_t slots = slots_of(draft, *policy);
   std::string hosts;
@@ -168,9 +181,7 @@ void Mpi::add_dependents(Draft& draft) const {
 }
 
 void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  const MpiPolicy* policy = policy_of(draft);
-  const mpi::Implementation* implementation =
-      policy == nullptr ? nullptr : implementation_of(*policy);
+  const mpi::Implementation* implementation = implementation_of(*policy_of(draft));
   if (implementation == nullptr) return;
   const auto& trainer = draft.job.spec.trainer;
   if (trainer && trainer->numNodes.value_or(1) >= 2 && draft.is_launcher_a_node() &&
@@ -186,9 +197,7 @@ void Mpi::validate(const Draft& draft, kube::FieldErrors& errors) const {
 }
 
 void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  const MpiPolicy* policy = policy_of(draft);
-  const mpi::Implementation* implementation =
-      policy == nullptr ? nullptr : implementation_of(*policy);
+  const mpi::Implementation* implementation = implementation_of(*policy_of(draft));
   if (implementation == nullptr) return;
   if (implementation->name() != "OpenMPI" && draft.job.metadata.labels.contains(kQueueLabel))
     warnings.push_back(
@@ -212,6 +221,10 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node",
                     *trainer->numProcPerNode, devices));
+}
+
+std::unique_ptr<const Plugin> make_mpi() {
+  return std::make_unique<Mpi>();
 }
 
 }  // namespace trainer::pipeline

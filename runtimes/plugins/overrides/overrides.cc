@@ -1,15 +1,16 @@
-#include "runtimes/plugins/overrides/overrides.hh"
-
+// What spec.trainer says about the trainer's container (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/jobset).
 #include <string>
 #include <vector>
 
 #include "runtimes/pipeline/converted_env.hh"
+#include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
-// An empty list leaves the word to the image, as the absent one does, and is not written.
+// An empty list leaves the image's own, as the absent one does, and is not written.
 void set_words(ContainerEdit container, std::string_view member,
                const std::vector<std::string>& words) {
   if (words.empty()) return container.erase(member);
@@ -38,19 +39,30 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
     edit("spec.trainer.env")->env(converted_env(variable));
 }
 
+class TrainerOverrides final : public Plugin {
+ public:
+  std::string_view source() const override { return "spec.trainer"; }
+  bool is_active(const Draft&) const override { return true; }
+  void enforce_pod_spec(Draft& draft) const override;
+};
+
 }  // namespace
 
 void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const PodSet& set = draft.pod_sets[i];
     const bool is_trainer = set.ancestor == kTrainerStep;
-    // Steps are told apart by the pod's index in its Job, so these jobs consist of one Job each.
+    // Steps differ by the pod's index in its Job, so these jobs consist of one Job each.
     if (is_trainer) draft.spec.replicatedJobs[i].replicas = 1;
     // A launcher that is a node and its workers run one program, so they share image and env.
     const bool is_mpi_node = set.name == kNode && draft.is_launcher_a_node();
     if (is_trainer || is_mpi_node)
       override_container(draft, i, is_trainer && !runs_sshd(draft, set));
   }
+}
+
+std::unique_ptr<const Plugin> make_overrides() {
+  return std::make_unique<TrainerOverrides>();
 }
 
 }  // namespace trainer::pipeline

@@ -1,19 +1,38 @@
-#include "runtimes/plugins/plainml/plainml.hh"
-
+// Jobs whose framework needs nothing but a number of nodes; also the base of xgboost and flux
+// (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
 #include "runtimes/pipeline/converted_env.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 
 namespace trainer::pipeline {
 
-void PlainMl::enforce_ml_policy(Draft& draft) const {
+namespace {
+
+class PlainMl final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin plainml"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+};
+
+}  // namespace
+
+bool PlainMl::is_active(const Draft& draft) const {
   const MlPolicy* policy = draft.ml_policy();
-  if (policy != nullptr && (policy->torch || policy->mpi || policy->jax)) return;
+  return policy == nullptr || !(policy->torch || policy->mpi || policy->jax);
+}
+
+void PlainMl::enforce_ml_policy(Draft& draft) const {
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
   if (!index || !draft.job.spec.trainer) return;
   if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
     for (const kube::Json& variable : draft.job.spec.trainer->env)
       container->env(converted_env(variable));
+}
+
+std::unique_ptr<const Plugin> make_plainml() {
+  return std::make_unique<PlainMl>();
 }
 
 }  // namespace trainer::pipeline

@@ -1,10 +1,11 @@
-#include "runtimes/plugins/progress/progress.hh"
-
+// Where a training process reports its progress, and with which token (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/trainjobstatus).
 #include <fmt/format.h>
 
 #include <string>
 
 #include "kube/model/resources.hh"
+#include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
 
@@ -39,10 +40,21 @@ kube::Json token_volume(const Draft& draft) {
        {"projected", kube::Json::object({{"sources", kube::Json::array({token, ca})}})}});
 }
 
+class Progress final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin progress"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_pod_spec(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+};
+
 }  // namespace
 
+bool Progress::is_active(const Draft& draft) const {
+  return draft.options.is_progress_enabled && draft.find_ancestor(kTrainerStep);
+}
+
 void Progress::enforce_pod_spec(Draft& draft) const {
-  if (!draft.options.is_progress_enabled) return;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
     draft.upsert_volume(i, token_volume(draft), source());
@@ -65,7 +77,6 @@ void Progress::enforce_pod_spec(Draft& draft) const {
 }
 
 void Progress::add_dependents(Draft& draft) const {
-  if (!draft.options.is_progress_enabled || !draft.find_ancestor(kTrainerStep)) return;
   DependentObject ca;
   ca.resource = kube::kConfigMaps;
   ca.object = kube::Json::object(
@@ -75,6 +86,10 @@ void Progress::add_dependents(Draft& draft) const {
         kube::Json::object({{"name", ca_name(draft)}, {"namespace", draft.job.metadata.ns}})},
        {"data", kube::Json::object({{"ca.crt", draft.options.status_server_ca}})}});
   draft.dependents.push_back(std::move(ca));
+}
+
+std::unique_ptr<const Plugin> make_progress() {
+  return std::make_unique<Progress>();
 }
 
 }  // namespace trainer::pipeline

@@ -15,14 +15,14 @@ struct ProcessCount {
   std::int64_t accelerators = 0;  // of the container
 
   std::string to_string() const { return number ? std::to_string(*number) : "auto"; }
-  // One device, or one process on whatever there is. Several processes may share the one device, so
-  // both of these can hold (trainer-contract 5.1).
+  // One device, or one process for all there is. Several processes may share the one device, so
+  // both of these can hold (Kubeflow Trainer, plugins/torch).
   bool is_single_device() const { return accelerators == 1 || (number && *number == 1); }
   bool is_several() const { return number ? *number > 1 : accelerators > 1; }
 };
 
-// From the container as it will run: `wanted` if the job says so, else auto with accelerators, else
-// one a CPU (rounded up, requests before limits, at least one).
+// From the container as it will run: `desired` if the job says so, else auto with accelerators,
+// else one a CPU (rounded up, requests before limits, at least one).
 ProcessCount count_processes(std::optional<std::int32_t> desired, const kube::Json& container);
 
 }  // namespace trainer::pipeline

@@ -1,5 +1,5 @@
-#include "runtimes/plugins/torch/torch.hh"
-
+// PyTorch's torchrun, and torchtune on top of it (Kubeflow Trainer,
+// pkg/runtime/framework/plugins/torch).
 #include <fmt/format.h>
 
 #include <array>
@@ -7,6 +7,7 @@
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/converted_env.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/torch/process_count.hh"
@@ -65,11 +66,23 @@ void inject_targets(Draft& draft, const TorchPolicy& policy, const Rendezvous& r
   }
 }
 
+class Torch final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin torch"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+};
+
 }  // namespace
+
+bool Torch::is_active(const Draft& draft) const {
+  return policy_of(draft) != nullptr;
+}
 
 void Torch::enforce_ml_policy(Draft& draft) const {
   const TorchPolicy* policy = policy_of(draft);
-  if (policy == nullptr) return;
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
   const auto& trainer = draft.job.spec.trainer;
@@ -82,8 +95,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
 
-  // Without a trainer section nothing is injected: such jobs run the runtime's own command as it
-  // stands.
+  // Without a trainer section nothing is injected: such jobs run the runtime's own command.
   if (trainer && !draft.trainer_container().is_null()) {
     if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
       for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
@@ -107,7 +119,6 @@ void Torch::enforce_ml_policy(Draft& draft) const {
 
 void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
   const TorchPolicy* policy = policy_of(draft);
-  if (policy == nullptr) return;
   if (policy->envInjection) {
     for (const EnvInjectionTarget& target : policy->envInjection->targets) {
       const auto index = draft.find_job(target.jobName);
@@ -129,7 +140,7 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   const auto& trainer = draft.job.spec.trainer;
-  if (policy_of(draft) == nullptr || !trainer || !trainer->numProcPerNode) return;
+  if (!trainer || !trainer->numProcPerNode) return;
   const ProcessCount processes =
       count_processes(trainer->numProcPerNode, draft.trainer_container());
   if (processes.accelerators > 0 && processes.accelerators != *processes.number)
@@ -137,6 +148,10 @@ void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
                     "it out to start one process a device",
                     *processes.number, processes.accelerators));
+}
+
+std::unique_ptr<const Plugin> make_torch() {
+  return std::make_unique<Torch>();
 }
 
 }  // namespace trainer::pipeline

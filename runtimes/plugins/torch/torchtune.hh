@@ -1,4 +1,5 @@
-// torchtune: `tune run` with the recipe and configuration that fit the job (trainer-contract 5.1).
+// torchtune: `tune run` with the recipe and configuration that fit the job (Kubeflow
+// Trainer, pkg/runtime/framework/plugins/torch).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
                                      const std::vector<std::string>& args,
                                      const kube::Json::Array& runtime_command);
 
-// Rules 19 to 24 of trainer-contract 6.3, for a job with a trainer section. `container` is the
+// The rules for torchtune, for a job with a trainer section. `container` is the
 // prepared trainer's. Nodes are those that the job itself asks for, by default 1: how many a
 // runtime has is its author's business, and nothing that the job could be refused for.
 void validate(const TrainJob& job, const kube::Json& container, kube::FieldErrors& errors);

@@ -1,11 +1,11 @@
-#include "runtimes/plugins/volcano/volcano.hh"
-
+// Gangs for Volcano (Kubeflow Trainer, pkg/runtime/framework/plugins/volcano).
 #include <fmt/format.h>
 
 #include <string>
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/gang.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
 
 namespace trainer::pipeline {
@@ -47,10 +47,22 @@ std::string path_of_queue(const TrainJob& job) {
   return "spec.runtimeRef";
 }
 
+class Volcano final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin volcano"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_pod_group_policy(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+};
+
 }  // namespace
 
+bool Volcano::is_active(const Draft& draft) const {
+  return policy_of(draft) != nullptr;
+}
+
 void Volcano::enforce_pod_group_policy(Draft& draft) const {
-  if (policy_of(draft) == nullptr) return;
   const std::vector<bool> members = gang_members(draft);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
@@ -63,7 +75,6 @@ void Volcano::enforce_pod_group_policy(Draft& draft) const {
 
 void Volcano::add_dependents(Draft& draft) const {
   const VolcanoPolicy* policy = policy_of(draft);
-  if (policy == nullptr) return;
   DependentObject group = make_pod_group(draft, kPodGroups);
   kube::Json& spec = group.object["spec"];
   if (const auto queue = draft.annotations.find(kQueueAnnotation); queue != draft.annotations.end())
@@ -79,7 +90,6 @@ void Volcano::add_dependents(Draft& draft) const {
 }
 
 void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  if (policy_of(draft) == nullptr) return;
   const auto queue = draft.annotations.find(kQueueAnnotation);
   if (queue != draft.annotations.end() && queue->second.empty())
     errors.push_back(kube::invalid(
@@ -87,6 +97,10 @@ void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {
         fmt::format(
             "Volcano queue name must not be empty; name a queue in annotation {}, or leave it out",
             kQueueAnnotation)));
+}
+
+std::unique_ptr<const Plugin> make_volcano() {
+  return std::make_unique<Volcano>();
 }
 
 }  // namespace trainer::pipeline

@@ -1,30 +1,38 @@
-#include "runtimes/plugins/xgboost/xgboost.hh"
-
+// XGBoost's tracker and workers (Kubeflow Trainer, pkg/runtime/framework/plugins/xgboost).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
 #include "runtimes/pipeline/accelerators.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
-bool is_active(const Draft& draft) {
-  const MlPolicy* policy = draft.ml_policy();
-  return policy != nullptr && policy->xgboost.has_value();
-}
-
 constexpr std::string_view kReserved[] = {"DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID",
                                           "DMLC_NUM_WORKER"};
 
+class XgBoost final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin xgboost"; }
+  bool is_active(const Draft& draft) const override;
+  void enforce_ml_policy(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+};
+
 }  // namespace
+
+bool XgBoost::is_active(const Draft& draft) const {
+  const MlPolicy* policy = draft.ml_policy();
+  return policy != nullptr && policy->xgboost && draft.job.spec.trainer;
+}
 
 void XgBoost::enforce_ml_policy(Draft& draft) const {
   const auto index = draft.find_ancestor(kTrainerStep);
-  if (!is_active(draft) || !index || !draft.job.spec.trainer) return;
+  if (!index) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
   // One worker a device, or one a node without devices.
@@ -39,7 +47,6 @@ void XgBoost::enforce_ml_policy(Draft& draft) const {
 }
 
 void XgBoost::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  if (!is_active(draft) || !draft.job.spec.trainer) return;
   const auto& env = draft.job.spec.trainer->env;
   for (std::size_t i = 0; i < env.size(); ++i) {
     const std::string_view name = env[i].get_string("name");
@@ -51,6 +58,10 @@ void XgBoost::validate(const Draft& draft, kube::FieldErrors& errors) const {
                                     "spec.trainer.numNodes and resourcesPerNode instead",
                                     name)));
   }
+}
+
+std::unique_ptr<const Plugin> make_xgboost() {
+  return std::make_unique<XgBoost>();
 }
 
 }  // namespace trainer::pipeline

@@ -235,12 +235,6 @@ Task<Result<Json>> ApiClient::post(std::string path, Json body) {
   co_return co_await send_json(std::move(request), ObjectRef("", ""));
 }
 
-Task<Result<std::string>> ApiClient::get_raw(std::string path) {
-  HttpRequest request("GET", std::move(path));
-  request.accept = kAnything;
-  co_return co_await send_text(std::move(request), ObjectRef("", ""));
-}
-
 Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {
   HttpRequest request("GET", path_and_query);
   request.accept = kAnything;

@@ -82,7 +82,6 @@ class ApiClient {
   Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
   // POST to a subresource or a review API (TokenReview, SubjectAccessReview), answer returned.
   Task<Result<Json>> post(std::string path, Json body);
-  Task<Result<std::string>> get_raw(std::string path);
   // A stream on its own connection: watch, or a followed log.
   Task<Result<std::unique_ptr<HttpStream>>> stream(std::string path_and_query);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kube/model/json_bytes.hh"
-#include "kube/model/json_children.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace kube {
 
@@ -29,7 +29,7 @@ ScannedIdentity identity_in(std::string_view text) {
   const std::pair<std::string_view, std::string_view*> desired[] = {
       {"namespace", &found.ns}, {"name", &found.name}, {"resourceVersion", &found.version}};
   std::size_t missing = std::size(desired);
-  for (JsonChildren metadata(text); missing > 0 && metadata.next();) {
+  for (JsonCursor metadata(text); missing > 0 && metadata.next();) {
     for (const auto& [name, target] : desired) {
       if (metadata.name() != name) continue;
       *target = plain_string(metadata.value()).value_or(std::string_view());
@@ -42,7 +42,7 @@ ScannedIdentity identity_in(std::string_view text) {
 }  // namespace
 
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name) {
-  for (JsonChildren members(object); members.next();) {
+  for (JsonCursor members(object); members.next();) {
     if (members.name() == name) return members.value();
   }
   return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<std::string_view> scan_string(std::string_view object, std::string
 }
 
 ScannedIdentity scan_identity(std::string_view object) {
-  for (JsonChildren members(object); members.next();) {
+  for (JsonCursor members(object); members.next();) {
     if (members.name() == "metadata") return identity_in(members.rest());
   }
   return {};
@@ -63,7 +63,7 @@ std::optional<ScannedEvent> scan_event(std::string_view line) {
   while (!line.empty() && is_json_space(line.back())) line.remove_suffix(1);
   if (!line.ends_with('}')) return std::nullopt;
   ScannedEvent event;
-  for (JsonChildren members(line); members.next();) {
+  for (JsonCursor members(line); members.next();) {
     if (members.name() == "type") {
       event.type = plain_string(members.value()).value_or(std::string_view());
     } else if (members.name() == "object" && !event.type.empty()) {
@@ -82,70 +82,46 @@ std::optional<ScannedEvent> scan_event(std::string_view line) {
 ListSplitter::ListSplitter(OnItem on_item, std::size_t max_item_bytes)
     : on_item_(std::move(on_item)), max_item_bytes_(max_item_bytes) {}
 
-void ListSplitter::Nesting::step(char c) {
-  if (is_in_string) {
-    if (is_escaped) {
-      is_escaped = false;
-    } else if (c == '\\') {
-      is_escaped = true;
-    } else if (c == '"') {
-      is_in_string = false;
-    }
-    return;
-  }
-  if (c == '"') is_in_string = true;
-  if (c == '{' || c == '[') ++depth;
-  if (c == '}' || c == ']') --depth;
-}
-
 void ListSplitter::feed(std::string_view piece) {
   std::size_t at = 0;
   while (at < piece.size() && !is_malformed_) {
-    if (where_ == Where::kEnvelope)
-      in_envelope(piece[at++]);
-    else if (where_ == Where::kItem)
-      at = in_item(piece, at);
-    else if (piece[at] == '{')
+    if (where_ == Where::kEnvelope) {
+      at = in_envelope(piece, at);
+    } else if (where_ == Where::kItem) {
+      at = in_item(piece, at, at);
+    } else if (piece[at] == '{') {
       where_ = Where::kItem;
-    else
-      between_items(piece[at++]);
+      item_end_ = ContainerEnd();
+      at = in_item(piece, at, at + 1);
+    } else if (piece[at] == ']') {
+      where_ = Where::kEnvelope;
+    } else if (piece[at] == ',' || is_json_space(piece[at])) {
+      ++at;
+    } else {
+      is_malformed_ = true;
+    }
   }
 }
 
-void ListSplitter::in_envelope(char c) {
-  if (envelope_.size() == kMaxEnvelope) {
-    is_malformed_ = true;
-    return;
+// Takes what is before the items, or all that follows them. Both functions return where they ended.
+std::size_t ListSplitter::in_envelope(std::string_view piece, std::size_t from) {
+  const std::size_t before = envelope_.size();
+  envelope_.append(piece.substr(from));
+  for (JsonCursor members(envelope_); !has_items_ && members.next();) {
+    if (members.name() != "items" || members.rest().front() != '[') continue;
+    envelope_.resize(envelope_.size() - members.rest().size() + 1);
+    has_items_ = true;
+    where_ = Where::kBetweenItems;
   }
-  envelope_ += c;
-  const bool was_in_string = outer_.is_in_string;
-  outer_.step(c);
-  if (!was_in_string && outer_.is_in_string) string_start_ = envelope_.size();
-  if (was_in_string && !outer_.is_in_string) {
-    const auto text = std::string_view(envelope_).substr(string_start_);
-    is_items_key_ = outer_.depth == 1 && text == "items\"";
-  }
-  if (was_in_string || outer_.is_in_string) return;
-  if (c == ',') is_items_key_ = false;
-  if (c == '[' && outer_.depth == 2 && is_items_key_) where_ = Where::kBetweenItems;
+  is_malformed_ = envelope_.size() > kMaxEnvelope;
+  return from + envelope_.size() - before;
 }
 
-void ListSplitter::between_items(char c) {
-  if (c == ',' || is_json_space(c)) return;
-  if (c != ']') {
-    is_malformed_ = true;
-    return;
-  }
-  where_ = Where::kEnvelope;
-  in_envelope(c);
-}
-
-std::size_t ListSplitter::in_item(std::string_view piece, std::size_t from) {
-  for (std::size_t at = from; at < piece.size(); ++at) {
-    inner_.step(piece[at]);
-    if (inner_.depth > 0) continue;
-    finish_item(piece.substr(from, at + 1 - from));
-    return at + 1;
+// Of the item, or what this piece has of it, the bytes before `unread` have been read.
+std::size_t ListSplitter::in_item(std::string_view piece, std::size_t from, std::size_t unread) {
+  if (const auto length = item_end_.take(piece.substr(unread))) {
+    finish_item(piece.substr(from, unread + *length - from));
+    return unread + *length;
   }
   keep(piece.substr(from));
   return piece.size();
@@ -153,8 +129,7 @@ std::size_t ListSplitter::in_item(std::string_view piece, std::size_t from) {
 
 void ListSplitter::finish_item(std::string_view rest) {
   where_ = Where::kBetweenItems;
-  inner_ = Nesting();
-  // Most items lie whole in one piece and need no copy.
+  // Most items are whole in one piece and need no copy.
   if (item_.empty() && rest.size() <= max_item_bytes_) {
     on_item_(rest);
     return;
@@ -176,7 +151,10 @@ void ListSplitter::keep(std::string_view part) {
 
 Result<std::string> ListSplitter::envelope() const {
   if (is_malformed_) return fail(ErrorCode::kParse, "the answer is no list of objects");
-  if (where_ != Where::kEnvelope || outer_.depth != 0 || envelope_.empty()) {
+  const std::size_t begin = std::min(envelope_.find_first_of("{["), envelope_.size());
+  const char* const end = envelope_.data() + envelope_.size();
+  const bool is_open = begin < envelope_.size() && !find_value_end(envelope_.data() + begin, end);
+  if (where_ != Where::kEnvelope || is_open || envelope_.empty()) {
     return fail(ErrorCode::kParse, "the list breaks off before its end");
   }
   return envelope_;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kube/model/error.hh"
+#include "kube/model/json_bytes.hh"
 
 namespace kube {
 
@@ -36,9 +37,10 @@ std::optional<ScannedEvent> scan_event(std::string_view line);
 
 // Cuts a list document into its items while it arrives: `{"metadata":{...},"items":[{...},...]}`.
 //
-// Guarantees: holds no more than one item and the document without its items; an item above the
-// limit is handed on as its first bytes only, which no parser accepts, so that it counts as
-// malformed and stops nothing else. Linear in the text.
+// Guarantees: holds no more than one item and the document without its items, of at most 1 MiB; an
+// item above the limit is handed on as its first bytes only, which no parser accepts, so that it
+// counts as malformed and stops nothing else. Linear in the items; what is before them is read
+// again with each piece.
 class ListSplitter {
  public:
   using OnItem = std::function<void(std::string_view item)>;
@@ -49,16 +51,8 @@ class ListSplitter {
   Result<std::string> envelope() const;
 
  private:
-  // How deep in braces and brackets the text is, strings left out.
-  struct Nesting {
-    int depth = 0;
-    bool is_in_string = false;
-    bool is_escaped = false;
-    void step(char c);
-  };
-  void in_envelope(char c);
-  void between_items(char c);
-  std::size_t in_item(std::string_view piece, std::size_t from);
+  std::size_t in_envelope(std::string_view piece, std::size_t from);
+  std::size_t in_item(std::string_view piece, std::size_t from, std::size_t unread);
   void finish_item(std::string_view rest);
   void keep(std::string_view part);
 
@@ -66,12 +60,10 @@ class ListSplitter {
   OnItem on_item_;
   std::size_t max_item_bytes_;
   Where where_ = Where::kEnvelope;
-  Nesting outer_;
-  Nesting inner_;
+  ContainerEnd item_end_;
   std::string envelope_;
-  std::string item_;              // what earlier pieces held of the current item
-  std::size_t string_start_ = 0;  // in the envelope
-  bool is_items_key_ = false;     // the last string was the key "items" of the list itself
+  std::string item_;        // what earlier pieces held of the current item
+  bool has_items_ = false;  // they have begun
   bool is_item_cut_ = false;
   bool is_malformed_ = false;
 };

@@ -105,8 +105,4 @@ Task<void> TaskGroup::join() {
   if (was_cancelled) throw boost::system::system_error(asio::error::operation_aborted);
 }
 
-std::size_t TaskGroup::size() const {
-  return state_->children.size();
-}
-
 }  // namespace kube

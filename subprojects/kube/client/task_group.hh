@@ -33,7 +33,6 @@ class TaskGroup {
   // Waits for all tasks. When the waiter is itself cancelled it cancels the group, still waits, and
   // then throws operation_aborted.
   Task<void> join();
-  std::size_t size() const;
 
  private:
   struct State;

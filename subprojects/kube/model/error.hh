@@ -34,8 +34,6 @@ enum class ErrorCode {
               // affected
 };
 
-std::string_view name_of(ErrorCode code);
-
 // An error says what happened, where, and whether asking again can help.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;

@@ -32,8 +32,6 @@ std::string_view describe(FieldError::Type type) {
       return "Too long";
     case FieldError::Type::kTooMany:
       return "Too many";
-    case FieldError::Type::kNotFound:
-      return "Not found";
     case FieldError::Type::kInternal:
       return "Internal error";
   }
@@ -52,7 +50,6 @@ bool shows_value(FieldError::Type type) {
     case FieldError::Type::kDuplicate:
     case FieldError::Type::kTooMany:
     case FieldError::Type::kTypeInvalid:
-    case FieldError::Type::kNotFound:
       return true;
   }
   return true;
@@ -169,10 +166,6 @@ FieldError too_many(std::string path, std::size_t count, std::size_t limit) {
 
 FieldError duplicate(std::string path, Json value) {
   return {FieldError::Type::kDuplicate, std::move(path), std::move(value), ""};
-}
-
-FieldError not_found(std::string path, Json value) {
-  return {FieldError::Type::kNotFound, std::move(path), std::move(value), ""};
 }
 
 std::string join_field(std::string_view path, std::string_view member) {

@@ -19,7 +19,6 @@ struct FieldError {
     kTooLong,
     kTooMany,
     kTypeInvalid,
-    kNotFound,
     kInternal
   };
   Type type = Type::kInvalid;
@@ -48,7 +47,6 @@ FieldError not_supported(std::string path, Json value,
 FieldError too_long(std::string path, std::size_t limit);  // in bytes
 FieldError too_many(std::string path, std::size_t count, std::size_t limit);
 FieldError duplicate(std::string path, Json value);
-FieldError not_found(std::string path, Json value);
 
 // "spec.a" + "b" -> "spec.a.b"; "" + "b" -> "b"; ("spec.items", 3) -> "spec.items[3]"; ("labels",
 // "x/y") by key -> "labels[x/y]".

@@ -140,6 +140,21 @@ Json* Json::find(std::string_view name) {
   return object ? object->find(name) : nullptr;
 }
 
+const Json& Json::null() {
+  static const Json kNull;
+  return kNull;
+}
+
+const Json& Json::get(std::string_view name) const {
+  const Json* found = find(name);
+  return found ? *found : null();
+}
+
+const Json& Json::get_path(std::initializer_list<std::string_view> path) const {
+  const Json* found = find_path(path);
+  return found ? *found : null();
+}
+
 const Json* Json::find_path(std::initializer_list<std::string_view> path) const {
   const Json* at = this;
   for (const auto name : path) {

@@ -104,6 +104,10 @@ class Json {
   // The member, or nullptr where this is no object or has no such member. Never throws.
   const Json* find(std::string_view name) const;
   Json* find(std::string_view name);
+  // The member, or a null value where this is no object or has no such member. Never throws.
+  const Json& get(std::string_view name) const;
+  const Json& get_path(std::initializer_list<std::string_view> path) const;
+  static const Json& null();  // to refer to where there is nothing
   // The value below a path of members, or nullptr: `pod.find_path({"spec", "nodeName"})`.
   const Json* find_path(std::initializer_list<std::string_view> path) const;
   Json* find_path(std::initializer_list<std::string_view> path);

@@ -13,7 +13,7 @@
 namespace kube {
 namespace {
 
-// Sixteen bytes that are looked at in one go: a type of GCC's and Clang's, whatever the processor.
+// Sixteen bytes that are compared at once: a type of GCC and Clang, for any processor.
 using Block = unsigned char __attribute__((vector_size(16)));
 // What a comparison of blocks yields: all bits of each byte for which it holds.
 using Matches = decltype(Block() == Block());
@@ -25,7 +25,7 @@ Block load(const char* at) {
 }
 
 // A bit for each byte that matches, the first byte's lowest. (g++ builds the libraries for their
-// tests only, which so cover what other processors do.)
+// tests only, which thus cover what other processors do.)
 unsigned bits_of(Matches matches) {
 #if defined(__SSE2__) && defined(__clang__)
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(matches)));
@@ -34,7 +34,7 @@ unsigned bits_of(Matches matches) {
   matches &= kWeights;
   std::uint64_t halves[2];
   std::memcpy(halves, &matches, sizeof(halves));
-  // The product's highest byte is the sum of all bytes, in whatever order they lie.
+  // The product's highest byte is the sum of all bytes, in any byte order.
   const auto sum = [](std::uint64_t half) {
     return static_cast<unsigned>((half * 0x0101'0101'0101'0101U) >> 56U);
   };
@@ -84,27 +84,7 @@ const char* find_string_end(const char* at, const char* end) {
 
 namespace {
 
-// What counts among sixty-four bytes, a bit for each, the first byte's lowest.
-struct Marks {
-  std::uint64_t quotes = 0;
-  std::uint64_t slashes = 0;
-  std::uint64_t openings = 0;  // { and [
-  std::uint64_t closings = 0;  // } and ]
-};
-constexpr std::ptrdiff_t kStride = 64;
-
-Marks marks_of(const char* at) {
-  Marks marks;
-  for (unsigned offset = 0; offset < kStride; offset += 16) {
-    const Block block = load(at + offset);
-    const Block braces = block | 0x20;  // by this bit brackets differ from them
-    marks.quotes |= std::uint64_t{bits_of(block == '"')} << offset;
-    marks.slashes |= std::uint64_t{bits_of(block == '\\')} << offset;
-    marks.openings |= std::uint64_t{bits_of(braces == '{')} << offset;
-    marks.closings |= std::uint64_t{bits_of(braces == '}')} << offset;
-  }
-  return marks;
-}
+constexpr std::size_t kStride = 64;
 
 // Of each bit, whether an odd number of bits is set up to it and with it.
 std::uint64_t parity_up_to(std::uint64_t bits) {
@@ -112,80 +92,81 @@ std::uint64_t parity_up_to(std::uint64_t bits) {
   return bits;
 }
 
-// Finds where a container ends.
-class ContainerEnd {
- public:
-  // Begins behind the opening bracket.
-  explicit ContainerEnd(int levels) : levels_(levels) {}
+}  // namespace
 
-  // Takes the next bytes. How many of them belong to the container; nullopt where it goes on
-  // behind them, and where containers are nested too deep.
-  std::optional<std::ptrdiff_t> take(const char* at) {
-    Marks marks = marks_of(at);
-    if (marks.slashes != 0 || is_escaped_) marks.quotes &= ~escaped_by(marks.slashes);
-    const std::uint64_t inside =
-        parity_up_to(marks.quotes) ^ (is_in_string_ ? ~std::uint64_t{0} : 0);
-    is_in_string_ = inside >> 63U != 0;
-    marks.openings &= ~inside;
-    marks.closings &= ~inside;
-    const int openings = std::popcount(marks.openings);
-    const int closings = std::popcount(marks.closings);
-    // Whatever the order, the end is not here, nor too deep a place.
-    if (closings < depth_ && openings <= levels_ - depth_) {
-      depth_ += openings - closings;
-      return std::nullopt;
+// The bytes that count among sixty-four, a bit for each, the first byte's lowest.
+struct ContainerEnd::Marks {
+  explicit Marks(const char* at) {
+    for (unsigned offset = 0; offset < kStride; offset += 16) {
+      const Block block = load(at + offset);
+      const Block braces = block | 0x20;  // brackets and braces differ by this bit
+      quotes |= std::uint64_t{bits_of(block == '"')} << offset;
+      slashes |= std::uint64_t{bits_of(block == '\\')} << offset;
+      openings |= std::uint64_t{bits_of(braces == '{')} << offset;
+      closings |= std::uint64_t{bits_of(braces == '}')} << offset;
     }
-    return step_through(marks);
   }
-  bool is_too_deep() const { return depth_ > levels_; }
-
- private:
-  // The bytes that a backslash before them escapes. One outside of strings is an error that does
-  // not matter here.
-  std::uint64_t escaped_by(std::uint64_t slashes) {
-    std::uint64_t escaped = is_escaped_ ? 1 : 0;
-    is_escaped_ = false;
-    for (; slashes != 0; slashes &= slashes - 1) {
-      const std::uint64_t slash = slashes & -slashes;
-      if ((slash & escaped) != 0) continue;
-      escaped |= slash << 1U;
-      is_escaped_ = slash >> 63U != 0;
-    }
-    return escaped;
-  }
-
-  std::optional<std::ptrdiff_t> step_through(const Marks& marks) {
-    for (std::uint64_t brackets = marks.openings | marks.closings; brackets != 0;
-         brackets &= brackets - 1) {
-      const bool is_opening = (brackets & -brackets & marks.openings) != 0;
-      depth_ += is_opening ? 1 : -1;
-      if (depth_ == 0) return std::countr_zero(brackets) + 1;
-      if (is_too_deep()) return std::nullopt;
-    }
-    return std::nullopt;
-  }
-
-  int levels_;
-  int depth_ = 1;
-  bool is_in_string_ = false;
-  bool is_escaped_ = false;  // the next byte
+  std::uint64_t quotes = 0;
+  std::uint64_t slashes = 0;
+  std::uint64_t openings = 0;  // { and [
+  std::uint64_t closings = 0;  // } and ]
 };
 
-// `at` is behind the opening bracket.
-const char* find_container_end(const char* at, const char* end, int levels) {
-  ContainerEnd container(levels);
-  while (end - at >= kStride && !container.is_too_deep()) {
-    if (const auto length = container.take(at)) return at + *length;
-    at += kStride;
+// The bytes that a backslash before them escapes. A backslash outside of strings is an error that
+// does not matter here.
+std::uint64_t ContainerEnd::escaped_by(std::uint64_t slashes, std::size_t first) {
+  std::uint64_t escaped = is_escaped_ ? std::uint64_t{1} << first : 0;
+  is_escaped_ = false;
+  for (; slashes != 0; slashes &= slashes - 1) {
+    const std::uint64_t slash = slashes & -slashes;
+    if ((slash & escaped) != 0) continue;
+    escaped |= slash << 1U;
+    is_escaped_ = slash >> 63U != 0;
   }
-  if (container.is_too_deep()) return nullptr;
-  // Nothing counts among the spaces that the rest is filled up with.
+  return escaped;
+}
+
+// How many of the sixty-four bytes belong to the container; what is before `first` is spaces.
+inline std::optional<std::size_t> ContainerEnd::take_block(const char* at, std::size_t first) {
+  Marks marks(at);
+  if (marks.slashes != 0 || is_escaped_) marks.quotes &= ~escaped_by(marks.slashes, first);
+  const std::uint64_t inside = parity_up_to(marks.quotes) ^ (is_in_string_ ? ~std::uint64_t{0} : 0);
+  is_in_string_ = inside >> 63U != 0;
+  marks.openings &= ~inside;
+  marks.closings &= ~inside;
+  const int openings = std::popcount(marks.openings);
+  const int closings = std::popcount(marks.closings);
+  // In any order of them, the end is not here, nor too deep a place.
+  if (closings < depth_ && openings <= levels_ - depth_) {
+    depth_ += openings - closings;
+    return std::nullopt;
+  }
+  for (std::uint64_t brackets = marks.openings | marks.closings; brackets != 0;
+       brackets &= brackets - 1) {
+    const bool is_opening = (brackets & -brackets & marks.openings) != 0;
+    depth_ += is_opening ? 1 : -1;
+    if (depth_ == 0) return static_cast<std::size_t>(std::countr_zero(brackets)) + 1;
+    if (depth_ > levels_) break;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> ContainerEnd::take(std::string_view piece) {
+  std::size_t at = 0;
+  for (; piece.size() - at >= kStride && depth_ <= levels_; at += kStride) {
+    if (const auto length = take_block(piece.data() + at, 0)) return at + *length;
+  }
+  if (at == piece.size() || depth_ > levels_) return std::nullopt;
+  const std::size_t first = kStride - (piece.size() - at);
   char rest[kStride];
   std::memset(rest, ' ', sizeof(rest));
-  std::memcpy(rest, at, static_cast<std::size_t>(end - at));
-  const auto length = container.take(rest);
-  return length ? at + *length : nullptr;
+  std::memcpy(rest + first, piece.data() + at, piece.size() - at);
+  const auto length = take_block(rest, first);
+  if (!length) return std::nullopt;
+  return at + *length - first;
 }
+
+namespace {
 
 bool ends_word(char c) {
   return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
@@ -196,7 +177,10 @@ bool ends_word(char c) {
 const char* find_value_end(const char* at, const char* end, int levels) {
   if (at == end) return nullptr;
   if (*at == '"') return find_string_end(at + 1, end);
-  if (*at == '{' || *at == '[') return find_container_end(at + 1, end, levels);
+  if (*at == '{' || *at == '[') {
+    const auto length = ContainerEnd(levels).take({at + 1, static_cast<std::size_t>(end - at - 1)});
+    return length ? at + 1 + *length : nullptr;
+  }
   while (at != end && !ends_word(*at)) ++at;
   return at == end ? nullptr : at;
 }

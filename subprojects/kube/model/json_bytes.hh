@@ -1,7 +1,11 @@
 // Where the strings and values of JSON text end, found without decoding them. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 namespace kube {
 
@@ -15,10 +19,30 @@ const char* find_string_stop(const char* at, const char* end);
 // The end of the string whose opening quotation mark is before `at`; nullptr where it is not
 // closed.
 const char* find_string_end(const char* at, const char* end);
-// The end of the value that begins at `at`, judged by its brackets and strings alone; nullptr where
+// The end of the value that begins at `at`, found by its brackets and strings alone; nullptr where
 // the text breaks off before, or has more than `levels` containers within each other. A number or
 // word ends where something else begins.
 const char* find_value_end(const char* at, const char* end,
                            int levels = std::numeric_limits<int>::max());
+
+// The same for a container whose text comes in pieces. Begins behind its opening bracket.
+class ContainerEnd {
+ public:
+  explicit ContainerEnd(int levels = std::numeric_limits<int>::max()) : levels_(levels) {}
+
+  // How many bytes of the next piece belong to the container; nullopt where it goes on behind them,
+  // and where it is too deep.
+  std::optional<std::size_t> take(std::string_view piece);
+
+ private:
+  struct Marks;
+  std::uint64_t escaped_by(std::uint64_t slashes, std::size_t first);
+  std::optional<std::size_t> take_block(const char* at, std::size_t first);
+
+  int levels_;
+  int depth_ = 1;
+  bool is_in_string_ = false;
+  bool is_escaped_ = false;  // the next byte
+};
 
 }  // namespace kube

@@ -1,8 +1,73 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 
 #include "kube/model/patch.hh"
 
 namespace kube {
+namespace {
+
+// nullopt where a "~" is followed by neither "0" nor "1".
+std::optional<std::string> unescape(std::string_view token) {
+  std::string text;
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    if (token[i] != '~') {
+      text += token[i];
+      continue;
+    }
+    ++i;
+    if (i == token.size() || (token[i] != '0' && token[i] != '1')) return std::nullopt;
+    text += token[i] == '0' ? '~' : '/';
+  }
+  return text;
+}
+
+std::optional<std::size_t> index_of(std::string_view token) {
+  if (token.size() > 1 && token[0] == '0') return std::nullopt;
+  std::size_t index = 0;
+  const char* const end = token.data() + token.size();
+  const auto result = std::from_chars(token.data(), end, index);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+const Json* pointer_get(const Json& document, std::string_view pointer) {
+  const Json* at = &document;
+  while (at && !pointer.empty()) {
+    if (pointer.front() != '/') return nullptr;
+    pointer.remove_prefix(1);
+    const std::string_view token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    const auto name = unescape(token);
+    if (!name) return nullptr;
+    if (at->is_array()) {
+      const auto index = index_of(*name);
+      at = index && *index < at->size() ? &at->as_array()[*index] : nullptr;
+    } else {
+      at = at->find(*name);
+    }
+  }
+  return at;
+}
+
+std::string pointer_join(std::string_view pointer, std::string_view token) {
+  std::string joined(pointer);
+  joined += '/';
+  for (const char c : token) {
+    if (c == '~') {
+      joined += "~0";
+    } else if (c == '/') {
+      joined += "~1";
+    } else {
+      joined += c;
+    }
+  }
+  return joined;
+}
+
 namespace {
 
 // Walks two documents side by side and collects the operations in an order in which they can be
@@ -63,12 +128,83 @@ class Differ {
   Json operations_ = Json::array();
 };
 
+enum class Operation { kAdd, kReplace, kRemove };
+
+bool change_object(Json::Object& object, const std::string& name, Operation operation,
+                   const Json& value) {
+  if (operation != Operation::kAdd && !object.contains(name)) return false;
+  if (operation == Operation::kRemove) return object.erase(name);
+  object[name] = value;
+  return true;
+}
+
+bool change_array(Json::Array& array, std::string_view token, Operation operation,
+                  const Json& value) {
+  const auto index = token == "-" ? array.size() : index_of(token);
+  const bool is_add = operation == Operation::kAdd;
+  if (!index || *index > array.size() || (!is_add && *index == array.size())) return false;
+  const auto at = array.begin() + static_cast<std::ptrdiff_t>(*index);
+  switch (operation) {
+    case Operation::kAdd:
+      array.insert(at, value);
+      break;
+    case Operation::kReplace:
+      *at = value;
+      break;
+    case Operation::kRemove:
+      array.erase(at);
+      break;
+  }
+  return true;
+}
+
+bool change(Json& document, std::string_view path, Operation operation, const Json& value) {
+  if (path.empty()) {
+    document = operation == Operation::kRemove ? Json() : value;
+    return true;
+  }
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  // Only this document is changed; the lookup is shared with readers that may not.
+  auto* parent = const_cast<Json*>(pointer_get(document, path.substr(0, slash)));
+  if (parent == nullptr) return false;
+  const std::string_view token = path.substr(slash + 1);
+  if (parent->is_object()) {
+    const auto name = unescape(token);
+    return name && change_object(parent->as_object(), *name, operation, value);
+  }
+  if (parent->is_array()) return change_array(parent->as_array(), token, operation, value);
+  return false;
+}
+
 }  // namespace
 
 Json json_patch_diff(const Json& from, const Json& to) {
   Differ differ;
   differ.compare("", from, to);
   return differ.take();
+}
+
+Result<Json> apply_json_patch(Json document, const Json& operations) {
+  if (operations.is_null()) return document;
+  if (!operations.is_array()) return fail(ErrorCode::kInvalid, "a JSON Patch must be an array");
+  for (const Json& operation : operations.as_array()) {
+    const std::string_view name = operation.get_string("op");
+    const std::string_view path = operation.get_string("path");
+    std::optional<Operation> kind;
+    if (name == "add") kind = Operation::kAdd;
+    if (name == "replace") kind = Operation::kReplace;
+    if (name == "remove") kind = Operation::kRemove;
+    if (!kind) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: the operation \"{}\" is not supported", path, name));
+    }
+    const Json* value = operation.find("value");
+    if (!change(document, path, *kind, value == nullptr ? Json() : *value)) {
+      return fail(ErrorCode::kInvalid, fmt::format("{}: there is no such place", path));
+    }
+  }
+  return document;
 }
 
 }  // namespace kube

@@ -8,7 +8,7 @@
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
-#include "kube/model/json_filter.hh"
+#include "kube/model/json_cursor.hh"
 
 namespace kube {
 

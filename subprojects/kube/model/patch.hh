@@ -17,15 +17,17 @@ const Json* pointer_get(const Json& document, std::string_view pointer);
 // Joins one reference token to a pointer, escaping "~" and "/".
 std::string pointer_join(std::string_view pointer, std::string_view token);
 
-// RFC 7396: null removes, objects merge, everything else replaces.
-Json merge_patch(Json target, const Json& patch);
-// The smallest merge patch that turns `from` into `to`; null when they are equal. Members that are
-// null in `to` count as absent.
+// The smallest merge patch (RFC 7396) that turns `from` into `to`; null when they are equal.
+// Members that are null in `to` count as absent.
 Json merge_diff(const Json& from, const Json& to);
 
 // RFC 6902 operations (add, remove, replace) that turn `from` into `to`; an empty array when they
 // are equal.
 Json json_patch_diff(const Json& from, const Json& to);
+// Applies such operations, as the API server does with the answer of a mutating webhook. Errors:
+// kUnsupported for any other operation, kInvalid for a path that does not exist; both name the
+// path.
+Result<Json> apply_json_patch(Json document, const Json& operations);
 
 // How the lists below a type merge: keyed by the dotted path of member names from the type's root,
 // without indices, e.g. "replicatedJobs.template.spec.template.spec.containers.env" -> "name". A

@@ -1,4 +1,4 @@
-// What a plan asks for: writes, statuses, events. Pure data; controller/ carries it out.
+// What a plan asks for: writes, statuses, events. Pure data; PlanRunner runs it.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace kube {
 
 struct Action {
   enum class Verb {
-    kCreate,      // POST `body`; AlreadyExists is settled by `on_exists`
-    kApply,       // server-side apply of `body`, manager "trainer", forced
+    kCreate,      // POST `body`; AlreadyExists is decided by `owner_uid`
+    kApply,       // server-side apply of `body`
     kMergePatch,  // `body` is the patch
     kDelete,      // NotFound counts as done
   };
@@ -24,21 +24,25 @@ struct Action {
   // kMergePatch: "" for the object itself, else "status".
   std::string subresource;
   Json body;
+  // kApply: false where the object must not exist yet; then the fields that others own conflict.
+  bool is_forced = true;
   // kDelete: preconditions and propagation ("Foreground", "Background").
   std::string uid;
   std::string propagation;
-  // kCreate answered 409: is it ours (a controller owner of this uid)? Then it counts as done; else
-  // it is an error that names the owner. Empty: whoever owns it, it counts as done; claims that
-  // outlive their JobSet are meant to be found again.
+  // kCreate answered 409: where the existing object has a controller owner of this uid, the create
+  // counts as done; else it is an error that names the owner. Empty: it counts as done with any
+  // owner; claims that outlive their JobSet are meant to be found again.
   std::string owner_uid;
-  // The same, where one that nobody controls is as good as ours.
+  // kCreate answered 409: an object without a controller owner counts as owned.
   bool takes_unowned = false;
   // Actions of one stage run side by side (a bounded number); the next stage starts when all of
   // them have succeeded.
   int stage = 0;
   // An error of this action becomes a Warning event of this reason on the object
-  // ("JobCreationFailed"); empty: the default reason.
+  // ("JobCreationFailed"); empty: the controller's default.
   std::string failure_reason;
+  // How errors name the action; empty: verb, kind and key.
+  std::string description;
 };
 
 struct PlannedEvent {
@@ -48,8 +52,8 @@ struct PlannedEvent {
   bool is_terminal = false;
 };
 
-// Carried out in this order: actions by stage, then status (with the resourceVersion that was
-// observed), then events once the status stands.
+// Run in this order: actions by stage, then the status (with the resourceVersion that was
+// observed), then the events.
 struct Plan {
   std::vector<Action> actions;
   // A merge patch for /status: {"status": {...}}, the difference only. metadata.resourceVersion is

@@ -225,19 +225,9 @@ std::int64_t Quantity::value() const {
   return round_to(nanos_, kNano);
 }
 
-std::int64_t Quantity::milli_value() const {
-  return round_to(nanos_, kNano / 1000);
-}
-
 Quantity& Quantity::operator+=(const Quantity& other) {
   if (nanos_ == 0) format_ = other.format_;
   nanos_ = std::clamp(nanos_ + other.nanos_, -kMost, kMost);
-  return *this;
-}
-
-Quantity& Quantity::operator-=(const Quantity& other) {
-  if (nanos_ == 0) format_ = other.format_;
-  nanos_ = std::clamp(nanos_ - other.nanos_, -kMost, kMost);
   return *this;
 }
 

@@ -28,15 +28,11 @@ class Quantity {
 
   // The canonical form: no fraction, the largest suffix possible ("1500m", "1Gi", "0").
   std::string to_string() const;
-  // Whole units, rounded away from zero ("2500m" is 3), as Quantity.Value(), or thousandths; at
-  // most 2^63-1.
+  // Whole units, rounded away from zero ("2500m" is 3), as Quantity.Value(); at most 2^63-1.
   std::int64_t value() const;
-  std::int64_t milli_value() const;
   bool is_zero() const { return nanos_ == 0; }
-  bool is_negative() const { return nanos_ < 0; }
 
   Quantity& operator+=(const Quantity& other);
-  Quantity& operator-=(const Quantity& other);
   Quantity& operator*=(std::int64_t factor);
   friend bool operator==(const Quantity& a, const Quantity& b) { return a.nanos_ == b.nanos_; }
   friend bool operator<(const Quantity& a, const Quantity& b) { return a.nanos_ < b.nanos_; }

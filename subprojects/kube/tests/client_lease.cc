@@ -1,9 +1,9 @@
 #include "kube/client/lease.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/patch.hh"
 #include "kube/tests/catch.hh"
 #include "kube/tests/fake_clock.hh"
+#include "kube/tests/merge_patch.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 
@@ -41,7 +41,7 @@ struct Fixture {
           if (desired == nullptr || desired->as_string() != std::to_string(version)) {
             return refuse(409, "Conflict");
           }
-          return store(merge_patch(lease, patch));
+          return store(test::merge_patch(lease, patch));
         })
         .always();
   }

@@ -7,6 +7,7 @@
 #include "kube/client/semaphore.hh"
 #include "kube/client/task_group.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/error_name.hh"
 #include "kube/tests/run_task.hh"
 
 using namespace kube;
@@ -26,7 +27,7 @@ struct Holders {
                          std::chrono::steady_clock::time_point deadline) {
     const auto permit = co_await all.slots.acquire(deadline, priority);
     if (!permit) {
-      all.log.push_back(name + ": " + std::string(name_of(permit.error().code)));
+      all.log.push_back(name + ": " + std::string(test::name_of(permit.error().code)));
       co_return;
     }
     all.log.push_back(name);

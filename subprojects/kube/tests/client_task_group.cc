@@ -44,7 +44,6 @@ TEST_CASE("a group tells of exceptions, cancels together and joins") {
   CHECK(group.spawn("two", sleeper(clock, log)));
   settle(io);
   CHECK(log == std::vector<std::string>{"bad: a bug"});
-  CHECK(group.size() == 2);
   group.cancel();
   run_task(io, group.join());
   CHECK(log == std::vector<std::string>{"bad: a bug", "gone", "gone"});
@@ -62,8 +61,6 @@ TEST_CASE("a group whose owner is cancelled ends before its owner does") {
   settle(io);
   outer.cancel();
   settle(io);
-  CHECK(outer.size() == 0);
-  CHECK(inner.size() == 0);
   CHECK(log == std::vector<std::string>{"gone"});
 }
 
@@ -108,6 +105,5 @@ TEST_CASE("a cancellation passes through a deadline") {
   settle(io);
   group.cancel();
   settle(io);
-  CHECK(group.size() == 0);
   CHECK(log == std::vector<std::string>{"gone"});
 }

@@ -7,6 +7,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/client/transport.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/error_name.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 
@@ -46,7 +47,7 @@ Task<void> send_and_note(Transport& transport, HttpRequest request,
   const std::string target = request.target;
   const auto result = co_await transport.send(std::move(request));
   done.push_back(target + (result ? " " + std::to_string(result->status)
-                                  : " " + std::string(name_of(result.error().code))));
+                                  : " " + std::string(test::name_of(result.error().code))));
 }
 
 using Lines = std::vector<std::string>;
@@ -324,7 +325,7 @@ Task<std::string> read_all(HttpStream& stream, Milliseconds idle) {
   std::string text;
   for (;;) {
     const auto piece = co_await stream.read_some(idle);
-    if (!piece) co_return text + "!" + std::string(name_of(piece.error().code));
+    if (!piece) co_return text + "!" + std::string(test::name_of(piece.error().code));
     if (piece->empty()) co_return text;
     text += *piece;
   }

@@ -201,7 +201,6 @@ TEST_CASE_METHOD(Fixture,
   leaving.cancel();
   queue.add(key("a"));
   settle(io);
-  CHECK(leaving.size() == 0);
   const bool was_taken = taken == std::vector<std::string>{"a"};
   CHECK(queue.depth() == (was_taken ? 0U : 1U));
 }

@@ -34,7 +34,6 @@ TEST_CASE("field errors print as upstream's") {
        "a: Unsupported value: \"x\": supported values: \"Always\", \"Never\""},
       {kube::not_supported("a", "x", {}), "a: Unsupported value: \"x\""},
       {kube::duplicate("a[1]", "x"), "a[1]: Duplicate value: \"x\""},
-      {kube::not_found("a", "x"), "a: Not found: \"x\""},
       {kube::too_long("a", 63), "a: Too long: may not be more than 63 bytes"},
       {kube::too_long("a", 1), "a: Too long: may not be more than 1 byte"},
       {kube::too_many("a", 12, 10), "a: Too many: 12: must have at most 10 items"},

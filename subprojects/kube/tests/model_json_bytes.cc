@@ -1,5 +1,6 @@
 // Blocks of bytes must find what byte by byte is found.
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -148,6 +149,26 @@ TEST_CASE("json_bytes: random bytes of those that count") {
     std::string text(engine() % 200, ' ');
     for (char& c : text) c = kBytes[engine() % kBytes.size()];
     check_all(text);
+  }
+}
+
+TEST_CASE("json_bytes: a container's end is found wherever its pieces end") {
+  constexpr std::string_view kBytes = "{}[]\"\\\\,: a1";
+  std::mt19937 engine(13);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text(engine() % 300, ' ');
+    for (char& c : text) c = kBytes[engine() % (i % 2 == 0 ? kBytes.size() : 7)];
+    kube::ContainerEnd container;
+    std::optional<std::size_t> length;
+    std::size_t at = 0;
+    while (!length && at < text.size()) {
+      const std::string_view piece = std::string_view(text).substr(at, engine() % 100);
+      length = container.take(piece);
+      if (!length) at += piece.size();
+    }
+    INFO(text);
+    const std::size_t found = length ? at + *length + 1 : kNone;
+    REQUIRE(found == value_end("{" + text));
   }
 }
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <string_view>
 
-#include "kube/model/json_filter.hh"
+#include "kube/model/json_cursor.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/catch.hh"
 #include "kube/tests/random_json.hh"
@@ -13,7 +13,7 @@ using enum kube::JsonFilter::Members;
 
 constexpr int kMaxDepth = 4;
 
-TEST_CASE("select_json copies what is selected as it is spelled") {
+TEST_CASE("filter_json copies what is selected as it is spelled") {
   const JsonFilter without{
       "", kExclude, {{"a"}, {"m", kExclude, {{"f"}, {"n", kExclude, {{"x.y/z"}}}}}}};
   const JsonFilter only{"", kInclude, {{"a"}, {"m", kInclude, {{"f"}}}}};
@@ -74,7 +74,7 @@ TEST_CASE("select_json copies what is selected as it is spelled") {
   }
 }
 
-TEST_CASE("select_json takes every document whole where nothing is listed") {
+TEST_CASE("filter_json takes every document whole where nothing is listed") {
   kube::test::RandomJson random(5);
   for (int i = 0; i < 500; ++i) {
     const std::string text = kube::print_json(random.object(4));

@@ -1,14 +1,16 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/tests/catch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "kube/tests/random_json.hh"
 
+using kube::apply_json_patch;
 using kube::Json;
 using kube::json_patch_diff;
 using kube::merge_diff;
-using kube::merge_patch;
 using kube::pointer_get;
 using kube::print_json;
+using kube::test::merge_patch;
 
 namespace {
 
@@ -225,6 +227,48 @@ TEST_CASE("applying json_patch_diff gives the document it was made for") {
     const Json operations = json_patch_diff(from, to);
     INFO(print_json(from) << " -> " << print_json(to) << " by " << print_json(operations));
     REQUIRE(apply_all(from, operations) == to);
+    REQUIRE(apply_json_patch(from, operations) == to);
     REQUIRE(operations.empty() == (from == to));
   }
+}
+
+TEST_CASE("apply_json_patch does what json_patch_diff says") {
+  struct Case {
+    const char* from;
+    const char* to;
+  };
+  const Case cases[] = {
+      {"{}", "{}"},
+      {R"({"a":1})", R"({"b":{"c":[1,2]}})"},
+      {R"({"a":{"x/y":1,"~":2}})", R"({"a":{"x/y":3,"~":4,"~1":5}})"},
+      {R"({"l":[1,2,3]})", R"({"l":[2]})"},
+      {R"({"l":[]})", R"({"l":[{"n":1},{"n":2}]})"},
+      {R"({"l":[{"n":1},{"n":2}]})", R"({"l":[{"n":1,"m":[0]},{"n":3},4]})"},
+      {"1", "[]"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.from, c.to);
+    const auto result = apply_json_patch(json(c.from), json_patch_diff(json(c.from), json(c.to)));
+    REQUIRE(result);
+    CHECK(*result == json(c.to));
+  }
+}
+
+TEST_CASE("apply_json_patch without operations changes nothing") {
+  CHECK(*apply_json_patch(json("{\"a\":1}"), Json()) == json("{\"a\":1}"));
+}
+
+TEST_CASE("apply_json_patch refuses what it cannot apply, with its path") {
+  const Json document = json(R"({"l":[1],"s":"x"})");
+  for (const char* operations :
+       {R"([{"op":"replace","path":"/nope","value":1}])", R"([{"op":"remove","path":"/l/1"}])",
+        R"([{"op":"add","path":"/l/3","value":1}])", R"([{"op":"add","path":"/l/x","value":1}])",
+        R"([{"op":"add","path":"/s/x","value":1}])", R"([{"op":"add","path":"/a/b","value":1}])",
+        R"([{"op":"add","path":"nope","value":1}])", R"([{"op":"move","from":"/s","path":"/t"}])",
+        R"({"op":"add"})", R"([7])"}) {
+    CAPTURE(operations);
+    CHECK_FALSE(apply_json_patch(document, json(operations)));
+  }
+  CHECK(apply_json_patch(document, json(R"([{"op":"remove","path":"/x"}])")).error().message ==
+        "/x: there is no such place");
 }

@@ -1,5 +1,5 @@
 // The mutating webhooks: times of patches, extension fields, the YAML of v2.0 and v2.1.
-#include "runtimes/admission/legacy.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/admission/fixture.hh"
 

@@ -1,6 +1,7 @@
 // The validating webhooks: which rules a request meets, and in which words it is refused.
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/admission/fixture.hh"
@@ -11,7 +12,7 @@ namespace {
 using kube::Json;
 
 AdmissionAnswer validate(const AdmissionRequest& request, const Cluster& cluster = {}) {
-  return validate_trainjob(request, cluster.lookups());
+  return validate_trainjob(request, cluster.lookups(), production_plugins());
 }
 
 Json job_with(std::string_view member, std::string_view value) {
@@ -436,7 +437,7 @@ TEST_CASE("hostile objects are answered, not crashed by") {
   const Cluster cluster;
   for (const AdmissionRequest& request :
        {create(object), update(object, train_job()), update(train_job(), object)}) {
-    CHECK_NOTHROW(validate_trainjob(request, cluster.lookups()));
+    CHECK_NOTHROW(validate_trainjob(request, cluster.lookups(), production_plugins()));
     CHECK_NOTHROW(validate_runtime(request));
     CHECK_NOTHROW(mutate_jobset(request));
     CHECK_NOTHROW(validate_jobset(request, cluster.lookups(), {}));

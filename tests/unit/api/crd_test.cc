@@ -4,14 +4,22 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "api/api.hh"
+#include "api/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
 
 namespace trainer {
 namespace {
+
+std::vector<kube::Json> custom_resource_definitions() {
+  std::vector<kube::Json> all;
+  for (const ApiKind& kind : api_kinds()) all.push_back(custom_resource_definition(kind));
+  return all;
+}
 
 std::string file_of(const kube::Json& definition) {
   return std::string(SOURCE_ROOT) + "/manifests/crds/" +
@@ -55,8 +63,8 @@ const kube::Json* property(const kube::Json& schema, std::initializer_list<std::
 }
 
 TEST_CASE("the definitions that are checked in are the ones the program prints") {
-  // ACCEPT=1 writes the files that differ; such a run fails, so that a difference is always looked
-  // at.
+  // ACCEPT=1 writes the files that differ; such a run fails, so that someone always reads the
+  // difference.
   const char* const accept = std::getenv("ACCEPT");
   const bool is_accepting = accept != nullptr && std::string(accept) == "1";
   for (const kube::Json& definition : custom_resource_definitions()) {
@@ -65,10 +73,10 @@ TEST_CASE("the definitions that are checked in are the ones the program prints")
     const std::string difference = first_difference(read_file(path), text);
     if (is_accepting && !difference.empty()) {
       std::ofstream(path) << text;
-      FAIL_CHECK("written: " << path << ": look at the difference, then run again without ACCEPT");
+      FAIL_CHECK("written: " << path << ": read the difference, then run again without ACCEPT");
       continue;
     }
-    INFO(path << ": run this test with ACCEPT=1 and look at the difference");
+    INFO(path << ": run this test with ACCEPT=1 and read the difference");
     CHECK(difference == "");
   }
 }
@@ -80,7 +88,8 @@ TEST_CASE("each definition is small enough for a plain kubectl apply") {
   }
 }
 
-// What the API server demands of a structural schema, as far as a mistake of ours could break it.
+// What the API server requires of a structural schema, as far as a mistake in describe() could
+// break it.
 void check_structure(const kube::Json& schema, const std::string& path) {
   INFO(path);
   CHECK(schema.find("$ref") == nullptr);

@@ -56,10 +56,10 @@ TEST_CASE("every member survives reading and writing, known or unknown, at every
 }
 
 template <class Read>
-void check_spoilt(test::RandomDocuments& documents, std::string_view kind, Read read,
-                  int& refused) {
+void check_corrupted(test::RandomDocuments& documents, std::string_view kind, Read read,
+                     int& refused) {
   Json object = documents.object(kind);
-  documents.spoil(object);
+  documents.corrupt(object);
   object.set("kind", kind);
   const auto result = read(object);
   const kube::FieldErrors found = check_schema(object);
@@ -77,11 +77,11 @@ TEST_CASE("what cannot be read, the schema refuses at the same path") {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     INFO("seed " << seed);
     test::RandomDocuments documents(seed);
-    check_spoilt(documents, "TrainJob", read_trainjob, refused);
-    check_spoilt(documents, "TrainingRuntime", read_runtime, refused);
-    check_spoilt(documents, "JobSet", read_jobset, refused);
+    check_corrupted(documents, "TrainJob", read_trainjob, refused);
+    check_corrupted(documents, "TrainingRuntime", read_runtime, refused);
+    check_corrupted(documents, "JobSet", read_jobset, refused);
   }
-  CHECK(refused > 300);  // the dice must hit often enough to say something
+  CHECK(refused > 300);  // enough documents must be refused for the test to mean something
 }
 
 TEST_CASE("filling in defaults twice changes nothing more, and adds nothing the schema refuses") {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "api/schema/kinds.hh"
+#include "api/kinds/kinds.hh"
 #include "api/schema/schema_view.hh"
 
 namespace trainer::test {
@@ -20,7 +20,7 @@ Json RandomDocuments::anything(int depth) {
     case 0:
       return nullptr;
     case 1:
-      return toss();
+      return random_bool();
     case 2:
       return std::int64_t{up_to(1000000)} - 500000;
     case 3:
@@ -48,10 +48,11 @@ Json RandomDocuments::scalar(const Json& schema) {
     const Json& name = names[static_cast<std::size_t>(up_to(static_cast<int>(names.size()) - 1))];
     return name.as_string().empty() ? names[0] : name;
   }
-  if (view.is_set("x-kubernetes-int-or-string")) return toss() ? Json(up_to(9)) : Json("100m");
+  if (view.is_set("x-kubernetes-int-or-string"))
+    return random_bool() ? Json(up_to(9)) : Json("100m");
   if (view.text("format") == "date-time")
     return "2026-08-20T10:00:" + std::to_string(10 + up_to(49)) + "Z";
-  if (view.type() == "boolean") return toss();
+  if (view.type() == "boolean") return random_bool();
   if (view.type() == "integer") return 1 + up_to(50);
   if (view.type() == "number") return 0.5;
   return word();
@@ -65,13 +66,13 @@ Json RandomDocuments::object_value(const Json& schema, std::string_view name) {
     for (const auto& [member, below] : properties->as_object()) {
       const bool is_required =
           std::find(required.begin(), required.end(), Json(member)) != required.end();
-      // A removed field is refused wherever it stands.
+      // A removed field is refused everywhere.
       const bool is_removed =
           view.list("x-kubernetes-validations").size() > 0 &&
           (member == "labels" || member == "annotations" || member == "podTemplateOverrides" ||
            member == "podSpecOverrides" || member == "elasticPolicy" ||
            (member == "numProcPerNode" && name == "torch"));
-      if (is_required || (toss() && !is_removed)) out.set(member, value(below, member));
+      if (is_required || (random_bool() && !is_removed)) out.set(member, value(below, member));
     }
   } else if (const Json* values = view.find("additionalProperties")) {
     out.set(word(), value(*values, ""));
@@ -89,21 +90,21 @@ Json RandomDocuments::value(const Json& schema, std::string_view name) {
   if (view.type() != "object") return scalar(schema);
   Json out = object_value(schema, name);
   const bool is_root = view.find("properties") != nullptr && view.member("apiVersion") != nullptr;
-  // Conditions are Kubernetes' own type, and metadata is not ours to write.
-  if (toss() && !is_root && name != "conditions" && name != "metadata")
+  // Conditions are Kubernetes' own type, and metadata is written by the API server.
+  if (random_bool() && !is_root && name != "conditions" && name != "metadata")
     out.set("x" + word(), anything());
   return out;
 }
 
 Json RandomDocuments::object(std::string_view kind) {
-  const Json* schema = find_schema(kind);
-  if (schema == nullptr) throw std::invalid_argument("no kind of ours: " + std::string(kind));
-  Json document = value(*schema, "");
+  const wire::Schema* schema = find_schema(kind);
+  if (schema == nullptr) throw std::invalid_argument("unknown kind: " + std::string(kind));
+  Json document = value(schema->document, "");
   document.set("kind", kind);
   return document;
 }
 
-void RandomDocuments::spoil(Json& document) {
+void RandomDocuments::corrupt(Json& document) {
   Json* at = &document;
   while (at->size() > 0 && up_to(4) > 0) {
     const auto index = static_cast<std::size_t>(up_to(static_cast<int>(at->size()) - 1));

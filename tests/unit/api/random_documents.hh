@@ -1,4 +1,4 @@
-// Random documents of our kinds, made from their schemas.
+// Random documents of this project's kinds, made from their schemas.
 #pragma once
 
 #include <random>
@@ -13,22 +13,23 @@ class RandomDocuments {
  public:
   explicit RandomDocuments(unsigned seed) : random_(seed) {}
 
-  // An object of the kind that its schema accepts, in the form in which we write it: no empty lists
-  // or strings, times in whole seconds. Objects that we type hold unknown members where the dice
-  // say so.
+  // An object of the kind that its schema accepts, in the form in which write() makes it: no empty
+  // lists or strings, times in whole seconds. Typed objects hold unknown members at random places.
   kube::Json object(std::string_view kind);
   // Any value at all.
   kube::Json anything(int depth = 3);
   // Puts something else in the place of a value somewhere in the document.
-  void spoil(kube::Json& document);
+  void corrupt(kube::Json& document);
+
+  // A value that the schema of the member `name` accepts.
+  kube::Json value(const kube::Json& schema, std::string_view name);
 
  private:
-  kube::Json value(const kube::Json& schema, std::string_view name);
   kube::Json object_value(const kube::Json& schema, std::string_view name);
   kube::Json scalar(const kube::Json& schema);
   std::string word();
   int up_to(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }
-  bool toss() { return up_to(1) == 1; }
+  bool random_bool() { return up_to(1) == 1; }
 
   std::mt19937 random_;
 };

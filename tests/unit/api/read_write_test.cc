@@ -59,7 +59,7 @@ TEST_CASE("a document that is no object is refused as a whole") {
         "spec.template.spec: Invalid value: 3: must be of type object, found integer");
 }
 
-TEST_CASE("paths of a part start where the caller says it stands") {
+TEST_CASE("paths in a part start with the path that the caller passes") {
   const auto spec =
       read_jobset_spec(json(R"({"replicatedJobs":[{"name":"a","template":{},"replicas":"1"}]})"),
                        "spec.template.spec");
@@ -69,7 +69,7 @@ TEST_CASE("paths of a part start where the caller says it stands") {
       R"(spec.template.spec.replicatedJobs[0].replicas: Invalid value: "1": must be of type integer, found string)");
 }
 
-TEST_CASE("null counts as absent and a whole number may be spelled as a fraction") {
+TEST_CASE("null counts as absent and a whole number may be written with a point") {
   const auto job = read_trainjob(json(
       R"({"spec":{"trainer":{"numNodes":2.0,"image":null,"command":null},"initializer":null}})"));
   REQUIRE(job);
@@ -136,7 +136,7 @@ TEST_CASE("counters of a status are written also where they are zero") {
       R"("restarts":0,"terminalState":"Completed"})");
 }
 
-TEST_CASE("what the status adds to upstream's is left out while it says nothing") {
+TEST_CASE("what the status adds to upstream's is left out while it is empty") {
   TrainJobStatus status;
   status.phase = "Running";
   status.nodes = NodesStatus{.total = 3, .ready = 2};
@@ -144,7 +144,7 @@ TEST_CASE("what the status adds to upstream's is left out while it says nothing"
         R"({"nodes":{"ready":2,"summary":"2/3","total":3},"phase":"Running","restarts":0})");
 }
 
-TEST_CASE("the summary of nodes follows its numbers, whatever was stored") {
+TEST_CASE("the summary of nodes is made from its numbers, not from the stored text") {
   const auto job = read_trainjob(
       json(R"({"status":{"phase":"Running","nodes":{"total":4,"ready":4,"summary":"1/4"}}})"));
   REQUIRE(job);

@@ -3,7 +3,9 @@
 #include <string>
 
 #include "api/api.hh"
-#include "api/schema/rules.hh"
+#include "api/kinds/kinds.hh"
+#include "api/schema/kubernetes_types.hh"
+#include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
@@ -90,7 +92,7 @@ TEST_CASE("a JobSet gets its defaults") {
         R"({"replicatedJobs":[{"groupName":"default","name":"a","replicas":0}]})");
 }
 
-TEST_CASE("null takes the default, or goes where there is none") {
+TEST_CASE("null takes the default, or is removed where there is none") {
   CHECK(
       defaulted(trainjob("runtimeRef: {name: r, kind: null}, suspend: null, trainer: null, "
                          "activeDeadlineSeconds: null, own: null")) ==
@@ -199,6 +201,16 @@ TEST_CASE("the schema check refuses what the API server refuses") {
   CHECK(refusal(object) == message);
 }
 
+TEST_CASE("a whole number with a point breaks a rule about an integer, as in CEL") {
+  Json object = trainjob("runtimeRef: {name: r}, trainer: {numNodes: 2}");
+  object["spec"]["trainer"].set("numNodes", 2.0);
+  CHECK(refusal(object).empty());
+  object["spec"]["trainer"].set("numProcPerNode", 2.0);
+  CHECK(refusal(object) ==
+        "spec.trainer.numProcPerNode: Invalid value: 2: numProcPerNode must be greater than or "
+        "equal to 1");
+}
+
 TEST_CASE("names of TrainJobs are DNS labels that start with a letter") {
   const auto [name, is_good] = GENERATE(table<std::string, bool>({
       {"valid-job-name", true},
@@ -227,31 +239,30 @@ TEST_CASE("lists and strings have their bounds") {
 }
 
 TEST_CASE("patterns accept and refuse as the API server's regular expressions do") {
-  const char* const kQuantity =
-      R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
-  for (const char* good : {"1", "+1.", ".5", "1.5Gi", "100m", "1e3", "1E-3", "1E", "2k"})
-    CHECK(matches_pattern(kQuantity, good) == true);
-  for (const char* bad : {"", ".", "1gi", "1 Gi", "Gi", "1e", "1Kii", "--1", "1k5"})
-    CHECK(matches_pattern(kQuantity, bad) == false);
-
-  const char* const kReason = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
-  for (const char* good : {"A", "A_", "Ab:c", "FailurePolicy_x"})
-    CHECK(matches_pattern(kReason, good) == true);
-  for (const char* bad : {"", "_A", "A:", "A b", "1A"})
-    CHECK(matches_pattern(kReason, bad) == false);
-
-  const char* const kNumber = R"(^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$)";
-  for (const char* good : {"0", "-0.5", "10", "1e-5", "1.25E+3"})
-    CHECK(matches_pattern(kNumber, good) == true);
-  for (const char* bad : {"", "01", "1.", ".5", "+1", "1e", "-"})
-    CHECK(matches_pattern(kNumber, bad) == false);
-
-  const char* const kType =
-      R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)";
-  for (const char* good : {"Complete", "a.io/B", "a-b.c/D_e.f"})
-    CHECK(matches_pattern(kType, good) == true);
-  for (const char* bad : {"", "-a", "a-", "A.io/b", "a..b/c", "a/b/c", "/b"})
-    CHECK(matches_pattern(kType, bad) == false);
+  struct Row {
+    wire::Pattern pattern;
+    std::vector<std::string_view> good;
+    std::vector<std::string_view> bad;
+  };
+  const Row rows[] = {
+      {wire::kQuantity,
+       {"1", "+1.", ".5", "1.5Gi", "100m", "1e3", "1E-3", "1E", "2k"},
+       {"", ".", "1gi", "1 Gi", "Gi", "1e", "1Kii", "--1", "1k5"}},
+      {wire::kConditionReason,
+       {"A", "A_", "Ab:c", "FailurePolicy_x"},
+       {"", "_A", "A:", "A b", "1A"}},
+      {wire::kJsonNumber,
+       {"0", "-0.5", "10", "1e-5", "1.25E+3"},
+       {"", "01", "1.", ".5", "+1", "1e", "-"}},
+      {wire::kConditionType,
+       {"Complete", "a.io/B", "a-b.c/D_e.f"},
+       {"", "-a", "a-", "A.io/b", "a..b/c", "a/b/c", "/b"}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.pattern.regex);
+    for (const std::string_view text : row.good) CHECK(row.pattern.matches(text));
+    for (const std::string_view text : row.bad) CHECK_FALSE(row.pattern.matches(text));
+  }
 }
 
 void collect(const Json& schema, std::string_view keyword, std::set<std::string>& found) {
@@ -268,43 +279,49 @@ void collect(const Json& schema, std::string_view keyword, std::set<std::string>
 TEST_CASE(
     "every rule that needs no stored object and every pattern is also checked without an API "
     "server") {
-  for (const Json& definition : custom_resource_definitions()) {
-    const std::string kind = definition.find_path({"spec", "names", "kind"})->as_string();
-    const Json& schema =
-        *definition.find("spec")->get_array("versions")[0].find_path({"schema", "openAPIV3Schema"});
-    std::set<std::string> patterns;
-    collect(schema, "pattern", patterns);
-    for (const std::string& pattern : patterns) {
-      INFO(kind << " " << pattern);
-      CHECK(matches_pattern(pattern, "a"));
+  for (const ApiKind& kind : api_kinds()) {
+    const wire::Schema& schema = *find_schema(kind.resource.kind);
+    const Json whole = KubernetesTypes::instance().expand(schema.document);
+    std::set<std::string> texts;
+    collect(whole, "pattern", texts);
+    if (kind.resource.kind != "OptimizationJob") {
+      collect(whole, "x-kubernetes-validations", texts);
+      CHECK_FALSE(texts.empty());
     }
-    if (kind == "OptimizationJob") continue;
-    std::set<std::string> rules;
-    collect(schema, "x-kubernetes-validations", rules);
-    CHECK_FALSE(rules.empty());
-    for (const std::string& rule : rules) {
-      INFO(kind << " " << rule);
-      // A value of the type that the rule speaks of.
-      const bool is_text = rule.find("self in") == 0 || rule.find("self == ''") == 0;
-      const bool is_list = rule.find("!self.exists") == 0;
-      const Json self = is_text               ? Json("")
-                        : is_list             ? Json::array()
-                        : rule == "self >= 1" ? Json(1)
-                                              : Json::object();
-      CHECK(keeps_rule(rule, self).has_value() == (rule.find("oldSelf") == std::string::npos));
+    for (const std::string& text : texts) {
+      INFO(kind.resource.kind << " " << text);
+      CHECK(schema.predicates.contains(text) == (text.find("oldSelf") == std::string::npos));
     }
   }
 }
 
-TEST_CASE("members that no schema declares are listed with their paths") {
-  CHECK(
-      unknown_fields(
-          trainjob("runtimeRef: {name: r, version: 1}, trainer: {env: [{name: A, from: b}], "
-                   "resourcesPerNode: {limits: {cpu: 1}}}, labels: {a: b}, "
-                   "podTemplateOverrides: [{own: 1}], gpus: 8")) ==
-      std::vector<std::string>{"spec.gpus", "spec.runtimeRef.version", "spec.trainer.env[0].from"});
-  CHECK(unknown_fields(yaml("{kind: JobSet, metadata: {any: 1}, specs: {}}")) ==
-        std::vector<std::string>{"specs"});
+struct Gadget {
+  std::string size;
+
+  template <class D>
+  static void describe(D& d) {
+    d.field("size", &Gadget::size).rule({"self != 'huge'", "too large", [](const Json& self) {
+                                           return self != Json("huge");
+                                         }});
+  }
+};
+
+TEST_CASE("a kind outside the registry has a schema that is checked, and a definition") {
+  const ApiKind kind{{"example.io", "v2", "gadgets", "Gadget", false},
+                     {{.name = "v1", .make_schema = root_schema<Gadget>, .is_stored = false},
+                      {.name = "v2",
+                       .make_schema = root_schema<Gadget>,
+                       .scale = ScaleSubresource{".spec.replicas", ".status.replicas"}}}};
+  CHECK(kube::to_string(check_schema(yaml("{size: huge}"), kind.versions[1].make_schema())) ==
+        R"(size: Invalid value: "huge": too large)");
+  const Json definition = custom_resource_definition(kind);
+  CHECK(definition.find("metadata")->get_string("name") == "gadgets.example.io");
+  const Json::Array& versions = definition.find("spec")->get_array("versions");
+  REQUIRE(versions.size() == 2);
+  CHECK_FALSE(versions[0].get_bool("storage"));
+  CHECK(kube::print_json(*versions[1].find("subresources")) ==
+        R"({"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"},)"
+        R"("status":{}})");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_CASE("a line is a time and a text, or a text alone") {
   }
 }
 
-TEST_CASE("pieces are cut into lines, wherever they are cut themselves") {
+TEST_CASE("pieces are split into lines, wherever the pieces end") {
   LineSplitter splitter;
   Texts lines;
   for (const char* piece : {"a", "b\nc", "d\n\n", "e"}) {
@@ -51,7 +51,7 @@ TEST_CASE("pieces are cut into lines, wherever they are cut themselves") {
   CHECK(splitter.add(std::string(2U << 20, 'x')).size() == 1);
 }
 
-TEST_CASE("a stream that is opened again gives no line twice and loses none") {
+TEST_CASE("every line of a stream that is opened again is printed once") {
   LogCursor cursor;
   CHECK_FALSE(cursor.since_time());
   CHECK(printed(cursor, {kSecond + ".1Z a", kSecond + ".2Z b", kSecond + ".2Z c"}) ==
@@ -72,7 +72,7 @@ TEST_CASE("times with fewer digits compare as numbers") {
         Texts{"b"});
 }
 
-TEST_CASE("within one stream every line is printed, also one that is stamped late") {
+TEST_CASE("within one stream every line is printed, also one with an older time") {
   LogCursor cursor;
   CHECK(printed(cursor, {kSecond + ".5Z a", kSecond + ".4Z b", kSecond + ".5Z c"}) ==
         Texts{"a", "b", "c"});

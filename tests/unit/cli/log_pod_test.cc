@@ -29,7 +29,7 @@ std::string one(const std::string& states, int restarts = 0) {
 
 }  // namespace
 
-TEST_CASE("what a container has to tell depends on its state") {
+TEST_CASE("whether a container has a log depends on its state") {
   struct Case {
     const char* what;
     std::string states;
@@ -75,7 +75,7 @@ TEST_CASE("the prefix is as short as the pod allows") {
   CHECK(pod(two).prefix("sidecar") == "[node-3 sidecar]");
 }
 
-TEST_CASE("init containers are told only where they failed") {
+TEST_CASE("init containers are included only where they failed") {
   const std::string init = R"({"initContainerStatuses":[)" +
                            container("ok", R"("state":{"terminated":{"exitCode":0}})") + "," +
                            container("bad", R"("state":{"terminated":{"exitCode":1}})") + "]}";
@@ -84,7 +84,7 @@ TEST_CASE("init containers are told only where they failed") {
   CHECK(read.find("bad") != nullptr);
 }
 
-TEST_CASE("hostile pods are read without harm") {
+TEST_CASE("malformed pods are read without a crash") {
   for (
       const char* text :
       {"null", "[]", "{}", R"({"metadata":7})", R"({"metadata":{"name":"x"}})",
@@ -96,7 +96,7 @@ TEST_CASE("hostile pods are read without harm") {
   }
 }
 
-TEST_CASE("initializers are no nodes") {
+TEST_CASE("initializers are not nodes") {
   const LogPod node = pod("{}");
   CHECK(is_chosen(node, std::nullopt));
   CHECK(is_chosen(node, 3));
@@ -107,7 +107,7 @@ TEST_CASE("initializers are no nodes") {
   CHECK_FALSE(is_chosen(initializer, 3));
 }
 
-TEST_CASE("a log is asked for by time once there is one") {
+TEST_CASE("the query has sinceTime where it is known") {
   const LogPod target = pod("{}");
   const std::string base =
       "/api/v1/namespaces/ns/pods/j-node-0-3-x/log?container=node&timestamps=true";

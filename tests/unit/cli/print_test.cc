@@ -20,7 +20,7 @@ struct Streams {
 
 }  // namespace
 
-TEST_CASE("the definitions are printed as documents that read back") {
+TEST_CASE("the CRDs are printed as documents that parse again") {
   Streams streams;
   CHECK(run_crds(streams.console) == kExitDone);
   const auto documents = kube::parse_yaml_documents(streams.out.str());
@@ -30,7 +30,7 @@ TEST_CASE("the definitions are printed as documents that read back") {
     CHECK(document.get_string("kind") == "CustomResourceDefinition");
 }
 
-TEST_CASE("blueprints are printed whole, by name or as a list") {
+TEST_CASE("built-in runtimes are printed whole, by name or as a list") {
   Streams all;
   CHECK(run_runtimes({}, all.console) == kExitDone);
   CHECK(*kube::parse_yaml_documents(all.out.str()) == builtin_runtimes());

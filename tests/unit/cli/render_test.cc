@@ -46,7 +46,7 @@ spec:
 
 }  // namespace
 
-TEST_CASE("a blueprint is known without a file") {
+TEST_CASE("a built-in runtime is known without a file") {
   const Outcome outcome = render(kJob);
   CHECK(outcome.code == kExitDone);
   CHECK(outcome.err.empty());
@@ -58,7 +58,7 @@ TEST_CASE("a blueprint is known without a file") {
   CHECK(job->as_array()[0].find_path({"template", "spec", "parallelism"})->as_int() == 3);
 }
 
-TEST_CASE("a runtime of the files wins over the blueprint of its name") {
+TEST_CASE("a runtime of the files wins over the built-in one of its name") {
   const std::string runtime = R"(
 ---
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -80,7 +80,7 @@ spec:
   CHECK(outcome.out.find("- mine") != std::string::npos);
 }
 
-TEST_CASE("with jobs the JobSet is expanded as well, and nobody owns what without a uid") {
+TEST_CASE("with --jobs the JobSet's Jobs are printed too, without owners that have no uid") {
   RenderOptions options;
   options.has_jobs = true;
   const auto documents = documents_of(render(kJob, options));
@@ -113,7 +113,8 @@ TEST_CASE("an explanation names each path once") {
 }
 
 TEST_CASE(
-    "refusals name the object, the path and the value, and what is good is printed all the same") {
+    "refusals name the object, the path and the value, and valid objects are printed "
+    "nevertheless") {
   const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bad}
@@ -126,7 +127,7 @@ spec: {runtimeRef: {name: nowhere}}
   CHECK(documents_of(outcome).size() == 1);
 }
 
-TEST_CASE("a kind of another version or project is refused, and what is expected is said") {
+TEST_CASE("a kind of another version or project is refused with the expected version") {
   struct Case {
     const char* kind;
     const char* found;
@@ -228,7 +229,7 @@ spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: many}}
         std::string::npos);
 }
 
-TEST_CASE("JobSets that stand alone are rendered with their defaults") {
+TEST_CASE("JobSets without a TrainJob are rendered with their defaults") {
   const Outcome outcome = render(R"(apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata: {name: js}
@@ -250,7 +251,7 @@ spec:
   CHECK(documents[3].find_path({"metadata", "name"})->as_string() == "js-a-1");
 }
 
-TEST_CASE("what cannot be rendered is said") {
+TEST_CASE("what cannot be rendered is reported") {
   CHECK(render("").err == "nothing to render: name a file with a TrainJob or a JobSet\n");
   CHECK(render("").code == kExitRefused);
   const Outcome other =
@@ -267,7 +268,7 @@ TEST_CASE("what cannot be rendered is said") {
   CHECK(render(kJob, gates).code == kExitUsage);
 }
 
-TEST_CASE("a kubectl List is taken apart") {
+TEST_CASE("the items of a kubectl List are rendered") {
   const auto job = kube::parse_yaml(kJob);
   REQUIRE(job);
   const Json list =

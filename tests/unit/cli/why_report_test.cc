@@ -33,7 +33,7 @@ bool has_line(const WhyReport& report, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("a job that waits is told with its pods' reasons and what to do") {
+TEST_CASE("the report of a job that waits has its pods' reasons and the next step") {
   const Json pod =
       json(R"({"metadata":{"name":"llama-node-0-0-x"},"status":{"phase":"Pending","conditions":[
       {"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes are available"}]}})");
@@ -52,7 +52,7 @@ TEST_CASE("a job that waits is told with its pods' reasons and what to do") {
   CHECK(report.to_json().get_string("reason") == "Unschedulable");
 }
 
-TEST_CASE("containers tell why they wait or how they ended") {
+TEST_CASE("the evidence says why containers wait or how they ended") {
   const Json waiting =
       json(R"({"metadata":{"name":"p"},"spec":{"nodeName":"m"},"status":{"containerStatuses":[
       {"name":"node","state":{"waiting":{"reason":"ErrImagePull","message":"not found"}}}]}})");
@@ -66,7 +66,7 @@ TEST_CASE("containers tell why they wait or how they ended") {
   CHECK(has_line(report, "pod q: container node ended with exit code 137 (OOMKilled)"));
 }
 
-TEST_CASE("what the message says already is not said again") {
+TEST_CASE("evidence does not repeat the message") {
   TrainJob failed = job("Failed", "FailedJobs", "");
   FirstFailure failure;
   failure.pod = "llama-node-0-1-x";
@@ -87,7 +87,7 @@ TEST_CASE("what the message says already is not said again") {
   CHECK(whole.next_step.find("`trainer logs llama -n team-a`") != std::string::npos);
 }
 
-TEST_CASE("the way out of a failure depends on its kind") {
+TEST_CASE("the next step after a failure depends on its kind") {
   TrainJob late = job("Failed", "DeadlineExceeded", "");
   late.status.conditions.push_back({"Failed", "True", "DeadlineExceeded", "", {}, {}});
   CHECK(why(late, {}, {}, kNone).next_step.find("activeDeadlineSeconds") != std::string::npos);
@@ -110,7 +110,7 @@ TEST_CASE("advice names the program as it was called") {
   }
 }
 
-TEST_CASE("a job that nobody looks at says so") {
+TEST_CASE("a job that no controller reconciles has a message about it") {
   CHECK(why(job("", "", ""), {}, {}, kNone).message == "no controller has looked at this job yet");
   TrainJob elsewhere = job("", "", "");
   elsewhere.spec.managedBy = "kueue.x-k8s.io/multikueue";
@@ -118,7 +118,7 @@ TEST_CASE("a job that nobody looks at says so") {
         "spec.managedBy leaves this job to kueue.x-k8s.io/multikueue");
 }
 
-TEST_CASE("many pods and events are cut, the youngest events stay") {
+TEST_CASE("many pods and events are cut, the newest events stay") {
   std::vector<Json> pods;
   std::vector<Json> events;
   for (int i = 0; i < 9; ++i) {

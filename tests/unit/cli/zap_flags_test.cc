@@ -4,7 +4,7 @@
 
 using namespace trainer;
 
-TEST_CASE("levels of upstream's logger become ours") {
+TEST_CASE("levels of upstream's logger become log levels") {
   struct Case {
     const char* text;
     std::optional<std::string> level;
@@ -19,7 +19,7 @@ TEST_CASE("levels of upstream's logger become ours") {
   }
 }
 
-TEST_CASE("encoders of upstream's logger become ours") {
+TEST_CASE("encoders of upstream's logger become log formats") {
   CHECK(format_of_zap("json") == LogFormat::kJson);
   CHECK(format_of_zap("console") == LogFormat::kText);
   CHECK_FALSE(format_of_zap("text"));

@@ -43,8 +43,8 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.statusServer.port == 10443);
     CHECK_FALSE(c.statusServer.burst);
     CHECK(c.tls.minVersion == "1.2");
-    CHECK(c.expander.mode == JobSetControllerMode::kAuto);
-    CHECK(c.expander.upstreamNamespaces.empty());
+    CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
+    CHECK(c.jobsetController.upstreamNamespaces.empty());
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -103,8 +103,8 @@ clusterDomain: example.org
   CHECK(c.statusServer.burst == 0);
   CHECK(c.featureGates.TrainJobStatus);
   CHECK(c.tls.minVersion == "1.3");
-  CHECK(c.expander.mode == JobSetControllerMode::kShare);
-  CHECK(c.expander.upstreamNamespaces == std::vector<std::string>{"a"});
+  CHECK(c.jobsetController.mode == JobSetControllerMode::kShare);
+  CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
   CHECK(parsed->warnings.empty());
 }
@@ -214,7 +214,7 @@ TEST_CASE("a duplicate field is refused") {
   CHECK(parsed.error().code == kube::ErrorCode::kParse);
 }
 
-TEST_CASE("what is accepted but means nothing here is warned about") {
+TEST_CASE("settings that are accepted but have no effect are warned about") {
   const auto parsed = parse_configuration(kHead + R"(
 tls: {minVersion: "1.1", cipherSuites: [TLS_AES_128_GCM_SHA256], nextProtos: [h2, http/1.1]}
 controller: {groupKindConcurrency: {Pod: 3}}
@@ -224,7 +224,7 @@ controller: {groupKindConcurrency: {Pod: 3}}
   CHECK(parsed->configuration.tls.minVersion == "1.2");
 }
 
-TEST_CASE("a warning names the path, the value and what holds instead") {
+TEST_CASE("a warning names the path, the value and what applies instead") {
   struct Case {
     const char* yaml;
     const char* warning;
@@ -257,15 +257,16 @@ TEST_CASE("the flags win over the file") {
   ControllerOptions options;
   options.config_file = path.string();
   REQUIRE(load_configuration(options));
-  CHECK(load_configuration(options)->configuration.expander.mode == JobSetControllerMode::kOwn);
+  CHECK(load_configuration(options)->configuration.jobsetController.mode ==
+        JobSetControllerMode::kOwn);
 
-  options.expander = JobSetControllerMode::kOff;
+  options.jobset_controller_mode = JobSetControllerMode::kOff;
   options.feature_gates = "TrainJobStatus=false";
   options.health_address = ":1";
   options.metrics_address = "0";
   const auto loaded = load_configuration(options);
   REQUIRE(loaded);
-  CHECK(loaded->configuration.expander.mode == JobSetControllerMode::kOff);
+  CHECK(loaded->configuration.jobsetController.mode == JobSetControllerMode::kOff);
   CHECK_FALSE(loaded->configuration.featureGates.TrainJobStatus);
   CHECK(loaded->configuration.health.healthProbeBindAddress == ":1");
   CHECK(loaded->configuration.metrics.bindAddress == "0");
@@ -278,7 +279,7 @@ TEST_CASE("the flags win over the file") {
         "--config " + path.string() + ": the file cannot be read");
 }
 
-TEST_CASE("the configuration that we ship says what the defaults say") {
+TEST_CASE("the configuration in the manifests equals the defaults") {
   std::ifstream file(SOURCE_ROOT "/manifests/base/config.yaml");
   std::ostringstream text;
   text << file.rdbuf();

@@ -54,7 +54,7 @@ TEST_CASE("no two key pairs are alike") {
   CHECK(make_ssh_key_pair()->public_key != make_ssh_key_pair()->public_key);
 }
 
-TEST_CASE("ssh-keygen derives our public key from our private one") {
+TEST_CASE("ssh-keygen derives the public key from the private one") {
   INFO("ssh-keygen is of Debian's package openssh-client, which ./check installs");
   REQUIRE(std::system("command -v ssh-keygen >/dev/null 2>&1") == 0);
   const auto pair = make_ssh_key_pair();

@@ -1,7 +1,7 @@
 // Replay of the recorded cases: what the JobSet controller made of a JobSet on a control plane
 // without nodes must be what our defaults and one pass make of it. Members that the API server
-// fills into stored Jobs and Services are left out of the comparison: what we write must stand in
-// the record, and names, labels, annotations and owners must be equal.
+// fills into stored Jobs and Services are left out of the comparison: what this controller writes
+// must be in the record, and names, labels, annotations and owners must be equal.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -63,11 +63,11 @@ Json cleaned(const Json& value, std::string_view key = {}) {
   return value;
 }
 
-// Every member of `ours` stands in `recorded`; lists are of one length. Answers the first path that
+// Every member of `own` is in `recorded`; lists are of one length. Returns the first path that
 // does not, or "".
-std::string missing(const Json& ours, const Json& recorded, const std::string& path) {
-  if (ours.is_object()) {
-    for (const auto& [name, member] : ours.as_object()) {
+std::string missing(const Json& own, const Json& recorded, const std::string& path) {
+  if (own.is_object()) {
+    for (const auto& [name, member] : own.as_object()) {
       const Json* other = recorded.find(name);
       // The record leaves out empty maps and the Service's cluster IP.
       if (!other && (member.empty() || name == "clusterIP" || member == Json(false))) continue;
@@ -77,16 +77,16 @@ std::string missing(const Json& ours, const Json& recorded, const std::string& p
     }
     return {};
   }
-  if (ours.is_array()) {
-    if (!recorded.is_array() || ours.size() != recorded.size()) return path;
-    for (std::size_t i = 0; i < ours.size(); ++i) {
+  if (own.is_array()) {
+    if (!recorded.is_array() || own.size() != recorded.size()) return path;
+    for (std::size_t i = 0; i < own.size(); ++i) {
       auto problem =
-          missing(ours.as_array()[i], recorded.as_array()[i], fmt::format("{}/{}", path, i));
+          missing(own.as_array()[i], recorded.as_array()[i], fmt::format("{}/{}", path, i));
       if (!problem.empty()) return problem;
     }
     return {};
   }
-  return ours == recorded ? std::string() : path;
+  return own == recorded ? std::string() : path;
 }
 
 // The API server and the Job controller add labels of their own to pods.
@@ -101,22 +101,22 @@ Json without_foreign_labels(const Json& labels) {
   return result;
 }
 
-void compare_job(const Json& ours, const Json& recorded) {
-  CHECK(*ours.find("metadata") == *recorded.find("metadata"));
-  const Json& our_template = *ours.find_path({"spec", "template"});
+void compare_job(const Json& own, const Json& recorded) {
+  CHECK(*own.find("metadata") == *recorded.find("metadata"));
+  const Json& own_template = *own.find_path({"spec", "template"});
   const Json& their_template = *recorded.find_path({"spec", "template"});
-  CHECK(*our_template.find_path({"metadata", "annotations"}) ==
+  CHECK(*own_template.find_path({"metadata", "annotations"}) ==
         *their_template.find_path({"metadata", "annotations"}));
-  CHECK(*our_template.find_path({"metadata", "labels"}) ==
+  CHECK(*own_template.find_path({"metadata", "labels"}) ==
         without_foreign_labels(*their_template.find_path({"metadata", "labels"})));
-  CHECK(missing(*ours.find("spec"), *recorded.find("spec"), "spec") == "");
+  CHECK(missing(*own.find("spec"), *recorded.find("spec"), "spec") == "");
 }
 
 // What the world holds of one kind, as the record shows it.
-void compare_kind(const std::map<std::string, Json>& ours, const Json& recorded,
+void compare_kind(const std::map<std::string, Json>& own, const Json& recorded,
                   const std::string& ns, bool are_jobs) {
-  REQUIRE(ours.size() == recorded.size());
-  for (const auto& [name, object] : ours) {
+  REQUIRE(own.size() == recorded.size());
+  for (const auto& [name, object] : own) {
     INFO(name);
     const Json* other = recorded.find(name);
     REQUIRE(other);
@@ -142,13 +142,13 @@ void compare_kind(const std::map<std::string, Json>& ours, const Json& recorded,
 
 void compare_status(const World& world, const Json& shown) {
   const Json* recorded = shown.find("status");
-  const Json* ours = world.jobset().find("status");
+  const Json* own = world.jobset().find("status");
   if (!recorded) {
-    CHECK((ours == nullptr || ours->empty()));
+    CHECK((own == nullptr || own->empty()));
     return;
   }
-  REQUIRE(ours);
-  CHECK(kube::print_json_pretty(cleaned(*ours)) == kube::print_json_pretty(*recorded));
+  REQUIRE(own);
+  CHECK(kube::print_json_pretty(cleaned(*own)) == kube::print_json_pretty(*recorded));
 }
 
 void compare_spec(const World& world, const Json& shown) {

@@ -1,5 +1,5 @@
-// What the Jobs look like: U9, section 2.1 and 2.4 of the contract, and the projections of Jobs and
-// Pods.
+// The Jobs as they are created (JobSet, pkg/controllers/jobset_controller.go), and the views of
+// Jobs and Pods.
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/jobset/names.hh"
@@ -28,16 +28,11 @@ std::shared_ptr<JobView> job_of(std::string_view text) {
   return view;
 }
 
-std::shared_ptr<PodView> pod_of(std::string_view text) {
-  const auto pod = kube::parse_json(text);
-  return pod ? view_pod(*pod) : nullptr;
-}
-
 std::vector<Json> jobs_of(std::string_view yaml, Gates gates = {}) {
   World world(yaml);
   const auto read = read_jobset(world.jobset());
   REQUIRE(read);
-  return all_jobs(*read, gates, false);
+  return all_jobs(*read, gates, {});
 }
 
 std::string head(std::string_view metadata) {
@@ -231,7 +226,7 @@ TEST_CASE("names and positions of Jobs") {
   }
 }
 
-TEST_CASE("projection of a Job") {
+TEST_CASE("view of a Job") {
   const auto view = job_of(R"({"metadata":{"name":"j","namespace":"n","uid":"u",
     "resourceVersion":"7","deletionTimestamp":"2027-01-01T00:00:00Z",
     "labels":{"jobset.sigs.k8s.io/replicatedjob-name":"a","jobset.sigs.k8s.io/job-index":"3",
@@ -274,7 +269,7 @@ TEST_CASE("projections of the malformed and of the strange") {
                            R"({"metadata":{"name":5}})"}) {
     INFO(text);
     CHECK(job_of(text) == nullptr);
-    CHECK(pod_of(text) == nullptr);
+    CHECK(transform_pod(text) == nullptr);
   }
   const auto strange = job_of(R"({"metadata":{"name":"j","labels":[],"ownerReferences":{}},
     "spec":{"suspend":"yes","parallelism":"2","completions":99999999999},"status":{"conditions":"x","active":-9e99}})");
@@ -291,8 +286,8 @@ TEST_CASE("projections of the malformed and of the strange") {
   CHECK(other->owner_uid.empty());
 }
 
-TEST_CASE("projection of a Pod") {
-  const auto view = pod_of(R"({"metadata":{"name":"p","namespace":"n","resourceVersion":"7",
+TEST_CASE("view of a Pod") {
+  const auto view = transform_pod(R"({"metadata":{"name":"p","namespace":"n","resourceVersion":"7",
     "labels":{"jobset.sigs.k8s.io/jobset-name":"s","jobset.sigs.k8s.io/replicatedjob-name":"a",
       "jobset.sigs.k8s.io/job-index":"3","jobset.sigs.k8s.io/restart-attempt":"2"},
     "annotations":{"jobset.sigs.k8s.io/in-place-restart-attempt":"4"},
@@ -302,17 +297,16 @@ TEST_CASE("projection of a Pod") {
   REQUIRE(view);
   CHECK(view->key() == kube::ObjectKey{"n", "p"});
   CHECK(view->jobset == "s");
-  CHECK(view->job_uid == "j");
   CHECK(view->phase == "Running");
   CHECK(view->in_place_attempt == "4");
   CHECK(view->restart_count == 3);
   CHECK(view->replicated_job == "a");
   CHECK(view->job_index == "3");
-  CHECK(view->restart_attempt == "2");
-  CHECK_FALSE(view->is_disrupted);
+  CHECK(view->attempt == 2);
+  CHECK_FALSE(view->is_infrastructure_failure);
   struct Row {
     const char* status;
-    bool is_disrupted;
+    bool is_failure;
   };
   const Row rows[] = {
       {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true},
@@ -325,7 +319,7 @@ TEST_CASE("projection of a Pod") {
   for (const Row& row : rows) {
     INFO(row.status);
     const auto pod =
-        pod_of(std::string(R"({"metadata":{"name":"p"},"status":)") + row.status + "}");
-    CHECK(pod->is_disrupted == row.is_disrupted);
+        transform_pod(std::string(R"({"metadata":{"name":"p"},"status":)") + row.status + "}");
+    CHECK(pod->is_infrastructure_failure == row.is_failure);
   }
 }

@@ -67,9 +67,9 @@ TEST_CASE("W1 to W5, W9, W17, W28: defaults") {
   CHECK(defaulted(bare).find("spec")->find("suspend") == nullptr);
 }
 
-TEST_CASE("what lacks a default is told from what lacks none") {
+TEST_CASE("what lacks a default differs from what lacks none") {
   const auto read = [](const std::string& json) { return *kube::parse_json(json); };
-  // Each "@" stands before what a default would put there.
+  // Each "@" is before what a default would put there.
   const std::string text =
       R"({"spec":{@"successPolicy":{"operator":"All"},@"startupPolicy":{"startupPolicyOrder":"AnyOrder"},)"
       R"("replicatedJobs":[{"template":{"spec":{@"completionMode":"Indexed",)"

@@ -1,11 +1,13 @@
-// Where the expander is meant to do better than the contract: failure at FailureTarget,
+// Where this JobSet controller departs from upstream: failure at FailureTarget,
 // disruptions, restarts counted once, Jobs removed by their own TTL, labels that do not parse,
 // sizes without bound.
 #include <fmt/format.h>
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/disruption.hh"
+#include "runtimes/jobset/names.hh"
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer;
@@ -31,8 +33,11 @@ std::string with_annotation(std::string yaml, std::string_view count) {
 PodView disrupted_pod(const Json& job) {
   PodView pod;
   pod.name = "p";
-  pod.job_uid = job.find("metadata")->get_string("uid");
-  pod.is_disrupted = true;
+  const Json& labels = job.get("metadata").get("labels");
+  pod.replicated_job = labels.get_string(kReplicatedJobNameKey);
+  pod.job_index = labels.get_string(kJobIndexKey);
+  pod.attempt = parse_count(labels.get_string(kRestartAttemptKey)).value();
+  pod.is_infrastructure_failure = true;
   return pod;
 }
 
@@ -238,7 +243,7 @@ TEST_CASE("disruptions have a budget of their own") {
       {"asked for, but the program failed", "2", "", false, "0/0", "Failed"},
       {"before the ordinary budget", "2", "{maxRestarts: 1}", true, "1/0", ""},
       {"an ordinary failure", "2", "{maxRestarts: 1}", false, "1/1", ""},
-      {"counted rules give way", "2", "{maxRestarts: 1, rules: [{action: RestartJobSet}]}", true,
+      {"counted rules yield", "2", "{maxRestarts: 1, rules: [{action: RestartJobSet}]}", true,
        "1/0", ""},
       {"other rules do not", "2", "{rules: [{action: FailJobSet}]}", true, "0/0", "Failed"},
       {"nonsense is none", "many", "", true, "0/0", "Failed"},
@@ -292,8 +297,7 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   PodView pod;
   pod.replicated_job = "replicated-job-a";
   pod.job_index = "0";
-  pod.restart_attempt = "0";
-  pod.is_disrupted = true;
+  pod.is_infrastructure_failure = true;
   world.pods.push_back(pod);
   world.fail(kA);
   restart_done(world);
@@ -303,7 +307,7 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   CHECK(world.terminal_state() == "Failed");
 }
 
-TEST_CASE("whoever asks for disruption restarts gets Jobs that report disruptions") {
+TEST_CASE("a JobSet with disruption restarts gets Jobs that report disruptions") {
   const auto policy_of = [](const char* spec_text) {
     Json spec = *kube::parse_json(spec_text);
     report_disruptions(spec);
@@ -358,7 +362,8 @@ TEST_CASE("large templates are copied by and by") {
 TEST_CASE("last lines are kept for the Jobs of TrainJobs only, and only where nothing is said") {
   for (const bool is_of_trainjob : {true, false}) {
     World world(test_js());
-    world.is_of_trainjob = is_of_trainjob;
+    static constexpr JobDecorator kDecorators[] = {keep_last_lines};
+    if (is_of_trainjob) world.decorators = kDecorators;
     Json& spec = world.jobset()["spec"]["replicatedJobs"]
                      .as_array()[0]["template"]["spec"]["template"]["spec"];
     spec["initContainers"] = Json::array({Json::object({{"name", "init"}})});

@@ -32,7 +32,7 @@ LeaderPod leader(std::string node = "n1", std::string owner = "job",
   return {"s-w-0-0-abcde", std::move(owner), std::move(node), std::move(phase), false};
 }
 
-// Node n1 stands in rack r1, n2 in none.
+// Node n1 is in rack r1, n2 in none.
 PlacementLookups lookups(std::vector<LeaderPod> leaders) {
   PlacementLookups result;
   result.leaders = [leaders](const std::string& ns, const std::string& base) {
@@ -208,7 +208,7 @@ TEST_CASE("U19: misplaced followers are marked and deleted") {
     CHECK(removal.propagation == "Background");
     CHECK(removal.stage > mark.stage);
   }
-  // Whoever is already going takes nobody along, and is not deleted again.
+  // A pod that is being deleted takes no others along, and is not deleted again.
   Json going = wrong;
   going["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
   Json failed = wrong;
@@ -239,7 +239,7 @@ TEST_CASE("U19: what is not known deletes nothing") {
         "node does not have topology label: rack");
   head["metadata"]["labels"].erase("jobset.sigs.k8s.io/job-key");
   CHECK_FALSE(repair_placement(head, {pod("1")}, lookups({}), now).has_value());
-  // Nodes labelled beforehand: followers have no selector of ours, and need none.
+  // Nodes labelled beforehand: followers have no selector for a domain, and need none.
   Json labelled = pod("0");
   labelled["spec"]["nodeName"] = "n1";
   labelled["metadata"]["annotations"][kSelector] = "true";

@@ -308,7 +308,7 @@ TEST_CASE("C34: a restart recreates succeeded Jobs too") {
   CHECK(texts(world.events).back() == "Normal JobSetCompleted: jobset completed successfully");
 }
 
-TEST_CASE("a JobSet that completes amid a restart restarts no more") {
+TEST_CASE("a JobSet that completes during a restart restarts no more") {
   World world(test_js("  successPolicy: {operator: Any}\n  failurePolicy: {maxRestarts: 1}"));
   world.settle();
   fail_and_settle(world, kA);
@@ -322,7 +322,7 @@ TEST_CASE("a JobSet that completes amid a restart restarts no more") {
   }
 }
 
-TEST_CASE("C51: a restart starts the order anew") {
+TEST_CASE("C51: a restart starts the order again") {
   World world(
       test_js("  startupPolicy: {startupPolicyOrder: InOrder}\n"
               "  failurePolicy: {maxRestarts: 1}"));

@@ -4,6 +4,7 @@
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer::jobset;
+using namespace trainer;
 using namespace trainer::jobset::test;
 using kube::Json;
 
@@ -99,7 +100,7 @@ TEST_CASE("the previous attempt never goes back") {
   CHECK(attempt(world, "previousInPlaceRestartAttempt") == "5");
 }
 
-TEST_CASE("a container that restarted too often counts, whatever the annotations say") {
+TEST_CASE("a container that restarted too often counts, independent of the annotations") {
   World world = with_pods({"1", "one", "1", "1"}, 2);
   world.settle();
   CHECK(world.terminal_state() == "Failed");

@@ -369,7 +369,7 @@ TEST_CASE("C53 to C56: dependencies") {
        "",
        4,
        {{"s-c-0", false, 4}, {"s-c-1", false, 4}, {"s-c-2", false, 4}}},
-      {"nobody", "[{name: zz, status: Ready}]", "", 4, {{"s-a-0", true, 4}}},
+      {"no job", "[{name: zz, status: Ready}]", "", 4, {{"s-a-0", true, 4}}},
   };
   for (const Row& row : rows) {
     INFO(row.about);

@@ -1,5 +1,5 @@
-// Refusals of new JobSets: the table of jobset-contract 1.7, with U1 to U6, W10, W21, W23, W26 and
-// W27, and the recorded refusals.
+// Refusals of new JobSets: the rules of JobSet, pkg/webhooks/jobset_webhook.go, with U1 to U6, W10,
+// W21, W23, W26 and W27, and the recorded refusals.
 #include <fstream>
 #include <sstream>
 

@@ -74,7 +74,7 @@ kube::Plan World::context() {
   for (const auto& [name, claim] : claims) observed.claims.insert(name);
   observed.now = now;
   observed.gates = gates;
-  observed.is_of_trainjob = is_of_trainjob;
+  observed.decorators = decorators;
   kube::Plan planned = plan(observed);
   if (planned.is_status_first && planned.status_patch) patch_status(*planned.status_patch);
   for (int stage = 0; stage < 3; ++stage) {
@@ -148,7 +148,7 @@ void World::run(const kube::Action& action) {
           Json::object({{"metadata", Json::object({{"deletionTimestamp", now.to_string()}})}}));
       return;
     case kube::Action::Verb::kApply:
-      FAIL("the expander never applies");
+      FAIL("the JobSet controller never applies");
   }
 }
 

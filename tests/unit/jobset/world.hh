@@ -48,9 +48,9 @@ class World {
   // The garbage collector: a Job that waits for its pods is gone.
   void release(const std::string& job);
   void release_all();
-  // A Job that stands beside those of the JobSet.
+  // A Job beside those of the JobSet.
   void add_foreign(kube::Json job);
-  // Somebody deletes or edits by hand.
+  // Another client deletes or edits.
   void remove(const std::string& job);
   void edit_job(const std::string& job, const kube::Json& patch);
   void edit(const kube::Json& patch);
@@ -83,7 +83,7 @@ class World {
   std::map<std::string, kube::Json> claims;
   bool is_jobset_deleted = false;
   int status_writes = 0;
-  bool is_of_trainjob = false;
+  JobDecorators decorators;
 
  private:
   void run(const kube::Action& action);

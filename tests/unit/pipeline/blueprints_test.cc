@@ -1,5 +1,5 @@
-// Each blueprint: accepted by the schema and by admission, readable by the SDK, rendered, admitted
-// as a JobSet and expanded.
+// Each built-in runtime: accepted by the schema and by admission, readable by the SDK, rendered,
+// admitted as a JobSet and expanded.
 #include <algorithm>
 
 #include "api/api.hh"
@@ -7,6 +7,7 @@
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
+#include "runtimes/plugins/registry.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 #include "tests/unit/pipeline/golden.hh"
@@ -32,7 +33,7 @@ JobSet as_jobset(const Built& result) {
   return *read;
 }
 
-TEST_CASE("the blueprints that ship", "[blueprints]") {
+TEST_CASE("the built-in runtimes", "[builtin]") {
   Words names;
   for (const Json& object : builtin_runtimes()) names.push_back(runtime(object).metadata.name);
   CHECK(names == Words{"torch-distributed", "deepspeed-distributed", "mlx-distributed",
@@ -41,7 +42,7 @@ TEST_CASE("the blueprints that ship", "[blueprints]") {
                        "torch-distributed-with-cache"});
 }
 
-TEST_CASE("blueprints pass the schema, admission and the SDK's demands", "[blueprints]") {
+TEST_CASE("built-in runtimes pass the schema, admission and the SDK's demands", "[builtin]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     INFO(builtin_runtime.metadata.name);
@@ -51,8 +52,9 @@ TEST_CASE("blueprints pass the schema, admission and the SDK's demands", "[bluep
   }
 }
 
-TEST_CASE("a broken script ends a job of any blueprint at once, and its output is not held back",
-          "[blueprints]") {
+TEST_CASE(
+    "a broken script ends a job of any built-in runtime at once, and its output is not held back",
+    "[builtin]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     for (const ReplicatedJob& job : builtin_runtime.spec.template_->spec->replicatedJobs) {
@@ -69,7 +71,7 @@ TEST_CASE("a broken script ends a job of any blueprint at once, and its output i
   }
 }
 
-TEST_CASE("blueprints render as they always have", "[blueprints][golden]") {
+TEST_CASE("built-in runtimes render as they always have", "[builtin][golden]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     for (const int nodes : {1, 3}) {
@@ -87,7 +89,7 @@ TEST_CASE("blueprints render as they always have", "[blueprints][golden]") {
   }
 }
 
-TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs", "[blueprints]") {
+TEST_CASE("what built-in runtimes render is admitted as a JobSet and becomes Jobs", "[builtin]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     INFO(builtin_runtime.metadata.name);
@@ -96,7 +98,7 @@ TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs"
     CHECK(kube::to_string(jobset::validate_create(
               jobset, {}, [](const std::string&, const std::string&) { return std::nullopt; })) ==
           "");
-    const auto jobs = jobset::all_jobs(jobset, {}, true);
+    const auto jobs = jobset::all_jobs(jobset, {}, production_job_decorators());
     REQUIRE(jobs.size() == result.pod_sets.size());
     std::int64_t pods = 0;
     for (const Json& one : jobs) pods += one.find("spec")->get_int("parallelism");
@@ -107,7 +109,8 @@ TEST_CASE("what blueprints render is admitted as a JobSet and expands into Jobs"
   }
 }
 
-TEST_CASE("image, command, resources and patches of a job reach every blueprint", "[blueprints]") {
+TEST_CASE("image, command, resources and patches of a job reach every built-in runtime",
+          "[builtin]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     const auto& jobs = builtin_runtime.spec.template_->spec->replicatedJobs;
@@ -139,7 +142,7 @@ TEST_CASE("image, command, resources and patches of a job reach every blueprint"
   }
 }
 
-TEST_CASE("the SDK's commands run in the torchtune blueprints", "[blueprints]") {
+TEST_CASE("the SDK's commands run in the torchtune runtimes", "[builtin]") {
   const Json::Array all = builtin_runtimes();
   for (const Json& object : all) {
     const Runtime builtin_runtime = runtime(object);
@@ -159,7 +162,7 @@ TEST_CASE("the SDK's commands run in the torchtune blueprints", "[blueprints]") 
 }
 
 TEST_CASE("the cache's head and workers have the names under which they look for each other",
-          "[blueprints]") {
+          "[builtin]") {
   for (const Json& object : builtin_runtimes()) {
     const Runtime builtin_runtime = runtime(object);
     if (builtin_runtime.metadata.name != "torch-distributed-with-cache") continue;

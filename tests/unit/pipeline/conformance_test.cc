@@ -18,7 +18,7 @@ namespace {
 
 using kube::Json;
 
-// An object of ours as conform.py would show it once the API server has stored it.
+// A built object as conform.py would show it once the API server has stored it.
 Json shown(Json object, const DependentObject* dependent) {
   const std::string kind(object.get_string("kind"));
   apply_schema_defaults(object);
@@ -63,7 +63,7 @@ void diff(const Json& want, const Json& got, const std::string& path,
   out[path] = "want " + kube::print_json(want) + " got " + kube::print_json(got);
 }
 
-// What stands in the cluster while a case is replayed.
+// What is in the cluster while a case is replayed.
 struct Cluster {
   std::string ns;
   std::map<std::string, Json> runtimes;  // "Kind/name"

@@ -1,4 +1,4 @@
-// The job's env on its way into the JobSet (trainer-contract 4.3, "Env conversion").
+// The job's env on its way into the JobSet (Kubeflow Trainer, pkg/runtime/framework/plugins).
 #include <algorithm>
 
 #include "runtimes/pipeline/converted_env.hh"

@@ -8,6 +8,9 @@
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/warnings.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer::test {
 
@@ -129,6 +132,21 @@ Runtime runtime_with(std::string_view ml_policy, std::string_view jobs) {
                             {{"spec", kube::Json::object({{"replicatedJobs", yaml(jobs)}})}})}})));
 }
 
+PipelineOptions production() {
+  return PipelineOptions(production_plugins());
+}
+
+kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
+                                    const Runtime& runtime) {
+  return trainer::validate_trainjob(job, before, runtime, production_plugins());
+}
+
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime) {
+  const PipelineOptions options = production();
+  const pipeline::Draft draft = pipeline::prepare(job, runtime, options, pipeline::Journal());
+  return pipeline::warnings_of(draft);
+}
+
 Built built(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options) {
   auto result = build(job, runtime, options);
   if (!result) throw std::runtime_error(kube::to_string(result.error()));
@@ -136,7 +154,7 @@ Built built(const TrainJob& job, const Runtime& runtime, const PipelineOptions& 
 }
 
 kube::FieldErrors refused(const TrainJob& job, const Runtime& runtime) {
-  auto result = build(job, runtime, {});
+  auto result = build(job, runtime, production());
   if (result) throw std::runtime_error("it was built");
   return result.error();
 }

@@ -36,8 +36,16 @@ Runtime mpi_runtime(std::string_view spec = "{}");
 // One whose jobs are as given; `jobs` is a YAML list of replicatedJobs.
 Runtime runtime_with(std::string_view ml_policy, std::string_view jobs);
 
+// With the plugins of production.
+PipelineOptions production();
+kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
+                                    const Runtime& runtime);
+// Of a job that prepare() takes.
+std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
+
 // What build() makes; throws what it refuses.
-Built built(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options = {});
+Built built(const TrainJob& job, const Runtime& runtime,
+            const PipelineOptions& options = production());
 kube::FieldErrors refused(const TrainJob& job, const Runtime& runtime);
 
 // Parts of a built JobSet. They throw where there is no such part.

@@ -145,7 +145,7 @@ TEST_CASE("the installer's name is reserved", "[flux]") {
 }
 
 TEST_CASE("the cluster's domain is the installation's", "[flux]") {
-  PipelineOptions options;
+  PipelineOptions options = production();
   options.cluster_domain = "corp.internal";
   CHECK(has(script(built(job_with("{}"), flux_runtime(), options), "init.sh"),
             "%h.j.team.svc.corp.internal:%p"));

@@ -153,7 +153,7 @@ TEST_CASE("an initializer that the runtime cannot run is refused", "[initializer
 
 TEST_CASE("progress reports have an address, a certificate and a token of this job alone",
           "[progress]") {
-  PipelineOptions options;
+  PipelineOptions options = production();
   options.is_progress_enabled = true;
   options.status_server_url = "https://svc.ns.svc:10443";
   options.status_server_ca = "PEM";

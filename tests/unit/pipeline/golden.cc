@@ -15,10 +15,10 @@ void check_golden(const std::string& path, const std::string& text) {
   if (kept.str() == text) return;
   if (const char* accept = std::getenv("ACCEPT"); accept != nullptr && std::string(accept) == "1") {
     std::ofstream(file) << text;
-    FAIL_CHECK(path << " was written anew: look at the difference, then run again without ACCEPT");
+    FAIL_CHECK(path << " was written again: look at the difference, then run again without ACCEPT");
     return;
   }
-  INFO("run with ACCEPT=1 to write it anew");
+  INFO("run with ACCEPT=1 to write it again");
   INFO(path);
   CHECK(kept.str() == text);
 }

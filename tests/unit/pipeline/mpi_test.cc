@@ -52,7 +52,7 @@ TEST_CASE("hostfiles and environment of each implementation", "[mpi]") {
   }
 }
 
-TEST_CASE("an implementation nobody knows is refused by name", "[mpi]") {
+TEST_CASE("an unknown implementation is refused by name", "[mpi]") {
   const auto errors = refused(job_with("{}"), mpi_runtime(mpi("mpiImplementation: LAM")));
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].to_string().find("LAM") != std::string::npos);

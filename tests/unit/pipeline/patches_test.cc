@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kube::kJobs = R"(
+constexpr const char* kTwoJobs = R"(
 - name: node
   template:
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
@@ -29,7 +29,7 @@ constexpr const char* kube::kJobs = R"(
 )";
 
 Runtime runtime_to_patch() {
-  return runtime_with("{torch: {}}", kube::kJobs);
+  return runtime_with("{torch: {}}", kTwoJobs);
 }
 
 // A job with one patch of the job `node`'s pod spec for each argument, by managers acme.io/0,
@@ -57,7 +57,7 @@ TEST_CASE("maps merge key by key, tolerations replace, later patches win", "[pat
   CHECK(*pod_spec(result).find("tolerations") == yaml("[{key: new, operator: Exists}]"));
 }
 
-TEST_CASE("merged lists stand in the order of a strategic merge patch", "[patches]") {
+TEST_CASE("merged lists have the order of a strategic merge patch", "[patches]") {
   const Built result = built(patched({"{initContainers: [{name: init, env: [{name: INIT_ENV, "
                                       "value: x}, {name: NEW_VALUE, value: n1}]}]}"}),
                              runtime_to_patch());
@@ -115,7 +115,7 @@ TEST_CASE("metadata of every level reaches its level; the job's own reaches none
   CHECK(pod_in(result, "node").find_path({"metadata", "labels", "level"})->as_string() == "pod");
 }
 
-TEST_CASE("empty patches change nothing, in whatever form clients write them", "[patches]") {
+TEST_CASE("empty patches change nothing, in any form that clients write", "[patches]") {
   const Built plain = built(job_with("{}"), runtime_to_patch());
   for (const char* patch :
        {"{}", "{trainingRuntimeSpec: {}}", "{trainingRuntimeSpec: {template: {}}}",
@@ -181,8 +181,8 @@ TEST_CASE("names that the runtime does not have are refused, before and without 
     Words paths;
   };
   const Row rows[] = {
-      {patched({"{containers: [{name: side}, {name: nobody}]}"}), {pod + ".containers[1].name"}},
-      {patched({"{initContainers: [{name: nobody}]}"}), {pod + ".initContainers[0].name"}},
+      {patched({"{containers: [{name: side}, {name: missing}]}"}), {pod + ".containers[1].name"}},
+      {patched({"{initContainers: [{name: missing}]}"}), {pod + ".initContainers[0].name"}},
       // As an entry of the other list it would become a second container of that name.
       {patched({"{initContainers: [{name: side}]}"}), {pod + ".initContainers[0].name"}},
       {patched({"{containers: [{name: node, env: [{name: A, value: b}]}]}"}),
@@ -218,7 +218,7 @@ TEST_CASE("managers who contradict each other are both named", "[patches]") {
     CHECK(warnings[0].find(part) != std::string::npos);
 }
 
-TEST_CASE("an update that changes nothing here passes, whatever became of the runtime",
+TEST_CASE("an update that changes nothing here passes, also when the runtime has changed",
           "[patches]") {
   const TrainJob before = patched({"{containers: [{name: gone}]}"});
   TrainJob after = before;

@@ -95,7 +95,8 @@ TEST_CASE("the job's resources go over the runtime's, key by key", "[resources]"
   }
 }
 
-TEST_CASE("a runtime without a policy takes no resources, and the job is told so", "[resources]") {
+TEST_CASE("a runtime without a policy takes no resources, and the job gets a warning",
+          "[resources]") {
   Runtime runtime = runtime_of(yaml("{requests: {cpu: 4}}"), "{}");
   runtime.spec.mlPolicy.reset();
   const Built result = built(job_of(yaml("{requests: {cpu: 2}}")), runtime);
@@ -187,9 +188,8 @@ kube::Json merged(const kube::Json& runtime, const kube::Json& job) {
   return out;
 }
 
-TEST_CASE(
-    "processes, slots, workers and groups follow from the final container, whatever the parts",
-    "[resources]") {
+TEST_CASE("processes, slots, workers and groups follow from the final container, with any parts",
+          "[resources]") {
   std::mt19937 random(20261121);  // the same pairs in every run
   for (int i = 0; i < 300; ++i) {
     const kube::Json of_runtime = random_resources(random);

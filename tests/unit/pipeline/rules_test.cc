@@ -12,7 +12,7 @@ using Words = std::vector<std::string>;
 TEST_CASE("a name that is too long is refused with the limit and a length that fits", "[names]") {
   TrainJob job = job_with("trainer: {numNodes: 101}");
   job.metadata.name = std::string(51, 'a');  // <51>-node-0-100 has 62
-  CHECK(build(job, torch_runtime(), {}).has_value());
+  CHECK(build(job, torch_runtime(), production()).has_value());
   job.metadata.name = std::string(53, 'a');
   const auto errors = refused(job, torch_runtime());
   REQUIRE(paths_of(errors) == Words{"metadata.name"});
@@ -21,7 +21,7 @@ TEST_CASE("a name that is too long is refused with the limit and a length that f
 }
 
 TEST_CASE("more pods than a Job can have are refused before any is computed", "[sizes]") {
-  CHECK(build(job_with("trainer: {numNodes: 100000}"), torch_runtime(), {}).has_value());
+  CHECK(build(job_with("trainer: {numNodes: 100000}"), torch_runtime(), production()).has_value());
   const auto errors = refused(job_with("trainer: {numNodes: 2147483647}"), torch_runtime());
   REQUIRE(paths_of(errors) == Words{"spec.trainer.numNodes"});
   CHECK(errors[0].detail ==
@@ -31,7 +31,7 @@ TEST_CASE("more pods than a Job can have are refused before any is computed", "[
   CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef.name"});
 }
 
-TEST_CASE("a name that is too long is admitted with a warning, as the contract has it", "[names]") {
+TEST_CASE("a name that is too long is admitted with a warning, as upstream does", "[names]") {
   TrainJob job = job_with("{}");
   job.metadata.name = std::string(63, 'a');
   CHECK(validate_trainjob(job, nullptr, torch_runtime()).empty());
@@ -108,7 +108,7 @@ TEST_CASE("rules for runtimes", "[runtimes]") {
   CHECK(paths_of(validate_runtime(with("model-initializer", "node", 1))) ==
         Words{job + ".template.spec.template.spec.containers"});
   CHECK(paths_of(validate_runtime(with("trainer", "main", 3))).size() == 2);
-  CHECK(validate_runtime(with("somebody", "main", 3)).empty());
+  CHECK(validate_runtime(with("other-step", "main", 3)).empty());
 }
 
 TEST_CASE("runtimes that break the SDK are warned about", "[runtimes]") {
@@ -201,16 +201,16 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
   }
 }
 
-TEST_CASE("every value that is set tells where it comes from", "[explain]") {
+TEST_CASE("every value that is set says where it comes from", "[explain]") {
   std::vector<Explanation> notes;
   const TrainJob job =
       job_with(R"({trainer: {numNodes: 2, image: 'mine:1', env: [{name: A, value: '1'}],
     resourcesPerNode: {limits: {cpu: 2}}}, runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {spec: {
     replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {pool: a}}}}}}]}}}}]})");
-  REQUIRE(build(job, torch_runtime(), {}, &notes));
+  REQUIRE(build(job, torch_runtime(), production(), &notes));
   const std::string pod = "spec.replicatedJobs[node].template.spec.template.spec";
   const auto source_of = [&notes](const std::string& path) {
-    std::string source = "nobody";
+    std::string source = "nothing";
     for (const Explanation& note : notes)
       if (note.path == path) source = note.source;
     return source;

@@ -47,7 +47,7 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
   }
 }
 
-TEST_CASE("devices and processes tell apart one, several and none", "[torch]") {
+TEST_CASE("devices and processes separate one, several and none", "[torch]") {
   struct Row {
     ProcessCount count;
     bool is_single_device;
@@ -137,7 +137,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an envInjection target that does not exist is refused", "[torch]") {
-  for (const char* target : {"{jobName: node, containerNames: [nobody]}",
+  for (const char* target : {"{jobName: node, containerNames: [missing]}",
                              "{jobName: nowhere, containerNames: [side]}"}) {
     const Runtime runtime = runtime_with(
         "{torch: {envInjection: {targets: [" + std::string(target) + "]}}}", kSidecars);

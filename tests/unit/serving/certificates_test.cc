@@ -63,7 +63,7 @@ CertificateBundle make(Time now, const CertificateBundle* previous = nullptr) {
 
 }  // namespace
 
-TEST_CASE("a TLS client trusts what was made, by its name, for a year") {
+TEST_CASE("a TLS client trusts the certificates, by host name, for a year") {
   const CertificateBundle bundle = make(kNone);
   CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNone));
   CHECK(is_trusted(bundle, bundle.certificate, kHosts[0], kNone + (-59min)));
@@ -110,7 +110,7 @@ TEST_CASE("renewal comes ninety days ahead, and says why") {
   CHECK(reason_to_renew(mixed, kHosts, kNone) == "the server certificate cannot be read");
 }
 
-TEST_CASE("what must be renewed may serve until then") {
+TEST_CASE("certificates to renew are valid until they expire") {
   const CertificateBundle bundle = make(kNone);
   CHECK(reason_not_to_serve(bundle, kHosts, kNone + 276 * kDay) == "");
   CHECK(reason_not_to_serve(bundle, kHosts, kNone + 366 * kDay) ==
@@ -180,7 +180,7 @@ TEST_CASE("the Secret holds the bundle under upstream's keys") {
   CHECK_FALSE(read_certificate_secret(kube::Json::object({{"data", "text"}}), false));
 }
 
-TEST_CASE("a Secret that somebody else fills may hold no CA: then the certificate is trusted") {
+TEST_CASE("a Secret that another client fills may have no CA: then the certificate is trusted") {
   kube::Json secret = kube::Json::object({{"data", certificate_secret_data(make(kNone))}});
   secret["data"].erase("ca.crt");
   secret["data"].erase("ca.key");

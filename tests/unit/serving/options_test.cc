@@ -1,4 +1,5 @@
-#include "controller/core/serving_options.hh"
+// The configuration of servers that kinds register.
+#include "controller/kinds/registry.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -7,31 +8,24 @@ namespace {
 
 const std::string kHead = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
 
-Configuration configuration(const std::string& yaml) {
+std::vector<ServerRegistration> servers(const std::string& yaml) {
   const auto parsed = parse_configuration(kHead + yaml);
   REQUIRE(parsed);
-  return parsed->configuration;
+  KindOptions options;
+  options.configuration = parsed->configuration;
+  std::vector<ServerRegistration> all;
+  for (const KindRegistration& kind : production_registry(options))
+    all.insert(all.end(), kind.servers.begin(), kind.servers.end());
+  return all;
 }
 
 }  // namespace
 
-TEST_CASE("the limits of progress reports reach their server") {
-  const auto serving = serving_options(
-      configuration("statusServer: {port: 1, qps: 2.5, burst: 7}\ntls: {minVersion: \"1.3\"}\n"
-                    "featureGates: {TrainJobStatus: true}"),
-      std::nullopt);
-  CHECK(serving.serves_status);
-  CHECK(serving.status_port == 1);
-  CHECK(serving.status_limits.qps == 2.5);
-  CHECK(serving.status_limits.burst == 7);
-  CHECK(serving.min_tls_version == "1.3");
-  CHECK_FALSE(serving_options(configuration(""), std::nullopt).status_limits.qps);
-}
-
-TEST_CASE("webhooks listen on the URL's port unless the file names one") {
-  CHECK(serving_options(configuration(""), std::nullopt).webhook_port == 9443);
-  CHECK(serving_options(configuration(""), 443).webhook_port == 443);
-  CHECK(serving_options(configuration("webhook: {host: h}"), 443).webhook_port == 443);
-  CHECK(serving_options(configuration("webhook: {port: 9443}"), 443).webhook_port == 9443);
-  CHECK(serving_options(configuration("webhook: {port: 1}"), std::nullopt).webhook_port == 1);
+TEST_CASE("progress reports have a server only behind their gate, on the configured port") {
+  CHECK(servers("").empty());
+  const auto all = servers("statusServer: {port: 1}\nfeatureGates: {TrainJobStatus: true}");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "status server");
+  CHECK(all[0].port == 1);
+  CHECK(all[0].max_body_bytes == 1U << 20);
 }

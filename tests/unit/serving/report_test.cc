@@ -97,7 +97,7 @@ TEST_CASE("values that the API refuses are refused in its words, with the job's 
   }
 }
 
-TEST_CASE("what is no report at all is unreadable") {
+TEST_CASE("a body that is not a report is unreadable") {
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), std::string(R"({"trainerStatus":[]})"),
         body(R"("progressPercentage":"42")"), body(R"("progressPercentage":4294967296)"),

@@ -1,9 +1,9 @@
-#include "controller/admission/webhooks.hh"
-
 #include <fstream>
 #include <map>
 #include <sstream>
 
+#include "controller/admission/webhook.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
@@ -22,6 +22,21 @@ std::map<std::string, Json> by_kind_and_name(
   return map;
 }
 
+std::vector<WebhookConfiguration> production_configurations(const WebhookTarget& target,
+                                                            const std::string& username) {
+  return webhook_configurations(published_webhooks(production_registry(KindOptions())), target,
+                                username);
+}
+
+// Those of exclusive placement, which are installed separately.
+std::vector<WebhookConfiguration> pod_configurations(const WebhookTarget& target) {
+  for (const KindRegistration& kind : production_registry(KindOptions())) {
+    if (!kind.admission.is_published)
+      return webhook_configurations(kind.admission.webhooks, target, "");
+  }
+  return {};
+}
+
 WebhookTarget url_target() {
   WebhookTarget target;
   target.url = "https://10.88.0.1:9443";
@@ -31,8 +46,9 @@ WebhookTarget url_target() {
 
 }  // namespace
 
-TEST_CASE("names, paths and rules are upstream's for its kinds, and our own for JobSets") {
-  const auto all = by_kind_and_name(webhook_configurations(url_target(), "admin"));
+TEST_CASE(
+    "names, paths and rules are upstream's for its kinds, and this project's own for JobSets") {
+  const auto all = by_kind_and_name(production_configurations(url_target(), "admin"));
   REQUIRE(all.size() == 4);
   struct Case {
     const char* object;
@@ -83,20 +99,18 @@ TEST_CASE("names, paths and rules are upstream's for its kinds, and our own for 
   }
 }
 
-TEST_CASE("upstream's own JobSet configurations are not ours") {
-  CHECK(is_own_webhook_configuration("defaulter.trainer.kubeflow.org"));
-  CHECK(is_own_webhook_configuration("validator.trainer.kubeflow.org"));
-  CHECK(is_own_webhook_configuration("jobset.trainer.kubeflow.org"));
-  CHECK(is_own_webhook_configuration("pods.jobset.trainer.kubeflow.org"));
-  CHECK_FALSE(is_own_webhook_configuration("jobset-mutating-webhook-configuration"));
-  CHECK_FALSE(is_own_webhook_configuration("jobset-validating-webhook-configuration"));
-  CHECK_FALSE(is_own_webhook_configuration(""));
+TEST_CASE("upstream's own JobSet configurations are never touched") {
+  const auto names = configuration_names(production_registry(KindOptions()));
+  CHECK(names ==
+        std::set<std::string>{"defaulter.trainer.kubeflow.org", "validator.trainer.kubeflow.org",
+                              "jobset.trainer.kubeflow.org", "pods.jobset.trainer.kubeflow.org"});
 }
 
 TEST_CASE(
-    "only JobSets are let through when we write them, and a quote in a user's name stays in its "
+    "only JobSets are let through when this controller writes them, and a quote in a user's name "
+    "stays in its "
     "string") {
-  const auto all = by_kind_and_name(webhook_configurations(url_target(), "o'neil\\"));
+  const auto all = by_kind_and_name(production_configurations(url_target(), "o'neil\\"));
   for (const auto& [name, object] : all) {
     for (const Json& webhook : object.get_array("webhooks")) {
       CAPTURE(webhook.get_string("name"));
@@ -117,7 +131,7 @@ TEST_CASE(
 TEST_CASE("in the cluster the webhooks name a Service and wait for their CA") {
   WebhookTarget target;
   target.service = {"kubeflow-system", "manager"};
-  for (const auto& item : webhook_configurations(target, "me")) {
+  for (const auto& item : production_configurations(target, "me")) {
     for (const Json& webhook : item.object.get_array("webhooks")) {
       const Json& client = *webhook.find("clientConfig");
       CHECK(client.find("service")->get_string("name") == "manager");
@@ -128,28 +142,30 @@ TEST_CASE("in the cluster the webhooks name a Service and wait for their CA") {
   }
 }
 
-TEST_CASE("the CA is put where it is missing or another, each guarded by the webhook's name") {
-  const std::string ours = kube::base64_encode("CA");
+TEST_CASE("the CA is set where it is missing or another, after a test of the webhook's name") {
+  const std::string encoded = kube::base64_encode("CA");
   const Json configuration = Json::object(
       {{"webhooks",
         Json::array(
-            {Json::object({{"name", "a"}, {"clientConfig", Json::object({{"caBundle", ours}})}}),
+            {Json::object({{"name", "a"}, {"clientConfig", Json::object({{"caBundle", encoded}})}}),
              Json::object({{"name", "b"}, {"clientConfig", Json::object({{"caBundle", "b2xk"}})}}),
              Json::object({{"name", "c"}, {"clientConfig", Json::object()}})})}});
   const Json patch = ca_bundle_patch(configuration, "CA");
   REQUIRE(patch.size() == 4);
   const Json expected = Json::array({
       Json::object({{"op", "test"}, {"path", "/webhooks/1/name"}, {"value", "b"}}),
-      Json::object({{"op", "add"}, {"path", "/webhooks/1/clientConfig/caBundle"}, {"value", ours}}),
+      Json::object(
+          {{"op", "add"}, {"path", "/webhooks/1/clientConfig/caBundle"}, {"value", encoded}}),
       Json::object({{"op", "test"}, {"path", "/webhooks/2/name"}, {"value", "c"}}),
-      Json::object({{"op", "add"}, {"path", "/webhooks/2/clientConfig/caBundle"}, {"value", ours}}),
+      Json::object(
+          {{"op", "add"}, {"path", "/webhooks/2/clientConfig/caBundle"}, {"value", encoded}}),
   });
   CHECK(patch == expected);
   CHECK(ca_bundle_patch(Json::object(), "CA").empty());
 }
 
 TEST_CASE("pods of no JobSet are never sent, and only followers and leaders may be held up") {
-  const auto all = by_kind_and_name(pod_webhook_configurations(url_target()));
+  const auto all = by_kind_and_name(pod_configurations(url_target()));
   REQUIRE(all.size() == 2);
   for (const auto& [name, object] : all) {
     for (const Json& webhook : object.get_array("webhooks")) {
@@ -169,16 +185,16 @@ TEST_CASE("pods of no JobSet are never sent, and only followers and leaders may 
 
 namespace {
 
-void check_same(const std::string& path, const std::vector<WebhookConfiguration>& ours) {
+void check_same(const std::string& path, const std::vector<WebhookConfiguration>& expected) {
   std::ifstream file(SOURCE_ROOT "/manifests/" + path);
   std::ostringstream text;
   text << file.rdbuf();
   const auto documents = kube::parse_yaml_documents(text.str());
   REQUIRE(documents);
-  REQUIRE(documents->size() == ours.size());
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    CAPTURE(ours[i].key().name);
-    CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(ours[i].object));
+  REQUIRE(documents->size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(expected[i].key().name);
+    CHECK(kube::print_json_pretty((*documents)[i]) == kube::print_json_pretty(expected[i].object));
   }
 }
 
@@ -189,7 +205,7 @@ TEST_CASE("what is installed in a cluster is what the program installs outside o
   target.service = {"kubeflow-system", "kubeflow-trainer-controller-manager"};
   check_same(
       "base/webhooks.yaml",
-      webhook_configurations(
+      production_configurations(
           target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"));
-  check_same("overlays/exclusive-placement/webhooks.yaml", pod_webhook_configurations(target));
+  check_same("overlays/exclusive-placement/webhooks.yaml", pod_configurations(target));
 }

@@ -1,4 +1,4 @@
-// Snapshots, names that are taken, companions, and what counts as unchanged.
+// Snapshots, names that are taken, dependent objects, and what counts as unchanged.
 #include "runtimes/trainjob/children.hh"
 
 #include "api/api.hh"
@@ -6,7 +6,7 @@
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/snapshot.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -54,7 +54,7 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   };
   const std::string good = snapshot_of(torch_runtime())->text;
   const Row row = GENERATE_COPY(
-      Row{"somebody", good, "ClusterTrainingRuntime",
+      Row{"another client", good, "ClusterTrainingRuntime",
           "getting runtime snapshot: invalid runtime snapshot: a snapshot configmap exists but is "
           "owned by another object"},
       Row{"job-uid", std::nullopt, "ClusterTrainingRuntime",
@@ -86,7 +86,7 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   CHECK(world.message().substr(0, row.expected.size()) == row.expected);
   CHECK_FALSE(world.jobset);
   CHECK(world.phase() == "Pending");
-  // No watch tells when somebody has deleted it.
+  // No watch shows when a client has deleted it.
   CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
 }
 
@@ -188,13 +188,13 @@ status: {conditions: [{type: Failed, status: "True", reason: FailedJobs, message
   CHECK(world.conditions().empty());
 }
 
-TEST_CASE("what the API server refused stands in the status until it is settled") {
+TEST_CASE("what the API server refused stays in the status until it is settled") {
   World world;
   world.build_error = "JobSet ns/j: admission webhook \"vjobset.kb.io\" denied the request: no";
   TrainJobPlan plan = world.reconcile();
   CHECK(world.reason() == "ChildRefused");
   CHECK(world.message() == world.build_error);
-  // Whoever was refused has recorded the event.
+  // The writer that was refused has recorded the event.
   CHECK(plan.events.empty());
   world.build_error.clear();
   world.settle();
@@ -264,16 +264,16 @@ spec:
 }
 
 TEST_CASE("a label of others on a suspended JobSet is no change where our fields are known") {
-  const Json desired = jobset_with("{ours: x}");
-  const Json stored = jobset_with("{ours: x, theirs: y}");
+  const Json desired = jobset_with("{own: x}");
+  const Json stored = jobset_with("{own: x, theirs: y}");
   CHECK(is_jobset_changed(desired, stored, std::nullopt));
   const Json applied = jobset_with(
       "{}",
-      R"({f:metadata: {f:labels: {f:more: {}}}, f:spec: {f:suspend: {}, f:replicatedJobs: {'k:{"name":"node"}': {.: {}, f:name: {}, f:template: {f:spec: {f:backoffLimit: {}, f:template: {f:spec: {}, f:metadata: {f:labels: {f:ours: {}}}}}}}}}})");
+      R"({f:metadata: {f:labels: {f:more: {}}}, f:spec: {f:suspend: {}, f:replicatedJobs: {'k:{"name":"node"}': {.: {}, f:name: {}, f:template: {f:spec: {f:backoffLimit: {}, f:template: {f:spec: {}, f:metadata: {f:labels: {f:own: {}}}}}}}}}})");
   CHECK(owned_template_fields(applied));
   const auto owned = owned_template_fields(jobset_with(
       "{}",
-      R"({f:spec: {f:replicatedJobs: {'k:{"name":"node"}': {f:template: {f:spec: {f:template: {f:metadata: {f:labels: {f:ours: {}}}}}}}}}})"));
+      R"({f:spec: {f:replicatedJobs: {'k:{"name":"node"}': {f:template: {f:spec: {f:template: {f:metadata: {f:labels: {f:own: {}}}}}}}}}})"));
   REQUIRE(owned);
   CHECK(owned != owned_template_fields(applied));
   // The stores read no more of managedFields than this looks at.
@@ -287,9 +287,9 @@ TEST_CASE("a label of others on a suspended JobSet is no change where our fields
   };
   CHECK(fields(*read) < fields(applied));
   CHECK_FALSE(is_jobset_changed(desired, stored, owned));
-  // A label of ours that must go, and one whose value is another.
+  // A label of its own that must go, and one whose value is another.
   CHECK(is_jobset_changed(jobset_with("{}"), stored, owned));
-  CHECK(is_jobset_changed(jobset_with("{ours: z}"), stored, owned));
+  CHECK(is_jobset_changed(jobset_with("{own: z}"), stored, owned));
   CHECK_FALSE(owned_template_fields(stored));
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("suspension and scheduling fields are compared exactly") {
   CHECK(is_jobset_changed(desired, stored, std::nullopt));
 }
 
-TEST_CASE("a companion is unchanged by what its own controller adds") {
+TEST_CASE("a dependent object is unchanged by what its own controller adds") {
   const Json desired = yaml("{metadata: {name: j}, spec: {minMember: 2}}");
   Json stored = yaml(
       "{metadata: {name: j, resourceVersion: '1'}, spec: {minMember: 2, queue: default}, status: "
@@ -321,7 +321,7 @@ TEST_CASE("a companion is unchanged by what its own controller adds") {
                              yaml("{metadata: {resourceVersion: '1'}, data: {a: x, b: y}}")));
 }
 
-TEST_CASE("companions: created before the JobSet, never adopted, silent when unchanged") {
+TEST_CASE("dependent objects: created before the JobSet, never adopted, silent when unchanged") {
   Json runtime = torch_runtime();
   runtime["spec"].set("podGroupPolicy", yaml("{coscheduling: {scheduleTimeoutSeconds: 60}}"));
   Json start = train_job();
@@ -369,7 +369,7 @@ Json mpi_runtime() {
   return runtime;
 }
 
-TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old keys") {
+TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old keys") {
   Json start = train_job();
   start["spec"].set("suspend", true);
   World world(start, mpi_runtime());
@@ -424,7 +424,7 @@ TEST_CASE("the Secret of SSH keys: made once, and anew where no pod has the old 
     CHECK(plan.ssh_key_actions.empty());
     world.settle();
     CHECK(world.others.count(name) == 0);
-    // They end; whoever comes next gets keys of its own.
+    // They end; the next pods get keys of their own.
     world.pods.clear();
     check_made(world.reconcile());
   }
@@ -473,7 +473,7 @@ TEST_CASE("hostile children never throw") {
   for (const auto& [name, view] : world.pods) observed.pods.push_back(view.get());
   observed.pods.push_back(nullptr);
   observed.now = world.now;
-  CHECK_NOTHROW(plan_trainjob(observed, {}));
+  CHECK_NOTHROW(plan_trainjob(observed, PipelineOptions(production_plugins())));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ const Json* affinity_in(const World& world) {
       {"template", "spec", "template", "spec", "affinity"});
 }
 
-// Its pods have run, and now it waits for somebody to let it go on.
+// Its pods have run, and now it waits for a client to resume it.
 World suspended_after_a_run() {
   World world;
   world.settle();
@@ -60,7 +60,7 @@ TEST_CASE("a rule of a closed gate is refused, of an open one it is not") {
   CHECK((world.reason() == "ChildRefused") == !is_open);
 }
 
-TEST_CASE("another expander judges JobSets by itself") {
+TEST_CASE("another JobSet controller checks JobSets by itself") {
   World world(train_job(),
               with_jobset_spec("successPolicy", "{operator: All, targetReplicatedJobs: [nodes]}"));
   world.is_jobset_controller_active = false;

@@ -1,5 +1,5 @@
 // A job from its creation to its end: what is written, which phases it passes through, what is
-// told.
+// reported.
 #include "api/api.hh"
 #include "kube/model/digest.hh"
 #include "runtimes/trainjob/children.hh"
@@ -43,7 +43,7 @@ void start_nodes(World& world, std::string_view phase, bool is_ready, std::int32
     pod.name = "j-node-0-" + std::to_string(i) + "-a" + std::to_string(attempt);
     pod.index = i;
     pod.phase = phase;
-    pod.machine = "m" + std::to_string(i);
+    pod.node_name = "m" + std::to_string(i);
     pod.is_ready = is_ready;
     pod.attempt = attempt;
     world.put_pod(pod);
@@ -80,7 +80,7 @@ TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions l
   CHECK(world.conditions().empty());
   CHECK(world.job().status.nodes->total == 2);
 
-  // Bound to it only once it stands: the write may yet be refused.
+  // Bound to it only once it exists: the write may yet be refused.
   CHECK(world.status().get_string("runtimeSnapshotHash").empty());
   const std::string hash = kube::sha256_hex(text->as_string());
   world.settle();
@@ -104,7 +104,7 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     CHECK(plan.status_patch->find_path({"status", "nodes"})->get_int("total") == 2);
     CHECK_FALSE(plan.status_patch->find("status")->get_string("runtimeSnapshotHash").empty());
   }
-  SECTION("there is no room for it yet, as for most of a burst; what else holds it up is told") {
+  SECTION("there is no room for it yet, as for most of a burst; other reasons are reported") {
     const auto [why, is_minor] =
         GENERATE(table<std::string, bool>({{"Unschedulable", true}, {"ImagePullBackOff", false}}));
     World world(start);
@@ -112,7 +112,7 @@ TEST_CASE("that a new job is on its way can wait for its pods") {
     world.reconcile();
     PodSpec pod;
     pod.waiting_reason = why;
-    pod.machine = is_minor ? "" : "m";
+    pod.node_name = is_minor ? "" : "m";
     world.put_pod(pod);
     CHECK(world.reconcile().is_status_minor == is_minor);
   }
@@ -216,7 +216,7 @@ TEST_CASE("a failed job names the pod that failed first, also once its pods are 
   CHECK(world.message().find("ValueError: no such file") != std::string::npos);
 }
 
-TEST_CASE("a restart is told once and counted") {
+TEST_CASE("a restart is reported once and counted") {
   World world;
   world.settle();
   start_nodes(world, "Running", true);
@@ -264,7 +264,7 @@ TEST_CASE("a replaced pod is a restart of the job's own, without a JobSet restar
   CHECK(world.job().status.restarts == 0);
 }
 
-TEST_CASE("an unchanged job costs nothing, whatever it is doing") {
+TEST_CASE("an unchanged job costs nothing, in any phase") {
   const auto prepare = GENERATE(0, 1, 2, 3, 4);
   Json start = train_job();
   start["spec"].set("suspend", prepare == 1);
@@ -329,7 +329,8 @@ TEST_CASE("a finished job gets no child ever again") {
   }
 }
 
-TEST_CASE("a JobSet deleted on its way is made anew from the snapshot; one that had ended is not") {
+TEST_CASE(
+    "a JobSet deleted before its end is made again from the snapshot; one that had ended is not") {
   World world;
   world.settle();
   world.runtime["spec"]["mlPolicy"].set("numNodes", 9);
@@ -350,7 +351,7 @@ TEST_CASE("a JobSet deleted on its way is made anew from the snapshot; one that 
   }
 }
 
-TEST_CASE("a JobSet suspended by somebody else is resumed") {
+TEST_CASE("a JobSet suspended by another client is resumed") {
   World world;
   world.settle();
   (*world.jobset)["spec"].set("suspend", true);
@@ -426,17 +427,17 @@ TEST_CASE("a queue label makes a suspended job Queued") {
   CHECK(world.message() == "waits in queue \"lq\" until Kueue admits it");
 }
 
-TEST_CASE("an owner's JobSet keeps the expander it was stamped with") {
+TEST_CASE("an owner's JobSet keeps the JobSet controller that was set at its creation") {
   World world;
-  world.managed_by_stamp = "trainer.kubeflow.org/expander";
+  world.managed_by_stamp = "trainer.kubeflow.org/other-controller";
   world.settle();
   CHECK(world.jobset->find_path({"spec", "managedBy"})->as_string() ==
-        "trainer.kubeflow.org/expander");
+        "trainer.kubeflow.org/other-controller");
   world.managed_by_stamp.clear();
   world.set_spec("suspend", true);
   world.settle();
   CHECK(world.jobset->find_path({"spec", "managedBy"})->as_string() ==
-        "trainer.kubeflow.org/expander");
+        "trainer.kubeflow.org/other-controller");
 }
 
 TEST_CASE("another controller's job is left alone") {

@@ -25,15 +25,15 @@ std::string replicated(std::string_view name, std::string_view ancestor, int pod
   return text + "spec: {parallelism: " + std::to_string(pods) + "}}}";
 }
 
-TrainPodView pod(std::string_view job, int index, std::string_view phase,
-                 std::string_view machine = "", bool is_ready = false) {
-  TrainPodView view;
+PodView pod(std::string_view job, int index, std::string_view phase, std::string_view machine = "",
+            bool is_ready = false) {
+  PodView view;
   view.name = std::string(job) + "-" + std::to_string(index);
   view.replicated_job = job;
   view.job_index = "0";
   view.index = index;
   view.phase = phase;
-  view.machine = machine;
+  view.node_name = machine;
   view.is_ready = is_ready;
   return view;
 }
@@ -90,12 +90,12 @@ TEST_CASE("nodes are counted the same before there is a JobSet") {
 
 TEST_CASE("of several pods of one place the furthest counts") {
   const JobSet jobset = jobset_of("{replicatedJobs: [" + replicated("node", "trainer", 4) + "]}");
-  TrainPodView failed = pod("node", 0, "Failed", "m");
-  TrainPodView next = pod("node", 0, "Pending");
-  TrainPodView running = pod("node", 1, "Running", "m", true);
-  TrainPodView done = pod("node", 2, "Succeeded", "m");
-  TrainPodView lost = pod("node", 3, "Failed", "m");
-  TrainPodView stray = pod("ghost", 3, "Running", "m", true);
+  PodView failed = pod("node", 0, "Failed", "m");
+  PodView next = pod("node", 0, "Pending");
+  PodView running = pod("node", 1, "Running", "m", true);
+  PodView done = pod("node", 2, "Succeeded", "m");
+  PodView lost = pod("node", 3, "Failed", "m");
+  PodView stray = pod("ghost", 3, "Running", "m", true);
   const PodFacts facts = survey_pods(jobset, {&failed, &next, &running, &done, &lost, &stray}, 0);
   CHECK(facts.nodes.created == 3);
   CHECK(facts.nodes.scheduled == 2);
@@ -108,15 +108,15 @@ TEST_CASE("of several pods of one place the furthest counts") {
 TEST_CASE("pods of another attempt, of a former JobSet and those on their way out do not count") {
   JobSet jobset = jobset_of("{replicatedJobs: [" + replicated("node", "trainer", 2) + "]}");
   jobset.status.restarts = 1;
-  TrainPodView old = pod("node", 0, "Running", "m", true);
-  TrainPodView former = pod("node", 1, "Running", "m", true);
+  PodView old = pod("node", 0, "Running", "m", true);
+  PodView former = pod("node", 1, "Running", "m", true);
   former.attempt = 1;
   former.jobset_uid = "former";
-  TrainPodView leaving = pod("node", 0, "Running", "m", true);
+  PodView leaving = pod("node", 0, "Running", "m", true);
   leaving.attempt = 1;
   leaving.is_deleting = true;
-  // Told to end by an eviction, and ended well: not a node of the admission that follows.
-  TrainPodView evicted = pod("node", 1, "Succeeded", "m");
+  // Evicted, and ended well: not a node of the admission that follows.
+  PodView evicted = pod("node", 1, "Succeeded", "m");
   evicted.attempt = 1;
   evicted.is_deleting = true;
   CHECK(survey_pods(jobset, {&old, &former, &leaving, &evicted}, 0).nodes.created == 0);
@@ -126,8 +126,8 @@ TEST_CASE("pods of another attempt, of a former JobSet and those on their way ou
 
 TEST_CASE("pods without an index have a place each") {
   const JobSet jobset = jobset_of("{replicatedJobs: [" + replicated("node", "trainer", 2) + "]}");
-  TrainPodView a = pod("node", 0, "Running", "m");
-  TrainPodView b = pod("node", 0, "Running", "m");
+  PodView a = pod("node", 0, "Running", "m");
+  PodView b = pod("node", 0, "Running", "m");
   a.index.reset();
   b.index.reset();
   CHECK(survey_pods(jobset, {&a, &b}, 0).nodes.running == 2);

@@ -1,4 +1,4 @@
-// Seeded walks through what may happen to a job. Whatever the order: plans settle, an unchanged job
+// Seeded walks through what may happen to a job. In any order: plans settle, an unchanged job
 // costs nothing, the end is the end.
 #include <algorithm>
 #include <random>
@@ -68,7 +68,7 @@ class Walk {
     pod.name = "p" + std::to_string(pod.index) + "-" + std::to_string(pod.attempt) + "-" +
                std::to_string(pick(2));
     const unsigned stage = pick(5);
-    if (stage > 0) pod.machine = "m";
+    if (stage > 0) pod.node_name = "m";
     pod.phase = stage < 2 ? "Pending" : stage == 4 ? "Succeeded" : "Running";
     pod.is_ready = stage == 3 && pick(2);
     if (stage == 0) {

@@ -93,7 +93,7 @@ TEST_CASE("a suspended job has no deadline, and each resumption starts it again"
   CHECK(world.conditions() == "Suspended=False,Failed=True");
 }
 
-TEST_CASE("a deadline that passed while nobody looked creates nothing") {
+TEST_CASE("a deadline that passed without a reconcile creates nothing") {
   World world = at_creation(job_with("activeDeadlineSeconds", 60));
   world.advance(1h);
   world.settle();
@@ -131,7 +131,7 @@ TEST_CASE("a finished job is deleted when its time to live is over, once its end
   CHECK(plan.actions[0].uid == "job-uid");
 }
 
-TEST_CASE("a time to live that was over before anybody looked: record first, delete second") {
+TEST_CASE("a time to live that was over before a reconcile: record first, delete second") {
   World world = at_creation(job_with("ttlSecondsAfterFinished", 0));
   world.settle();
   world.set_jobset_status(Json::object(
@@ -199,9 +199,9 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.put_pod(pod);
     plan = world.reconcile();
     CHECK_FALSE(plan.needs_events);
-    CHECK(plan.requeue_after == 20s);  // what comes before that, the pod tells
+    CHECK(plan.requeue_after == 20s);  // what comes before that is visible on the pod
     CHECK(world.reason() == "Scheduling");
-    pod.machine = "m1";
+    pod.node_name = "m1";
     world.put_pod(pod);
     CHECK(world.reconcile().needs_events);
   }
@@ -236,7 +236,7 @@ TEST_CASE("pods say why they wait") {
     PodSpec pod;
     pod.name = "p" + std::to_string(i);
     pod.index = i;
-    pod.machine = row.machine;
+    pod.node_name = row.machine;
     pod.waiting_reason = row.waiting_reason;
     pod.waiting_message = row.message;
     world.put_pod(pod);
@@ -271,7 +271,7 @@ template:
   world.settle();
   CHECK(world.phase() == "Pending");
   pod.phase = "Running";
-  pod.machine = "m";
+  pod.node_name = "m";
   world.put_pod(pod);
   CHECK(world.settle().empty());
   CHECK(world.phase() == "Initializing");
@@ -291,7 +291,7 @@ template:
     trainer.name = "n" + std::to_string(i);
     trainer.index = i;
     trainer.phase = "Running";
-    trainer.machine = "m";
+    trainer.node_name = "m";
     trainer.is_ready = true;
     world.put_pod(trainer);
   }

@@ -29,7 +29,7 @@ TEST_CASE("a job that cannot be read says so once") {
   CHECK(again.events.empty());
 }
 
-TEST_CASE("another fault is told, and the phase stays what its pods have made it") {
+TEST_CASE("another fault is reported, and the phase stays what its pods have made it") {
   const auto object =
       yaml("{metadata: {name: j}, status: {phase: Running, reason: Unreadable, message: old}}");
   const auto plan = plan_unreadable(object, kErrors);

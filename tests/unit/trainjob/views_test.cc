@@ -1,10 +1,9 @@
-// What is kept of a Pod, how the first failure is told, and what `why` answers.
-#include "runtimes/trainjob/views.hh"
-
+// What is kept of a Pod, how the first failure is described, and what `why` answers.
 #include "kube/model/json_text.hh"
 #include "runtimes/trainjob/failure.hh"
-#include "runtimes/trainjob/text.hh"
 #include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/pod.hh"
+#include "runtimes/views/text.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -13,17 +12,17 @@ namespace {
 
 using kube::Json;
 
-std::shared_ptr<TrainPodView> transform(std::string_view text) {
+std::shared_ptr<PodView> transform(std::string_view text) {
   const Json pod = yaml(text);
-  const auto view = transform_train_pod(pod);
+  const auto view = view_pod(pod);
   // What is not decoded of the text must make no difference.
-  const auto from_text = transform_train_pod(std::string_view(kube::print_json(pod)));
+  const auto from_text = transform_pod(kube::print_json(pod));
   REQUIRE(!view == !from_text);
   if (view) REQUIRE(*view == *from_text);
   return view;
 }
 
-TEST_CASE("a pod's projection") {
+TEST_CASE("a pod's view") {
   const auto pod = transform(R"(
 metadata:
   name: j-node-0-3-x
@@ -49,7 +48,7 @@ status:
   CHECK(pod->replicated_job == "node");
   CHECK(pod->index == 3);
   CHECK(pod->attempt == 2);
-  CHECK(pod->machine == "m1");
+  CHECK(pod->node_name == "m1");
   CHECK(pod->is_ready);
   CHECK_FALSE(pod->is_deleting);
   CHECK_FALSE(pod->failure);
@@ -113,7 +112,7 @@ status:
     - {name: node, restartCount: 2, state: {terminated: {exitCode: 3, reason: Error, message: no}}}
 )");
   REQUIRE(pod);
-  CHECK(pod->machine == "m1");
+  CHECK(pod->node_name == "m1");
   CHECK(pod->is_disrupted);
   CHECK(pod->is_infrastructure_failure);
   CHECK(pod->restart_count == 7);
@@ -123,10 +122,10 @@ status:
 }
 
 TEST_CASE("what is no pod") {
-  CHECK_FALSE(transform_train_pod(std::string_view("")));
-  CHECK_FALSE(transform_train_pod(std::string_view("[]")));
-  CHECK_FALSE(transform_train_pod(std::string_view("{\"metadata\":")));
-  CHECK_FALSE(transform_train_pod(std::string_view("{\"metadata\":{}}")));
+  CHECK_FALSE(transform_pod(""));
+  CHECK_FALSE(transform_pod("[]"));
+  CHECK_FALSE(transform_pod("{\"metadata\":"));
+  CHECK_FALSE(transform_pod("{\"metadata\":{}}"));
   const auto odd = transform(
       "{metadata: {name: x, labels: 5, deletionTimestamp: 7}, spec: [], status: {phase: 3, "
       "conditions: {}, "
@@ -257,11 +256,11 @@ TEST_CASE("long texts are cut between characters") {
 
 TEST_CASE("the record of a first failure changes only for an earlier one or a later attempt") {
   JobSet jobset;
-  TrainPodView late;
+  PodView late;
   late.name = "late";
   late.failure.emplace();
   late.failure->finished_at = kube::Time::from_seconds(200);
-  TrainPodView early = late;
+  PodView early = late;
   early.name = "early";
   early.failure->finished_at = kube::Time::from_seconds(100);
 
@@ -279,7 +278,7 @@ TEST_CASE("the record of a first failure changes only for an earlier one or a la
   known = first_failure(known, jobset, {&early});
   CHECK(known->pod == "late");
 
-  // The pods of a former job of the same name are none of ours.
+  // The pods of a former job of the same name do not count.
   jobset.metadata.uid = "new";
   late.jobset_uid = "old";
   CHECK_FALSE(first_failure(std::nullopt, jobset, {&late}));

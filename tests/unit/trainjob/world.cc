@@ -5,7 +5,7 @@
 #include "api/api.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
-#include "runtimes/trainjob/views.hh"
+#include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 
 namespace trainer::test {
@@ -108,7 +108,7 @@ void World::set_jobset_status(Json jobset_status) {
 }
 
 void World::put_pod(const PodSpec& spec) {
-  auto view = std::make_shared<TrainPodView>();
+  auto view = std::make_shared<PodView>();
   view->name = spec.name;
   view->ns = "ns";
   view->uid = spec.name + "-uid";
@@ -118,7 +118,7 @@ void World::put_pod(const PodSpec& spec) {
   view->job_index = "0";
   view->index = spec.index;
   view->phase = spec.phase;
-  view->machine = spec.machine;
+  view->node_name = spec.node_name;
   view->is_ready = spec.is_ready;
   view->waiting_reason = spec.waiting_reason;
   view->waiting_message = spec.waiting_message;
@@ -127,10 +127,10 @@ void World::put_pod(const PodSpec& spec) {
 }
 
 void World::fail_pod(const std::string& name, std::int32_t exit_code, std::string message) {
-  auto view = std::make_shared<TrainPodView>(*pods.at(name));
+  auto view = std::make_shared<PodView>(*pods.at(name));
   view->phase = "Failed";
   view->is_ready = false;
-  TrainPodView::Failure failure;
+  PodView::Failure failure;
   failure.container = "node";
   failure.exit_code = exit_code;
   failure.reason = "Error";

@@ -11,6 +11,7 @@
 
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
+#include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/plan.hh"
 
 namespace trainer::test {
@@ -26,7 +27,7 @@ struct PodSpec {
   std::string replicated_job = "node";
   std::int32_t index = 0;
   std::string phase = "Pending";
-  std::string machine;
+  std::string node_name;
   bool is_ready = false;
   std::string waiting_reason;
   std::string waiting_message;
@@ -63,18 +64,18 @@ class World {
   bool is_runtime_deleted = false;
   std::optional<kube::Json> jobset;
   std::map<std::string, kube::Json> others;  // by dependent_name
-  std::map<std::string, std::shared_ptr<TrainPodView>> pods;
+  std::map<std::string, std::shared_ptr<PodView>> pods;
   std::string build_error;
   std::string waiting_event;
   bool have_jobs_started = true;
   bool is_jobset_controller_active = true;
   jobset::Gates gates;
-  bool are_minor_statuses_held = false;  // as the shell does for a moment
+  bool are_minor_statuses_held = false;  // as the status rate limit does for a moment
   std::string managed_by_stamp;
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
-  PipelineOptions options;
+  PipelineOptions options{production_plugins()};
   int requests = 0;  // writes carried out
   int reads = 0;
 

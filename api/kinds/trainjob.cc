@@ -1,0 +1,21 @@
+#include "api/describe/trainjob.hh"
+
+#include "api/kinds/kinds.hh"
+
+namespace trainer {
+
+ApiKind trainjob_kind() {
+  const std::vector<PrinterColumn> columns{
+      {"State", "string", ".status.phase", "Where the job stands"},
+      {"Nodes", "string", ".status.nodes.summary", "Training nodes that run, of all"},
+      {"Restarts", "integer", ".status.restarts", "Restarts of all nodes together"},
+      {"Progress", "integer", ".status.trainerStatus.progressPercentage",
+       "Per cent, as the training code reports it"},
+      {"Runtime", "string", ".spec.runtimeRef.name", "The blueprint"},
+      kAgeColumn,
+      {"Reason", "string", ".status.reason", "Why the job stands there", 1}};
+  return {kTrainJobs,
+          {{.name = "v1alpha1", .make_schema = root_schema<TrainJob>, .columns = columns}}};
+}
+
+}  // namespace trainer

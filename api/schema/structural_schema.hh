@@ -1,0 +1,17 @@
+// What the API server does with an object and its structural schema.
+#pragma once
+
+#include "api/describe/schema_builder.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// Fills the schema's defaults into the object, as the API server does.
+void apply_schema_defaults(kube::Json& object, const wire::Schema& schema);
+
+// What the API server's check of the schema would refuse: types, enums, bounds, patterns, required
+// members, list-map duplicates, and the CEL rules that have a predicate.
+kube::FieldErrors check_schema(const kube::Json& object, const wire::Schema& schema);
+
+}  // namespace trainer

@@ -1,0 +1,104 @@
+#include "controller/admission/admission.hh"
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::ObjectKey;
+using kube::Task;
+
+namespace {
+
+// Any client that reaches the port can send a review: without a limit, its 7 MB could become 300
+// MB. A review holds an object twice; objects that fit into etcd have fewer values.
+constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
+
+// No rule reads managedFields, and they are a large part of most objects.
+kube::JsonFilter read_of_reviews() {
+  using enum kube::JsonFilter::Members;
+  const std::vector<kube::JsonFilter> metadata{
+      {"metadata", kExclude, {{"managedFields", kExclude, {}}}}};
+  return {
+      "",
+      kExclude,
+      {{"request", kExclude, {{"object", kExclude, metadata}, {"oldObject", kExclude, metadata}}}}};
+}
+
+kube::ServerResponse plain(int status, std::string text) {
+  kube::ServerResponse response;
+  response.status = status;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  return response;
+}
+
+AdmissionAnswer failed_lookup(const kube::Error& error) {
+  AdmissionAnswer answer;
+  answer.is_allowed = false;
+  answer.code = 500;
+  answer.reason = "InternalError";
+  answer.message = error.message + ": the request could not be judged, try again";
+  return answer;
+}
+
+}  // namespace
+
+Admission::Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& client,
+                     const AdmissionState& state, const kube::Log& log, OnReview on_review)
+    : handlers_(std::move(handlers)),
+      client_(client),
+      reader_(client, state),
+      log_(log),
+      on_review_(std::move(on_review)) {}
+
+const WebhookHandler* Admission::find(std::string_view path) const {
+  const auto at = std::find_if(handlers_.begin(), handlers_.end(),
+                               [path](const WebhookHandler& each) { return each.path == path; });
+  return at == handlers_.end() ? nullptr : &*at;
+}
+
+Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
+  const auto begin = client_.clock().steady();
+  if (!find(request.path)) co_return plain(404, "there is no webhook of this path");
+  if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
+  static const kube::JsonFilter kRead = read_of_reviews();
+  auto document = kube::parse_json(request.body, kReviewLimits, kRead);
+  if (!document) co_return plain(400, "not a JSON document: " + document.error().message);
+  auto read = read_admission_review(*document);
+  if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
+
+  // The answer needs only the uid. The rest is freed before the handler waits for its lookups.
+  request.body = std::string();
+  const std::string uid(document->find("request")->get_string("uid"));
+  *document = Json::object({{"request", Json::object({{"uid", uid}})}});
+
+  const ObjectKey key{read->ns, read->name};
+  const std::string kind = read->kind;
+  const AdmissionAnswer evaluated = co_await review(request.path, std::move(*read));
+  if (!evaluated.is_allowed) {
+    log_.info("admission refused",
+              {{"kind", kind}, {"object", key.to_string()}, {"why", evaluated.message}});
+  }
+  if (on_review_) {
+    const std::string_view outcome = evaluated.is_allowed    ? "allowed"
+                                     : evaluated.code >= 500 ? "error"
+                                                             : "denied";
+    on_review_(request.path, outcome, client_.clock().steady() - begin);
+  }
+  kube::ServerResponse response;
+  response.body = kube::print_json(admission_review_response(*document, evaluated));
+  co_return response;
+}
+
+Task<AdmissionAnswer> Admission::review(std::string path, AdmissionRequest request) {
+  const WebhookHandler* const handler = find(path);
+  if (!handler || (handler->is_active && !handler->is_active())) co_return AdmissionAnswer();
+  auto answer = co_await handler->handle(std::move(request), reader_);
+  co_return answer ? std::move(*answer) : failed_lookup(answer.error());
+}
+
+}  // namespace trainer

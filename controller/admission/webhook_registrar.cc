@@ -1,0 +1,209 @@
+#include "controller/admission/webhook_registrar.hh"
+
+#include "kube/client/task_group.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::Result;
+using kube::Task;
+
+namespace {
+
+constexpr kube::Milliseconds kRetry{2'000};
+constexpr kube::Milliseconds kIdle{3'600'000};
+constexpr const char* kManager = "trainer";
+
+}  // namespace
+
+// Keeps the objects of one kind that have one of the names.
+class CaInjector::Sink final : public kube::WatchSink {
+ public:
+  Sink(kube::Resource resource, const std::set<std::string>& names, std::function<void()> on_change)
+      : resource_(std::move(resource)), names_(names), on_change_(std::move(on_change)) {}
+
+  void begin_list() override {
+    listed_.clear();
+    is_listing_ = true;
+  }
+  bool upsert(std::string_view text) override {
+    auto object = kube::parse_json(text);
+    if (!object) return false;
+    const std::string name = kube::ObjectMeta::of(*object).name;
+    if (!names_.contains(name)) return true;
+    (is_listing_ ? listed_ : objects)[name] = std::move(*object);
+    if (!is_listing_) on_change_();
+    return true;
+  }
+  void end_list() override {
+    is_listing_ = false;
+    is_synced = true;
+    objects = std::move(listed_);
+    on_change_();
+  }
+  bool remove(std::string_view text) override {
+    const auto object = kube::parse_json(text);
+    if (!object) return false;
+    objects.erase(kube::ObjectMeta::of(*object).name);
+    return true;
+  }
+
+  const kube::Resource& resource() const { return resource_; }
+  std::map<std::string, Json> objects;
+  bool is_synced = false;
+
+ private:
+  kube::Resource resource_;
+  const std::set<std::string>& names_;
+  std::function<void()> on_change_;
+  std::map<std::string, Json> listed_;
+  bool is_listing_ = false;
+};
+
+CaInjector::CaInjector(kube::asio::io_context& io, kube::ApiClient& client,
+                       std::set<std::string> names, const kube::Log& log)
+    : io_(io), client_(client), names_(std::move(names)), log_(log), wake_(io.get_executor()) {
+  const auto on_change = [this] { wake_.notify(); };
+  mutating_ = std::make_unique<Sink>(kube::kMutatingWebhookConfigurations, names_, on_change);
+  validating_ = std::make_unique<Sink>(kube::kValidatingWebhookConfigurations, names_, on_change);
+}
+
+CaInjector::~CaInjector() = default;
+
+void CaInjector::set_ca(std::string ca_pem) {
+  ca_pem_ = std::move(ca_pem);
+  wake_.notify();
+}
+
+bool CaInjector::is_done() const {
+  if (ca_pem_.empty()) return false;
+  for (const Sink* sink : {mutating_.get(), validating_.get()}) {
+    if (!sink->is_synced) return false;
+    for (const auto& [name, object] : sink->objects) {
+      if (!ca_bundle_patch(object, ca_pem_).empty()) return false;
+    }
+  }
+  return true;
+}
+
+Task<void> CaInjector::run() {
+  kube::TaskGroup tasks(io_.get_executor(), [this](std::string_view task, std::string_view what) {
+    log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+  });
+  kube::WatchOptions options;
+  tasks.spawn("mutating webhooks",
+              kube::run_watch(client_, kube::kMutatingWebhookConfigurations, *mutating_, options));
+  tasks.spawn(
+      "validating webhooks",
+      kube::run_watch(client_, kube::kValidatingWebhookConfigurations, *validating_, options));
+  tasks.spawn("caBundle", inject_forever());
+  co_await tasks.join();
+}
+
+Task<void> CaInjector::inject_forever() {
+  while (true) {
+    const bool is_done = co_await inject_all();
+    // A change that came during the requests had no timer to cancel.
+    if (is_done && !this->is_done() && mutating_->is_synced && validating_->is_synced &&
+        !ca_pem_.empty())
+      continue;
+    co_await wake_.wait_for(client_.clock(), is_done ? kIdle : kRetry);
+  }
+}
+
+Task<bool> CaInjector::inject_all() {
+  if (ca_pem_.empty()) co_return true;
+  bool is_done = true;
+  for (Sink* sink : {mutating_.get(), validating_.get()}) {
+    // A copy: the watch changes the objects while a patch is in flight.
+    const std::map<std::string, Json> objects = sink->objects;
+    for (const auto& [name, object] : objects) {
+      Json operations = ca_bundle_patch(object, ca_pem_);
+      if (operations.empty()) continue;
+      kube::ObjectKey key;
+      key.name = name;
+      const auto answer = co_await client_.json_patch(sink->resource(), key, std::move(operations));
+      auto patched =
+          answer.and_then([](const std::string& text) { return kube::parse_json(text); });
+      if (patched) {
+        log_.info("caBundle set", {{"object", sink->resource().kind + " " + name}});
+        sink->objects[name] = std::move(*patched);
+      } else if (patched.error().code == kube::ErrorCode::kNotFound) {
+        sink->objects.erase(name);
+      } else {
+        log_.warn("caBundle", {{"object", sink->resource().kind + " " + name},
+                               {"why", patched.error().message}});
+        is_done = false;
+      }
+    }
+  }
+  co_return is_done;
+}
+
+kube::PolicyRule ca_injector_rule() {
+  return {"The controller's CA in its webhooks.",
+          {"admissionregistration.k8s.io"},
+          {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+          {},
+          {"list", "patch", "watch"}};
+}
+
+std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string ca_pem) const {
+  WebhookTarget target;
+  target.url = url_;
+  target.ca_pem = std::move(ca_pem);
+  return webhook_configurations(webhooks_, target, username_);
+}
+
+Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
+  const auto permit = co_await publishing_.acquire(kube::Semaphore::kNoDeadline);
+  if (!permit) co_return tl::unexpected(permit.error());
+  if (is_withdrawn_) co_return Result<void>();
+  if (username_.empty()) {
+    Json review = Json::object();
+    review.set("apiVersion", "authentication.k8s.io/v1").set("kind", "SelfSubjectReview");
+    auto answer = co_await client_.post("/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                                        std::move(review));
+    if (!answer) co_return tl::unexpected(answer.error().at("SelfSubjectReview"));
+    const Json* user = answer->find_path({"status", "userInfo"});
+    if (user != nullptr) username_ = user->get_string("username");
+  }
+  auto desired = configurations(std::move(ca_pem));
+  is_published_ = true;
+  for (WebhookConfiguration& configuration : desired) {
+    if (is_withdrawn_) break;
+    const std::string what = configuration.resource.kind + " " + configuration.key().name;
+    kube::ObjectKey key = configuration.key();
+    auto applied = co_await client_.apply(configuration.resource, std::move(key),
+                                          std::move(configuration.object), kManager, true);
+    if (!applied) co_return tl::unexpected(applied.error().at(what));
+    log_.info("webhooks published", {{"object", what}, {"url", url_}});
+  }
+  co_return Result<void>();
+}
+
+Task<void> WebhookRegistrar::withdraw() {
+  is_withdrawn_ = true;
+  const auto permit = co_await publishing_.acquire(kube::Semaphore::kNoDeadline);
+  if (!permit || !is_published_) co_return;
+  const auto published = configurations("");
+  for (const WebhookConfiguration& configuration : published) {
+    const std::string what = configuration.resource.kind + " " + configuration.key().name;
+    kube::DeleteOptions options;
+    kube::ObjectKey key = configuration.key();
+    const auto removed =
+        co_await client_.remove(configuration.resource, std::move(key), std::move(options));
+    if (removed) {
+      log_.info("webhooks removed", {{"object", what}});
+    } else if (removed.error().code != kube::ErrorCode::kNotFound) {
+      log_.error("webhooks not removed",
+                 {{"object", what},
+                  {"why", removed.error().message},
+                  {"then", "delete the object by hand, or TrainJobs stay refused"}});
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,85 @@
+// Keeps the API server's webhook configurations pointing at this process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/admission/webhook.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/client/watcher.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/log.hh"
+
+namespace trainer {
+
+// For a controller in the cluster: an administrator installs the configurations, and only
+// `caBundle` is written. Two watches follow them, so that a configuration that was deleted and
+// applied again gets its CA at once. Concurrency: the io_context thread of the client. For the
+// leader only.
+class CaInjector {
+ public:
+  // `names`: of this controller's configurations; others are never changed.
+  CaInjector(kube::asio::io_context& io, kube::ApiClient& client, std::set<std::string> names,
+             const kube::Log& log);
+  ~CaInjector();
+  CaInjector(const CaInjector&) = delete;
+  CaInjector& operator=(const CaInjector&) = delete;
+
+  void set_ca(std::string ca_pem);
+  // Runs until it is cancelled.
+  kube::Task<void> run();
+  // True once every configuration seen carries the CA.
+  bool is_done() const;
+
+ private:
+  class Sink;
+  kube::Task<void> inject_forever();
+  kube::Task<bool> inject_all();
+
+  kube::asio::io_context& io_;
+  kube::ApiClient& client_;
+  const std::set<std::string> names_;
+  const kube::Log& log_;
+  std::string ca_pem_;
+  kube::Notifier wake_;
+  std::unique_ptr<Sink> mutating_;
+  std::unique_ptr<Sink> validating_;
+};
+
+// The RBAC rule that CaInjector needs.
+kube::PolicyRule ca_injector_rule();
+
+// For a controller outside the cluster: it writes the whole configurations.
+class WebhookRegistrar {
+ public:
+  // `url`: how the API server reaches this process, "https://HOST:PORT".
+  WebhookRegistrar(kube::ApiClient& client, const kube::Log& log, std::string url,
+                   std::vector<Webhook> webhooks)
+      : client_(client), log_(log), url_(std::move(url)), webhooks_(std::move(webhooks)) {}
+
+  // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
+  // name the object.
+  kube::Task<kube::Result<void>> publish(std::string ca_pem);
+  // Removes what publish() made, also where a publish() is still running. Call it before the
+  // process ends: with a webhook that no process serves, the API server refuses every request.
+  kube::Task<void> withdraw();
+
+ private:
+  std::vector<WebhookConfiguration> configurations(std::string ca_pem) const;
+
+  kube::ApiClient& client_;
+  const kube::Log& log_;
+  std::string url_;
+  std::vector<Webhook> webhooks_;
+  std::string username_;
+  bool is_published_ = false;
+  bool is_withdrawn_ = false;
+  kube::Semaphore publishing_{1};  // held while publishing or withdrawing
+};
+
+}  // namespace trainer

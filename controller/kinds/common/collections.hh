@@ -1,0 +1,54 @@
+// The collections that several kinds watch. Equal ones share a cache, so each is described once.
+#pragma once
+
+#include <string_view>
+
+#include "api/jobset.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/stored_object.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/jobset/names.hh"
+#include "runtimes/views/job.hh"
+#include "runtimes/views/pod.hh"
+
+namespace trainer {
+
+using JobCache = kube::ObjectCache<JobView>;
+using PodCache = kube::ObjectCache<PodView>;
+using StoredCache = kube::ObjectCache<kube::StoredObject>;
+
+// All objects of a resource, kept as text.
+inline kube::Collection all_of(const kube::Resource& resource) {
+  return {resource, ""};
+}
+// Jobs and Pods of JobSets. The API server leaves out all others.
+inline kube::Collection jobset_jobs() {
+  return {kube::kJobs, std::string(jobset::kJobSetNameKey)};
+}
+inline kube::Collection jobset_pods() {
+  return {kube::kPods, std::string(jobset::kJobSetNameKey)};
+}
+
+// The digest of JobSets is owned_template_fields().
+kube::StoredObjectTransform jobset_transform();
+JobCache::Transform job_transform();
+PodCache::Transform pod_transform();
+
+// Names of indexes. Jobs: by the uid of their controller; Pods: by the name of their JobSet.
+inline constexpr std::string_view kByOwner = "owner";
+inline constexpr std::string_view kByJobSet = "jobset";
+// Watches of Jobs and Pods with these indexes; `watch` has the handler.
+kube::Watch indexed_jobs(kube::Watch watch);
+kube::Watch indexed_pods(kube::Watch watch);
+
+// Most writes to a Pod or a Job, such as of addresses, change nothing that is in its view.
+template <class View>
+bool is_unchanged(const std::shared_ptr<const View>& before,
+                  const std::shared_ptr<const View>& after) {
+  if (!before || !after) return false;
+  View last = *before;
+  last.resource_version = after->resource_version;
+  return last == *after;
+}
+
+}  // namespace trainer

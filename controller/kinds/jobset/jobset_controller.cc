@@ -1,0 +1,178 @@
+#include "controller/kinds/jobset/jobset_controller.hh"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/config/configuration.hh"
+#include "controller/kinds/jobset/upstream_lease.hh"
+#include "kube/client/yield.hh"
+#include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/unreadable.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Debounce;
+using kube::Result;
+using kube::Task;
+
+// Whether the plan creates Jobs, and so new pods.
+bool starts_pods(const kube::Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
+    return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete;
+  });
+}
+
+}  // namespace
+
+JobSetController::JobSetController(const kube::ControllerContext& context,
+                                   std::shared_ptr<JobSetState> shared, Settings settings)
+    : context_(context),
+      shared_(std::move(shared)),
+      settings_(std::move(settings)),
+      jobsets_(context.caches.get<kube::StoredObject>(all_of(kJobSets))),
+      services_(context.caches.get<kube::StoredObject>(all_of(kube::kServices))),
+      jobs_(context.caches.get<JobView>(jobset_jobs())),
+      pods_(context.caches.get<PodView>(jobset_pods())),
+      claims_(
+          context.client,
+          [this](const kube::ObjectKey& key, const std::string& uid) { return exists(key, uid); },
+          [this](const JobSet& jobset) {
+            std::int64_t failed = 0;
+            for (const auto* job : jobs_of(jobset.metadata.ns, jobset.metadata.uid))
+              failed += job->failed;
+            return failed;
+          }),
+      is_mode_known_(shared_->ownership.configured() != JobSetControllerMode::kAuto) {
+  shared_->ownership.on_change([this] {
+    jobsets_.each([this](const kube::ObjectKey& key, const auto&) {
+      context_.router.enqueue(context_.id, key, Debounce::kNone);
+    });
+  });
+}
+
+std::vector<kube::BackgroundTask> JobSetController::tasks() {
+  std::vector<kube::BackgroundTask> tasks;
+  if (is_mode_known_) return tasks;
+  tasks.push_back({"follow the upstream JobSet controller",
+                   follow_upstream_lease(
+                       context_.client, settings_.upstream_namespaces,
+                       [this](bool is_held) { upstream_changed(is_held); },
+                       [this] { is_mode_known_ = true; })});
+  return tasks;
+}
+
+void JobSetController::upstream_changed(bool is_present) {
+  if (!shared_->ownership.set_upstream_present(is_present)) return;
+  context_.log.info("expander mode",
+                    {{"mode", std::string(trainer::name_of(shared_->ownership.mode()))},
+                     {"why", is_present ? "the upstream JobSet controller holds its Lease"
+                                        : "no upstream JobSet controller"}});
+}
+
+// A Service that this controller created needs nothing; one that was deleted is created again.
+void JobSetController::on_service(const Stored& before, const Stored& after) {
+  if (!after) context_.router.enqueue_owner(context_.id, before->controller_uid, Debounce::kNone);
+}
+
+void JobSetController::on_job(const Job& before, const Job& after) {
+  const auto& job = after ? after : before;
+  if (job->owner_uid.empty() || is_unchanged(before, after)) return;
+  if (!context_.router.find_owned(context_.id, job->owner_uid)) return;
+  if (!after && before->is_complete()) removed_[before->owner_uid][before->name] = before;
+  const bool has_ended = after && (after->finished || after->failure_target);
+  context_.router.enqueue_owner(context_.id, job->owner_uid,
+                                !after || has_ended ? Debounce::kNone : Debounce::kCounters);
+}
+
+// Only Pods have the annotations of in-place restart agents, and containers' restart counts.
+void JobSetController::on_pod(const Pod& before, const Pod& after) {
+  const auto& pod = after ? after : before;
+  if (pod->jobset.empty() || is_unchanged(before, after)) return;
+  const bool has_agent = (before && before->in_place_attempt) || (after && after->in_place_attempt);
+  const bool has_restarted = after && after->restart_count > (before ? before->restart_count : 0);
+  if (has_agent || has_restarted)
+    context_.router.enqueue(context_.id, {pod->ns, pod->jobset}, Debounce::kShort);
+}
+
+Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
+  const auto stored = jobsets_.find(key);
+  if (!stored) co_return kube::Requeue{};
+  const auto decoded = shared_->decoded.of(stored);
+  const auto& jobset = decoded->jobset;
+  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
+  kube::ObjectRef object{key, stored->uid, stored->resource_version};
+  if (!jobset) {
+    // The schema refuses such objects. One that is stored nevertheless must not be retried.
+    kube::Plan report;
+    report.events.push_back(unreadable_event(jobset.error()));
+    co_return co_await context_.plan_runner.run(std::move(object), std::move(report));
+  }
+  if (!shared_->ownership.owns(jobset->spec.managedBy)) co_return kube::Requeue{};
+  claims_.forget_after_failures(*jobset);
+  const bool were_claims_known = claims_.has(stored->uid);
+  if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
+  kube::Plan plan = plan_for(*stored, *jobset);
+  if (were_claims_known && starts_pods(plan)) {
+    claims_.forget(stored->uid);  // a user may have deleted claims that the new pods mount
+    if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
+    plan = plan_for(*stored, *jobset);
+  }
+  // Deleted during the reads: a claim created now would never be garbage collected.
+  if (!exists(key, stored->uid)) co_return kube::Requeue{};
+
+  const auto created = KnownClaims::created_by(plan);
+  auto done = co_await context_.plan_runner.run(std::move(object), std::move(plan));
+  if (done) {
+    claims_.add(*jobset, created);
+  } else {
+    claims_.forget(stored->uid);
+  }
+  co_return done;
+}
+
+kube::Plan JobSetController::plan_for(const kube::StoredObject& stored,
+                                      const JobSet& jobset) const {
+  jobset::Observed observed{jobset};
+  const kube::ObjectKey& key = stored.object_key;
+  observed.jobs = jobs_of(key.ns, stored.uid);
+  observed.removed_jobs = removed_jobs_of(stored.uid);
+  if (jobset::needs_pods(jobset, settings_.gates))
+    observed.pods = pods_.find_by(kByJobSet, key.ns, key.name);
+  if (const auto name = jobset::headless_service_key(jobset)) {
+    const auto service = services_.find(*name);
+    observed.service_exists =
+        service && (service->controller_uid.empty() || service->controller_uid == stored.uid);
+  }
+  observed.claims = claims_.names(stored.uid);
+  observed.now = context_.client.clock().now();
+  observed.gates = settings_.gates;
+  if (stored.controller_kind == "TrainJob") observed.decorators = production_job_decorators();
+  observed.is_managed_here = true;  // nothing is planned for any other
+  return jobset::plan(observed);
+}
+
+std::vector<const JobView*> JobSetController::jobs_of(const std::string& ns,
+                                                      const std::string& uid) const {
+  return jobs_.find_by(kByOwner, ns, uid);
+}
+
+std::vector<const JobView*> JobSetController::removed_jobs_of(const std::string& uid) const {
+  std::vector<const JobView*> found;
+  const auto at = removed_.find(uid);
+  if (at == removed_.end()) return found;
+  for (const auto& [name, job] : at->second) found.push_back(job.get());
+  return found;
+}
+
+bool JobSetController::exists(const kube::ObjectKey& key, const std::string& uid) const {
+  const auto now = jobsets_.find(key);
+  return now && now->uid == uid;
+}
+
+void JobSetController::forget(const std::string& uid) {
+  claims_.forget(uid);
+  removed_.erase(uid);
+}
+
+}  // namespace trainer

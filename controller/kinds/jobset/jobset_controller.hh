@@ -1,0 +1,67 @@
+// observe -> plan -> run for one JobSet. Every rule is in runtimes/jobset.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/jobset/jobset_state.hh"
+#include "controller/kinds/jobset/known_claims.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/plan_runner.hh"
+#include "runtimes/jobset/plan.hh"
+
+namespace trainer {
+
+class JobSetController final : public kube::Controller {
+ public:
+  struct Settings {
+    jobset::Gates gates;
+    std::vector<std::string> upstream_namespaces;  // see JobSetControllerConfig
+  };
+  using Stored = std::shared_ptr<const kube::StoredObject>;
+  using Job = std::shared_ptr<const JobView>;
+  using Pod = std::shared_ptr<const PodView>;
+
+  JobSetController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared,
+                   Settings settings);
+
+  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
+  void forget(const std::string& uid) override;
+  // Once the mode is known.
+  bool is_ready() const override { return is_mode_known_; }
+  // Follows the upstream JobSet controller.
+  std::vector<kube::BackgroundTask> tasks() override;
+
+  void on_service(const Stored& before, const Stored& after);
+  void on_job(const Job& before, const Job& after);
+  void on_pod(const Pod& before, const Pod& after);
+
+ private:
+  kube::Plan plan_for(const kube::StoredObject& stored, const JobSet& jobset) const;
+  std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
+  std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
+  // True while the object of this uid exists.
+  bool exists(const kube::ObjectKey& key, const std::string& uid) const;
+  void upstream_changed(bool is_present);
+
+  const kube::ControllerContext context_;
+  const std::shared_ptr<JobSetState> shared_;
+  const Settings settings_;
+  const StoredCache& jobsets_;
+  const StoredCache& services_;  // owners only
+  const JobCache& jobs_;
+  const PodCache& pods_;
+  KnownClaims claims_;
+  bool is_mode_known_;
+  // Jobs that were complete when they were deleted, in their last state: by the uid of their
+  // JobSet, as long as that exists, and by name.
+  std::unordered_map<std::string, std::map<std::string, Job>> removed_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,48 @@
+// Which JobSets this controller manages: the modes Own, Share, Off and Auto (docs/decisions).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/config/options.hh"
+
+namespace trainer {
+
+// spec.managedBy of JobSets that this controller manages and the upstream controller ignores, and
+// upstream's own name, which counts as unset.
+inline constexpr std::string_view kManagedByTrainer = "trainer.kubeflow.org/jobset-expander";
+inline constexpr std::string_view kManagedByJobSet = "jobset.sigs.k8s.io/jobset-controller";
+
+// The configured mode, whether a JobSet controller runs here, and whether upstream's runs.
+// Concurrency: written on the control loops' thread, mode() from any.
+class JobSetOwnership {
+ public:
+  explicit JobSetOwnership(JobSetControllerMode mode) : mode_(mode) {}
+  JobSetOwnership(const JobSetOwnership&) = delete;
+  JobSetOwnership& operator=(const JobSetOwnership&) = delete;
+
+  // Whether a process holds upstream's Lease; decides the mode where Auto is configured. Calls the
+  // handlers and returns true if the mode has changed.
+  bool set_upstream_present(bool is_present);
+  void on_change(std::function<void()> handler) { handlers_.push_back(std::move(handler)); }
+  // Own, Share or Off; never Auto.
+  JobSetControllerMode mode() const;
+  JobSetControllerMode configured() const { return mode_; }
+  // Whether this controller manages a JobSet with this spec.managedBy. It manages one with its own
+  // name in every mode except Off, since no other controller does.
+  bool owns(const std::optional<std::string>& managed_by) const;
+  // The spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so that the
+  // upstream controller ignores it.
+  std::string_view stamp() const;
+
+ private:
+  const JobSetControllerMode mode_;
+  std::atomic<bool> is_upstream_present_{false};
+  std::vector<std::function<void()>> handlers_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,16 @@
+// What the controllers of TrainJobs, JobSets and placement share.
+#pragma once
+
+#include "controller/kinds/jobset/decoded_jobset.hh"
+#include "controller/kinds/jobset/jobset_ownership.hh"
+#include "kube/manager/decoded_objects.hh"
+
+namespace trainer {
+
+struct JobSetState {
+  explicit JobSetState(JobSetControllerMode mode) : ownership(mode) {}
+  JobSetOwnership ownership;
+  kube::DecodedObjects<DecodedJobSet> decoded{decode_jobset};
+};
+
+}  // namespace trainer

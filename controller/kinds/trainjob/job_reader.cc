@@ -1,0 +1,167 @@
+#include "controller/kinds/trainjob/job_reader.hh"
+
+#include <fmt/format.h>
+
+#include "kube/client/url.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Result;
+using kube::Task;
+
+// The events of a job that waits are read at most this often.
+constexpr std::chrono::seconds kEventsInterval{30};
+
+kube::ObjectKey snapshot_key(const TrainJob& job) {
+  return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
+}
+
+}  // namespace
+
+Task<Result<bool>> JobReader::read_needs(const TrainJob& job, const TrainJobPlan& plan,
+                                         std::shared_ptr<JobState> state, Reads& reads) {
+  bool has_read = false;
+  if (plan.needs_snapshot && !state->snapshot) {
+    auto read = co_await read_snapshot(job, state);
+    if (!read) co_return tl::unexpected(read.error());
+    has_read = true;
+  }
+  if (plan.needs_live_runtime && !reads.live_runtime && reads.runtime_error.empty()) {
+    co_await read_runtime(job, reads);
+    has_read = true;
+  }
+  for (const auto& [resource, key] : plan.needs_dependents) {
+    if (state->dependents.count(dependent_name(resource, key.name))) continue;
+    auto read = co_await read_dependent(job, resource, key, state);
+    if (!read) co_return tl::unexpected(read.error());
+    has_read = true;
+  }
+  const auto now = client_.clock().steady();
+  if (plan.needs_events &&
+      (!state->events_read_at || now - *state->events_read_at >= kEventsInterval)) {
+    state->events_read_at = now;
+    co_await read_events(job, state);
+    has_read = true;
+  } else if (!plan.needs_events && !state->waiting_event.empty()) {
+    state->waiting_event.clear();
+    has_read = true;
+  }
+  co_return has_read;
+}
+
+Task<Result<void>> JobReader::read_dependent(const TrainJob& job, kube::Resource resource,
+                                             kube::ObjectKey key, std::shared_ptr<JobState> state) {
+  const std::string name = dependent_name(resource, key.name);
+  auto existing = co_await client_.get(resource, key);
+  if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(existing.error().at(
+        fmt::format("TrainJob {}: read {}", job.metadata.key().to_string(), name)));
+  }
+  state->dependents[name] = existing.has_value();
+  if (existing) {
+    state->dependent_objects[name] = std::make_shared<const kube::Json>(std::move(*existing));
+  }
+  co_return Result<void>{};
+}
+
+Task<Result<void>> JobReader::read_snapshot(const TrainJob& job, std::shared_ptr<JobState> state) {
+  // A job that no controller has reconciled yet has no snapshot. If one exists nevertheless, its
+  // creation conflicts, and then it is read.
+  if (state->is_fresh && job.metadata.generation == 1 && job.status.phase.empty() &&
+      !jobsets_.find(job.metadata.key())) {
+    state->is_fresh = false;
+    state->snapshot = nullptr;
+    co_return Result<void>{};
+  }
+  auto existing = co_await client_.get(kube::kConfigMaps, snapshot_key(job));
+  if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
+    co_return tl::unexpected(existing.error().at("read the runtime snapshot"));
+  }
+  state->snapshot = existing ? view_of_snapshot(*existing, job) : nullptr;
+  co_return Result<void>{};
+}
+
+Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
+  const auto& ref = job.spec.runtimeRef;
+  const bool is_namespaced = ref.kind == "TrainingRuntime";
+  const auto& resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
+  const kube::ObjectKey key{is_namespaced ? job.metadata.ns : std::string(), ref.name};
+  auto live = co_await snapshots_.read_live(resource, key);
+  if (live) {
+    reads.live_runtime = std::move(*live);
+  } else {
+    reads.runtime_error = live.error().message;
+  }
+}
+
+Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {
+  // Of the first pod that waits; before there are pods, of the Job that cannot create them.
+  std::string kind = "Job";
+  std::string name;
+  for (const auto* pod : pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name)) {
+    if (pod->phase != "Pending" || pod->is_deleting) continue;
+    kind = "Pod";
+    name = pod->name;
+    break;
+  }
+  if (name.empty()) {
+    const auto jobset = jobsets_.find(job.metadata.key());
+    const auto jobs = jobset ? jobs_.find_by(kByOwner, job.metadata.ns, jobset->uid)
+                             : std::vector<const JobView*>{};
+    if (jobs.empty()) co_return;
+    name = jobs.front()->name;
+  }
+  std::string latest;
+  std::string text;
+  const auto take = [&latest, &text](std::string_view item) {
+    const auto event = kube::parse_json(item);
+    if (!event || event->get_string("type") != "Warning") return;
+    std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
+    if (at < latest) return;
+    latest = std::move(at);
+    text = fmt::format("{}: {}", event->get_string("reason"), event->get_string("message"));
+  };
+  const std::string selector =
+      fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);
+  std::string query = "fieldSelector=" + kube::percent_encode(selector);
+  std::function<void(std::string_view)> on_item = take;
+  auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query), on_item);
+  if (listed) state->waiting_event = text;
+}
+
+std::shared_ptr<const SnapshotView> JobReader::view_of_snapshot(const kube::Json& config_map,
+                                                                const TrainJob& job) {
+  const auto meta = kube::ObjectMeta::of(config_map);
+  auto view = std::make_shared<SnapshotView>();
+  if (const auto* owner = meta.controller()) view->owner_uid = owner->uid;
+  if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
+    const std::string& content = text->as_string();
+    const bool is_usable = view->owner_uid == job.metadata.uid && is_text_of(job.status, content);
+    view->content = is_usable ? snapshots_.of(content) : unread_snapshot(content);
+  }
+  return view;
+}
+
+void JobReader::remember(const std::vector<kube::Action>& written, JobState& state) {
+  for (const auto& action : written) {
+    const bool exists = action.verb != kube::Action::Verb::kDelete;
+    const auto* text = action.body.find_path({"data", "runtime"});
+    if (action.resource == kube::kConfigMaps && exists && text) {
+      const SnapshotView snapshot{action.owner_uid, snapshots_.of(text->as_string())};
+      state.snapshot = std::make_shared<const SnapshotView>(snapshot);
+      continue;
+    }
+    const std::string name = dependent_name(action.resource, action.key.name);
+    state.dependents[name] = exists;
+    if (exists && action.resource != kube::kSecrets) {  // keys are not kept
+      state.dependent_objects[name] = std::make_shared<const kube::Json>(action.body);
+    } else {
+      state.dependent_objects.erase(name);
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,53 @@
+// Reads by name the objects that the plan of a TrainJob needs and no cache has.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/trainjob/job_state.hh"
+#include "controller/kinds/trainjob/runtime_snapshots.hh"
+#include "kube/client/api_client.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// Concurrency: the control loops' thread.
+class JobReader {
+ public:
+  // One reconcile's inputs that are in no cache.
+  struct Reads {
+    std::shared_ptr<const RuntimeSnapshot> live_runtime;
+    std::string runtime_error;
+  };
+
+  JobReader(kube::ApiClient& client, const StoredCache& jobsets, const JobCache& jobs,
+            const PodCache& pods)
+      : client_(client), jobsets_(jobsets), jobs_(jobs), pods_(pods), snapshots_(client) {}
+
+  // Reads what the plan lacks. True when something was read, so that planning again makes sense.
+  kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
+                                            std::shared_ptr<JobState> state, Reads& reads);
+  // Keeps of the written objects those that are in no cache.
+  void remember(const std::vector<kube::Action>& written, JobState& state);
+
+ private:
+  kube::Task<kube::Result<void>> read_snapshot(const TrainJob& job,
+                                               std::shared_ptr<JobState> state);
+  kube::Task<void> read_runtime(const TrainJob& job, Reads& reads);
+  kube::Task<void> read_events(const TrainJob& job, std::shared_ptr<JobState> state);
+  kube::Task<kube::Result<void>> read_dependent(const TrainJob& job, kube::Resource resource,
+                                                kube::ObjectKey key,
+                                                std::shared_ptr<JobState> state);
+  std::shared_ptr<const SnapshotView> view_of_snapshot(const kube::Json& config_map,
+                                                       const TrainJob& job);
+
+  kube::ApiClient& client_;
+  const StoredCache& jobsets_;
+  const JobCache& jobs_;
+  const PodCache& pods_;
+  RuntimeSnapshots snapshots_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+// What the controller keeps about a TrainJob between reconciles.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kube/model/compressed_text.hh"
+#include "kube/model/json.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+// What was read by name, once for a uid and a process: these objects are not watched.
+struct JobState {
+  std::optional<std::shared_ptr<const SnapshotView>> snapshot;
+  bool is_fresh = true;  // nothing was read or written for this job by this process
+  std::map<std::string, bool> dependents;
+  std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
+  std::shared_ptr<const kube::CompressedText> deleted_jobset;
+  std::optional<std::size_t> shape;  // the job's, at the last reconcile
+  std::int32_t total_nodes = 0;      // of the JobSet that was built
+  std::string build_error;
+  std::string waiting_event;
+  std::optional<std::chrono::steady_clock::time_point> events_read_at;
+
+  // Dependent objects are read again before they are written again.
+  void forget_reads() {
+    snapshot.reset();
+    dependents.clear();
+    dependent_objects.clear();
+  }
+};
+
+}  // namespace trainer

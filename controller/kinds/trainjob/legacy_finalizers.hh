@@ -1,0 +1,49 @@
+// Removes from runtimes the finalizer that Kubeflow Trainer v2.0 to v2.2 set (its
+// pkg/constants, ResourceInUseFinalizer).
+#pragma once
+
+#include <optional>
+
+#include "controller/kinds/common/collections.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/notifier.hh"
+#include "kube/manager/log.hh"
+
+namespace trainer {
+
+// A merge patch, conditional on the version; nullopt where an object has no such finalizer.
+std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
+
+// Without this, a runtime with that finalizer could never be deleted, nor could its namespace.
+// Concurrency: the control loops' thread. For the leader only.
+class LegacyFinalizers {
+ public:
+  LegacyFinalizers(kube::asio::io_context& io, kube::ApiClient& client, const StoredCache& runtimes,
+                   const StoredCache& cluster_runtimes, const kube::Log& log)
+      : client_(client),
+        runtimes_(runtimes),
+        cluster_runtimes_(cluster_runtimes),
+        log_(log),
+        wake_(io.get_executor()) {}
+
+  // A runtime has changed.
+  void wake() {
+    has_changed_ = true;
+    wake_.notify();
+  }
+  // Runs until it is cancelled.
+  kube::Task<void> run();
+
+ private:
+  kube::Task<bool> drop_all();
+  kube::Task<bool> drop(kube::Resource resource, std::shared_ptr<const kube::StoredObject> stored);
+
+  kube::ApiClient& client_;
+  const StoredCache& runtimes_;
+  const StoredCache& cluster_runtimes_;
+  const kube::Log& log_;
+  bool has_changed_ = true;  // since the last pass began
+  kube::Notifier wake_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,147 @@
+#include "controller/kinds/trainjob/registration.hh"
+
+#include <chrono>
+#include <utility>
+
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/trainjob/trainjob_controller.hh"
+#include "controller/kinds/trainjob/webhooks.hh"
+#include "controller/status/status_handler.hh"
+#include "runtimes/plugins/registry.hh"
+
+namespace trainer {
+namespace {
+
+using kube::StoredObject;
+using kube::Watch;
+using std::chrono::milliseconds;
+
+// Reconciles wait for the API server nearly all the time: many may run on one thread, and the
+// semaphore bounds their writes.
+constexpr int kWorkers = 32;
+constexpr std::size_t kMaxReport = 1U << 20;
+// A TrainJob's counters wait longer than its JobSet's, so that one write has both. A reconcile that
+// finds little more than counters waits as long.
+constexpr kube::DebounceTimes kDebounce{milliseconds(150), milliseconds(300), milliseconds(300),
+                                        milliseconds(3'000)};
+
+std::vector<Watch> watches() {
+  using Self = TrainJobController;
+  const auto stored = [](const kube::Resource& resource) {
+    return kube::StoredObjectTransform(resource);
+  };
+  return {
+      Watch::only_read<StoredObject>(all_of(kTrainJobs), stored(kTrainJobs)),
+      Watch::of<Self, StoredObject>(all_of(kTrainingRuntimes), stored(kTrainingRuntimes),
+                                    &Self::on_runtime),
+      Watch::of<Self, StoredObject>(all_of(kClusterTrainingRuntimes),
+                                    stored(kClusterTrainingRuntimes), &Self::on_runtime),
+      Watch::of<Self, StoredObject>(all_of(kJobSets), jobset_transform(), &Self::on_jobset),
+      indexed_jobs(Watch::only_read<JobView>(jobset_jobs(), job_transform())),
+      indexed_pods(Watch::of<Self, PodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
+  };
+}
+
+std::vector<kube::PolicyRule> rules() {
+  return {
+      {"What users create, and what is deleted at its deadline.",
+       {"trainer.kubeflow.org"},
+       {"trainjobs"},
+       {},
+       {"delete", "get", "list", "watch"}},
+      {"", {"trainer.kubeflow.org"}, {"trainjobs/status"}, {}, {"patch"}},
+      {"`patch` removes a finalizer of v2.0 to v2.2.",
+       {"trainer.kubeflow.org"},
+       {"trainingruntimes", "clustertrainingruntimes"},
+       {},
+       {"get", "list", "patch", "watch"}},
+      {"Lets owner references block a deletion.",
+       {"trainer.kubeflow.org"},
+       {"trainjobs/finalizers"},
+       {},
+       {"update"}},
+      {"",
+       {"jobset.x-k8s.io"},
+       {"jobsets"},
+       {},
+       {"create", "delete", "get", "list", "patch", "watch"}},
+      {"", {"batch"}, {"jobs"}, {}, {"list", "watch"}},
+      {"", {""}, {"pods"}, {}, {"list", "watch"}},
+      {"What a TrainJob has beside its JobSet: the runtime's snapshot, hostfiles, keys, gangs. "
+       "Secrets are read by name only.",
+       {""},
+       {"configmaps"},
+       {},
+       {"create", "get", "patch"}},
+      {"", {""}, {"secrets"}, {}, {"create", "get"}},
+      {"",
+       {"scheduling.x-k8s.io", "scheduling.volcano.sh"},
+       {"podgroups"},
+       {},
+       {"create", "get", "patch"}},
+      {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
+      {"For admission.", {""}, {"persistentvolumeclaims"}, {}, {"get"}},
+      {"Events are written for reconciled objects, and read for those of a job that is stuck.",
+       {""},
+       {"events"},
+       {},
+       {"create", "list", "patch"}},
+      {"Whose token a progress report has.",
+       {"authentication.k8s.io"},
+       {"tokenreviews"},
+       {},
+       {"create"}},
+      {"The pod that sends a progress report.", {""}, {"pods"}, {}, {"get"}},
+  };
+}
+
+ServerRegistration status_server(const Configuration& configuration) {
+  StatusLimits limits;
+  limits.qps = configuration.statusServer.qps;
+  limits.burst = configuration.statusServer.burst;
+  ServerRegistration made;
+  made.name = "status server";
+  made.port = static_cast<unsigned short>(configuration.statusServer.port);
+  made.max_body_bytes = kMaxReport;
+  made.make = [limits](kube::asio::io_context& io, kube::ApiClient& client,
+                       const kube::Log& log) -> std::unique_ptr<RequestHandler> {
+    return std::make_unique<StatusHandler>(io, client, limits, log);
+  };
+  return made;
+}
+
+}  // namespace
+
+KindRegistration trainjob_registration(const KindOptions& options,
+                                       std::shared_ptr<JobSetState> shared) {
+  const Configuration& configuration = options.configuration;
+  TrainJobController::Settings settings(production_plugins());
+  settings.gates = jobset_gates(configuration.featureGates);
+  settings.pipeline.cluster_domain = configuration.clusterDomain;
+  settings.pipeline.is_progress_enabled = configuration.featureGates.TrainJobStatus;
+  settings.server = options.server;
+  settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);
+
+  KindRegistration made;
+  // Dashboards for upstream's controllers know this name (Kubeflow Trainer, pkg/controller).
+  made.controller.name = "trainjob_controller";
+  made.controller.group_kind = "TrainJob.trainer.kubeflow.org";
+  made.controller.workers = kWorkers;
+  made.controller.watches = watches();
+  made.controller.debounce = kDebounce;
+  made.controller.default_failure = {"TrainJobResourcesCreationFailed",
+                                     "TrainJob resources reconciliation failed: "};
+  made.controller.rules = rules();
+  made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind(),
+               optimization_job_kind()};
+  made.admission = trainjob_admission(settings.gates);
+  if (configuration.featureGates.TrainJobStatus)
+    made.servers.push_back(status_server(configuration));
+  made.controller.make = [shared = std::move(shared),
+                          settings = std::move(settings)](const kube::ControllerContext& context) {
+    return std::make_unique<TrainJobController>(context, shared, settings);
+  };
+  return made;
+}
+
+}  // namespace trainer

@@ -1,0 +1,91 @@
+// observe -> plan -> run for one TrainJob. Every rule is in runtimes/trainjob; this reads what the
+// plan needs, and executes it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/api.hh"
+#include "controller/kinds/common/collections.hh"
+#include "controller/kinds/jobset/jobset_state.hh"
+#include "controller/kinds/trainjob/job_reader.hh"
+#include "controller/kinds/trainjob/job_state.hh"
+#include "controller/kinds/trainjob/legacy_finalizers.hh"
+#include "controller/registration/kind_registration.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/decoded_objects.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/plan_runner.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer {
+
+class TrainJobController final : public kube::Controller {
+ public:
+  struct Settings {
+    explicit Settings(const pipeline::Plugins& plugins) : pipeline(plugins) {}
+    PipelineOptions pipeline;  // without the status server
+    std::shared_ptr<const ServerIdentity> server;
+    unsigned short status_port = 0;
+    jobset::Gates gates;
+  };
+  using Stored = std::shared_ptr<const kube::StoredObject>;
+  using Pod = std::shared_ptr<const PodView>;
+
+  TrainJobController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared,
+                     Settings settings);
+
+  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
+  void forget(const std::string& uid) override;
+  std::vector<kube::BackgroundTask> leader_tasks() override;
+
+  void on_jobset(const Stored& before, const Stored& after);
+  void on_pod(const Pod& before, const Pod& after);
+  void on_runtime(const Stored& before, const Stored& after);
+
+ private:
+  struct DecodedJob {
+    std::shared_ptr<const kube::Json> object;
+    tl::expected<TrainJob, kube::FieldErrors> job;
+    std::size_t shape = 0;  // a hash of generation, labels and annotations
+  };
+  static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
+
+  // The JobSet of the job's name, and the last state of one that was deleted before.
+  struct Child {
+    Stored stored;
+    std::shared_ptr<const DecodedJobSet> decoded;  // of `stored`, with it
+    std::optional<JobSet> deleted;
+
+    const JobSet* jobset() const {
+      return decoded && decoded->jobset ? &*decoded->jobset : nullptr;
+    }
+  };
+  Child child_of(const kube::ObjectKey& key, const JobState& state);
+  TrainJobObserved observe(const TrainJob& job, const kube::Json& object, const JobState& state,
+                           const JobReader::Reads& reads, const Child& child) const;
+  kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
+                                                   std::shared_ptr<JobState> state,
+                                                   const Child& child);
+  // With the status server's address and its current CA, for new pods.
+  PipelineOptions pipeline_options() const;
+  bool have_jobs_started(const kube::StoredObject& jobset) const;
+  void keep_deleted_jobset(const kube::StoredObject& last);
+
+  const kube::ControllerContext context_;
+  const std::shared_ptr<JobSetState> shared_;
+  const Settings settings_;
+  const StoredCache& trainjobs_;
+  const StoredCache& jobsets_;
+  const JobCache& jobs_;
+  const PodCache& pods_;
+  JobReader reader_;
+  LegacyFinalizers finalizers_;
+  std::unordered_map<std::string, std::shared_ptr<JobState>> states_;
+  kube::DecodedObjects<DecodedJob> decoded_{decode_job};
+};
+
+}  // namespace trainer

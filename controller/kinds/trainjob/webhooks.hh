@@ -1,0 +1,13 @@
+// Admission of TrainJobs and their runtimes.
+#pragma once
+
+#include "controller/admission/webhook.hh"
+#include "runtimes/jobset/gates.hh"
+
+namespace trainer {
+
+// Names, paths and rules are upstream's (Kubeflow Trainer, pkg/webhooks and its manifests).
+// Upstream has no mutating webhook for runtimes: this one converts fields of v2.0 and v2.1.
+AdmissionRegistration trainjob_admission(const jobset::Gates& gates);
+
+}  // namespace trainer

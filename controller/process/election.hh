@@ -1,0 +1,45 @@
+// Leader election: which of several replicas may write.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "controller/config/configuration.hh"
+#include "controller/process/make_transport.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/clock.hh"
+#include "kube/client/lease.hh"
+#include "kube/client/transport.hh"
+#include "kube/manager/log.hh"
+
+namespace trainer {
+
+// Holds the Lease of the configuration, or leads at once where election is off.
+//
+// The Lease has its own connections: its renewal must not wait behind a burst of other requests.
+// Concurrency: the io_context's thread.
+class Election {
+ public:
+  // `ns`: the namespace of the Lease unless the configuration names another. `client_options`: of
+  // every client of the process; the deadline is replaced.
+  Election(const MakeTransport& make_transport, kube::asio::io_context& io,
+           Configuration::LeaderElection configuration, std::string ns,
+           kube::ApiClient::Options client_options, const kube::Log& log);
+
+  // As kube::run_leader_election.
+  kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped);
+
+ private:
+  kube::LeaseOptions lease();
+
+  const Configuration::LeaderElection configuration_;
+  const std::string ns_;
+  const kube::Log& log_;
+  kube::SystemClock clock_;
+  kube::SystemRandom random_;
+  std::unique_ptr<kube::Transport> transport_;
+  kube::ApiClient client_;
+};
+
+}  // namespace trainer

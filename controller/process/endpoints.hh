@@ -1,0 +1,30 @@
+// The small servers of the control loops' thread: probes and metrics.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/config/values.hh"
+#include "controller/process/metrics.hh"
+#include "kube/client/http_server.hh"
+
+namespace trainer {
+
+// The address to listen on, from a text for parse_endpoint; nullopt for "0" and "": no server.
+// Errors (kInvalid) quote the text.
+kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
+
+// /healthz answers 200 while the thread runs; /readyz answers 503 with the text of `not_ready`.
+kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
+    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_ready);
+
+// /metrics, on the address given.
+kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(kube::asio::io_context& io,
+                                                              const Endpoint& address,
+                                                              kube::ServerOptions options,
+                                                              Metrics& metrics);
+
+}  // namespace trainer

@@ -1,0 +1,232 @@
+#include "controller/process/metrics.hh"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <initializer_list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+const prometheus::Histogram::BucketBoundaries kSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                       0.25,  0.5,    1,     2.5,  5,     10,   30};
+
+// Resident bytes as the kernel counts them; 0 where /proc is not there.
+double resident_bytes() {
+  std::FILE* statm = std::fopen("/proc/self/statm", "r");
+  if (!statm) return 0;
+  long size = 0;
+  long resident = 0;
+  const int read = std::fscanf(statm, "%ld %ld", &size, &resident);
+  std::fclose(statm);
+  return read == 2 ? static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+// User and system time of all threads.
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+// Raises a counter to a total that is counted elsewhere.
+void raise_to(prometheus::Counter& counter, double total) {
+  counter.Increment(total - counter.Value());
+}
+
+// The review's result as a status code: over HTTP every answer to a review is 200.
+const char* code_of(std::string_view outcome) {
+  if (outcome == "allowed") return "200";
+  return outcome == "denied" ? "403" : "500";
+}
+
+// A family's metrics by the values of its labels. The library's own lookup sorts and hashes names
+// and values each time; here the values alone are the key of a metric that exists already.
+// Concurrency: any thread.
+template <class T>
+class Series {
+ public:
+  Series(prometheus::Family<T>& family, std::vector<std::string> names)
+      : family_(family), names_(std::move(names)) {}
+
+  // `values` go with the names, in their order.
+  T& of(std::initializer_list<std::string_view> values) {
+    std::string key;
+    for (const auto value : values) key.append(value).push_back('\0');
+    const std::lock_guard lock(mutex_);
+    auto& metric = known_[std::move(key)];
+    if (!metric) metric = &add(values);
+    return *metric;
+  }
+
+ private:
+  T& add(std::initializer_list<std::string_view> values) {
+    std::map<std::string, std::string> labels;
+    auto name = names_.begin();
+    for (const auto value : values) labels.emplace(*name++, value);
+    if constexpr (std::is_same_v<T, prometheus::Histogram>) {
+      return family_.Add(labels, kSeconds);
+    } else {
+      return family_.Add(labels);
+    }
+  }
+
+  prometheus::Family<T>& family_;
+  std::vector<std::string> names_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, T*> known_;  // metrics are never removed
+};
+
+}  // namespace
+
+struct Metrics::State {
+  using Names = std::vector<std::string>;
+  Series<prometheus::Counter> counter(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildCounter().Name(name).Help(help).Register(registry), std::move(labels)};
+  }
+  Series<prometheus::Gauge> gauge(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildGauge().Name(name).Help(help).Register(registry), std::move(labels)};
+  }
+  Series<prometheus::Histogram> histogram(const char* name, Names labels, const char* help) {
+    return {prometheus::BuildHistogram().Name(name).Help(help).Register(registry),
+            std::move(labels)};
+  }
+
+  // A queue has its controller's name; newer dashboards query the second label.
+  inline static const Names kQueue{"name", "controller"};
+
+  prometheus::Registry registry;
+  Series<prometheus::Counter> reconciles =
+      counter("controller_runtime_reconcile_total", {"controller", "result"},
+              "Reconciles by controller and result.");
+  Series<prometheus::Counter> errors =
+      counter("controller_runtime_reconcile_errors_total", {"controller"},
+              "Reconciles that failed, by controller.");
+  Series<prometheus::Histogram> reconcile_seconds =
+      histogram("controller_runtime_reconcile_time_seconds", {"controller"},
+                "Time of a reconcile, waits included.");
+  Series<prometheus::Histogram> queue_seconds =
+      histogram("workqueue_queue_duration_seconds", kQueue, "Time a key waited for a worker.");
+  Series<prometheus::Gauge> queue_depth =
+      gauge("workqueue_depth", kQueue, "Keys that wait for a worker.");
+  Series<prometheus::Counter> queue_adds =
+      counter("workqueue_adds_total", kQueue, "Keys that were handed to the queue.");
+  Series<prometheus::Counter> queue_retries = counter(
+      "workqueue_retries_total", kQueue, "Keys that came back to the queue after a failure.");
+  Series<prometheus::Counter> requests =
+      counter("rest_client_requests_total", {"method", "resource", "code"},
+              "Requests to the API server by verb, resource and status; code 0 is no answer.");
+  Series<prometheus::Histogram> request_seconds =
+      histogram("rest_client_request_duration_seconds", {"verb"},
+                "Time of a request to the API server, by verb.");
+  Series<prometheus::Counter> watches =
+      counter("trainer_watch_notes_total", {"resource", "what"},
+              "What happened to watches: list, watch, gone, malformed, error.");
+  Series<prometheus::Counter> admissions = counter(
+      "controller_runtime_webhook_requests_total", {"webhook", "code"},
+      "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
+  Series<prometheus::Histogram> admission_seconds = histogram(
+      "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
+  Series<prometheus::Counter> stalls = counter(
+      "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
+  Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
+                                             "Objects that finished, by kind and result.");
+  Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
+                                           "1 on the replica that runs the control loops.");
+  Series<prometheus::Gauge> objects =
+      gauge("trainer_store_objects", {"kind"}, "Objects in the caches, by kind.");
+  Series<prometheus::Gauge> events =
+      gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
+  Series<prometheus::Gauge> resident_memory =
+      gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
+  Series<prometheus::Counter> cpu =
+      counter("process_cpu_seconds_total", {}, "User and system CPU time of this process.");
+  std::function<void()> collect;
+};
+
+Metrics::Metrics() : state_(std::make_unique<State>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::reconciled(std::string_view controller, std::string_view result,
+                         std::chrono::steady_clock::duration took) {
+  state_->reconciles.of({controller, result}).Increment();
+  if (result == "error") state_->errors.of({controller}).Increment();
+  state_->reconcile_seconds.of({controller}).Observe(Seconds(took).count());
+}
+
+void Metrics::queued(std::string_view controller, std::chrono::steady_clock::duration waited) {
+  state_->queue_seconds.of({controller, controller}).Observe(Seconds(waited).count());
+}
+
+void Metrics::requested(const kube::RequestRecord& record) {
+  std::string resource(record.resource);
+  if (!record.subresource.empty()) resource.append("/").append(record.subresource);
+  state_->requests.of({record.method, resource, std::to_string(record.status)}).Increment();
+  state_->request_seconds.of({record.method}).Observe(Seconds(record.duration).count());
+}
+
+void Metrics::watched(std::string_view resource, std::string_view what) {
+  state_->watches.of({resource, what}).Increment();
+}
+
+void Metrics::admitted(std::string_view webhook, std::string_view outcome,
+                       std::chrono::steady_clock::duration took) {
+  state_->admissions.of({webhook, code_of(outcome)}).Increment();
+  state_->admission_seconds.of({webhook}).Observe(Seconds(took).count());
+}
+
+void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
+  state_->stalls.of({}).Increment();
+}
+
+void Metrics::finished(std::string_view kind, std::string_view result) {
+  state_->ends.of({kind, result}).Increment();
+}
+
+void Metrics::set_leader(std::string_view lease, bool is_leader) {
+  state_->leader.of({lease}).Set(is_leader ? 1 : 0);
+}
+
+void Metrics::on_collect(std::function<void()> collect) {
+  state_->collect = std::move(collect);
+}
+
+void Metrics::set_queue(std::string_view controller, const QueueFigures& figures) {
+  state_->queue_depth.of({controller, controller}).Set(static_cast<double>(figures.depth));
+  raise_to(state_->queue_adds.of({controller, controller}), static_cast<double>(figures.adds));
+  raise_to(state_->queue_retries.of({controller, controller}),
+           static_cast<double>(figures.retries));
+}
+
+void Metrics::set_objects(std::string_view kind, std::size_t count) {
+  state_->objects.of({kind}).Set(static_cast<double>(count));
+}
+
+void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
+  state_->events.of({"pending"}).Set(static_cast<double>(pending));
+  state_->events.of({"dropped"}).Set(static_cast<double>(dropped));
+}
+
+std::string Metrics::render() {
+  if (state_->collect) state_->collect();
+  state_->resident_memory.of({}).Set(resident_bytes());
+  raise_to(state_->cpu.of({}), cpu_seconds());
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+}  // namespace trainer

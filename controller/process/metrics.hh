@@ -1,0 +1,53 @@
+// Prometheus metrics under the names that dashboards for controllers know; labels are bounded by
+// kinds and verbs, never by objects.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kube/client/api_client.hh"
+#include "kube/manager/manager_metrics.hh"
+
+namespace trainer {
+
+// Concurrency: any thread. The only file that knows prometheus-cpp is metrics.cc.
+class Metrics final : public kube::ManagerMetrics {
+ public:
+  Metrics();
+  ~Metrics() override;
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void reconciled(std::string_view controller, std::string_view result,
+                  std::chrono::steady_clock::duration took) override;
+  void queued(std::string_view controller, std::chrono::steady_clock::duration waited) override;
+  void watched(std::string_view resource, std::string_view what) override;
+  void finished(std::string_view kind, std::string_view result) override;
+  void set_queue(std::string_view controller, const QueueFigures& figures) override;
+  void set_objects(std::string_view kind, std::size_t count) override;
+  void set_events_pending(std::size_t pending, std::size_t dropped) override;
+
+  void requested(const kube::RequestRecord& record);
+  // `outcome` is "allowed", "denied" or "error": the request could not be evaluated.
+  void admitted(std::string_view webhook, std::string_view outcome,
+                std::chrono::steady_clock::duration took);
+  void loop_stalled(std::chrono::steady_clock::duration took);
+  // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
+  // look like a replica that does not run.
+  void set_leader(std::string_view lease, bool is_leader);
+  // `collect` is called by render(), before it renders: it sets queues, cached objects and events.
+  void on_collect(std::function<void()> collect);
+
+  // The exposition text, version 0.0.4.
+  std::string render();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,355 @@
+#include "controller/process/process.hh"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "controller/process/endpoints.hh"
+#include "controller/process/throttle.hh"
+#include "kube/manager/event_loop.hh"
+#include "kube/manager/pacing.hh"
+#include "kube/manager/stored_object.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Milliseconds;
+using kube::Result;
+using kube::Task;
+
+constexpr Milliseconds kDrain{10'000};
+// Between attempts to publish webhooks.
+constexpr Milliseconds kFirstRetry{1'000};
+constexpr Milliseconds kLastRetry{60'000};
+const char* const kElectionTask = "leader election";
+const char* const kLeadTask = "lead";
+
+Result<Endpoint> host_of_url(const std::string& url) {
+  if (auto parsed = parse_https_url(url)) return *parsed;
+  return kube::fail(
+      kube::ErrorCode::kInvalid,
+      fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
+                  url));
+}
+
+// The transport of the control loops: it allows reads while all writes are in flight.
+std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_transport,
+                                                   kube::asio::io_context& io,
+                                                   const Configuration& configuration) {
+  kube::TransportLimits limits;
+  limits.max_in_flight += kube::Pacing::kWritesInFlight;
+  auto transport = make_transport(io, limits);
+  const auto& limit = configuration.clientConnection;
+  if (!limit.qps || *limit.qps <= 0) return transport;
+  return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
+}
+
+KindOptions kind_options(const Configuration& configuration,
+                         std::shared_ptr<const ServerIdentity> server) {
+  return {configuration, std::move(server)};
+}
+
+}  // namespace
+
+Process::Webhooks Process::webhooks_of(const ControllerOptions& options) {
+  if (options.no_webhooks) return Webhooks::kNone;
+  if (!options.webhook_url.empty()) return Webhooks::kUrl;
+  // A pod has a Service in front of it; a process elsewhere needs a URL.
+  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty();
+  return is_in_pod ? Webhooks::kService : Webhooks::kNone;
+}
+
+Process::Process(const ControllerOptions& options, Configuration configuration,
+                 MakeTransport make_transport, const MakeRegistry& make_registry,
+                 const kube::Log& log)
+    : options_(options),
+      configuration_(std::move(configuration)),
+      make_transport_(std::move(make_transport)),
+      log_(log),
+      ns_(controller_namespace(options)),
+      webhooks_(webhooks_of(options)),
+      identity_(std::make_shared<ServerIdentity>()),
+      registry_(make_registry(kind_options(configuration_, identity_))),
+      transport_(control_transport(make_transport_, io_, configuration_)),
+      client_(*transport_, clock_, random_, client_options()),
+      election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
+      manager_(io_, client_, controllers_of(registry_), manager_options(), metrics_, log),
+      tasks_(io_.get_executor(),
+             [this](std::string_view task, std::string_view what) {
+               log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+               // Without the election two replicas may write; without the workers none does.
+               const bool is_vital = task == kElectionTask || task == kLeadTask;
+               if (is_vital && !is_stopping_) stop(1);
+             }),
+      signals_(io_, SIGTERM, SIGINT) {
+  identity_->host = configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
+  metrics_.set_leader(configuration_.leaderElection.resourceName, false);
+  metrics_.on_collect([this] { manager_.collect(); });
+}
+
+kube::ApiClient::Options Process::client_options() {
+  kube::ApiClient::Options client;
+  client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  return client;
+}
+
+kube::ManagerOptions Process::manager_options() const {
+  kube::ManagerOptions options;
+  options.component = "trainer";
+  options.concurrency = [this](std::string_view group_kind, int otherwise) {
+    return configuration_.concurrency_of(group_kind, otherwise);
+  };
+  return options;
+}
+
+Result<CertificateOptions> Process::certificate_options(std::optional<unsigned short>& url_port) {
+  CertificateOptions certificates;
+  const auto& management = configuration_.certManagement;
+  if (webhooks_ == Webhooks::kUrl) {
+    const auto host = host_of_url(options_.webhook_url);
+    if (!host) return tl::unexpected(host.error());
+    identity_->host = host->host;
+    url_port = host->port;
+  } else {
+    certificates.secret = {ns_, management.webhookSecretName};
+    certificates.is_made_here = management.enable;
+  }
+  certificates.hosts = {identity_->host};
+  return certificates;
+}
+
+ServingOptions Process::serving_options(std::optional<unsigned short> url_port) {
+  const auto& webhook = configuration_.webhook;
+  ServingOptions serving;
+  serving.make_transport = make_transport_;
+  serving.address = webhook.host;
+  serving.webhook_port = static_cast<unsigned short>(webhook.port);
+  // The port of --webhook-url, unless the file names another: behind a tunnel the two differ.
+  if (url_port && !webhook.is_port_set) serving.webhook_port = *url_port;
+  serving.min_tls_version = configuration_.tls.minVersion;
+  for (const KindRegistration& kind : registry_) {
+    for (const WebhookHandler& each : kind.admission.handlers) serving.handlers.push_back(each);
+    for (const ServerRegistration& each : kind.servers) serving.servers.push_back(each);
+  }
+  serving.on_review = [this](std::string_view path, std::string_view outcome, auto took) {
+    metrics_.admitted(path, outcome, took);
+  };
+  serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  return serving;
+}
+
+Result<void> Process::start_serving() {
+  if (webhooks_ == Webhooks::kNone) {
+    log_.info(
+        "no webhooks",
+        {{"why",
+          "the same rules run in the reconcilers; outside a cluster --webhook-url serves them"}});
+    return {};
+  }
+  std::optional<unsigned short> url_port;
+  auto certificates = certificate_options(url_port);
+  if (!certificates) return tl::unexpected(certificates.error());
+  if (webhooks_ == Webhooks::kUrl) {
+    registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url,
+                                                    published_webhooks(registry_));
+  } else if (configuration_.certManagement.enable) {
+    injector_ = std::make_unique<CaInjector>(io_, client_, configuration_names(registry_), log_);
+  }
+  serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
+  keeper_ = std::make_unique<CertificateKeeper>(
+      io_, client_, log_, std::move(*certificates),
+      [this](const CertificateBundle& bundle) { return use_certificates(bundle); });
+  tasks_.spawn("certificates", keeper_->run());
+  return {};
+}
+
+Result<void> Process::serve_with(const CertificateBundle& bundle) {
+  auto used = serving_->use(bundle);
+  if (!used || !is_metrics_tls_) return used;
+  return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
+                         : start_metrics(&bundle);
+}
+
+Result<void> Process::use_certificates(const CertificateBundle& bundle) {
+  if (auto used = serve_with(bundle); !used) {
+    // An address that cannot be listened on. Waiting does not help, and a leader that waits would
+    // keep other replicas from leading.
+    if (used.error().code == kube::ErrorCode::kNetwork) {
+      log_.error("cannot start", {{"why", used.error().message}});
+      stop(1);
+    }
+    return used;
+  }
+  identity_->ca_pem = bundle.trusted();
+  if (injector_) injector_->set_ca(identity_->ca_pem);
+  if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
+  return {};
+}
+
+// With the current CA. False where that failed.
+Task<bool> Process::publish_webhooks() {
+  const auto published = co_await registrar_->publish(identity_->ca_pem);
+  if (!published) log_.error("webhooks", {{"why", published.error().message}});
+  co_return published.has_value();
+}
+
+Task<void> Process::retry_webhooks() {
+  for (auto pause = kFirstRetry; !co_await publish_webhooks();
+       pause = std::min(2 * pause, kLastRetry)) {
+    co_await kube::sleep(clock_, pause);
+  }
+}
+
+Result<void> Process::start_endpoints() {
+  const auto health = listen_address(
+      options_.health_address.value_or(configuration_.health.healthProbeBindAddress));
+  if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
+  if (*health) {
+    auto served = serve_probes(io_, **health, [this] { return not_ready(); });
+    if (!served) return tl::unexpected(served.error().at("health"));
+    probes_ = std::move(*served);
+  }
+  const auto address =
+      listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
+  if (!address) return tl::unexpected(address.error().at("metrics.bindAddress"));
+  metrics_address_ = *address;
+  // Without webhooks there is no certificate, and metrics contain no secrets. With webhooks, the
+  // metrics server starts when there is a certificate.
+  is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
+  return is_metrics_tls_ ? Result<void>{} : start_metrics(nullptr);
+}
+
+Result<void> Process::start_metrics(const CertificateBundle* bundle) {
+  if (!metrics_address_) return {};
+  kube::ServerOptions server;
+  server.min_tls_version = configuration_.tls.minVersion;
+  if (bundle) {
+    server.is_tls = true;
+    server.certificate_pem = bundle->certificate;
+    server.private_key_pem = bundle->key;
+  }
+  auto served = serve_metrics(io_, *metrics_address_, std::move(server), metrics_);
+  if (!served) return tl::unexpected(served.error().at("metrics"));
+  metrics_server_ = std::move(*served);
+  return {};
+}
+
+std::string Process::not_ready() const {
+  if (!manager_.is_ready()) return "the first lists from the API server have not arrived";
+  // The metrics server has the same certificate, and starts last.
+  if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
+    return "certificates are not ready";
+  return {};
+}
+
+// Publishes a new view after changes of the collections that webhooks read; a list of a thousand
+// objects is one change.
+void Process::publish_view_on_change() {
+  for (const KindRegistration& kind : registry_) {
+    for (const kube::Resource& resource : kind.admission.reads) {
+      manager_.on_change({resource, ""}, [this] {
+        if (is_view_queued_) return;
+        is_view_queued_ = true;
+        kube::asio::post(io_, [this] {
+          is_view_queued_ = false;
+          publish_view();
+        });
+      });
+    }
+  }
+}
+
+void Process::publish_view() {
+  auto view = std::make_shared<AdmissionView>();
+  for (const KindRegistration& kind : registry_) {
+    for (const kube::Resource& resource : kind.admission.reads) {
+      manager_.caches()
+          .get<kube::StoredObject>({resource, ""})
+          .each([&](const kube::ObjectKey& key, const auto& object) {
+            view->add(resource, key, object);
+          });
+    }
+  }
+  admission_.publish(std::move(view));
+}
+
+Task<void> Process::lead() {
+  if (keeper_) {
+    keeper_->lead();
+    // Pods get the CA of the servers, so none may be created before there is one.
+    co_await keeper_->wait_for_certificate();
+    if (injector_) tasks_.spawn("caBundle", injector_->run());
+    if (registrar_ && !co_await publish_webhooks()) tasks_.spawn("webhooks", retry_webhooks());
+  }
+  co_await manager_.start_workers();
+  metrics_.set_leader(configuration_.leaderElection.resourceName, true);
+}
+
+Task<void> Process::elect() {
+  std::function<void()> on_started = [this] { tasks_.spawn(kLeadTask, lead()); };
+  std::function<void()> on_stopped = [this] {
+    if (is_stopping_) return;
+    // Another replica may be writing already: this process must end at once.
+    log_.error("leadership lost", {{"then", "exit, to be started again"}});
+    stop(1);
+  };
+  co_await election_.run(std::move(on_started), std::move(on_stopped));
+}
+
+Task<void> Process::await_signal() {
+  const int signal = co_await signals_.async_wait(kube::asio::use_awaitable);
+  log_.info("stopping", {{"signal", std::to_string(signal)}});
+  is_stopping_ = true;
+  // A second signal ends the process at once.
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGINT, SIG_DFL);
+  signals_.clear();
+  co_await shut_down();
+  io_.stop();
+}
+
+Task<void> Process::shut_down() {
+  // First: with webhooks that no process serves, the API server would refuse every request.
+  if (registrar_) co_await registrar_->withdraw();
+  co_await manager_.drain(kDrain);
+  tasks_.cancel();  // releases the Lease
+  co_await tasks_.join();
+  if (serving_) serving_->stop();
+  if (probes_) probes_->stop();
+  if (metrics_server_) metrics_server_->stop();
+  log_.info("stopped");
+}
+
+void Process::stop(int exit_code) {
+  exit_code_ = exit_code;
+  io_.stop();
+}
+
+int Process::run() {
+  for (const auto start : {&Process::start_serving, &Process::start_endpoints}) {
+    if (auto started = (this->*start)(); !started) {
+      log_.error("cannot start", {{"why", started.error().message}});
+      return 1;
+    }
+  }
+  publish_view_on_change();
+  manager_.start_watching();
+  tasks_.spawn(kElectionTask, elect());
+  kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
+    if (error) stop(1);
+  });
+  kube::run_event_loop(io_, [this](std::chrono::nanoseconds took) {
+    metrics_.loop_stalled(took);
+    log_.warn("slow step", {{"ms", std::to_string(took / std::chrono::milliseconds(1))}});
+  });
+  return exit_code_;
+}
+
+}  // namespace trainer

@@ -1,0 +1,99 @@
+// The running controller: manager, admission, servers and leader election together. It knows no
+// kind; kinds come in a registry.
+#pragma once
+
+#include <boost/asio/signal_set.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/admission/admission_view.hh"
+#include "controller/admission/certificate_keeper.hh"
+#include "controller/admission/webhook_registrar.hh"
+#include "controller/config/configuration.hh"
+#include "controller/config/values.hh"
+#include "controller/process/election.hh"
+#include "controller/process/make_transport.hh"
+#include "controller/process/metrics.hh"
+#include "controller/process/serving.hh"
+#include "controller/registration/kind_registration.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/clock.hh"
+#include "kube/client/http_server.hh"
+#include "kube/client/task_group.hh"
+#include "kube/manager/log.hh"
+#include "kube/manager/manager.hh"
+
+namespace trainer {
+
+// Concurrency: one thread calls run(). All members outlive the io_context's last handler.
+class Process {
+ public:
+  using MakeRegistry = std::function<Registry(const KindOptions& options)>;
+  Process(const ControllerOptions& options, Configuration configuration,
+          MakeTransport make_transport, const MakeRegistry& make_registry, const kube::Log& log);
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1).
+  int run();
+
+ private:
+  // How admission requests reach this process.
+  enum class Webhooks { kNone, kService, kUrl };
+
+  static Webhooks webhooks_of(const ControllerOptions& options);
+  kube::ApiClient::Options client_options();
+  kube::ManagerOptions manager_options() const;
+  kube::Result<void> start_serving();
+  ServingOptions serving_options(std::optional<unsigned short> url_port);
+  kube::Result<CertificateOptions> certificate_options(std::optional<unsigned short>& url_port);
+  kube::Result<void> start_endpoints();
+  kube::Result<void> start_metrics(const CertificateBundle* bundle);
+  kube::Result<void> use_certificates(const CertificateBundle& bundle);
+  kube::Result<void> serve_with(const CertificateBundle& bundle);
+  void publish_view_on_change();
+  void publish_view();
+  kube::Task<void> lead();
+  kube::Task<void> elect();
+  kube::Task<bool> publish_webhooks();
+  kube::Task<void> retry_webhooks();
+  kube::Task<void> await_signal();
+  kube::Task<void> shut_down();
+  void stop(int exit_code);
+  std::string not_ready() const;
+
+  const ControllerOptions& options_;
+  const Configuration configuration_;
+  const MakeTransport make_transport_;
+  const kube::Log& log_;
+  const std::string ns_;
+  const Webhooks webhooks_;
+  const std::shared_ptr<ServerIdentity> identity_;
+  Registry registry_;
+  kube::asio::io_context io_{1};
+  kube::SystemClock clock_;
+  kube::SystemRandom random_;
+  Metrics metrics_;
+  std::unique_ptr<kube::Transport> transport_;
+  kube::ApiClient client_;
+  Election election_;
+  kube::Manager manager_;
+  AdmissionState admission_;
+  bool is_view_queued_ = false;
+  std::unique_ptr<Serving> serving_;
+  std::unique_ptr<CertificateKeeper> keeper_;
+  std::unique_ptr<CaInjector> injector_;
+  std::unique_ptr<WebhookRegistrar> registrar_;
+  std::unique_ptr<kube::HttpServer> probes_;
+  std::unique_ptr<kube::HttpServer> metrics_server_;
+  std::optional<Endpoint> metrics_address_;
+  bool is_metrics_tls_ = false;
+  kube::TaskGroup tasks_;
+  kube::asio::signal_set signals_;
+  bool is_stopping_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace trainer

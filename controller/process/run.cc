@@ -1,0 +1,59 @@
+#include "controller/process/run.hh"
+
+#include <signal.h>
+
+#include <exception>
+#include <utility>
+
+#include "controller/config/configuration.hh"
+#include "controller/kinds/registry.hh"
+#include "controller/process/descriptors.hh"
+#include "controller/process/process.hh"
+#include "kube/client/kubeconfig.hh"
+
+namespace trainer {
+namespace {
+
+kube::LogLevel level_of(const std::string& name) {
+  if (name == "debug") return kube::LogLevel::kDebug;
+  if (name == "warn") return kube::LogLevel::kWarn;
+  return name == "error" ? kube::LogLevel::kError : kube::LogLevel::kInfo;
+}
+
+}  // namespace
+
+int run_controller(const ControllerOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const kube::Log log(level_of(options.log_level), options.log_format == LogFormat::kJson
+                                                       ? kube::Log::Format::kJson
+                                                       : kube::Log::Format::kText);
+  auto parsed = load_configuration(options);
+  if (!parsed) {
+    log.error("cannot start", {{"why", parsed.error().message}});
+    return 1;
+  }
+  if (!raise_descriptor_limit())
+    log.warn("descriptors", {{"why", "the limit of open files could not be raised"}});
+  for (const auto& warning : parsed->warnings) log.warn("configuration", {{"what", warning}});
+  auto client = kube::load_config(options.kubeconfig, options.context);
+  if (!client) {
+    log.error("cannot start", {{"why", client.error().message}});
+    return 1;
+  }
+  client->user_agent = "trainer/" TRAINER_VERSION;
+  log.info("starting", {{"version", TRAINER_VERSION}, {"server", client->server}});
+  const MakeTransport make_transport = [&client](kube::asio::io_context& io,
+                                                 const kube::TransportLimits& limits) {
+    return kube::make_transport(io, *client, limits);
+  };
+  try {
+    Process process(options, std::move(parsed->configuration), make_transport, production_registry,
+                    log);
+    return process.run();
+  } catch (const std::exception& error) {
+    log.error("cannot go on", {{"why", error.what()}});
+    return 1;
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,187 @@
+#include "controller/process/serving.hh"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+
+#include "kube/client/with_deadline.hh"
+
+namespace trainer {
+
+using kube::Milliseconds;
+using kube::Result;
+using kube::Task;
+
+namespace {
+
+// The API server waits ten seconds for a webhook, so a lookup must end earlier.
+constexpr Milliseconds kLookupDeadline{8'000};
+constexpr Milliseconds kDrain{5'000};
+// As controller-runtime: etcd takes 1.5 MB, and a review holds the object twice.
+constexpr std::size_t kMaxReview = 7U << 20;
+
+kube::ApiClient::Options client_options(const ServingOptions& options) {
+  kube::ApiClient::Options client;
+  client.deadline = kLookupDeadline;
+  client.on_request = options.on_request;
+  return client;
+}
+
+}  // namespace
+
+// All state of the serving thread.
+struct Serving::Impl {
+  Impl(ServingOptions given, const AdmissionState& state, const kube::Log& used_log)
+      : options(std::move(given)),
+        log(used_log),
+        work(io.get_executor()),
+        transport(options.make_transport(io, kube::TransportLimits())),
+        client(*transport, clock, random, client_options(options)),
+        admission(options.handlers, client, state, log, options.on_review) {
+    for (const ServerRegistration& each : options.servers)
+      servers.push_back({each, each.make(io, client, log), nullptr});
+  }
+
+  // A server that a kind registered, once it listens.
+  struct Served {
+    ServerRegistration registration;
+    std::unique_ptr<RequestHandler> handler;
+    std::unique_ptr<kube::HttpServer> server;
+  };
+
+  std::vector<kube::HttpServer*> listening() const;
+  Result<void> use(const CertificateBundle& bundle);
+  Result<std::unique_ptr<kube::HttpServer>> listen(const CertificateBundle& bundle,
+                                                   unsigned short port, std::size_t max_body,
+                                                   kube::HttpServer::Handler handler);
+  Task<void> drain();
+  void run();
+
+  ServingOptions options;
+  const kube::Log& log;
+  kube::asio::io_context io{1};
+  kube::asio::executor_work_guard<kube::asio::io_context::executor_type> work;
+  kube::SystemClock clock;
+  kube::SystemRandom random;
+  std::unique_ptr<kube::Transport> transport;
+  kube::ApiClient client;
+  Admission admission;
+  std::unique_ptr<kube::HttpServer> webhook_server;
+  std::vector<Served> servers;
+};
+
+Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const CertificateBundle& bundle,
+                                                                unsigned short port,
+                                                                std::size_t max_body,
+                                                                kube::HttpServer::Handler handler) {
+  kube::ServerOptions server;
+  server.address = options.address;
+  server.port = port;
+  server.is_tls = true;
+  server.certificate_pem = bundle.certificate;
+  server.private_key_pem = bundle.key;
+  server.min_tls_version = options.min_tls_version;
+  server.max_body_bytes = max_body;
+  server.on_error = [this](std::string_view what) {
+    log.error("handler", {{"why", std::string(what)}});
+  };
+  return kube::serve(io, std::move(server), std::move(handler));
+}
+
+std::vector<kube::HttpServer*> Serving::Impl::listening() const {
+  std::vector<kube::HttpServer*> all;
+  if (webhook_server) all.push_back(webhook_server.get());
+  for (const Served& each : servers) {
+    if (each.server) all.push_back(each.server.get());
+  }
+  return all;
+}
+
+Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
+  for (kube::HttpServer* server : listening()) {
+    if (auto changed = server->set_certificate(bundle.certificate, bundle.key); !changed)
+      return changed;
+  }
+  if (!webhook_server) {
+    auto server = listen(
+        bundle, options.webhook_port, kMaxReview,
+        [this](kube::ServerRequest request) { return admission.handle(std::move(request)); });
+    if (!server) return tl::unexpected(server.error().at("webhook server"));
+    webhook_server = std::move(*server);
+    log.info("webhook server listens", {{"port", std::to_string(webhook_server->port())}});
+  }
+  for (Served& each : servers) {
+    if (each.server) continue;
+    const ServerRegistration& registration = each.registration;
+    auto server = listen(bundle, registration.port, registration.max_body_bytes,
+                         [handler = each.handler.get()](kube::ServerRequest request) {
+                           return handler->handle(std::move(request));
+                         });
+    if (!server) return tl::unexpected(server.error().at(registration.name));
+    each.server = std::move(*server);
+    log.info(registration.name + " listens", {{"port", std::to_string(each.server->port())}});
+  }
+  return {};
+}
+
+// Waits for running requests and writes pending reports, each for kDrain at most.
+Task<void> Serving::Impl::drain() {
+  for (kube::HttpServer* server : listening()) server->stop();
+  for (kube::HttpServer* server : listening())
+    co_await kube::with_deadline(kDrain, server->drained());
+  for (Served& each : servers) co_await kube::with_deadline(kDrain, each.handler->flush());
+}
+
+void Serving::Impl::run() {
+  while (true) {
+    try {
+      io.run();
+      return;
+    } catch (const std::exception& error) {
+      // A bug in one handler must not stop the others.
+      log.error("serving", {{"why", error.what()}});
+    }
+  }
+}
+
+Serving::Serving(ServingOptions options, const AdmissionState& state, const kube::Log& log)
+    : impl_(std::make_unique<Impl>(std::move(options), state, log)),
+      thread_([impl = impl_.get()] { impl->run(); }) {}
+
+Serving::~Serving() {
+  stop();
+}
+
+Result<void> Serving::use(const CertificateBundle& bundle) {
+  if (!thread_.joinable()) return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
+  auto answer = std::make_shared<std::promise<Result<void>>>();
+  auto future = answer->get_future();
+  kube::asio::post(impl_->io,
+                   [impl = impl_.get(), bundle, answer] { answer->set_value(impl->use(bundle)); });
+  auto used = future.get();
+  if (used) is_listening_ = true;
+  return used;
+}
+
+unsigned short Serving::webhook_port() const {
+  return impl_->webhook_server ? impl_->webhook_server->port() : impl_->options.webhook_port;
+}
+
+unsigned short Serving::port_of(std::string_view server) const {
+  for (const Impl::Served& each : impl_->servers) {
+    if (each.registration.name == server)
+      return each.server ? each.server->port() : each.registration.port;
+  }
+  return 0;
+}
+
+void Serving::stop() {
+  if (!thread_.joinable()) return;
+  is_listening_ = false;
+  kube::asio::co_spawn(impl_->io, impl_->drain(),
+                       [impl = impl_.get()](std::exception_ptr) { impl->io.stop(); });
+  thread_.join();
+}
+
+}  // namespace trainer

@@ -1,0 +1,62 @@
+// The thread on which this process answers requests: webhooks and the servers of kinds.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "controller/admission/admission.hh"
+#include "controller/admission/admission_view.hh"
+#include "controller/admission/certificates.hh"
+#include "controller/process/make_transport.hh"
+#include "controller/registration/request_handler.hh"
+#include "kube/manager/log.hh"
+
+namespace trainer {
+
+struct ServingOptions {
+  MakeTransport make_transport;  // for lookups that the view lacks, and for progress reports
+  std::string address;           // as kube::ServerOptions::address, of all servers
+  unsigned short webhook_port = 9443;
+  std::string min_tls_version = "1.2";
+  std::vector<WebhookHandler> handlers;
+  std::vector<ServerRegistration> servers;
+  Admission::OnReview on_review;                               // called on the serving thread
+  std::function<void(const kube::RequestRecord&)> on_request;  // likewise
+  ServingOptions() {}
+};
+
+// Has its own thread, io_context and API client, so that a long plan in the control loops never
+// delays a review, and a review never delays a plan. Lifecycle: no server listens before the first
+// certificate; the destructor stops the servers, waits for running requests and joins the thread.
+// Concurrency: all members from any thread except the serving thread.
+class Serving {
+ public:
+  // `state` and `log` outlive this.
+  Serving(ServingOptions options, const AdmissionState& state, const kube::Log& log);
+  ~Serving();
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+  // Starts listening with the first certificate, changes to later ones without closing connections.
+  // Waits for the serving thread (milliseconds). Errors: kInvalid for an unusable certificate,
+  // kNetwork when an address cannot be listened on.
+  kube::Result<void> use(const CertificateBundle& bundle);
+  // For readiness: all servers accept connections.
+  bool is_listening() const { return is_listening_; }
+  // The ports in use once is_listening(); for tests with port 0.
+  unsigned short webhook_port() const;
+  unsigned short port_of(std::string_view server) const;
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  std::atomic<bool> is_listening_{false};
+  std::thread thread_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,65 @@
+#include "controller/registration/cluster_role.hh"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "controller/admission/webhook_registrar.hh"
+
+namespace trainer {
+namespace {
+
+// Rules of equal groups, resources and names are one rule, with the verbs of all.
+std::vector<kube::PolicyRule> merged(const std::vector<kube::PolicyRule>& rules) {
+  std::vector<kube::PolicyRule> all;
+  for (const kube::PolicyRule& rule : rules) {
+    const auto same = std::find_if(all.begin(), all.end(), [&rule](const kube::PolicyRule& other) {
+      return other.groups == rule.groups && other.resources == rule.resources &&
+             other.names == rule.names;
+    });
+    if (same == all.end()) {
+      all.push_back(rule);
+      continue;
+    }
+    if (same->comment.empty()) same->comment = rule.comment;
+    std::set<std::string> verbs(same->verbs.begin(), same->verbs.end());
+    verbs.insert(rule.verbs.begin(), rule.verbs.end());
+    same->verbs.assign(verbs.begin(), verbs.end());
+  }
+  return all;
+}
+
+// A YAML list on one line; "" is the core group.
+std::string list_of(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(word.empty() ? "\"\"" : word);
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+}  // namespace
+
+std::string cluster_role(const Registry& registry) {
+  std::vector<kube::PolicyRule> rules;
+  for (const KindRegistration& kind : registry)
+    rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
+  rules.push_back(ca_injector_rule());
+  std::string text =
+      "apiVersion: rbac.authorization.k8s.io/v1\n"
+      "kind: ClusterRole\n"
+      "metadata:\n"
+      "  name: kubeflow-trainer-controller-manager\n"
+      "rules:\n";
+  for (const kube::PolicyRule& rule : merged(rules)) {
+    if (!rule.comment.empty()) text += fmt::format("# {}\n", rule.comment);
+    text += fmt::format("- apiGroups: {}\n  resources: {}\n", list_of(rule.groups),
+                        list_of(rule.resources));
+    if (!rule.names.empty()) text += fmt::format("  resourceNames: {}\n", list_of(rule.names));
+    text += fmt::format("  verbs: {}\n", list_of(rule.verbs));
+  }
+  return text;
+}
+
+}  // namespace trainer

@@ -1,0 +1,36 @@
+#include "controller/registration/kind_registration.hh"
+
+namespace trainer {
+
+std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry) {
+  std::vector<kube::ControllerRegistration> controllers;
+  for (const KindRegistration& kind : registry) controllers.push_back(kind.controller);
+  return controllers;
+}
+
+std::vector<Webhook> published_webhooks(const Registry& registry) {
+  std::vector<Webhook> webhooks;
+  for (const KindRegistration& kind : registry) {
+    if (!kind.admission.is_published) continue;
+    webhooks.insert(webhooks.end(), kind.admission.webhooks.begin(), kind.admission.webhooks.end());
+  }
+  return webhooks;
+}
+
+std::set<std::string> configuration_names(const Registry& registry) {
+  std::set<std::string> names;
+  for (const KindRegistration& kind : registry) {
+    for (const Webhook& webhook : kind.admission.webhooks) names.emplace(webhook.configuration);
+  }
+  return names;
+}
+
+std::vector<kube::Json> custom_resource_definitions(const Registry& registry) {
+  std::vector<kube::Json> all;
+  for (const KindRegistration& kind : registry) {
+    for (const ApiKind& each : kind.crds) all.push_back(custom_resource_definition(each));
+  }
+  return all;
+}
+
+}  // namespace trainer

@@ -1,0 +1,48 @@
+// One value that describes a kind: its controller, webhooks, servers and CRDs.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/kinds/kinds.hh"
+#include "controller/admission/webhook.hh"
+#include "controller/config/configuration.hh"
+#include "controller/registration/request_handler.hh"
+#include "kube/manager/controller.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// How pods reach this process's servers. The CA is replaced when it is rotated.
+struct ServerIdentity {
+  std::string host;
+  std::string ca_pem;
+};
+
+// The inputs of all registrations. Concurrency: `server` is used on the control loops' thread only.
+struct KindOptions {
+  Configuration configuration;
+  std::shared_ptr<const ServerIdentity> server = std::make_shared<ServerIdentity>();
+};
+
+struct KindRegistration {
+  kube::ControllerRegistration controller;
+  AdmissionRegistration admission;
+  std::vector<ServerRegistration> servers;
+  std::vector<ApiKind> crds;  // to install
+};
+
+// In the order in which controllers start and manifests are printed.
+using Registry = std::vector<KindRegistration>;
+
+std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry);
+// Those that a process outside the cluster publishes.
+std::vector<Webhook> published_webhooks(const Registry& registry);
+// The CRDs to install, in the registry's order.
+std::vector<kube::Json> custom_resource_definitions(const Registry& registry);
+// Names of all webhook configurations, published or installed separately.
+std::set<std::string> configuration_names(const Registry& registry);
+
+}  // namespace trainer

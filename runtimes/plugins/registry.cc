@@ -1,0 +1,53 @@
+#include "runtimes/plugins/registry.hh"
+
+#include "runtimes/jobset/construct.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/plugins/mpi/wait_for_hosts.hh"
+
+namespace trainer {
+namespace pipeline {
+
+// Appends what the plugin's file makes: `std::unique_ptr<const Plugin> make_NAME()`.
+#define ADD_PLUGIN(name)                              \
+  extern std::unique_ptr<const Plugin> make_##name(); \
+  all.push_back(make_##name())
+
+// In the order in which they run within a phase.
+static Plugins make_plugins() {
+  Plugins all;
+  // First: it also serves xgboost and flux, whose own plugins read the count that it sets, and it
+  // puts the job's env in front of theirs.
+  ADD_PLUGIN(plainml);
+  // At most one of these is active in a runtime, so their order is only alphabetical.
+  ADD_PLUGIN(flux);
+  ADD_PLUGIN(jax);
+  ADD_PLUGIN(mpi);
+  ADD_PLUGIN(torch);
+  ADD_PLUGIN(xgboost);
+  // After the frameworks: what the job says about its containers wins over what a framework
+  // injects.
+  ADD_PLUGIN(initializers);
+  ADD_PLUGIN(overrides);
+  // After the job's own env, so that a job cannot point its reports elsewhere.
+  ADD_PLUGIN(progress);
+  // Gangs have a phase of their own, so their place does not matter.
+  ADD_PLUGIN(coscheduling);
+  ADD_PLUGIN(volcano);
+  return all;
+}
+
+}  // namespace pipeline
+
+const pipeline::Plugins& production_plugins() {
+  static const pipeline::Plugins kPlugins = pipeline::make_plugins();
+  return kPlugins;
+}
+
+jobset::JobDecorators production_job_decorators() {
+  // The last lines are kept also of what the decorators before it have added.
+  static constexpr jobset::JobDecorator kDecorators[] = {mpi::wait_for_hosts,
+                                                         jobset::keep_last_lines};
+  return kDecorators;
+}
+
+}  // namespace trainer

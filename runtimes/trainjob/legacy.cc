@@ -1,0 +1,294 @@
+#include "runtimes/trainjob/legacy.hh"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "api/api.hh"
+#include "kube/model/patch.hh"
+#include "kube/model/quantity.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kOverrides[] = {"podSpecOverrides", "podTemplateOverrides"};
+constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
+
+std::optional<std::int64_t> parse_count(std::string_view text) {
+  std::int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+// The pod template of an override. v2.0 wrote the pod spec's members beside targetJobs,
+// v2.1 had metadata and spec.
+Json template_of(std::string_view field, const Json& entry) {
+  Json pod = Json::object();
+  if (field == "podTemplateOverrides") {
+    for (const std::string_view part : {"metadata", "spec"}) {
+      if (const Json* value = entry.find(part)) pod.set(part, *value);
+    }
+    return pod;
+  }
+  Json spec = entry;
+  for (const std::string_view part : {"targetJobs", "manager"}) spec.erase(part);
+  pod.set("spec", std::move(spec));
+  return pod;
+}
+
+// One override as a JobSetSpec of patches, one for each target job.
+Json replicated_jobs_of(std::string_view field, const Json& entry, const std::string& path,
+                        Conversion& conversion) {
+  Json jobs = Json::array();
+  for (const Json& target : entry.get_array("targetJobs")) {
+    const std::string_view name =
+        target.is_string() ? std::string_view(target.as_string()) : target.get_string("name");
+    if (name.empty()) continue;
+    jobs.push_back(Json::object(
+        {{"name", name},
+         {"template",
+          Json::object({{"spec", Json::object({{"template", template_of(field, entry)}})}})}}));
+  }
+  if (jobs.empty()) {
+    conversion.errors.push_back(
+        kube::required(kube::join_field(path, "targetJobs"),
+                       "name the replicated jobs to change, or write "
+                       "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs "
+                       "instead"));
+  }
+  return jobs;
+}
+
+void warn_renamed(Conversion& conversion, std::string_view field, std::string_view today) {
+  conversion.warnings.push_back(fmt::format(
+      "{} is a field of Trainer v2.0 or v2.1 and was converted: write {} instead", field, today));
+}
+
+// All overrides merged in their order, as the older controllers applied them.
+void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
+  for (const std::string_view field : kOverrides) {
+    const Json* entries = spec.find(field);
+    if (!entries) continue;
+    Json merged = Json::object();
+    if (const Json* so_far = patch.find_path({"template", "spec"})) merged = *so_far;
+    std::size_t i = 0;
+    for (const Json& entry : spec.get_array(field)) {
+      const std::string path = kube::join_index(kube::join_field("spec", field), i++);
+      const Json jobs = replicated_jobs_of(field, entry, path, conversion);
+      auto next = kube::strategic_merge(merged, Json::object({{"replicatedJobs", jobs}}),
+                                        jobset_merge_keys());
+      if (next) {
+        merged = std::move(*next);
+      } else {
+        conversion.errors.push_back(kube::invalid(path, entry, next.error().message));
+      }
+    }
+    if (!merged.empty()) patch["template"].set("spec", std::move(merged));
+    warn_renamed(conversion, kube::join_field("spec", field),
+                 "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[]."
+                 "template.spec.template");
+    spec.erase(field);
+  }
+}
+
+void convert_metadata(Json& spec, Json& patch, Conversion& conversion) {
+  for (const std::string_view map : kMetadataMaps) {
+    const Json* value = spec.find(map);
+    if (!value) continue;
+    if (!value->empty()) patch["template"]["metadata"].set(map, *value);
+    warn_renamed(
+        conversion, kube::join_field("spec", map),
+        fmt::format("spec.runtimePatches[].trainingRuntimeSpec.template.metadata.{}", map));
+    spec.erase(map);
+  }
+}
+
+// Replaces the patch of an earlier conversion, so that applying an old file twice changes nothing.
+void store_patch(Json& spec, Json patch) {
+  if (patch.empty()) return;
+  Json& patches = spec["runtimePatches"];
+  if (!patches.is_null() && !patches.is_array()) return;  // the schema refuses it
+  if (patches.is_null()) patches = Json::array();
+  for (Json& entry : patches.as_array()) {
+    if (entry.get_string("manager") != kLegacyManager) continue;
+    entry.set("trainingRuntimeSpec", std::move(patch));
+    return;
+  }
+  patches.push_back(
+      Json::object({{"manager", kLegacyManager}, {"trainingRuntimeSpec", std::move(patch)}}));
+}
+
+// "cpu" meant one process a CPU, also beside accelerators.
+std::optional<std::int64_t> cpus_of(const Json& trainer) {
+  for (const std::string_view kind : {"requests", "limits"}) {
+    const Json* cpu = trainer.find_path({"resourcesPerNode", kind, "cpu"});
+    if (!cpu) continue;
+    if (const auto amount = kube::Quantity::read(*cpu); amount && amount->value() >= 1)
+      return amount->value();
+  }
+  return std::nullopt;
+}
+
+void convert_processes(Json& spec, Conversion& conversion) {
+  Json* trainer = spec.find("trainer");
+  const Json* stored = trainer ? trainer->find("numProcPerNode") : nullptr;
+  if (!stored || !stored->is_string()) return;
+  const Json value = *stored;
+  const std::string path = "spec.trainer.numProcPerNode";
+  const std::string& text = value.as_string();
+  std::optional<std::int64_t> count = parse_count(text);
+  if (text == "cpu") count = cpus_of(*trainer);
+  if (count) {
+    trainer->set("numProcPerNode", *count);
+    conversion.warnings.push_back(
+        fmt::format("{} is an integer since Trainer v2.2: \"{}\" was converted, write {} instead",
+                    path, text, *count));
+  } else if (text == "auto" || text == "gpu") {
+    trainer->erase("numProcPerNode");
+    conversion.warnings.push_back(
+        fmt::format("{} is an integer since Trainer v2.2: \"{}\" was dropped, for without the "
+                    "field every node runs as many "
+                    "processes as its resources suggest",
+                    path, text));
+  } else {
+    conversion.errors.push_back(kube::invalid(path, value,
+                                              "must be an integer: write how many processes a node "
+                                              "runs, or leave it out to follow its resources"));
+  }
+}
+
+// --- runtimes ---
+
+void convert_torch_processes(Json& torch, const std::string& path, Conversion& conversion) {
+  const Json* stored = torch.find("numProcPerNode");
+  if (!stored) return;
+  const std::string field = kube::join_field(path, "numProcPerNode");
+  const std::string_view word =
+      stored->is_string() ? std::string_view(stored->as_string()) : std::string_view();
+  if (word == "auto" || word == "gpu" || word == "cpu") {
+    conversion.warnings.push_back(
+        fmt::format("{} was removed in Trainer v2.2: \"{}\" was dropped, for the processes of a "
+                    "node follow the resources of its "
+                    "container; a TrainJob sets another number in spec.trainer.numProcPerNode",
+                    field, word));
+    torch.erase("numProcPerNode");
+    return;
+  }
+  conversion.errors.push_back(
+      kube::invalid(field, *stored,
+                    "was removed in Trainer v2.2: leave it out and give container \"node\" "
+                    "resources, which the processes follow, "
+                    "or write spec.trainer.numProcPerNode in the TrainJobs"));
+}
+
+// The number of nodes an elastic policy leaves no choice about. nullopt: it does; a null value: it
+// says nothing about nodes.
+std::optional<Json> fixed_nodes(const Json& elastic) {
+  const Json* least = elastic.find("minNodes");
+  const Json* most = elastic.find("maxNodes");
+  if (!least && !most) return Json();
+  if (!least || !most || !least->is_int() || *least != *most) return std::nullopt;
+  return *most;
+}
+
+// The object below a path, made where it is missing; nullptr where something else is in its
+// place.
+Json* object_at(Json& root, std::initializer_list<std::string_view> path) {
+  Json* at = &root;
+  for (const std::string_view name : path) {
+    if (!at->is_object() && !at->is_null()) return nullptr;
+    at = &(*at)[name];
+  }
+  return at->is_object() || at->is_null() ? at : nullptr;
+}
+
+void convert_elastic_policy(Json& spec, Conversion& conversion) {
+  Json* torch = spec.find_path({"mlPolicy", "torch"});
+  const Json* stored = torch ? torch->find("elasticPolicy") : nullptr;
+  if (!stored) return;
+  const Json elastic = *stored;
+  const std::string field = "spec.mlPolicy.torch.elasticPolicy";
+  const auto nodes = fixed_nodes(elastic);
+  if (!nodes || !elastic.get_array("metrics").empty()) {
+    conversion.errors.push_back(kube::invalid(field, elastic,
+                                              "the number of nodes cannot change while a job runs: "
+                                              "write spec.mlPolicy.numNodes, and for restarts "
+                                              "spec.template.spec.failurePolicy.maxRestarts"));
+    return;
+  }
+  torch->erase("elasticPolicy");
+  if (!nodes->is_null()) spec["mlPolicy"].set("numNodes", *nodes);
+  if (const Json* restarts = elastic.find("maxRestarts"); restarts && restarts->is_int()) {
+    Json* failure = object_at(spec, {"template", "spec", "failurePolicy"});
+    if (failure && !failure->find("maxRestarts")) failure->set("maxRestarts", *restarts);
+  }
+  warn_renamed(conversion, field,
+               "spec.mlPolicy.numNodes and spec.template.spec.failurePolicy.maxRestarts");
+}
+
+void convert_implementation(Json& mpi, const std::string& path, Conversion& conversion) {
+  static constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
+      {"IntelMPI", "Intel"},
+      {"intel", "Intel"},
+      {"OpenMpi", "OpenMPI"},
+      {"openmpi", "OpenMPI"},
+      {"mpich", "MPICH"}};
+  const std::string_view value = mpi.get_string("mpiImplementation");
+  for (const auto& [old, today] : kSpellings) {
+    if (value != old) continue;
+    conversion.warnings.push_back(fmt::format("{}: \"{}\" was converted: write \"{}\" instead",
+                                              kube::join_field(path, "mpiImplementation"), old,
+                                              today));
+    mpi.set("mpiImplementation", today);
+    return;
+  }
+}
+
+}  // namespace
+
+// The match condition of the mutating webhook (controller/admission/webhooks.cc) asks for the same.
+bool has_legacy_fields(const Json& trainjob) {
+  const Json* spec = trainjob.find("spec");
+  if (!spec) return false;
+  for (const std::string_view field :
+       {"podTemplateOverrides", "podSpecOverrides", "labels", "annotations"}) {
+    if (spec->find(field)) return true;
+  }
+  const Json* processes = spec->find_path({"trainer", "numProcPerNode"});
+  return processes && processes->is_string();
+}
+
+Conversion convert_legacy_trainjob(Json& trainjob) {
+  Conversion conversion;
+  if (!has_legacy_fields(trainjob)) return conversion;
+  Json& spec = *trainjob.find("spec");
+  Json patch = Json::object();
+  convert_overrides(spec, patch, conversion);
+  convert_metadata(spec, patch, conversion);
+  store_patch(spec, std::move(patch));
+  convert_processes(spec, conversion);
+  return conversion;
+}
+
+Conversion convert_legacy_runtime(Json& runtime) {
+  Conversion conversion;
+  Json* spec = runtime.find("spec");
+  Json* policy = spec ? spec->find("mlPolicy") : nullptr;
+  if (!policy || !policy->is_object()) return conversion;
+  if (Json* mpi = policy->find("mpi"); mpi && mpi->is_object()) {
+    convert_implementation(*mpi, "spec.mlPolicy.mpi", conversion);
+  }
+  if (Json* torch = policy->find("torch"); torch && torch->is_object()) {
+    convert_torch_processes(*torch, "spec.mlPolicy.torch", conversion);
+    convert_elastic_policy(*spec, conversion);
+  }
+  return conversion;
+}
+
+}  // namespace trainer

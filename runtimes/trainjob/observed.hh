@@ -1,0 +1,66 @@
+// What is known of one TrainJob and of what belongs to it: the input of plan_trainjob(). Pure.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/jobset.hh"
+#include "api/trainjob.hh"
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+#include "runtimes/jobset/gates.hh"
+#include "runtimes/trainjob/runtime_snapshot.hh"
+#include "runtimes/views/pod.hh"
+
+namespace trainer {
+
+// The snapshot ConfigMap as it is stored.
+struct SnapshotView {
+  std::string owner_uid;                           // its controller's
+  std::shared_ptr<const RuntimeSnapshot> content;  // null when the key is missing
+};
+
+struct TrainJobObserved {
+  const TrainJob& job;
+  const kube::Json& job_object;  // as stored, for the status difference
+  // nullopt: not known (not read yet); a pointer to null: known to be absent.
+  std::optional<std::shared_ptr<const SnapshotView>> snapshot;
+  // null: not read, or absent (then runtime_error says why)
+  std::shared_ptr<const RuntimeSnapshot> live_runtime;
+  std::string runtime_error;
+  const JobSet* jobset = nullptr;             // of the job's name, of any owner
+  const kube::Json* jobset_object = nullptr;  // its stored form
+  // owned_template_fields() of the stored JobSet with its managedFields, taken when it entered the
+  // cache. Without it every label of a suspended JobSet's templates that the plan would not write
+  // counts as one to remove.
+  std::optional<std::uint64_t> jobset_owned_fields;
+  // The last state of a JobSet of this job that is gone from the cache, where it is still
+  // known: a JobSet that finished and was removed by its TTL between two reconciles must not run
+  // again.
+  const JobSet* deleted_jobset = nullptr;
+  std::vector<const PodView*> pods;
+  std::map<std::string, bool>
+      dependents;  // "Secret/j-mpi-ssh-auth" -> exists; absent: not known (see dependent_name)
+  // The stored forms of dependent objects that were read (any mode), for ownership and for
+  // "unchanged". One that exists but has no entry here counts as owned and unchanged.
+  std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
+  std::string build_error;  // the last refused child, for status.message
+  std::string
+      waiting_event;  // a scheduler's or controller's text for a stuck job, when it was asked for
+  // Nodes of the JobSet as this process built it; 0: it did not. It bridges the time between the
+  // JobSet and the status that has it.
+  std::int32_t total_nodes = 0;
+  // The Job controller has begun with a Job of this JobSet: from then on it says itself what keeps
+  // it from making pods.
+  bool have_jobs_started = true;
+  bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
+  jobset::Gates gates;                      // of that JobSet controller
+  std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);
+                                  // "" in the other modes
+  kube::Time now;
+};
+
+}  // namespace trainer

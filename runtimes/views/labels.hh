@@ -1,0 +1,50 @@
+// The labels and annotations by which Jobs and pods are recognised (JobSet,
+// api/jobset/v1alpha2/jobset_types.go). Pure.
+#pragma once
+
+#include <string_view>
+
+namespace trainer {
+
+// A pod's index in its Job: an annotation, and since Kubernetes 1.28 also a label.
+inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
+
+namespace jobset {
+
+// Of an owner reference.
+inline constexpr std::string_view kApiVersion = "jobset.x-k8s.io/v1alpha2";
+inline constexpr std::string_view kKind = "JobSet";
+
+// Labels and annotations at once, on Jobs and on their pod templates, unless said otherwise.
+inline constexpr std::string_view kJobSetNameKey = "jobset.sigs.k8s.io/jobset-name";
+inline constexpr std::string_view kJobSetUidKey = "jobset.sigs.k8s.io/jobset-uid";
+inline constexpr std::string_view kReplicatedJobNameKey = "jobset.sigs.k8s.io/replicatedjob-name";
+inline constexpr std::string_view kReplicatedJobReplicasKey =
+    "jobset.sigs.k8s.io/replicatedjob-replicas";
+inline constexpr std::string_view kGlobalReplicasKey = "jobset.sigs.k8s.io/global-replicas";
+inline constexpr std::string_view kJobIndexKey = "jobset.sigs.k8s.io/job-index";
+inline constexpr std::string_view kJobGlobalIndexKey = "jobset.sigs.k8s.io/job-global-index";
+inline constexpr std::string_view kJobKeyKey = "jobset.sigs.k8s.io/job-key";
+inline constexpr std::string_view kGroupNameKey = "jobset.sigs.k8s.io/group-name";
+inline constexpr std::string_view kGroupReplicasKey = "jobset.sigs.k8s.io/group-replicas";
+inline constexpr std::string_view kJobGroupIndexKey = "jobset.sigs.k8s.io/job-group-index";
+inline constexpr std::string_view kRestartAttemptKey = "jobset.sigs.k8s.io/restart-attempt";
+inline constexpr std::string_view kJobRestartAttemptKey = "jobset.sigs.k8s.io/job-restart-attempt";
+inline constexpr std::string_view kCoordinatorKey = "jobset.sigs.k8s.io/coordinator";
+inline constexpr std::string_view kPriorityKey = "jobset.sigs.k8s.io/priority";  // pod label only
+// Annotations that users write.
+inline constexpr std::string_view kExclusiveTopologyKey =
+    "alpha.jobset.sigs.k8s.io/exclusive-topology";
+inline constexpr std::string_view kNodeSelectorKey = "alpha.jobset.sigs.k8s.io/node-selector";
+// Of the node selector strategy: a node's label and taint.
+inline constexpr std::string_view kNamespacedJobKey = "alpha.jobset.sigs.k8s.io/namespaced-job";
+inline constexpr std::string_view kNoScheduleKey = "alpha.jobset.sigs.k8s.io/no-schedule";
+// Pod annotation that the in-place restart agent writes.
+inline constexpr std::string_view kInPlaceRestartAttemptKey =
+    "jobset.sigs.k8s.io/in-place-restart-attempt";
+// An extension of this controller, see jobset/disruption.cc.
+inline constexpr std::string_view kMaxDisruptionRestartsKey =
+    "trainer.kubeflow.org/max-disruption-restarts";
+
+}  // namespace jobset
+}  // namespace trainer

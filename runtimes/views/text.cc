@@ -1,0 +1,30 @@
+#include "runtimes/views/text.hh"
+
+namespace trainer {
+namespace {
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+}
+
+}  // namespace
+
+std::string keep_head(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  while (limit > 0 && is_continuation(text[limit])) --limit;
+  return std::string(text.substr(0, limit));
+}
+
+std::string keep_tail(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  std::size_t start = text.size() - limit;
+  while (start < text.size() && is_continuation(text[start])) ++start;
+  return std::string(text.substr(start));
+}
+
+std::string count_of(std::int64_t count, std::string_view noun) {
+  std::string text = std::to_string(count) + " " + std::string(noun);
+  return count == 1 ? text : text + "s";
+}
+
+}  // namespace trainer

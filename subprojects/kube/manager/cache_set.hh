@@ -1,0 +1,57 @@
+// The collections that a process watches, each once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/manager/object_cache.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// What is watched: a resource, or those of its objects that a label selector matches. Two watches
+// are one where both are equal.
+struct Collection {
+  Resource resource;
+  // Equality-based: "key", "!key", "key=value", "key!=value", joined by commas. "": all objects.
+  std::string label_selector;
+  friend bool operator==(const Collection&, const Collection&) = default;
+};
+
+// Concurrency: the control loops' thread.
+class CacheSet {
+ public:
+  using MakeCache = std::function<std::unique_ptr<AnyObjectCache>()>;
+  struct Entry {
+    Collection collection;
+    std::unique_ptr<AnyObjectCache> cache;
+    bool is_required = false;  // else the process is ready while the kind is not served
+    bool is_unserved = false;
+  };
+
+  // The cache of this collection; made if there is none yet.
+  AnyObjectCache& add(const Collection& collection, const MakeCache& make, bool is_required);
+
+  // Errors: std::logic_error where the collection was not added, or with another type.
+  template <class T>
+  const ObjectCache<T>& get(const Collection& collection) const {
+    const auto* const typed = dynamic_cast<const ObjectCache<T>*>(find(collection));
+    if (!typed) throw std::logic_error("no cache of this type of " + collection.resource.plural);
+    return *typed;
+  }
+
+  // Takes the answer of a write into every cache of the resource whose selector matches it.
+  void update_if_newer(const Resource& resource, std::string_view answer);
+  bool are_synced() const;
+  const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
+
+ private:
+  AnyObjectCache* find(const Collection& collection) const;
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+}  // namespace kube

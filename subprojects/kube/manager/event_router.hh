@@ -1,0 +1,70 @@
+// Which queues an event reaches, and when.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kube/manager/pacing.hh"
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// Who wrote the version that event handlers see.
+enum class ChangeSource { kOthers, kOwnStatus, kOwnCounters };
+
+// The queues of all controllers, and the owner index: uid -> (controller, key). Concurrency: the
+// control loops' thread.
+class EventRouter {
+ public:
+  using Enqueue = std::function<void(const ObjectKey& key, Debounce debounce)>;
+  struct Owner {
+    std::size_t controller;
+    ObjectKey key;
+  };
+
+  EventRouter() = default;
+  EventRouter(const EventRouter&) = delete;
+  EventRouter& operator=(const EventRouter&) = delete;
+
+  // Returns the controller's id.
+  std::size_t add_controller(Enqueue enqueue);
+  void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
+    queues_[controller](key, debounce);
+  }
+  // The key of the object of this uid among those that `controller` reconciles, or nullptr.
+  const ObjectKey* find_owned(std::size_t controller, const std::string& uid) const;
+  // Enqueues that object. False: there is none.
+  bool enqueue_owner(std::size_t controller, const std::string& uid, Debounce debounce);
+
+  void set_owner(const std::string& uid, Owner owner) { owners_[uid] = std::move(owner); }
+  void remove_owner(const std::string& uid) { owners_.erase(uid); }
+
+  ChangeSource source() const { return source_; }
+  // The debounce of the change that handlers see; nullopt: no reconcile, since nothing follows from
+  // counters that this process wrote.
+  std::optional<Debounce> debounce_of_change() const;
+
+  // While it lives, changes come from a status of this process.
+  class SourceScope {
+   public:
+    SourceScope(EventRouter& router, ChangeSource source) : router_(router) {
+      router_.source_ = source;
+    }
+    SourceScope(const SourceScope&) = delete;
+    SourceScope& operator=(const SourceScope&) = delete;
+    ~SourceScope() { router_.source_ = ChangeSource::kOthers; }
+
+   private:
+    EventRouter& router_;
+  };
+
+ private:
+  std::vector<Enqueue> queues_;
+  std::unordered_map<std::string, Owner> owners_;
+  ChangeSource source_ = ChangeSource::kOthers;
+};
+
+}  // namespace kube

@@ -1,0 +1,210 @@
+#include "kube/manager/executor.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <map>
+#include <utility>
+
+#include "kube/manager/pacing.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+
+namespace kube {
+namespace {
+
+// The API server's limit for the message of an event.
+constexpr std::size_t kMaxMessage = 1'024;
+
+std::string_view name_of(Action::Verb verb) {
+  switch (verb) {
+    case Action::Verb::kCreate:
+      return "create";
+    case Action::Verb::kApply:
+      return "apply";
+    case Action::Verb::kMergePatch:
+      return "patch";
+    case Action::Verb::kDelete:
+      return "delete";
+  }
+  return "write";
+}
+
+std::string describe(const Action& action) {
+  if (!action.description.empty()) return action.description;
+  return fmt::format("{} {} {}", name_of(action.verb), action.resource.kind,
+                     action.key.to_string());
+}
+
+// The controller of an object, for a message: "Job x (uid 1-2-3)".
+std::string controller_of(const ObjectMeta& meta) {
+  const auto* owner = meta.controller();
+  return owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody";
+}
+
+// For a kind that the cluster does not serve, the 404 does not name the kind.
+Error explain(Error error, const Resource& resource) {
+  const bool is_unknown_kind =
+      error.code == ErrorCode::kNotFound &&
+      (error.message.find("404 page not found") != std::string::npos ||
+       error.message.find("could not find the requested resource") != std::string::npos);
+  if (is_unknown_kind) {
+    error.message = fmt::format(
+        "the cluster does not serve {} of {}: install its CustomResourceDefinition, or take out of "
+        "the runtime what asks for it",
+        resource.kind, resource.api_version());
+  }
+  return error;
+}
+
+}  // namespace
+
+bool Executor::is_under_load() {
+  const auto now = client_.clock().steady();
+  if (writes_.waiting() > 0) under_load_until_ = now + Pacing::kLoadLinger;
+  return now < under_load_until_;
+}
+
+Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
+  std::stable_sort(actions.begin(), actions.end(),
+                   [](const Action& a, const Action& b) { return a.stage < b.stage; });
+  auto at = actions.begin();
+  while (at != actions.end()) {
+    const int number = at->stage;
+    std::vector<Action> stage;
+    for (; at != actions.end() && at->stage == number; ++at) stage.push_back(std::move(*at));
+    auto failure = co_await run_stage(std::move(stage));
+    if (failure) co_return failure;
+  }
+  co_return std::nullopt;
+}
+
+Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage) {
+  if (stage.size() == 1) {  // nearly always
+    std::string reason = stage.front().failure_reason;
+    Action only = std::move(stage.front());
+    auto done = co_await run_one(std::move(only));
+    if (done) co_return std::nullopt;
+    co_return ActionFailure{done.error(), std::move(reason)};
+  }
+  const auto spawn = [this](Action action) {
+    return asio::co_spawn(io_, run_one(std::move(action)), asio::deferred);
+  };
+  std::vector<std::string> reasons;
+  std::vector<decltype(spawn(std::declval<Action>()))> running;
+  running.reserve(stage.size());
+  for (auto& action : stage) {
+    reasons.push_back(action.failure_reason);
+    running.push_back(spawn(std::move(action)));
+  }
+  auto [order, exceptions, results] =
+      co_await asio::experimental::make_parallel_group(std::move(running))
+          .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
+  for (const auto& exception : exceptions) {
+    if (exception) std::rethrow_exception(exception);
+  }
+  std::optional<ActionFailure> failure;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) continue;
+    if (!failure) {
+      failure = ActionFailure{results[i].error(), reasons[i]};
+    } else if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage) {
+      failure->error.message += "\n" + results[i].error().message;
+    }
+  }
+  co_return failure;
+}
+
+Task<Result<void>> Executor::run_one(Action action) {
+  const auto permit = co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kHigh);
+  if (!permit) co_return tl::unexpected(permit.error());
+  if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
+  const std::string what = describe(action);
+  const Resource resource = action.resource;
+  Result<std::string> answer = fail(ErrorCode::kInternal, "not sent");
+  switch (action.verb) {
+    case Action::Verb::kCreate:
+      co_return co_await create(std::move(action));
+    case Action::Verb::kDelete:
+      co_return co_await remove(std::move(action));
+    case Action::Verb::kApply:
+      answer = co_await client_.apply(action.resource, action.key, std::move(action.body),
+                                      field_manager_, action.is_forced);
+      break;
+    case Action::Verb::kMergePatch:
+      answer = co_await client_.merge_patch(action.resource, action.key, std::move(action.body),
+                                            action.subresource);
+      break;
+  }
+  if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
+  caches_.update_if_newer(resource, *answer);
+  co_return Result<void>{};
+}
+
+Task<Result<void>> Executor::create(Action action) {
+  const std::string what = describe(action);
+  auto answer = co_await client_.create(action.resource, std::move(action.body));
+  if (answer) {
+    caches_.update_if_newer(action.resource, *answer);
+    co_return Result<void>{};
+  }
+  if (answer.error().code != ErrorCode::kAlreadyExists) {
+    co_return tl::unexpected(answer.error().at(what));
+  }
+  auto existing = co_await client_.get(action.resource, action.key);
+  if (!existing) co_return tl::unexpected(existing.error().at(what));
+  if (auto accepted = accept_existing(action, *existing); !accepted) {
+    co_return tl::unexpected(accepted.error().at(what));
+  }
+  caches_.update_if_newer(action.resource, print_json(*existing));
+  co_return Result<void>{};
+}
+
+// The object is owned already where the answer to an earlier create was lost. Another controller's
+// object is never adopted.
+Result<void> Executor::accept_existing(const Action& action, const Json& existing) {
+  const auto meta = ObjectMeta::of(existing);
+  const auto* owner = meta.controller();
+  const bool is_owned =
+      action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
+  if (!is_owned) {
+    return fail(ErrorCode::kAlreadyExists,
+                fmt::format("an object of this name exists and is controlled by {}; "
+                            "it is left alone: delete or rename it, or rename the job",
+                            controller_of(meta)));
+  }
+  // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
+  // no owner and are not watched.
+  if (action.owner_uid.empty() && meta.deletion_timestamp) {
+    return fail(
+        ErrorCode::kAlreadyExists,
+        "one of this name is still being deleted; it is created again once that one is gone: "
+        "end the pods that use it");
+  }
+  // ConfigMaps and Secrets are not watched, and the content may differ from the plan's.
+  if (action.resource == kConfigMaps || action.resource == kSecrets) {
+    return fail(ErrorCode::kConflict, "it was written before; reading it again");
+  }
+  return {};
+}
+
+Task<Result<void>> Executor::remove(Action action) {
+  DeleteOptions options;
+  options.propagation = action.propagation;
+  options.uid = action.uid;
+  auto answer = co_await client_.remove(action.resource, action.key, options);
+  if (answer) {
+    caches_.update_if_newer(action.resource, *answer);
+    co_return Result<void>{};
+  }
+  const auto code = answer.error().code;
+  // Conflict: another object has this name now; the one to delete is gone.
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Result<void>{};
+  co_return tl::unexpected(answer.error().at(describe(action)));
+}
+
+}  // namespace kube

@@ -1,0 +1,65 @@
+// Runs the actions of plans. It applies the API's rules (who owns an existing object, what a
+// conflict means); the rules of kinds are elsewhere.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/client/api_client.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/manager/cache_set.hh"
+#include "kube/manager/log.hh"
+#include "kube/model/plan.hh"
+
+namespace kube {
+
+// An action that failed, with the reason that its plan gave for the event.
+struct ActionFailure {
+  Error error;
+  std::string reason;
+};
+
+// Concurrency: the control loops' thread; several plans may run at a time, each for another object.
+class Executor {
+ public:
+  // `field_manager`: of server-side applies. `writes` bounds what is in flight.
+  Executor(asio::io_context& io, ApiClient& client, CacheSet& caches, Semaphore& writes,
+           std::string field_manager, const Log& log)
+      : io_(io),
+        client_(client),
+        caches_(caches),
+        writes_(writes),
+        field_manager_(std::move(field_manager)),
+        log_(log) {}
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs stage by stage, the actions of a stage concurrently. Returns the first error of a stage,
+  // together with the messages of errors with the same reason, a line each, after the whole stage
+  // has been tried; later stages are then skipped. Every answer enters the caches.
+  Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
+
+  // Whether writes queue, or did so a moment ago.
+  bool is_under_load();
+
+ private:
+  Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
+  Task<Result<void>> run_one(Action action);
+  Task<Result<void>> create(Action action);
+  Task<Result<void>> remove(Action action);
+  // Whether an object that exists already can be used instead of the one to create.
+  Result<void> accept_existing(const Action& action, const Json& existing);
+
+  asio::io_context& io_;
+  ApiClient& client_;
+  CacheSet& caches_;
+  Semaphore& writes_;
+  std::string field_manager_;
+  const Log& log_;
+  std::chrono::steady_clock::time_point under_load_until_{};
+};
+
+}  // namespace kube

@@ -1,0 +1,71 @@
+#include "kube/manager/log.hh"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "kube/model/json.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/time.hh"
+
+namespace kube {
+namespace {
+
+std::string_view name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kError:
+      return "error";
+    case LogLevel::kWarn:
+      return "warn";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kDebug:
+      return "debug";
+  }
+  return "info";
+}
+
+// A value is quoted as JSON unless it reads as one plain word.
+std::string quote(std::string_view value) {
+  const bool is_plain =
+      !value.empty() && value.find_first_of(" =\"\\\n\t\r") == std::string_view::npos;
+  return is_plain ? std::string(value) : print_json(Json(value));
+}
+
+}  // namespace
+
+std::string Log::format_line(Format format, LogLevel level, std::string_view what,
+                             std::initializer_list<LogField> fields) {
+  if (format == Format::kJson) {
+    Json line = Json::object({{"level", name_of(level)}, {"msg", what}});
+    for (const auto& field : fields) line.set(field.key, field.value);
+    return print_json(line);
+  }
+  std::string line = std::string(name_of(level)) + " " + std::string(what);
+  for (const auto& field : fields) {
+    line += " ";
+    line += field.key;
+    line += "=";
+    line += quote(field.value);
+  }
+  return line;
+}
+
+void Log::write(LogLevel level, std::string_view what,
+                std::initializer_list<LogField> fields) const {
+  if (level > level_) return;
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  const std::string time = kube::Time(now).to_micro_string();
+  std::string line = format_line(format_, level, what, fields);
+  if (format_ == Format::kJson) {
+    line.insert(1, "\"time\":\"" + time + "\",");
+  } else {
+    line.insert(0, time + " ");
+  }
+  line += "\n";
+  // A log that cannot be written must not stop the controller.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace kube

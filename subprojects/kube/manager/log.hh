@@ -1,0 +1,54 @@
+// Structured log lines: one per decision, with the object's key. Levels by what they mean for an
+// operator:
+//   error  a problem that an operator must fix
+//   warn   something was refused or retried; it may recover without help
+//   info   a decision that explains the cluster's history
+//   debug  every write, with its reason
+// Never pass tokens, keys or Secret data: use Secret, which cannot be formatted.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kube {
+
+enum class LogLevel { kError, kWarn, kInfo, kDebug };
+
+struct LogField {
+  std::string_view key;
+  std::string value;
+};
+
+// Concurrency: any thread; a line is written with one write(2) to standard error.
+class Log {
+ public:
+  enum class Format { kText, kJson };
+  Log(LogLevel level, Format format) : level_(level), format_(format) {}
+
+  void error(std::string_view what, std::initializer_list<LogField> fields = {}) const {
+    write(LogLevel::kError, what, fields);
+  }
+  void warn(std::string_view what, std::initializer_list<LogField> fields = {}) const {
+    write(LogLevel::kWarn, what, fields);
+  }
+  void info(std::string_view what, std::initializer_list<LogField> fields = {}) const {
+    write(LogLevel::kInfo, what, fields);
+  }
+  void debug(std::string_view what, std::initializer_list<LogField> fields = {}) const {
+    write(LogLevel::kDebug, what, fields);
+  }
+  bool is_debug() const { return level_ >= LogLevel::kDebug; }
+
+  // One line as it would be written, without a time: for tests.
+  static std::string format_line(Format format, LogLevel level, std::string_view what,
+                                 std::initializer_list<LogField> fields);
+
+ private:
+  void write(LogLevel level, std::string_view what, std::initializer_list<LogField> fields) const;
+  LogLevel level_;
+  Format format_;
+};
+
+}  // namespace kube

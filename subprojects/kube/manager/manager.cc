@@ -1,0 +1,222 @@
+#include "kube/manager/manager.hh"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <map>
+
+#include "kube/client/work_queue.hh"
+#include "kube/manager/plan_runner.hh"
+#include "kube/manager/status_writer.hh"
+#include "kube/manager/stored_object.hh"
+#include "kube/manager/worker_pool.hh"
+
+namespace kube {
+
+// One controller with its queue, workers and writers.
+struct Manager::Running {
+  Running(Manager& manager, ControllerRegistration given)
+      : registration(std::move(given)),
+        queue(manager.io_, manager.client_.clock()),
+        statuses(manager.client_, manager.caches_, manager.router_, manager.writes_, manager.log_),
+        plan_runner(registration, manager.executor_, statuses, manager.events_,
+                    manager.client_.clock(), manager.log_),
+        pool{registration.name, queue,
+             [this](ObjectKey key) { return controller->reconcile(std::move(key)); },
+             manager.metrics_, manager.log_} {}
+
+  const ControllerRegistration registration;
+  WorkQueue queue;
+  StatusWriter statuses;
+  PlanRunner plan_runner;
+  WorkerPool pool;
+  std::unique_ptr<Controller> controller;
+  const ObjectCache<StoredObject>* primary = nullptr;  // where it is kept as StoredObjects
+  std::size_t id = 0;
+};
+
+Manager::Manager(asio::io_context& io, ApiClient& client,
+                 std::vector<ControllerRegistration> registrations, ManagerOptions options,
+                 ManagerMetrics& metrics, const Log& log)
+    : io_(io),
+      client_(client),
+      options_(std::move(options)),
+      metrics_(metrics),
+      log_(log),
+      writes_(Pacing::kWritesInFlight),
+      events_(client, options_.component),
+      executor_(io, client, caches_, writes_, options_.component, log),
+      watches_(io.get_executor(),
+               [&log](std::string_view task, std::string_view what) {
+                 log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+               }),
+      workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
+        log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+      }) {
+  for (ControllerRegistration& each : registrations) {
+    for (const Watch& watch : each.watches)
+      caches_.add(watch.collection, watch.make_cache, watch.is_required);
+    add(std::move(each));
+  }
+  // A controller reads the caches of others' primaries, so their handlers come first.
+  for (const auto& each : running_) connect_primary(*each);
+  for (const auto& each : running_) {
+    for (const Watch& watch : each->registration.watches) {
+      if (!watch.connect) continue;
+      watch.connect(caches_.add(watch.collection, watch.make_cache, false), *each->controller);
+    }
+  }
+}
+
+Manager::~Manager() = default;
+
+Manager::Running& Manager::add(ControllerRegistration registration) {
+  running_.push_back(std::make_unique<Running>(*this, std::move(registration)));
+  Running& running = *running_.back();
+  running.id = router_.add_controller([this, &running](const ObjectKey& key, Debounce debounce) {
+    enqueue(running, key, debounce);
+  });
+  running.statuses.set_controller(running.id);
+  running.queue.on_wait = [this, &running](auto waited) {
+    metrics_.queued(running.registration.name, waited);
+  };
+  running.plan_runner.on_finished = [this](std::string_view kind, std::string_view result) {
+    metrics_.finished(kind, result);
+  };
+  const ControllerContext context{
+      io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_};
+  running.controller = running.registration.make(context);
+  return running;
+}
+
+void Manager::connect_primary(Running& running) {
+  const Watch& watch = running.registration.watches.front();
+  auto* const cache = dynamic_cast<ObjectCache<StoredObject>*>(
+      &caches_.add(watch.collection, watch.make_cache, watch.is_required));
+  if (!cache) return;
+  running.primary = cache;
+  cache->add_event_handler([this, &running](const auto& before, const auto& after) {
+    if (before && (!after || after->uid != before->uid)) {
+      router_.remove_owner(before->uid);
+      running.plan_runner.forget(before->uid);
+      running.controller->forget(before->uid);
+    }
+    const auto& key = (after ? after : before)->object_key;
+    if (after) router_.set_owner(after->uid, {running.id, key});
+    const bool is_update = before && after && before->uid == after->uid;
+    if (is_update && running.statuses.is_own_write(key, after->resource_version)) return;
+    if (const auto debounce = router_.debounce_of_change()) enqueue(running, key, *debounce);
+  });
+}
+
+void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce) {
+  if (options_.on_enqueue) options_.on_enqueue(running.registration.name, key, debounce);
+  const auto object = running.primary ? running.primary->find(key) : nullptr;
+  if (!object || debounce == Debounce::kNone) return running.queue.add(key);
+  running.queue.add_after(key, running.plan_runner.delay_of(debounce, object->uid));
+}
+
+void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
+  WatchOptions options;
+  options.label_selector = entry.collection.label_selector;
+  options.gather = batch;
+  options.on_note = [this, &entry](std::string_view what, std::string_view detail) {
+    const std::string& plural = entry.collection.resource.plural;
+    entry.is_unserved = what == "unserved";
+    metrics_.watched(plural, what);
+    if (what == "malformed" || what == "error") {
+      log_.warn(
+          "watch",
+          {{"resource", plural}, {"what", std::string(what)}, {"detail", std::string(detail)}});
+    }
+  };
+  watches_.spawn("watch " + entry.collection.resource.plural,
+                 run_watch(client_, entry.collection.resource, *entry.cache, std::move(options)));
+}
+
+void Manager::start_watching() {
+  for (const auto& entry : caches_.entries()) {
+    Milliseconds batch{0};
+    for (const auto& each : running_) {
+      for (const Watch& watch : each->registration.watches) {
+        if (watch.collection == entry->collection) batch = std::max(batch, watch.batch);
+      }
+    }
+    watch(*entry, batch);
+  }
+  for (const auto& each : running_) {
+    for (BackgroundTask& task : each->controller->tasks())
+      watches_.spawn(std::move(task.name), std::move(task.task));
+  }
+}
+
+bool Manager::is_ready() const {
+  return caches_.are_synced() &&
+         std::all_of(running_.begin(), running_.end(),
+                     [](const auto& each) { return each->controller->is_ready(); });
+}
+
+Task<void> Manager::start_workers() {
+  asio::steady_timer timer(io_);
+  while (!is_ready()) {
+    timer.expires_after(Milliseconds(20));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  is_leading_ = true;
+  workers_.spawn("events", events_.run());
+  for (const auto& each : running_) {
+    for (BackgroundTask& task : each->controller->leader_tasks())
+      workers_.spawn(std::move(task.name), std::move(task.task));
+    const ControllerRegistration& registration = each->registration;
+    const bool is_configurable = options_.concurrency && !registration.group_kind.empty();
+    const int count = is_configurable
+                          ? options_.concurrency(registration.group_kind, registration.workers)
+                          : registration.workers;
+    kube::start_workers(workers_, each->pool, count);
+    log_.info("controller runs",
+              {{"controller", registration.name},
+               {"workers", std::to_string(count)},
+               {"objects", std::to_string(each->primary ? each->primary->size() : 0)}});
+  }
+}
+
+bool Manager::are_queues_idle() const {
+  return std::all_of(running_.begin(), running_.end(),
+                     [](const auto& each) { return each->queue.is_idle(); });
+}
+
+Task<void> Manager::drain(Milliseconds limit) {
+  for (const auto& each : running_) each->queue.close();
+  asio::steady_timer timer(io_);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (is_leading_ && std::chrono::steady_clock::now() < end && !are_queues_idle()) {
+    timer.expires_after(Milliseconds(10));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  if (is_leading_) co_await events_.drain(Milliseconds(2'000));
+  workers_.cancel();
+  co_await workers_.join();
+  watches_.cancel();
+  co_await watches_.join();
+}
+
+void Manager::on_change(const Collection& collection, std::function<void()> handler) {
+  for (const auto& entry : caches_.entries()) {
+    if (entry->collection == collection) entry->cache->add_change_handler(handler);
+  }
+}
+
+void Manager::collect() {
+  for (const auto& each : running_) {
+    const WorkQueue& queue = each->queue;
+    metrics_.set_queue(each->registration.name, {queue.depth(), queue.adds(), queue.retries()});
+  }
+  // The metric is the sum over all caches of a kind.
+  std::map<std::string, std::size_t> objects;
+  for (const auto& entry : caches_.entries())
+    objects[entry->collection.resource.kind] += entry->cache->size();
+  for (const auto& [kind, count] : objects) metrics_.set_objects(kind, count);
+  metrics_.set_events_pending(events_.pending(), events_.dropped());
+}
+
+}  // namespace kube

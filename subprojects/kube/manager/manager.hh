@@ -1,0 +1,84 @@
+// Runs controllers: their watches, queues and workers. What controller-runtime calls a manager.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/client/api_client.hh"
+#include "kube/client/events.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/client/task_group.hh"
+#include "kube/manager/cache_set.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/executor.hh"
+#include "kube/manager/log.hh"
+#include "kube/manager/manager_metrics.hh"
+
+namespace kube {
+
+struct ManagerOptions {
+  std::string component;  // source of events, and field manager of server-side applies
+  // How many objects of "Kind.group" are reconciled at a time; null: what the registrations say.
+  std::function<int(std::string_view group_kind, int otherwise)> concurrency;
+  // Called for every key that an event enqueues; may be null.
+  std::function<void(std::string_view controller, const ObjectKey& key, Debounce debounce)>
+      on_enqueue;
+};
+
+// Concurrency: the thread of its io_context. Lifecycle: start_watching(), then start_workers() once
+// this process leads, then drain(); destroyed after the io_context has stopped.
+class Manager {
+ public:
+  Manager(asio::io_context& io, ApiClient& client,
+          std::vector<ControllerRegistration> registrations, ManagerOptions options,
+          ManagerMetrics& metrics, const Log& log);
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  // Starts every registered watch. Every replica has them: admission reads the caches too.
+  void start_watching();
+  // Whether all caches are synced and every controller is ready.
+  bool is_ready() const;
+  // Starts the workers when is_ready(). Only the leader calls this.
+  Task<void> start_workers();
+  bool is_leading() const { return is_leading_; }
+  // Starts no new reconciles, waits for running ones and sends the events; cancels what still runs
+  // after `limit`.
+  Task<void> drain(Milliseconds limit);
+
+  const CacheSet& caches() const { return caches_; }
+  // Calls `handler` after every change of a collection that a controller watches.
+  void on_change(const Collection& collection, std::function<void()> handler);
+  // Reads queues and caches into the metrics.
+  void collect();
+
+ private:
+  struct Running;
+  Running& add(ControllerRegistration registration);
+  void connect_primary(Running& running);
+  void watch(CacheSet::Entry& entry, Milliseconds batch);
+  void enqueue(Running& running, const ObjectKey& key, Debounce debounce);
+  bool are_queues_idle() const;
+
+  asio::io_context& io_;
+  ApiClient& client_;
+  ManagerOptions options_;
+  ManagerMetrics& metrics_;
+  const Log& log_;
+  bool is_leading_ = false;
+  CacheSet caches_;
+  EventRouter router_;
+  Semaphore writes_;
+  EventRecorder events_;
+  Executor executor_;
+  std::vector<std::unique_ptr<Running>> running_;
+  TaskGroup watches_;
+  TaskGroup workers_;
+};
+
+}  // namespace kube

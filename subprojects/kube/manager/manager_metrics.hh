@@ -1,0 +1,32 @@
+// The measurements of a manager. The process decides how they are exposed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace kube {
+
+// Labels are bounded by controllers, resources and verbs, never by objects.
+class ManagerMetrics {
+ public:
+  struct QueueFigures {
+    std::size_t depth = 0;
+    std::uint64_t adds = 0;  // since the start, as `retries`
+    std::uint64_t retries = 0;
+  };
+  virtual ~ManagerMetrics() = default;
+  // `result` is "success", "requeue_after" or "error".
+  virtual void reconciled(std::string_view controller, std::string_view result,
+                          std::chrono::steady_clock::duration took) = 0;
+  virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
+  virtual void watched(std::string_view resource, std::string_view what) = 0;
+  virtual void finished(std::string_view kind, std::string_view result) = 0;
+  // By Manager::collect().
+  virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
+  virtual void set_objects(std::string_view kind, std::size_t count) = 0;
+  virtual void set_events_pending(std::size_t pending, std::size_t dropped) = 0;
+};
+
+}  // namespace kube

@@ -1,0 +1,54 @@
+// When work happens, in one place:
+//
+//   event -> debounce -> reconcile -> status rate limit -> write semaphore -> wake coalescing
+//
+// A watch event enqueues its object after a debounce, so that one reconcile sees what changes
+// together. A status that differs only in counters waits, and its writes are rate limited. The
+// number of writes in flight is bounded. A busy event loop sleeps briefly between two wakes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace kube {
+
+// How long the reconcile that follows from an event can wait. Events that come in bursts wait for
+// related ones, longest where little more than counters follows (a Pod, a Job that goes on); a
+// created, changed or deleted object, and a Job's end, cannot wait.
+enum class Debounce { kNone, kShort, kCounters };
+
+// The waits of one controller's objects. They are too short for a user to notice.
+struct DebounceTimes {
+  std::chrono::milliseconds brief;     // Debounce::kShort
+  std::chrono::milliseconds counters;  // Debounce::kCounters
+  // A difference in counters alone waits this long in all, its debounce included, so that related
+  // counters (a Job's, its Pods') are one write.
+  std::chrono::milliseconds status;
+  // Replaces `counters` and `status` while writes queue: a queued status becomes outdated.
+  std::chrono::milliseconds under_load;
+};
+
+struct Pacing {
+  // Events of one collection within this time are processed together: wakes are expensive.
+  static constexpr std::chrono::milliseconds kEventBatch{20};
+  // The API server stays busy for a while after the last queued write was sent.
+  static constexpr std::chrono::milliseconds kLoadLinger{1'000};
+  // Counters that keep changing are written once in this interval,
+  static constexpr std::chrono::milliseconds kStatusInterval{1'000};
+  // after a few writes at once: a small job changes its counters a handful of times in all, and
+  // Kueue waits for them.
+  static constexpr int kStatusBurst = 3;
+  // More do not help: with forty, writes no longer queue, so statuses are written more often and a
+  // job takes more requests. The transport must allow more requests, or reads wait for writes.
+  static constexpr std::size_t kWritesInFlight = 24;
+  // A loop that uses more than this share of a processor sleeps after each wake. A job a second
+  // needs half a percent.
+  static constexpr double kBusyShare = 0.02;
+  static constexpr std::chrono::milliseconds kWakePause{25};
+  // A wake that took this long has processed many events: it is not followed by a pause.
+  static constexpr std::chrono::milliseconds kLongWake{10};
+  // The share is measured over this time.
+  static constexpr std::chrono::milliseconds kBusyWindow{250};
+};
+
+}  // namespace kube

@@ -1,0 +1,37 @@
+// Status writes in flight.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kube/model/meta.hh"
+
+namespace kube {
+
+// The event of a status write may arrive before its answer, so while the write is in flight only
+// the versions of its object are recorded. Has keys and versions only. Concurrency: one thread.
+class PendingStatusWrites {
+ public:
+  struct Write {
+    ObjectKey object_key;
+    std::vector<std::string> versions;  // that the watch has brought meanwhile
+  };
+  // Which versions the watch has brought by the end of a write.
+  enum class Outcome { kNothing, kOwnWrite, kOtherWrites };
+
+  // Call before the status is sent, and keep the result until end(). A write whose coroutine is
+  // destroyed before that has no effect on later events.
+  std::shared_ptr<Write> begin(const ObjectKey& key);
+  // True where a write to this object is in flight; then the version has been recorded.
+  bool record(const ObjectKey& key, const std::string& version);
+  // `written_version`: of the answer; "" where nothing was written.
+  Outcome end(const Write& write, std::string_view written_version);
+
+ private:
+  std::unordered_map<ObjectKey, std::weak_ptr<Write>, ObjectKeyHash> writes_;
+};
+
+}  // namespace kube

@@ -1,0 +1,123 @@
+#include "kube/manager/plan_runner.hh"
+
+#include <algorithm>
+
+namespace kube {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The message of the API server's NamespaceLifecycle admission; the answer's reason is Forbidden.
+bool is_namespace_terminating(const Error& error) {
+  return error.code == ErrorCode::kForbidden &&
+         error.message.find("because it is being terminated") != std::string::npos;
+}
+
+Requeue earlier(Requeue a, Requeue b) {
+  if (!a) return b;
+  if (!b) return a;
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
+  Requeue delayed;
+  const auto planned = clock_.steady();
+  if (plan.is_status_first) {
+    auto written = co_await write_status(object, plan, planned);
+    if (!written) co_return tl::unexpected(written.error());
+    delayed = *written;
+  }
+  const auto failure = co_await executor_.run(std::move(plan.actions));
+  if (failure && is_namespace_terminating(failure->error)) {
+    // Nothing can be created there any more, not even an event, and the object will be deleted.
+    log_.debug("namespace ends", {{"object", name_of(object)}});
+    co_return Requeue{};
+  }
+  if (failure) record_failure(object, *failure);
+  if (!plan.is_status_first) {
+    auto written = co_await write_status(object, plan, planned);
+    if (!written) co_return tl::unexpected(written.error());
+    delayed = *written;
+  }
+  if (failure) {
+    // Delayed counters must not wait for the backoff of a child that was refused.
+    Error error = failure->error;
+    if (delayed && !error.retry_after) error.retry_after = delayed;
+    co_return tl::unexpected(std::move(error));
+  }
+  co_return earlier(plan.requeue_after, delayed);
+}
+
+Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& plan,
+                                               StatusRateLimiter::Time planned) {
+  if (plan.status_patch) {
+    if (plan.is_status_minor) {
+      const auto delay = delay_of_status(object);
+      if (delay.count() > 0) co_return Requeue(delay);
+    }
+    Json patch = std::move(*plan.status_patch);
+    auto written =
+        co_await statuses_.patch(registration_.resource(), object.key, object.resource_version,
+                                 std::move(patch), plan.is_status_minor);
+    if (!written) co_return tl::unexpected(written.error());
+  }
+  limiter_.clear_waiting(object.uid, planned);
+  // Events say what is in the status, so they follow it.
+  for (const auto& event : plan.events) {
+    record(object, event);
+    if (event.is_terminal && on_finished) {
+      on_finished(registration_.resource().kind, event.type == "Warning" ? "failed" : "succeeded");
+    }
+  }
+  co_return Requeue{};
+}
+
+milliseconds PlanRunner::delay_of(Debounce debounce, const std::string& uid) {
+  if (debounce == Debounce::kNone) return milliseconds(0);
+  if (debounce == Debounce::kShort) return registration_.debounce.brief;
+  limiter_.changed(uid, clock_.steady());
+  return executor_.is_under_load() ? registration_.debounce.under_load
+                                   : registration_.debounce.counters;
+}
+
+milliseconds PlanRunner::delay_of_status(const ObjectRef& object) {
+  const auto window =
+      executor_.is_under_load() ? registration_.debounce.under_load : registration_.debounce.status;
+  return limiter_.delay(object.uid, clock_.steady(), window);
+}
+
+void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& failure) {
+  const auto code = failure.error.code;
+  if (code == ErrorCode::kCancelled || code == ErrorCode::kConflict) return;
+  const DefaultFailure& otherwise = registration_.default_failure;
+  if (failure.reason.empty() && otherwise.reason.empty()) return;
+  PlannedEvent event;
+  event.type = "Warning";
+  event.reason = failure.reason.empty() ? otherwise.reason : failure.reason;
+  event.message = failure.error.message;
+  if (event.reason == otherwise.reason) event.message = otherwise.prefix + event.message;
+  record(object, event);
+}
+
+void PlanRunner::record(const ObjectRef& object, const PlannedEvent& event) {
+  Event full;
+  full.regarding.api_version = registration_.resource().api_version();
+  full.regarding.kind = registration_.resource().kind;
+  full.regarding.key = object.key;
+  full.regarding.uid = object.uid;
+  full.type = event.type;
+  full.reason = event.reason;
+  full.message = event.message;
+  full.is_terminal = event.is_terminal;
+  if (event.type == "Warning") {
+    log_.warn("event",
+              {{"object", name_of(object)}, {"reason", event.reason}, {"message", event.message}});
+  } else {
+    log_.info("event", {{"object", name_of(object)}, {"reason", event.reason}});
+  }
+  events_.record(std::move(full));
+}
+
+}  // namespace kube

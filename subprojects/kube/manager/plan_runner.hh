@@ -1,0 +1,73 @@
+// Executes a plan: writes, records events, and decides when to reconcile again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kube/client/clock.hh"
+#include "kube/client/events.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/executor.hh"
+#include "kube/manager/log.hh"
+#include "kube/manager/status_rate_limiter.hh"
+#include "kube/manager/status_writer.hh"
+#include "kube/model/plan.hh"
+
+namespace kube {
+
+// The object of a plan, in the version that was observed.
+struct ObjectRef {
+  ObjectKey key;
+  std::string uid;
+  std::string resource_version;
+};
+
+// Of one controller. Concurrency: the control loops' thread.
+class PlanRunner {
+ public:
+  PlanRunner(const ControllerRegistration& registration, Executor& executor, StatusWriter& statuses,
+             EventRecorder& events, Clock& clock, const Log& log)
+      : registration_(registration),
+        executor_(executor),
+        statuses_(statuses),
+        events_(events),
+        clock_(clock),
+        log_(log) {}
+
+  // Called once for each object when its terminal status has been written: its kind, and
+  // "succeeded" or "failed". May be empty.
+  std::function<void(std::string_view kind, std::string_view result)> on_finished;
+
+  // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
+  // result's error, but the status is written nevertheless: a child that was refused must not hide
+  // the counts of the others.
+  Task<Result<Requeue>> run(ObjectRef object, Plan plan);
+  // The debounce of an object whose children have changed, so that one reconcile sees what changes
+  // together. This wait is part of the wait of its counters.
+  std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
+  // The object was deleted: drops its state in the rate limiter.
+  void forget(const std::string& uid) { limiter_.forget(uid); }
+
+ private:
+  // How long a difference in counters must still wait; zero: write it now.
+  std::chrono::milliseconds delay_of_status(const ObjectRef& object);
+  Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
+                                     StatusRateLimiter::Time planned);
+  void record_failure(const ObjectRef& object, const ActionFailure& failure);
+  void record(const ObjectRef& object, const PlannedEvent& event);
+  std::string name_of(const ObjectRef& object) const {
+    return registration_.resource().kind + " " + object.key.to_string();
+  }
+
+  const ControllerRegistration& registration_;
+  Executor& executor_;
+  StatusWriter& statuses_;
+  EventRecorder& events_;
+  Clock& clock_;
+  const Log& log_;
+  StatusRateLimiter limiter_;
+};
+
+}  // namespace kube

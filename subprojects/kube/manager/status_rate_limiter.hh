@@ -1,0 +1,38 @@
+// When a status that differs only in counters is written.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace kube {
+
+// A difference waits briefly for related ones (a Job's, its Pods'), so that one write has them all.
+// An object whose counters keep changing is written once in an interval, after a burst (see
+// Pacing). Concurrency: one thread.
+class StatusRateLimiter {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // How long a difference in the counters of `uid`, seen at `now`, must still wait if it waits for
+  // `window` in all. Zero: write it now; this call counts as a write.
+  std::chrono::milliseconds delay(const std::string& uid, Time now,
+                                  std::chrono::milliseconds window);
+  // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
+  void changed(const std::string& uid, Time now);
+  // No difference that was known at `planned` waits any more: it was written, or there was none.
+  void clear_waiting(const std::string& uid, Time planned);
+  // The object was deleted.
+  void forget(const std::string& uid) { objects_.erase(uid); }
+
+ private:
+  struct Object {
+    std::optional<Time> waiting;  // since when a difference waits
+    Time next{};                  // when the next one may be written
+  };
+  Object& changed_object(const std::string& uid, Time now);
+  std::unordered_map<std::string, Object> objects_;
+};
+
+}  // namespace kube

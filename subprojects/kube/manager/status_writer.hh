@@ -1,0 +1,52 @@
+// Writes the statuses of one controller's objects.
+#pragma once
+
+#include <string>
+
+#include "kube/client/api_client.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/manager/cache_set.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/log.hh"
+#include "kube/manager/pending_status_writes.hh"
+
+namespace kube {
+
+// Concurrency: the control loops' thread; never two statuses of one object at a time.
+class StatusWriter {
+ public:
+  // `writes` is shared with the executor: statuses wait for the creation of children.
+  StatusWriter(ApiClient& client, CacheSet& caches, EventRouter& router, Semaphore& writes,
+               const Log& log)
+      : client_(client), caches_(caches), router_(router), writes_(writes), log_(log) {}
+  StatusWriter(const StatusWriter&) = delete;
+  StatusWriter& operator=(const StatusWriter&) = delete;
+
+  // The controller whose queue gets the objects after a write.
+  void set_controller(std::size_t id) { controller_ = id; }
+
+  // Writes the status difference of one object, conditional on the observed version. kConflict:
+  // another client wrote in between, plan again. `is_minor`: only counters, so the object need not
+  // be reconciled after the write.
+  Task<Result<void>> patch(Resource resource, ObjectKey key, std::string resource_version,
+                           Json patch, bool is_minor);
+
+  // For the event handler of the primary collection. True where the version may be of a status
+  // write in flight: when that ends, it decides whether the object is enqueued.
+  bool is_own_write(const ObjectKey& key, const std::string& version) {
+    return router_.source() == ChangeSource::kOthers && pending_.record(key, version);
+  }
+
+ private:
+  void end(const PendingStatusWrites::Write& write, std::string_view written_version);
+
+  ApiClient& client_;
+  CacheSet& caches_;
+  EventRouter& router_;
+  Semaphore& writes_;
+  const Log& log_;
+  PendingStatusWrites pending_;
+  std::size_t controller_ = 0;
+};
+
+}  // namespace kube

@@ -1,0 +1,105 @@
+#include "kube/manager/stored_object.hh"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kube/model/json_text.hh"
+
+namespace kube {
+namespace {
+
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+bool is_idle(const Json& object) {
+  if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
+  const auto* status = object.find("status");
+  if (!status) return false;
+  const auto& conditions = status->get_array("conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    const auto type = condition.get_string("type");
+    const bool is_end = type == "Complete" || type == "Completed" || type == "Failed";
+    return is_end && condition.get_string("status") == "True";
+  });
+}
+
+std::shared_ptr<StoredObject> transform_header(const Json& object) {
+  const ObjectMeta meta = ObjectMeta::of(object);
+  if (meta.name.empty() || meta.resource_version.empty()) return nullptr;
+  auto stored = std::make_shared<StoredObject>();
+  stored->object_key = meta.key();
+  stored->uid = meta.uid;
+  stored->resource_version = meta.resource_version;
+  if (const auto* controller = meta.controller()) {
+    stored->controller_uid = controller->uid;
+    stored->controller_kind = controller->kind;
+  }
+  return stored;
+}
+
+// The members that are parsed for each version; the rest is parsed when the object is decoded.
+JsonFilter head_of(const std::optional<Digest>& digest) {
+  using enum JsonFilter::Members;
+  std::vector<JsonFilter> metadata{{"ownerReferences"}};
+  if (digest) metadata.push_back(digest->of_metadata);
+  const JsonFilter conditions{"conditions", kInclude, {{"type"}, {"status"}}};
+  return {"",
+          kInclude,
+          {{"apiVersion"},
+           {"kind"},
+           metadata_with(std::move(metadata)),
+           {"spec", kInclude, {{"suspend"}}},
+           {"status", kInclude, {conditions}}}};
+}
+
+// The text that is kept of an object; `head` is what head_of() includes.
+std::string body_of(std::string_view text, const Json& head, const Resource& resource) {
+  static const JsonFilter kKept{
+      "",
+      JsonFilter::Members::kExclude,
+      {{"metadata",
+        JsonFilter::Members::kExclude,
+        {{"managedFields"}, {"annotations", JsonFilter::Members::kExclude, {{kLastApplied}}}}}}};
+  std::string body = filter_json(text, kKept, JsonLimits().max_depth).value_or("");
+  std::string missing;
+  if (!head.find("apiVersion"))
+    missing += "\"apiVersion\":" + print_json(resource.api_version()) + ",";
+  if (!head.find("kind")) missing += "\"kind\":" + print_json(resource.kind) + ",";
+  if (!missing.empty()) body.insert(body.find('{') + 1, missing);
+  body.shrink_to_fit();
+  return body;
+}
+
+}  // namespace
+
+std::shared_ptr<const Json> StoredObject::object() const {
+  std::string room;
+  auto parsed = parse_json(body.text(room));
+  return std::make_shared<const Json>(parsed ? std::move(*parsed) : Json());
+}
+
+StoredObjectTransform::StoredObjectTransform(Resource resource, std::optional<Digest> digest)
+    : resource_(std::move(resource)),
+      digest_(std::move(digest)),
+      head_(head_of(digest_)),
+      compressor_(std::make_shared<TextCompressor>()) {}
+
+std::shared_ptr<StoredObject> StoredObjectTransform::operator()(std::string_view text) {
+  const auto object = parse_json(text, {}, head_);
+  auto stored = object ? transform_header(*object) : nullptr;
+  if (!stored) return nullptr;
+  if (digest_) stored->digest = digest_->compute(*object);
+  std::string body = body_of(text, *object, resource_);
+  stored->body =
+      is_idle(*object) ? compressor_->compress(std::move(body)) : CompressedText(std::move(body));
+  return stored;
+}
+
+std::shared_ptr<StoredObject> transform_owner(std::string_view text) {
+  static const JsonFilter kHeader{
+      "", JsonFilter::Members::kInclude, {metadata_with({{"ownerReferences"}})}};
+  const auto object = parse_json(text, {}, kHeader);
+  return object ? transform_header(*object) : nullptr;
+}
+
+}  // namespace kube

@@ -1,0 +1,28 @@
+// How often a busy event loop wakes.
+#pragma once
+
+#include <chrono>
+
+namespace kube {
+
+// Every wake begins with cold processor caches: under load, that is a quarter of a wake's cost or
+// more. So a busy loop sleeps briefly after each wake, and the next wake processes all events of
+// that time together. (Network cards call this adaptive interrupt coalescing.) A loop that is not
+// busy does not sleep. Figures: Pacing.
+//
+// Pure; one thread.
+class WakeCoalescer {
+ public:
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  // How long to sleep after a wake that ended at `now` (of a steady clock) and took `worked` of
+  // processor time.
+  Nanoseconds pause_after(Nanoseconds now, Nanoseconds worked);
+
+ private:
+  Nanoseconds window_begin_{0};
+  Nanoseconds worked_in_window_{0};
+  bool is_busy_ = false;
+};
+
+}  // namespace kube

@@ -1,0 +1,75 @@
+#include "kube/manager/worker_pool.hh"
+
+#include <algorithm>
+#include <boost/system/system_error.hpp>
+#include <exception>
+
+#include "kube/client/yield.hh"
+
+namespace kube {
+namespace {
+
+constexpr Milliseconds kLongestWait{300'000};
+
+// Turns an exception (a bug in a rule) into an error of one object.
+Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
+  std::string what;
+  try {
+    co_return co_await pool.reconcile(std::move(key));
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == asio::error::operation_aborted) throw;  // the group was cancelled
+    what = error.what();
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  co_return fail(ErrorCode::kInternal, "a bug: " + what);
+}
+
+void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& result) {
+  if (result) {
+    pool.queue.forget(key);
+    if (*result) pool.queue.add_after(key, **result);
+    return;
+  }
+  if (const auto wait = result.error().retry_after) {
+    pool.queue.add_after(key, std::min(*wait, kLongestWait));  // the API server has asked for it
+  } else {
+    pool.queue.add_failed(key);
+  }
+  // Another client wrote in between: the event of the newer version follows.
+  if (result.error().code == ErrorCode::kConflict) return;
+  pool.log.warn("failed", {{"loop", pool.name},
+                           {"object", key.to_string()},
+                           {"why", result.error().message},
+                           {"tries", std::to_string(pool.queue.failures(key))}});
+}
+
+}  // namespace
+
+Task<void> run_worker(WorkerPool& pool) {
+  while (true) {
+    const auto key = co_await pool.queue.next();
+    if (!key) co_return;
+    // The reconcile of an unchanged object never suspends: without this, a thousand of them would
+    // run in one step of the event loop.
+    co_await yield();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto result = co_await guarded(pool, *key);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    pool.metrics.reconciled(pool.name,
+                            !result   ? "error"
+                            : *result ? "requeue_after"
+                                      : "success",
+                            took);
+    requeue(pool, *key, result);
+    pool.queue.done(*key);
+  }
+}
+
+void start_workers(TaskGroup& group, WorkerPool& pool, int count) {
+  for (int i = 0; i < count; ++i) {
+    group.spawn(pool.name + " worker " + std::to_string(i), run_worker(pool));
+  }
+}
+
+}  // namespace kube

@@ -1,0 +1,33 @@
+// The workers of one controller: they take keys from its queue, a bounded number at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kube/client/task_group.hh"
+#include "kube/client/work_queue.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/log.hh"
+#include "kube/manager/manager_metrics.hh"
+
+namespace kube {
+
+using Reconcile = std::function<Task<Result<Requeue>>(ObjectKey key)>;
+
+// What the workers of one controller share. Outlives them.
+struct WorkerPool {
+  std::string name;  // the controller's, for logs and metrics
+  WorkQueue& queue;
+  Reconcile reconcile;
+  ManagerMetrics& metrics;
+  const Log& log;
+};
+
+// Guarantees: an error or an exception ends one reconcile, never the worker; the key is requeued
+// with backoff. Ends when the queue is closed.
+Task<void> run_worker(WorkerPool& pool);
+
+// Spawns `count` workers into a group.
+void start_workers(TaskGroup& group, WorkerPool& pool, int count);
+
+}  // namespace kube

@@ -1,0 +1,76 @@
+// Reads JSON text without decoding it. Everything that reads JSON here steps with this cursor:
+// the parts of a watch's lines and of lists (kube/client/json_scan.hh), the text that a filter
+// keeps (filter_json), and the tree that a filter keeps (parse_json, which lets RapidJSON read the
+// kept text only). Pure.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kube {
+
+// Steps through the members or items of the container that `text` begins with; what follows it is
+// not read. `levels`: how many containers there may be within each other in a member or item.
+// Values are delimited by their brackets and strings alone, and none is read twice.
+//
+//   JsonCursor members(text);
+//   while (members.next()) if (members.name() == "kind") return members.value();
+class JsonCursor {
+ public:
+  explicit JsonCursor(std::string_view text, int levels = std::numeric_limits<int>::max());
+
+  // Goes on to the next one. False behind the last, and where the text breaks off.
+  bool next();
+  // As it is spelled, escapes and all; "" for an item of an array.
+  std::string_view name() const { return name_; }
+  // The text from the value on, which is not empty.
+  std::string_view rest() const { return {value_, static_cast<std::size_t>(end_ - value_)}; }
+  // The value's text; nullopt where it breaks off or is too deep.
+  std::optional<std::string_view> value();
+  // For a caller that has read the value itself and knows its length.
+  void skip(std::size_t length) { at_ = value_ + length; }
+
+  // The whole container's length, once next() has been false; nullopt where it breaks off.
+  std::optional<std::size_t> length() const;
+
+ private:
+  void skip_space();
+  bool take(char c);
+  bool take_name();
+
+  const char* begin_;
+  const char* end_;
+  const char* at_;               // behind all that has been read
+  const char* value_ = nullptr;  // where the value begins; `at_` until its end is known
+  std::string_view name_;
+  int levels_;
+  bool is_object_ = false;
+  bool is_good_ = false;    // another one may come
+  bool is_closed_ = false;  // the end has come
+};
+
+// Which parts of a document are kept, as a tree of member names. Of a watched object most bytes
+// are often not needed, such as managedFields. Without members below it a filter keeps everything.
+// For an array it says what is kept of each item; an array within an array is kept whole. Names are
+// not copied.
+struct JsonFilter {
+  enum class Members {
+    kExclude,  // of what is listed below, a member with nothing below it is left out
+    kInclude,  // what is not listed below is left out; "*" means every name
+  };
+  std::string_view name;  // of the member; not read in the filter of the document itself
+  Members members = Members::kExclude;
+  std::vector<JsonFilter> below;
+};
+
+// The text that the filter keeps; it is as valid as that part of `text` was. nullopt where `text`
+// is not one single value by its brackets and strings, or has more than `max_depth` containers
+// within each other, also in what is left out. Linear in the text; recurses with the filter only.
+std::optional<std::string> filter_json(std::string_view text, const JsonFilter& filter,
+                                       int max_depth);
+
+}  // namespace kube

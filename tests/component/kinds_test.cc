@@ -1,0 +1,153 @@
+// Kinds are registrations: one that tests bring, and production's with one taken out.
+#include <algorithm>
+#include <set>
+
+#include "controller/admission/admission.hh"
+#include "controller/process/metrics.hh"
+#include "controller/registration/cluster_role.hh"
+#include "kube/client/task_group.hh"
+#include "kube/model/json_text.hh"
+#include "tests/component/idle_manager.hh"
+#include "tests/component/sample_kind/widget_kind.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kWidgetsPath = "/apis/example.com/v1/widgets";
+const std::string kConfigMapsPath = "/api/v1/configmaps";
+const std::string kCreatePath = "/api/v1/namespaces/n/configmaps";
+const std::string kStatusPath = "/apis/example.com/v1/namespaces/n/widgets/w/status";
+
+kube::ManagerOptions manager_options() {
+  kube::ManagerOptions options;
+  options.component = "trainer";
+  return options;
+}
+
+std::string list_of(const std::string& items) {
+  return R"({"kind":"List","metadata":{"resourceVersion":"5"},"items":[)" + items + "]}";
+}
+
+Registry without(const std::string& controller) {
+  Registry registry = production_registry(test::own_jobsets());
+  std::erase_if(registry, [&controller](const KindRegistration& kind) {
+    return kind.controller.name == controller;
+  });
+  return registry;
+}
+
+std::set<std::string> watched(const kube::Manager& manager) {
+  std::set<std::string> all;
+  for (const auto& entry : manager.caches().entries())
+    all.insert(entry->collection.resource.plural);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched and reconciled") {
+  api.on("GET", kWidgetsPath)
+      .answer(200, list_of(R"({"metadata":{"name":"w","namespace":"n","uid":"u1",
+                               "resourceVersion":"3"},"spec":{}})"));
+  api.on("GET", kWidgetsPath).stream({}).stay_open();
+  api.on("GET", kConfigMapsPath).answer(200, list_of(""));
+  api.on("GET", kConfigMapsPath).stream({}).stay_open();
+  // Its answer enters the cache, and enqueues the owner.
+  api.on("POST", kCreatePath)
+      .answer(201, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w","namespace":"n",
+        "uid":"u2","resourceVersion":"6","labels":{"example.com/widget":"w"},"ownerReferences":[
+        {"apiVersion":"example.com/v1","kind":"Widget","name":"w","uid":"u1","controller":true}]}})");
+  api.on("PATCH", kStatusPath)
+      .answer(200, R"({"kind":"Widget","metadata":{"name":"w","namespace":"n","uid":"u1",
+        "resourceVersion":"7"},"spec":{},"status":{"ready":true}})")
+      .always();
+
+  Metrics metrics;
+  kube::Manager manager(io, client, controllers_of({sample::widget_registration()}),
+                        manager_options(), metrics, log);
+  manager.start_watching();
+  REQUIRE(kube::run_until(io, [&manager] { return manager.is_ready(); }));
+  kube::run_task(io, manager.start_workers());
+  const auto has_sent = [this](const std::string& line) {
+    const auto lines = api.lines();
+    return std::any_of(lines.begin(), lines.end(),
+                       [&line](const std::string& each) { return each.starts_with(line); });
+  };
+  REQUIRE(kube::run_until(io, [&] { return has_sent("PATCH " + kStatusPath); }));
+  CHECK(has_sent("POST " + kCreatePath));
+  metrics.on_collect([&manager] { manager.collect(); });
+  CHECK(metrics.render().find("controller=\"widget\"") != std::string::npos);
+  kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer, "its webhook answers without an HTTP server") {
+  const Registry registry{sample::widget_registration()};
+  AdmissionState state;
+  Admission admission(registry[0].admission.handlers, client, state, log);
+  AdmissionRequest request;
+  request.operation = "CREATE";
+  request.object = Json::object();
+  AdmissionAnswer answer = kube::run_task(io, admission.review("/validate-widget", request));
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.message == "spec: required");
+  request.object.set("spec", Json::object());
+  answer = kube::run_task(io, admission.review("/validate-widget", request));
+  CHECK(answer.is_allowed);
+}
+
+TEST_CASE("its webhook, RBAC rule and CRD are among those to install") {
+  Registry registry = production_registry(KindOptions());
+  registry.push_back(sample::widget_registration());
+  CHECK(configuration_names(registry).contains("validator.example.com"));
+  const auto configurations = webhook_configurations(published_webhooks(registry), {}, "me");
+  CHECK(configurations.back().key().name == "validator.example.com");
+  CHECK_THAT(cluster_role(registry),
+             Catch::Contains("# What users create.\n- apiGroups: [example.com]\n"
+                             "  resources: [widgets]\n  verbs: [get, list, watch]\n"));
+  CHECK(custom_resource_definitions(registry).back().find_path({"metadata"})->get_string("name") ==
+        "widgets.example.com");
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer,
+                 "watches, webhooks and RBAC rules that only one kind has are absent without it") {
+  struct Row {
+    const char* controller;
+    std::set<std::string> unwatched;
+    std::set<std::string> configurations;  // that are absent
+    const char* right;                     // that is absent
+  };
+  const Row rows[] = {
+      {"trainjob_controller",
+       {"trainjobs", "trainingruntimes", "clustertrainingruntimes"},
+       {"defaulter.trainer.kubeflow.org", "validator.trainer.kubeflow.org"},
+       "tokenreviews"},
+      {"jobset", {"services"}, {"jobset.trainer.kubeflow.org"}, "jobsets/status"},
+      {"pod", {}, {"pods.jobset.trainer.kubeflow.org"}, "pods.jobset.trainer.kubeflow.org"},
+  };
+  const Registry whole = production_registry(test::own_jobsets());
+  Metrics metrics;
+  const kube::Manager all(io, client, controllers_of(whole), manager_options(), metrics, log);
+  for (const Row& row : rows) {
+    CAPTURE(row.controller);
+    const Registry rest = without(row.controller);
+    REQUIRE(rest.size() == 2);
+    const kube::Manager manager(io, client, controllers_of(rest), manager_options(), metrics, log);
+    std::set<std::string> unwatched;
+    const auto before = watched(all);
+    const auto after = watched(manager);
+    std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                        std::inserter(unwatched, unwatched.begin()));
+    CHECK(unwatched == row.unwatched);
+    std::set<std::string> gone;
+    const auto names = configuration_names(whole);
+    const auto left = configuration_names(rest);
+    std::set_difference(names.begin(), names.end(), left.begin(), left.end(),
+                        std::inserter(gone, gone.begin()));
+    CHECK(gone == row.configurations);
+    CHECK_THAT(cluster_role(whole), Catch::Contains(row.right));
+    CHECK_THAT(cluster_role(rest), !Catch::Contains(row.right));
+  }
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+"""That tools/lint finds what it is there to find: mistakes are planted in a small tree."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lint_includes  # noqa: E402
+import lint_words  # noqa: E402
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+
+    def write(self, path, text):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    def includes(self, path, *targets):
+        """A file that includes others, which exist."""
+        self.write(path, "#pragma once\n" + "".join(f'#include "{target}"\n' for target in targets))
+        for target in targets:
+            full = target if not target.startswith("kube/") else "subprojects/" + target
+            if not os.path.exists(os.path.join(self.root, full)):
+                self.write(full, "#pragma once\n")
+
+
+class Circles(Tree):
+    def found(self):
+        return lint_includes.circle_complaints(self.root)
+
+    def test_a_tree_has_none(self):
+        self.includes("runtimes/plugins/mpi/mpi.cc", "runtimes/pipeline/plugin.hh", "kube/model/json.hh")
+        self.includes("runtimes/plugins/registry.cc", "runtimes/plugins/mpi/mpi.hh", "runtimes/pipeline/plugin.hh")
+        self.includes("controller/kinds/registry.cc", "runtimes/plugins/registry.hh")
+        self.assertEqual(self.found(), [])
+
+    def test_of_two_folders(self):
+        self.includes("runtimes/jobset/plan.cc", "runtimes/pipeline/pipeline.hh")
+        self.includes("runtimes/pipeline/pipeline.cc", "runtimes/jobset/plan.hh")
+        self.assertEqual(len(self.found()), 1)
+        self.assertIn("runtimes/jobset -> runtimes/pipeline -> runtimes/jobset", self.found()[0])
+        self.assertIn('runtimes/jobset/plan.cc:2: #include "runtimes/pipeline/pipeline.hh"', self.found()[0])
+
+    def test_of_three_folders(self):
+        self.includes("controller/a/a.hh", "controller/b/b.hh")
+        self.includes("controller/b/b.hh", "controller/c/c.hh")
+        self.includes("controller/c/c.cc", "controller/a/a.hh")
+        self.assertEqual(len(self.found()), 1)
+        self.assertIn("controller/a -> controller/b -> controller/c -> controller/a", self.found()[0])
+
+    def test_of_a_folder_and_the_one_above_it(self):
+        self.includes("api/schema/check.cc", "api/kinds.hh")
+        self.includes("api/read.cc", "api/schema/check.hh")
+        self.assertEqual(len(self.found()), 1)
+
+    def test_that_only_the_folders_above_close(self):
+        self.includes("runtimes/plugins/mpi/mpi.cc", "runtimes/jobset/views.hh")
+        self.includes("runtimes/jobset/plan.cc", "runtimes/plugins/torch/torch.hh")
+        self.assertEqual(len(self.found()), 1)
+        self.assertIn("runtimes/jobset -> runtimes/plugins -> runtimes/jobset", self.found()[0])
+
+    def test_within_the_subproject(self):
+        self.includes("subprojects/kube/client/watcher.cc", "kube/manager/cache.hh")
+        self.includes("subprojects/kube/manager/cache.cc", "kube/client/watcher.hh")
+        self.assertEqual(len(self.found()), 1)
+
+
+class Order(Tree):
+    def found(self):
+        return lint_includes.order_complaints(self.root)
+
+    def test_what_is_allowed(self):
+        self.includes("runtimes/trainjob/plan.cc", "runtimes/jobset/plan.hh", "runtimes/views/pod.hh", "api/job.hh", "kube/model/json.hh")
+        self.includes("subprojects/kube/manager/worker.cc", "kube/client/watcher.hh", "kube/model/plan.hh")
+        self.includes("controller/process/run.cc", "controller/kinds/registry.hh", "kube/manager/worker.hh")
+        self.assertEqual(self.found(), [])
+
+    def test_what_is_not(self):
+        for path, target in [("runtimes/views/pod.cc", "runtimes/jobset/plan.hh"),
+                             ("runtimes/jobset/plan.cc", "runtimes/plugins/mpi/mpi.hh"),
+                             ("runtimes/trainjob/plan.cc", "runtimes/admission/needs.hh"),
+                             ("runtimes/trainjob/children.cc", "controller/config/config.hh"),
+                             ("api/read.cc", "runtimes/jobset/plan.hh"),
+                             ("api/read.cc", "kube/client/watcher.hh"),
+                             ("subprojects/kube/manager/worker.cc", "runtimes/jobset/plan.hh"),
+                             ("subprojects/kube/client/watcher.cc", "kube/manager/worker.hh"),
+                             ("controller/kinds/trainjob/kind.cc", "controller/process/run.hh")]:
+            with self.subTest(path=path, target=target):
+                self.includes(path, target)
+                self.assertTrue(any(c.startswith(path) for c in self.found()), self.found())
+                os.remove(os.path.join(self.root, path))
+
+
+class Words(Tree):
+    def found(self, path, text):
+        self.write(path, text)
+        found = [(line, words) for _, line, words, _ in lint_words.complaints(self.root)]
+        os.remove(os.path.join(self.root, path))
+        return found
+
+    def test_in_comments_and_identifiers(self):
+        self.assertEqual(self.found("api/a.cc", "// Nobody reads it.\nbool is_ours();\nclass FirstWave {};\n"),
+                         [(1, "nobody"), (2, "ours"), (3, "wave")])
+
+    def test_over_the_end_of_a_line(self):
+        self.assertEqual(self.found("api/a.cc", "// The key is due: look\n// again.\n"), [(1, "look again")])
+
+    def test_a_sign_parts_words(self):
+        self.assertEqual(self.found("api/a.cc", "// Where to look. Again, no one knows.\n"), [])
+
+    def test_parts_of_words(self):
+        self.assertEqual(self.found("api/a.cc", "// Hours and colours understand waveforms; /bin/sh, shellcheck.\n"), [])
+
+    def test_literals_of_code(self):
+        self.assertEqual(self.found("api/a.cc", 'auto a = "nobody"; // nobody\nauto b = R"(told\n)"; auto told = 1;\n'),
+                         [(1, "nobody"), (3, "told")])
+
+    def test_names_that_users_hold(self):
+        self.assertEqual(self.found("docs/a.md", "The expander: run `trainer blueprints`.\n"), [])
+        self.assertEqual(self.found("runtimes/a.hh", "struct Expander;\n"), [(1, "expander")])
+        self.assertEqual(self.found("controller/config/a.hh", "struct Expander;\n"), [])
+
+    def test_documents_and_scripts(self):
+        self.assertEqual(self.found("docs/a.md", "It stands here, `told`.\n"), [(1, "stands")])
+        self.assertEqual(self.found("tools/a", "#!/bin/sh\n# Somebody waits.\n"), [(2, "somebody")])
+        self.assertEqual(self.found("tools/a.bin", "somebody\n"), [])
+
+    def test_citations(self):
+        self.assertEqual(self.found("api/a.cc", "// jobset-contract 3.4\n// contract 2, design.md\n"),
+                         [(1, "jobset-contract"), (2, "contract 2"), (2, "design.md")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+"""Words that the project does not use, since Kubernetes has its own or plain English has a clearer one."""
+import os
+import re
+
+# What is refused -> what is written instead. Each is one or more words; a / is between words of which any is meant.
+PLAIN = {
+    "told/tell/tells/telling": "notify, report, say",
+    "nobody": "no one, nothing",
+    "anybody/somebody": "any client, another client",
+    "whoever/whomever": "the client that, the caller that",
+    "ours": "owned, own, this controller's",
+    "stand/stands/standing/stood": "is, are, exists",
+    "look/looks/looked/looking again": "enqueue, reconcile",
+    "a look": "a reconcile",
+    "give/gives/gave/given/giving up": "abort, stop",
+    "give/gives/gave/given/giving way": "yield",
+    "companion/companions": "dependent object",
+    "wave/waves": "replicated job",
+    "amid": "during, between",
+    "anew": "again",
+    "once more": "again",
+    "lest": "so that not",
+    "learnt": "read, known",
+    "thereby/hereby/whereby/thereof/whereof/hitherto/henceforth": "so, of which, until now",
+    "mend/mends/mended": "fix",
+    "manners": "behaviour",
+    "in one go": "together, at once",
+    "at rest": "idle",
+}
+# Refused in C++ only: users hold these names, so documents and scripts use them.
+IN_CODE = {
+    "shell/shells": "plan runner",
+    "expander/expanders": "JobSet controller",
+    "blueprint/blueprints": "built-in runtime",
+}
+# Documents that are not in the repository.
+CITED = re.compile(r"\b(?:jobset|trainer|scheduling)-contract\b|\bcontract \d|\bdesign\.md\b", re.I)
+CITED_INSTEAD = "the file of the upstream project, or a decision"
+
+# File (or folder with /) -> words that it may use, with the reason.
+ALLOWED = {
+    "tools/lint_words.py": (None, "it names them"),
+    "tools/lint_test.py": (None, "it plants them"),
+    "controller/config/": ({"expander"}, "the key `expander` of the configuration"),
+    "controller/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
+    "tests/unit/config/": ({"expander"}, "the key `expander` of the configuration"),
+    "tests/unit/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
+}
+TOPS = ("api", "runtimes", "controller", "subprojects/kube", "tests", "docs", "tools", "manifests")
+CODE = (".cc", ".hh")
+TEXTS = (".md", ".py", ".sh", "meson.build", "meson_options.txt", "Containerfile")
+# What a line of C++ says to users stays as it is, so literals are not checked; comments and identifiers are.
+LITERAL = re.compile(r"""(//[^\n]*)|R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
+# What a document quotes is a literal, too: `code`, and blocks of it.
+QUOTED = re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
+TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\n|[^\sA-Za-z_]")
+
+
+def phrases(table):
+    """(the words of each place, what is written instead) of a table."""
+    found = []
+    for words, instead in table.items():
+        found.append(([set(word.split("/")) for word in words.split(" ")], instead))
+    return found
+
+
+def tokens(text):
+    """(word or sign, line) of a text; an identifier is several words, and a comment goes on over the ends of its lines."""
+    line, found, starts = 1, [], True
+    for match in TOKEN.finditer(text):
+        word = match[0].lower()
+        if word == "\n":
+            line, starts = line + 1, True
+        elif not (starts and word in "/#*"):
+            found.append((word, line))
+            starts = False
+    return found
+
+
+def without(pattern, text):
+    """The text with what the pattern matches left out, a comment excepted; lines keep their numbers."""
+    def blank(match):
+        return match[0] if match.groups() and match[1] else '"' + "\n" * match[0].count("\n")
+
+    return pattern.sub(blank, text)
+
+
+def found_in(text, is_code, is_document):
+    """(line, the words, what is written instead) of what a text may not hold."""
+    checked = without(LITERAL, text) if is_code else without(QUOTED, text) if is_document else text
+    found, words = [], tokens(checked)
+    for places, instead in phrases(PLAIN) + (phrases(IN_CODE) if is_code else []):
+        for i in range(len(words) - len(places) + 1):
+            is_stand_in = words[i][0] == "stand" and words[i + 1:i + 2] and words[i + 1][0] == "-"
+            if not is_stand_in and all(words[i + j][0] in place for j, place in enumerate(places)):
+                found.append((words[i][1], " ".join(words[i + j][0] for j in range(len(places))), instead))
+    for match in CITED.finditer(text):
+        found.append((text.count("\n", 0, match.start()) + 1, match[0], CITED_INSTEAD))
+    return sorted(found)
+
+
+def is_script(path):
+    with open(path, "rb") as f:
+        return f.read(2) == b"#!"
+
+
+def files(root):
+    found = [name for name in sorted(os.listdir(root)) if os.path.isfile(os.path.join(root, name)) and not name.startswith(".")]
+    for top in TOPS:
+        for folder, folders, names in os.walk(os.path.join(root, top)):
+            folders[:] = sorted(d for d in folders if not d.startswith((".", "__")))
+            found += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names)]
+    return [f for f in found if f.endswith(CODE + TEXTS) or ("." not in os.path.basename(f) and is_script(os.path.join(root, f)))]
+
+
+def is_allowed(path, words):
+    for place, (allowed, _) in ALLOWED.items():
+        if (path == place or (place.endswith("/") and path.startswith(place))) and (allowed is None or words in allowed):
+            return True
+    return False
+
+
+def complaints(root):
+    """(file, line, the words, what is written instead)"""
+    found = []
+    for path in files(root):
+        with open(os.path.join(root, path), errors="replace") as f:
+            text = f.read()
+        for line, words, instead in found_in(text, path.endswith(CODE), path.endswith(".md")):
+            if not is_allowed(path, words):
+                found.append((path, line, words, instead))
+    return found
+
+
+def counts(root):
+    """What is left to do: a line a folder, with the words and how often each is there."""
+    by_folder = {}
+    for path, _, words, _ in complaints(root):
+        counted = by_folder.setdefault(os.path.dirname(path) or ".", {})
+        counted[words] = counted.get(words, 0) + 1
+    total = sum(sum(counted.values()) for counted in by_folder.values())
+    lines = [f"{sum(counted.values()):5} {folder}: " + ", ".join(f"{word} {n}" for word, n in sorted(counted.items(), key=lambda e: -e[1]))
+             for folder, counted in sorted(by_folder.items(), key=lambda e: -sum(e[1].values()))]
+    return lines + [f"{total:5} in all"]
