@@ -41,6 +41,7 @@ CITED_INSTEAD = "the file of the upstream project, or a decision"
 ALLOWED = {
     "tools/lint_words.py": (None, "it names them"),
     "tools/lint_test.py": (None, "it plants them"),
+    "subprojects/kube/model/json_text.cc": ({"tell"}, "RapidJSON's name"),
     "controller/config/": ({"expander"}, "the key `expander` of the configuration"),
     "controller/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
     "tests/unit/config/": ({"expander"}, "the key `expander` of the configuration"),

@@ -66,7 +66,7 @@ class ApiClient {
   // collection.
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
                               std::function<void(std::string_view item)> on_item);
-  // What a write answers is handed on as its text, the object as it stands now: to most callers it
+  // What a write answers is handed on as its text, the object as it is now: to most callers it
   // only says that the write is done. (A remove may answer a Status instead.)
   Task<Result<std::string>> create(Resource resource, Json object,
                                    std::string field_manager = "trainer");
@@ -109,7 +109,7 @@ class ApiClient {
   Options options_;
 };
 
-// The error that a `Status` answer stands for.
+// The error that a `Status` answer means.
 Error error_of(const HttpResponse& response);
 
 }  // namespace kube

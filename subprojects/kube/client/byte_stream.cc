@@ -184,7 +184,8 @@ struct Lookup {
   tcp::resolver::results_type results;
 };
 
-// The resolver's thread cannot be interrupted; a lookup that is given up ends unheard.
+// The resolver's thread cannot be interrupted; the result of a lookup that was cancelled is
+// ignored.
 Task<Result<tcp::resolver::results_type>> look_up(std::string host, std::string port,
                                                   Deadline deadline) {
   const auto executor = co_await asio::this_coro::executor;

@@ -33,7 +33,7 @@ class ByteStream {
   virtual bool is_timed_out() const = 0;
   // True while nothing waits in the socket: no bytes, no end, no alert.
   virtual bool is_quiet() = 0;
-  // Tells the peer that nothing more will come; reading goes on.
+  // Says to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;
   virtual void close() = 0;
 };
@@ -53,7 +53,7 @@ Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses);
 Task<Result<std::unique_ptr<ByteStream>>> accept_stream(asio::ip::tcp::socket socket, ServerTls tls,
                                                         Deadline deadline);
 
-// The Error that an I/O error on `stream` stands for.
+// The Error that an I/O error on `stream` means.
 Error error_of(const ByteStream& stream, const IoResult& result, std::string_view doing);
 
 }  // namespace kube

@@ -24,12 +24,12 @@ struct Event {
 };
 
 // Sends events in the background, behind everything else: one request at a time, equal ones
-// (object, type, reason, message) within ten minutes counted up by a patch instead of written anew;
-// when more than 1,000 wait, the oldest that are not terminal are dropped and counted. Concurrency:
-// the io_context thread. A write that fails is retried while the process lives (terminal) or
-// dropped after three tries; one that is refused for good (the namespace is gone, forbidden,
-// invalid) is dropped and counted at once. Lives in the object's namespace, in "default" for
-// objects without one.
+// (object, type, reason, message) within ten minutes counted up by a patch instead of written
+// again; when more than 1,000 wait, the oldest that are not terminal are dropped and counted.
+// Concurrency: the io_context thread. A write that fails is retried while the process lives
+// (terminal) or dropped after three tries; one that is refused for good (the namespace is gone,
+// forbidden, invalid) is dropped and counted at once. Lives in the object's namespace, in "default"
+// for objects without one.
 class EventRecorder {
  public:
   EventRecorder(ApiClient& client, std::string component);

@@ -24,7 +24,7 @@ struct ServerResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  int retry_after = 0;  // seconds, told to the client; 0: nothing is
+  int retry_after = 0;  // seconds, sent to the client; 0: no header
 };
 
 struct ServerOptions {
@@ -48,7 +48,7 @@ struct ServerOptions {
   // When all are taken, the one that has been idle longest makes room; with none idle, newcomers
   // wait.
   std::size_t max_connections = 250;
-  // Told of a handler that threw, in a sentence; called on the io thread; may be empty.
+  // Called with a sentence about a handler that threw, called on the io thread; may be empty.
   std::function<void(std::string_view)> on_error;
   ServerOptions() {}
 };

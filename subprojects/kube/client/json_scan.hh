@@ -13,7 +13,7 @@ namespace kube {
 
 // The text of the member `name` of the object that `object` is the text of: "\"x\"", "{...}", "12".
 // Names are compared as they are spelled, without resolving escapes. nullopt where there is no such
-// member or the text breaks off; deeper faults pass unseen, since whoever decodes the part finds
+// member or the text breaks off; deeper faults pass unseen, since decoding the part finds
 // them.
 std::optional<std::string_view> scan_member(std::string_view object, std::string_view name);
 // The member as a string without escapes; nullopt for anything else.

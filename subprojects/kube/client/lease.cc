@@ -60,13 +60,13 @@ class Election {
     }
   }
 
-  // True where the lease may be ours: it is, or a write's answer has not come.
+  // True where this process may hold the lease: it does, or a write's answer has not come.
   bool may_hold() const { return is_unsure_ || (seen_ && seen_->holder == options_.identity); }
 
   // Lets a successor start at once.
   Task<void> release() {
     const auto released = co_await with_deadline(kReleaseDeadline, give_back());
-    if (!released && released.error().code != ErrorCode::kNotFound) tell(released.error());
+    if (!released && released.error().code != ErrorCode::kNotFound) report(released.error());
   }
 
  private:
@@ -81,7 +81,7 @@ class Election {
 
   Task<bool> is_held_within(Milliseconds limit) {
     const auto held = co_await with_deadline(limit, try_once());
-    if (!held) tell(held.error());
+    if (!held) report(held.error());
     co_return held.value_or(false);
   }
 
@@ -94,7 +94,7 @@ class Election {
     const auto found = co_await client_.get(lease_, options_.key);
     if (!found) {
       if (found.error().code == ErrorCode::kNotFound) co_return co_await create();
-      tell(found.error());
+      report(found.error());
       co_return false;
     }
     observe(*found);
@@ -116,7 +116,7 @@ class Election {
         if (seen_->holder != options_.identity) co_return Result<void>();
       }
       const auto written =
-          co_await client_.merge_patch(lease_, options_.key, patch_of(spec_of_nobody()));
+          co_await client_.merge_patch(lease_, options_.key, patch_of(spec_without_holder()));
       if (written) co_return Result<void>();
       if (written.error().code != ErrorCode::kConflict) co_return tl::unexpected(written.error());
       is_known = false;
@@ -155,7 +155,7 @@ class Election {
   }
 
   // A lease of one second is what client-go leaves behind, too.
-  Json spec_of_nobody() const {
+  Json spec_without_holder() const {
     const std::string now = client_.clock().now().to_micro_string();
     Json spec = Json::object({{"holderIdentity", ""}, {"leaseDurationSeconds", 1}});
     spec.set("renewTime", now);
@@ -163,7 +163,7 @@ class Election {
     return spec;
   }
 
-  // Only the version that was seen is changed: whoever writes first wins.
+  // Only the version that was seen is changed: the first writer wins.
   Json patch_of(Json spec) const {
     Json patch = Json::object({{"spec", std::move(spec)}});
     if (seen_) patch.set("metadata", Json::object({{"resourceVersion", seen_->resource_version}}));
@@ -176,7 +176,7 @@ class Election {
       // Another was faster: that is what the election is for.
       if (written.error().code != ErrorCode::kConflict &&
           written.error().code != ErrorCode::kAlreadyExists) {
-        tell(written.error());
+        report(written.error());
       }
       return false;
     }
@@ -184,8 +184,8 @@ class Election {
     return true;
   }
 
-  void tell(const Error& error) const {
-    if (error.code == ErrorCode::kCancelled) return;  // we were told to end: nothing failed
+  void report(const Error& error) const {
+    if (error.code == ErrorCode::kCancelled) return;  // asked to end: nothing failed
     if (options_.on_error) options_.on_error(error.message);
   }
 
@@ -211,7 +211,7 @@ class Election {
   LeaseOptions options_;
   Resource lease_;
   std::optional<Observed> seen_;
-  bool is_unsure_ = false;  // a write was begun, and nothing has told since what the lease holds
+  bool is_unsure_ = false;  // a write was begun, and nothing has shown since who holds the lease
 };
 
 // False where the task was cancelled.

@@ -16,8 +16,8 @@ struct LeaseOptions {
   Milliseconds renew_deadline{10'000};
   Milliseconds retry_period{2'000};
   std::function<void(std::string_view holder)>
-      on_holder;  // told of every new holder, also of others
-  // Told why an attempt failed, such as a right that is missing; may be empty.
+      on_holder;  // called with every new holder, also others
+  // Called with the reason why an attempt failed, such as a right that is missing; may be empty.
   std::function<void(std::string_view)> on_error;
   LeaseOptions() {}
 };
@@ -25,7 +25,7 @@ struct LeaseOptions {
 // As k8s.io/client-go/tools/leaderelection: waits until the lease is free, calls on_started,
 // renews; on_stopped when it was lost (renew_deadline over) or the task was cancelled. When
 // cancelled as holder, or while it was becoming or staying one, it gives the lease back
-// (holderIdentity ""), so a successor starts at once; on_error is told where that fails.
+// (holderIdentity ""), so a successor starts at once; on_error is called where that fails.
 Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
                                std::function<void()> on_started, std::function<void()> on_stopped);
 

@@ -30,7 +30,7 @@ class LineSplitter {
     return true;
   }
   // True while the last line has no end yet.
-  bool is_amid_line() const { return !rest_.empty(); }
+  bool is_within_line() const { return !rest_.empty(); }
 
  private:
   static constexpr std::size_t kKeptCapacity = 32U << 10;

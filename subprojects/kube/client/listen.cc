@@ -11,7 +11,7 @@ namespace {
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// The unspecified IPv6 address stands for every address.
+// The unspecified IPv6 address means every address.
 asio::ip::address address_of(tcp::acceptor& acceptor, const std::string& host, error_code& error) {
   const asio::ip::address everywhere = asio::ip::address_v6::any();
   if (host.empty()) return everywhere;

@@ -13,9 +13,9 @@
 
 namespace kube {
 
-// Wakes everybody who waits when it rings; who comes later waits for the next time. So look first,
-// then wait, and look again: a cancelled wait returns like any other. Concurrency: the thread of
-// its executor. Outlives its waiters.
+// notify() wakes all waiters; a later one waits for the next time. So check the condition first,
+// then wait, and check it again: a cancelled wait returns like any other. Concurrency: the thread
+// of its executor. Outlives its waiters.
 class Notifier {
  public:
   explicit Notifier(asio::any_io_executor executor)

@@ -17,12 +17,12 @@ class Semaphore {
   struct State;
 
  public:
-  // Whoever waits with kHigh goes before everybody who waits with kLow.
+  // Waiters with kHigh go before all waiters with kLow.
   enum class Priority { kHigh, kLow };
   // Without one, acquire() waits for as long as it takes.
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // Gives its slot back, to whoever is next.
+  // Gives its slot back, to the next waiter.
   class Permit {
    public:
     explicit Permit(std::shared_ptr<State> state) : state_(std::move(state)) {}

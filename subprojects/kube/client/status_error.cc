@@ -40,7 +40,7 @@ ErrorCode code_of(int status, std::string_view reason) {
   return status >= 500 ? ErrorCode::kServerError : ErrorCode::kBadRequest;
 }
 
-// More seconds than fit into milliseconds would overflow there, and nobody waits for longer anyway.
+// More seconds than fit into milliseconds would overflow there, and no caller waits for longer.
 constexpr std::chrono::seconds kLongestWait = std::chrono::hours(24);
 
 // Retry-After in whole seconds; the form with a date is not used by Kubernetes.

@@ -98,7 +98,7 @@ Task<void> TaskGroup::join() {
     if (asked.cancelled() != asio::cancellation_type::none) {
       was_cancelled = true;
       state->cancel();
-      // The children's frames borrow from ours, so the wait itself cannot be given up.
+      // The children's frames borrow from this one, so the wait itself cannot be cancelled.
       co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
     }
   }

@@ -49,7 +49,7 @@ int on_new_session(SSL* connection, SSL_SESSION* session) {
   auto* owner =
       static_cast<ClientTls*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), owner_slot()));
   owner->keep(session);
-  return 1;  // the reference is ours now
+  return 1;  // the reference is owned here now
 }
 
 }  // namespace

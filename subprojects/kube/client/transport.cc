@@ -84,7 +84,8 @@ using Parser = http::parser<false, ResponseBody>;
 void configure(Parser& parser, std::size_t limit,
                const std::function<void(std::string_view)>* on_piece) {
   parser.header_limit(InputBuffer::kSize);
-  parser.body_limit(boost::none);  // ours applies: it knows which bodies are only passed on
+  parser.body_limit(
+      boost::none);  // this transport's limit applies: it knows which bodies are only passed on
   parser.eager(true);
   parser.get().body().limit = limit;
   parser.get().body().on_piece = on_piece;
@@ -237,7 +238,7 @@ class PooledTransport final : public Transport {
     co_return std::move(*done);
   }
 
-  // `has_answer` tells whether any byte of an answer came.
+  // `has_answer` says whether any byte of an answer came.
   Task<tl::expected<HttpResponse, ReadFailure>> exchange_on(std::unique_ptr<ByteStream> stream,
                                                             const HttpRequest& request,
                                                             const std::string& text,

@@ -84,7 +84,7 @@ struct TransportLimits {
 
 // Keep-alive connections to the one server of `config`; TLS verified against its CA unless it says
 // otherwise. Token files are read again when they change (checked at most once a minute, and at
-// once after a 401; a request that met the 401 is then sent once more). Throws std::runtime_error
+// once after a 401; a request that met the 401 is then sent again). Throws std::runtime_error
 // where `config` is unusable: a malformed server, certificate or key. load_config() lets no such
 // through.
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,

@@ -122,7 +122,7 @@ class Watcher {
       stream_.reset();
       // Silence is no fault of the server's: a quiet collection without bookmarks looks like that.
       if (!piece && piece.error().code != ErrorCode::kTimeout) co_return refused(piece.error());
-      if (lines_.is_amid_line()) note("error", "the stream ended within an event");
+      if (lines_.is_within_line()) note("error", "the stream ended within an event");
       co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};
     }
     read_at_ = client_.clock().steady();

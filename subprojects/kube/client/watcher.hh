@@ -19,7 +19,7 @@ class WatchSink {
   virtual ~WatchSink() = default;
   virtual void begin_list() = 0;
   virtual bool upsert(std::string_view object) = 0;
-  // The resourceVersion that the list stands for.
+  // The resourceVersion of the list.
   virtual void listed_at(std::string_view) {}
   virtual void end_list() = 0;
   virtual bool remove(std::string_view object) = 0;  // its last state

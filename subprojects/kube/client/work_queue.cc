@@ -69,7 +69,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     return true;
   }
 
-  // Gives ready keys to whoever waits, in the order both came.
+  // Gives ready keys to waiters, both in the order in which they came.
   void serve() {
     while (!waiters.empty() && (is_closed || !ready.empty())) {
       const auto waiter = waiters.front();
@@ -128,7 +128,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     set_timer();
   }
 
-  // Nobody will be handed what waits, so that only what is being worked on keeps the queue busy.
+  // What waits is never handed out, so that only what is being worked on keeps the queue busy.
   void close() {
     is_closed = true;
     timer.reset();

@@ -14,9 +14,9 @@ namespace kube {
 
 // Guarantees: a key is queued at most once; it is never handed out while it is being worked on, and
 // if it was added meanwhile it is handed out again after done(); of several delays for a key the
-// earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. A delay that stands when its key
-// is handed out has come early: it counts again only where the work fails. So whoever works on a
-// key looks at all there is, and asks anew for what is still to come. Concurrency: the io_context
+// earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. A delay that is pending when its
+// key is handed out has come early: it counts again only where the work fails. So a worker reads
+// all that a key needs, and asks again for what is still to come. Concurrency: the io_context
 // thread. Lifecycle: close() drops the keys that wait and makes every waiting and later next()
 // answer nullopt.
 class WorkQueue {
@@ -26,7 +26,7 @@ class WorkQueue {
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
   void add_failed(ObjectKey key);  // add_after with this key's backoff, which doubles
-  // Success, to be told before done(): the backoff starts anew.
+  // Success, called before done(): the backoff starts again.
   void forget(const ObjectKey& key);
   int failures(const ObjectKey& key) const;
   Task<std::optional<ObjectKey>> next();

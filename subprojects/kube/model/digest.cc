@@ -40,7 +40,7 @@ std::string hex(std::string_view bytes) {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The six bits a character stands for, or -1.
+// The six bits that a character encodes, or -1.
 constexpr std::array<int, 256> make_values() {
   std::array<int, 256> values{};
   for (int& value : values) value = -1;

@@ -28,10 +28,10 @@ enum class ErrorCode {
   kServerError,      // 5xx
   kTimeout,          // our own deadline, or 504
   kNetwork,          // could not connect, connection cut, TLS failure
-  kCancelled,        // the caller gave up
+  kCancelled,        // the caller cancelled it
   kParse,            // a text could not be decoded
-  kInternal,  // an expectation of ours did not hold; the operation was abandoned, nothing else is
-              // affected
+  kInternal,  // an expectation of this program did not hold; the operation was abandoned, nothing
+              // else is affected
 };
 
 // An error says what happened, where, and whether asking again can help.
@@ -45,7 +45,7 @@ struct Error {
   Error(ErrorCode c, std::string m, int http_status = 0)
       : code(c), message(std::move(m)), status(http_status) {}
 
-  // True when the same request may succeed later without anybody changing anything.
+  // True when the same request may succeed later without any change.
   bool is_transient() const;
   // The same error with "`where`: " in front of its message.
   Error at(std::string_view where) const;

@@ -15,8 +15,8 @@ bool name_before(const JsonObject::Member& member, std::string_view name) {
   return member.first < name;
 }
 
-// Where `name` stands, or the end. Of few members, as nearly all objects of Kubernetes have, those
-// whose names have another length are passed by without a look at their letters.
+// The place of `name`, or the end. Of few members, as nearly all objects of Kubernetes have, those
+// whose names have another length are passed by without reading their letters.
 template <class Members>
 auto locate(Members& members, std::string_view name) {
   constexpr std::size_t kFew = 16;
@@ -37,7 +37,7 @@ void sort_by_name(JsonObject::Members& members) {
   if (std::is_sorted(members.begin(), members.end(), before)) return;
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // What stood first is less, so that no stable sort with its buffer is needed.
+  // What was first is less, so that no stable sort with its buffer is needed.
   std::sort(order.begin(), order.end(), [&members](std::size_t a, std::size_t b) {
     const int names = members[a].first.compare(members[b].first);
     return names != 0 ? names < 0 : a < b;

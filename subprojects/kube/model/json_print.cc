@@ -44,7 +44,7 @@ class Writer {
   }
 
   void write_double(double number) {
-    // JSON has no word for infinity; no parser of ours produces one.
+    // JSON has no word for infinity; no parser here produces one.
     out_ += std::isfinite(number) ? print_double(number, DoubleStyle::kLiteral) : "null";
   }
 
@@ -56,7 +56,7 @@ class Writer {
     for (;;) {
       const char* const stop = find_string_stop(at, end);
       const std::string_view plain(at, static_cast<std::size_t>(stop - at));
-      is_text ? out_.append(plain) : append_mended(plain);
+      is_text ? out_.append(plain) : append_repaired(plain);
       if (stop == end) break;
       write_escape(static_cast<unsigned char>(*stop));
       at = stop + 1;
@@ -65,7 +65,7 @@ class Writer {
   }
 
   // Strings made by programs may hold anything; a document may hold UTF-8 only.
-  std::string& append_mended(std::string_view text) {
+  std::string& append_repaired(std::string_view text) {
     for (auto bad = find_bad_utf8(text); bad != text.npos; bad = find_bad_utf8(text)) {
       out_.append(text.substr(0, bad));
       out_ += "\xef\xbf\xbd";  // U+FFFD, the replacement character

@@ -28,7 +28,7 @@
 namespace kube {
 namespace {
 
-// A bounded text of our own, in which RapidJSON unescapes strings where they stand: that spares it
+// A bounded text of its own, in which RapidJSON unescapes strings in place: that spares it
 // a push for each character. It takes NUL for the end, so a NUL inside the text shows as an end
 // before the end.
 class ByteStream {
@@ -42,7 +42,7 @@ class ByteStream {
   bool at_end() const { return at_ == end_; }
 
   Ch* PutBegin() { return put_ = at_; }
-  // What is written was read before: an escape is never shorter than what it stands for. The NUL
+  // What is written was read before: an escape is never shorter than what it encodes. The NUL
   // that ends a string takes the place of its quotation mark.
   void Put(Ch c) { *put_++ = c; }
   std::size_t PutEnd(const Ch* begin) const { return static_cast<std::size_t>(put_ - begin); }
@@ -111,8 +111,9 @@ class Builder {
     names_.emplace_back(text, length);
     return true;
   }
-  // RapidJSON takes the number's beginning from a copy of the stream, made before the number. Ours
-  // is never copied, for that cost more than what is read between two copies; so it gives the end.
+  // RapidJSON takes the number's beginning from a copy of the stream, made before the number. This
+  // stream is never copied, for that cost more than what is read between two copies; so it gives
+  // the end.
   bool RawNumber(const char* end, rapidjson::SizeType length, bool) {
     return number({end - length, length});
   }
@@ -207,7 +208,7 @@ class Builder {
   int depth_ = 0;
   std::size_t pushed_ = 0;
   std::vector<Json> values_;
-  std::vector<std::string_view> names_;  // they stand in the text, unescaped
+  std::vector<std::string_view> names_;  // they are in the text, unescaped
   std::vector<std::size_t> order_;       // of the names of the object that ends
   std::string problem_;
 };
@@ -256,12 +257,12 @@ tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
   return fail(ErrorCode::kParse, fmt::format("bad JSON at byte {}: {}", offset, what));
 }
 
-// Of a text that is UTF-8; strings are unescaped where they stand in it.
+// Of a text that is UTF-8; strings are unescaped in place.
 Result<Json> parse_in_place(std::string text, const JsonLimits& limits) {
   // Of RapidJSON 1.1's flags only these two are safe on input that is not trusted: the recursive
   // parser overflows the stack, kParseFullPrecisionFlag and kParseValidateEncodingFlag read out of
   // bounds, and so does the conversion of a number like 0.00000000001e-2147483639 in its default
-  // form. Raw numbers skip that conversion; ours is also exact.
+  // form. Raw numbers skip that conversion; the one here is also exact.
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
   ByteStream stream(text);

@@ -16,7 +16,7 @@ struct JsonLimits {
   std::size_t max_bytes = 16U << 20;  // a document above this is refused unread
   int max_depth = 200;  // containers within containers; the API server itself stops at 10,000
   // Of all kinds, containers included, as far as they are built. Two bytes of text may become a
-  // value of forty: a bound for documents that anybody may send.
+  // value of forty: a bound for documents from any client.
   std::size_t max_values = std::numeric_limits<std::size_t>::max();
 };
 

@@ -26,7 +26,7 @@ struct ObjectKey {
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }
 };
 
-// An ObjectKey to look for, whose text stands elsewhere.
+// An ObjectKey to find, whose text is stored elsewhere.
 struct ObjectKeyView {
   std::string_view ns;
   std::string_view name;
@@ -39,7 +39,7 @@ struct ObjectKeyView {
 struct ObjectKeyHash {
   using is_transparent = void;
   std::size_t operator()(const ObjectKeyView& key) const {
-    // A name may stand in every namespace, and a namespace be full of names.
+    // A name may be in every namespace, and a namespace may have many names.
     const std::hash<std::string_view> hash;
     return hash(key.name) * 31 + hash(key.ns);
   }

@@ -12,7 +12,7 @@ std::optional<double> parse_double(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value, std::chars_format::general);
   if (result.ptr != end || result.ec == std::errc::invalid_argument) return std::nullopt;
-  // from_chars does not tell too large from too small; strtod does, and is needed only then.
+  // from_chars does not distinguish too large from too small; strtod does, and is needed only then.
   if (result.ec != std::errc()) value = std::strtod(std::string(text).c_str(), nullptr);
   if (!std::isfinite(value)) return std::nullopt;
   return value;

@@ -47,7 +47,7 @@ class MergeKeys {
 // ($patch, $retainKeys, $setElementOrder, which our inputs cannot hold): objects merge, null
 // removes, keyed lists merge by their key. Order of a merged list: items that only the target has
 // stay in their order, and one of them goes out before the next patch item only if that patch item
-// also stands in the target, further back; otherwise the patch item goes first. Errors (kInvalid):
+// is also in the target, further back; otherwise the patch item goes first. Errors (kInvalid):
 // an item of a keyed list without its key, with the path.
 Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys);
 

@@ -48,9 +48,9 @@ ResourceList pod_requests(const Json& pod_template, bool limits_default_requests
 // machinery prints them: "2" for 2, "500m" for 0.5, "1Gi" for 1024Mi. What is no quantity stays.
 void canonicalise_quantities(Json& value);
 
-// A pod template, or whatever holds some, as a client with Go types writes it back: amounts are
-// canonical, and what such a client cannot tell from absence is gone (null, empty lists, the zero
-// values of members that are no pointers, as k8s.io/api/core/v1 declares them). Pointers keep
+// A pod template, or an object that has some, as a client with Go types writes it back: amounts are
+// canonical, and what such a client cannot distinguish from absence is gone (null, empty lists, the
+// zero values of members that are no pointers, as k8s.io/api/core/v1 declares them). Pointers keep
 // their zeros (backoffLimit, automountServiceAccountToken), and so do maps of strings, such as
 // labels. Empty objects stay, whether they say something ("emptyDir: {}") or not ("limits: {}").
 void write_as_go(Json& value);

@@ -9,7 +9,7 @@
 namespace kube {
 namespace {
 
-// Where the merge stands: `place` for people ("spec.containers[1].env"), `type` for the table of
+// Where the merge is: `place` for people ("spec.containers[1].env"), `type` for the table of
 // merge keys
 // ("spec.containers.env").
 struct Location {
@@ -39,7 +39,7 @@ void discard_nulls(Json& value) {
   }
 }
 
-// Where the first item of each name stands.
+// The position of the first item of each name.
 using Positions = std::map<std::string, std::size_t, std::less<>>;
 
 class Merger {

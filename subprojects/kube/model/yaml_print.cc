@@ -25,7 +25,7 @@ bool has_special_characters(std::string_view text) {
   return !is_utf8(text);
 }
 
-// Double quotes with JSON's escapes; what JSON lets stand and YAML does not is escaped too.
+// Double quotes with JSON's escapes; what JSON allows and YAML does not is escaped too.
 std::string quote(std::string_view text) {
   const std::string json = print_json(Json(text));
   std::string quoted;
@@ -120,7 +120,7 @@ class Printer {
   void write_member_value(const Json& value, std::size_t indent) {
     const bool is_block = (value.is_object() || value.is_array()) && !value.empty();
     out_ += is_block ? '\n' : ' ';
-    // As kubectl prints: the items of a list stand in the column of the list's name.
+    // As kubectl prints: the items of a list are in the column of the list's name.
     write(value, value.is_array() ? indent : indent + 2, false);
   }
 

@@ -28,7 +28,7 @@ Result<Json> as_json_number(Json value);
 // null and containers.
 std::optional<std::string> member_name(const Json& value);
 
-// True where the text may stand unquoted and still be read as the same text, by readers of YAML 1.1
+// True where the text may be unquoted and still be read as the same text, by readers of YAML 1.1
 // and of 1.2.
 bool is_plain_safe(std::string_view text);
 

@@ -71,7 +71,7 @@ struct SilentListener {
   std::deque<asio::ip::tcp::socket> waiting;
 };
 
-// An address where nobody listens.
+// An address where no server listens.
 asio::ip::tcp::endpoint deserted(asio::io_context& io) {
   return asio::ip::tcp::acceptor(io, {asio::ip::make_address("127.0.0.3"), 0}).local_endpoint();
 }

@@ -77,7 +77,7 @@ TEST_CASE("scan_event takes a watch's line apart") {
       {R"({"type":"ADDED","object":{"a":[1,{"b":"}"}]}})", "ADDED", R"({"a":[1,{"b":"}"}]})"},
       {R"({"object":{"a":1},"type":"DELETED"})", "DELETED", R"({"a":1})"},
       {R"({"type":"ADDED","more":1,"object":{}} )", "ADDED", "{}"},
-      // Whoever decodes the object finds that it is broken.
+      // Decoding the object finds that it is broken.
       {R"({"type":"ADDED","object":{"a"})", "ADDED", R"({"a")"},
       {R"({"type":"ADDED","object":{},"more":1})", "ADDED", R"({},"more":1)"},
       {R"({"type":"ADDED","object":})", "ADDED", ""},
@@ -173,7 +173,7 @@ TEST_CASE("lines come whole out of pieces that end anywhere") {
       }));
     }
     CHECK(got == std::vector<std::string>{"one", "two", "three"});
-    CHECK(lines.is_amid_line());
+    CHECK(lines.is_within_line());
   }
 }
 

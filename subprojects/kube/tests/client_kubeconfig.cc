@@ -242,7 +242,7 @@ TEST_CASE_METHOD(Fixture, "of several files the first that says something counts
   CHECK(load_config("").error().code == ErrorCode::kNotFound);
   list({"x"});
   CHECK(load_config("").error().message == (folder / "x").string() + " cannot be read");
-  // What is wrong is said of the file where it stands.
+  // What is wrong is said of the file that has it.
   write("d", "contexts: [{name: two, context: {cluster: 5}}]\n");
   list({"b", "d", "c"});
   CHECK_THAT(load_config("", "two").error().message,

@@ -15,7 +15,7 @@ using Log = std::vector<std::string>;
 
 namespace {
 
-// Takes a slot, says so, and holds it until it is told to let go.
+// Takes a slot, says so, and holds it until it is asked to release it.
 struct Holders {
   asio::io_context io;
   Semaphore slots{1};
@@ -38,7 +38,7 @@ struct Holders {
     group.spawn(name, hold(*this, name, priority, deadline));
     settle(io);
   }
-  // Whoever holds the slot is done with it.
+  // The holder of the slot is done with it.
   void finish() {
     work.notify();
     settle(io);
@@ -86,7 +86,7 @@ TEST_CASE("who waits for a slot too long, or is cancelled, leaves the queue") {
   holders.finish();
   CHECK(holders.log.back() == "next");
   holders.finish();
-  holders.start("free");  // nobody keeps a slot that nobody holds
+  holders.start("free");  // a slot without a holder is free
   CHECK(holders.log.back() == "free");
   holders.finish();
 }

@@ -391,7 +391,7 @@ TEST_CASE_METHOD(Fixture, "a stream ends by silence, by a cut, and with a refusa
   CHECK(run_task(io, read_all(**silent, Milliseconds(30))) == "!Timeout");
   const auto cut = run_task(io, open(*transport, "/cut"));
   CHECK_THAT(run_task(io, read_all(**cut, Milliseconds(5'000))), Catch::EndsWith("!Network"));
-  const auto log = run_task(io, open(*transport, "/log"));  // its length is told beforehand
+  const auto log = run_task(io, open(*transport, "/log"));  // its length is known beforehand
   CHECK(run_task(io, read_all(**log, Milliseconds(5'000))).size() == 300'000);
   const auto refused = run_task(io, open(*transport, "/no"));
   REQUIRE(refused);

@@ -36,7 +36,7 @@ std::string list_of(int version, const std::vector<std::string>& items) {
   return text + "]}";
 }
 
-// Writes down what it is told: "[" and "]" around lists.
+// Records its calls: "[" and "]" around lists.
 class LogSink final : public WatchSink {
  public:
   std::vector<std::string> log;
@@ -313,7 +313,7 @@ struct PiecewiseFixture : Fixture {
 TEST_CASE_METHOD(PiecewiseFixture,
                  "what follows an event soon is gathered; the first is not held up") {
   pieces.arrive({event("ADDED", object("a", 6))});
-  REQUIRE(until_log("+a6"));  // while the clock stands still
+  REQUIRE(until_log("+a6"));  // while the clock does not move
   REQUIRE(until_pause());
   pieces.arrive({event("ADDED", object("b", 7)), event("ADDED", object("c", 8))});
   io.poll();
@@ -327,7 +327,7 @@ TEST_CASE_METHOD(PiecewiseFixture, "events that wait already are read without a 
   std::vector<std::string> events;
   for (int i = 0; i < 100; ++i) events.push_back(event("ADDED", object("a", 10 + i)));
   pieces.arrive(std::move(events));
-  REQUIRE(until_log("+a109"));  // while the clock stands still
+  REQUIRE(until_log("+a109"));  // while the clock does not move
   REQUIRE(until_pause());       // then what comes next is waited for
   finish();
 }

@@ -155,7 +155,7 @@ TEST_CASE_METHOD(Fixture,
   cache.remove(text_of("a", 8));
   update_if_newer("a", 7);
   CHECK(version_of("a") == "-");
-  update_if_newer("a", 9);  // created anew since
+  update_if_newer("a", 9);  // created again since
   CHECK(version_of("a") == "9");
 }
 

@@ -19,9 +19,9 @@ std::string noise(std::mt19937& engine, std::size_t size) {
 }
 
 // What two objects of one kind have in common, and what they have not.
-std::string object(const std::string& blueprint, int number) {
+std::string object(const std::string& common, int number) {
   return "{\"metadata\":{\"name\":\"j" + std::to_string(number) + "\",\"uid\":\"" +
-         std::to_string(number * 7'919) + "\"},\"spec\":" + blueprint + "}";
+         std::to_string(number * 7'919) + "\"},\"spec\":" + common + "}";
 }
 
 }  // namespace
@@ -58,10 +58,10 @@ TEST_CASE("a text that does not shrink is kept as it is") {
 TEST_CASE("texts of one kind are packed against one another") {
   std::mt19937 engine(3);
   TextCompressor compressor;
-  const std::string blueprint = noise(engine, 2'000);
-  compressor.compress(object(blueprint, 0));
+  const std::string common = noise(engine, 2'000);
+  compressor.compress(object(common, 0));
   for (int number = 1; number < 200; ++number) {
-    const std::string text = object(blueprint, number);
+    const std::string text = object(common, number);
     const CompressedText compressed = compressor.compress(text);
     CHECK(compressed.kept() < 100);
     CHECK(compressed.text() == text);

@@ -52,7 +52,7 @@ TEST_CASE("json_cursor: members and items, one after the other") {
       {"[1,]", {"=1", "=?", "!"}},
       {"[,1]", {"=?", "!"}},
       {"[1}", {"=1", "!"}},
-      {R"({"a":[1})", {"a=[1}", "!"}},  // brackets are counted, not told apart
+      {R"({"a":[1})", {"a=[1}", "!"}},  // brackets are counted, not distinguished
   };
   for (const Row& row : rows) {
     INFO(row.text);

@@ -27,7 +27,7 @@ TEST_CASE("filter_json copies what is selected as it is spelled") {
       {without, R"({"b":2,"a":1,"c":3})", R"({"b":2,"c":3})"},
       {without, R"({"b":2,"c":3,"a":1})", R"({"b":2,"c":3})"},
       {without, R"({"a":1,"a":2,"b":3})", R"({"b":3})"},
-      {without, R"({"b":1,"b":2})", R"({"b":1,"b":2})"},  // whoever reads it refuses it
+      {without, R"({"b":1,"b":2})", R"({"b":1,"b":2})"},  // its reader refuses it
       {without, R"({"a":1})", "{}"},
       {without, R"( { "a" : [1, "}"] , "b" : { "a" : 1 } } )", R"({"b":{ "a" : 1 }})"},
       {without, R"({"m":{"f":{"g":"\"}"},"k":[],"n":{"x.y/z":1,"x":"\u0061"}}})",

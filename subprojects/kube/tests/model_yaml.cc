@@ -271,7 +271,7 @@ TEST_CASE("documents cannot exhaust the process") {
   CHECK_THAT(as_json(times(190, "&a {? b\n: ") + "{? " + std::string(200'000, 'k') + "\n: 1}" +
                      times(190, "}")),
              is_copied_too_often);
-  // A tag stands for the text that its "%TAG" gives.
+  // A tag means the text that its "%TAG" gives.
   CHECK_THAT(
       as_json("%TAG !e! " + std::string(100'000, 'x') + "\n---\n" + times(1'000, "- !e!a 1\n")),
       is_copied_too_often);

@@ -1,4 +1,4 @@
-// An HTTP server that says what a test tells it to say, faults included, and remembers what it was
+// An HTTP server that answers as a test scripts it, faults included, and remembers what it was
 // asked.
 #pragma once
 
