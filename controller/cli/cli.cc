@@ -273,7 +273,7 @@ std::string one_line(const CLI::App* app, const CLI::Error& error) {
 bool is_subcommand(const CLI::App& app, const std::string& word) {
   const auto all = app.get_subcommands({});
   return std::any_of(all.begin(), all.end(),
-                     [&word](const CLI::App* command) { return command->get_name() == word; });
+                     [&word](const CLI::App* command) { return command->check_name(word); });
 }
 
 // CLI11 reports an unknown word as a missing subcommand.

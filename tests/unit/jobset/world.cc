@@ -7,6 +7,7 @@
 #include "kube/model/patch.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
 
@@ -100,7 +101,7 @@ void World::patch_status(const Json& patch) {
   REQUIRE(patch.size() == 1);
   REQUIRE(patch.find("status"));
   ++status_writes;
-  jobset_ = kube::merge_patch(std::move(jobset_), patch);
+  jobset_ = kube::test::merge_patch(std::move(jobset_), patch);
   jobset_["metadata"]["resourceVersion"] = next_version();
 }
 
@@ -168,12 +169,12 @@ const Json& World::job(const std::string& name) const {
 
 void World::edit_job(const std::string& name, const Json& patch) {
   Json& job = job_at(name);
-  job = kube::merge_patch(std::move(job), patch);
+  job = kube::test::merge_patch(std::move(job), patch);
   job["metadata"]["resourceVersion"] = next_version();
 }
 
 void World::edit(const Json& patch) {
-  jobset_ = kube::merge_patch(std::move(jobset_), patch);
+  jobset_ = kube::test::merge_patch(std::move(jobset_), patch);
   jobset_["metadata"]["resourceVersion"] = next_version();
 }
 

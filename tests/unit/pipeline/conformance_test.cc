@@ -10,6 +10,7 @@
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -155,7 +156,7 @@ std::map<std::string, std::string> replay(const std::string& name) {
       cluster.store(*applied);
     } else if (const Json* patch = steps[i].find("patch"); patch != nullptr) {
       Json& job = cluster.jobs.at(std::string(patch->get_string("name")));
-      job = kube::merge_patch(job, *patch->find("body"));
+      job = kube::test::merge_patch(job, *patch->find("body"));
     }
   }
   return differences;

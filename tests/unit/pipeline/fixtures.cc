@@ -8,6 +8,7 @@
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/yaml.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/warnings.hh"
 #include "runtimes/plugins/registry.hh"
@@ -82,17 +83,17 @@ Runtime runtime(const kube::Json& object) {
 }
 
 TrainJob job_with(std::string_view spec) {
-  return trainjob(kube::merge_patch(yaml(R"(
+  return trainjob(kube::test::merge_patch(yaml(R"(
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: j, namespace: team, uid: 0f5c1d52-3f1c-4d4f-9a57-0d6e3c1f2b11}
 spec: {runtimeRef: {name: rt}}
 )"),
-                                    kube::Json::object({{"spec", yaml(spec)}})));
+                                          kube::Json::object({{"spec", yaml(spec)}})));
 }
 
 Runtime torch_runtime(std::string_view spec) {
-  return runtime(runtime_object("rt", kube::merge_patch(yaml(R"(
+  return runtime(runtime_object("rt", kube::test::merge_patch(yaml(R"(
 mlPolicy: {numNodes: 1, torch: {}}
 template:
   spec:
@@ -102,11 +103,11 @@ template:
         metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
         spec: {template: {spec: {containers: [{name: node, image: "img:1"}]}}}
 )"),
-                                                        yaml(spec))));
+                                                              yaml(spec))));
 }
 
 Runtime mpi_runtime(std::string_view spec) {
-  return runtime(runtime_object("rt", kube::merge_patch(yaml(R"(
+  return runtime(runtime_object("rt", kube::test::merge_patch(yaml(R"(
 mlPolicy: {numNodes: 1, mpi: {runLauncherAsNode: true}}
 template:
   spec:
@@ -120,7 +121,7 @@ template:
         metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
         spec: {template: {spec: {containers: [{name: node, image: "img:1"}]}}}
 )"),
-                                                        yaml(spec))));
+                                                              yaml(spec))));
 }
 
 Runtime runtime_with(std::string_view ml_policy, std::string_view jobs) {

@@ -2,6 +2,7 @@
 #include "runtimes/trainjob/unreadable.hh"
 
 #include "kube/model/patch.hh"
+#include "kube/tests/merge_patch.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -24,7 +25,7 @@ TEST_CASE("a job that cannot be read says so once") {
   REQUIRE(plan.events.size() == 1);
   CHECK(plan.events[0].type == "Warning");
 
-  const auto again = plan_unreadable(kube::merge_patch(object, *plan.status_patch), kErrors);
+  const auto again = plan_unreadable(kube::test::merge_patch(object, *plan.status_patch), kErrors);
   CHECK_FALSE(again.status_patch);
   CHECK(again.events.empty());
 }

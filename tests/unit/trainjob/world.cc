@@ -5,6 +5,7 @@
 #include "api/api.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 
@@ -143,7 +144,7 @@ void World::fail_pod(const std::string& name, std::int32_t exit_code, std::strin
 void World::write_status(const TrainJobPlan& plan) {
   if (!plan.status_patch || (plan.is_status_minor && are_minor_statuses_held)) return;
   ++requests;
-  object = kube::merge_patch(object, *plan.status_patch);
+  object = kube::test::merge_patch(object, *plan.status_patch);
 }
 
 void World::run(const kube::Action& action) {
