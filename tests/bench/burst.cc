@@ -16,7 +16,7 @@ using kube::Task;
 
 constexpr const char* kNamespace = "bench-burst";
 constexpr int kWidth = 32;
-constexpr int kube::kNodes = 2;
+constexpr int kTrainNodes = 2;
 
 bool always(const Json&) {
   return true;
@@ -53,13 +53,13 @@ Task<void> run_burst(Context& context, BurstResult& result) {
   const auto begin = Steady::now();
   std::function<Task<void>(int)> post = [&cluster](int i) -> Task<void> {
     return [](Cluster& c, int number) -> Task<void> {
-      Json job = trainjob(kNamespace, "j" + std::to_string(number), kube::kNodes, false);
+      Json job = trainjob(kNamespace, "j" + std::to_string(number), kTrainNodes, false);
       co_await c.must(c.client().create(kTrainJobs, std::move(job)));
     }(cluster, i);
   };
   co_await cluster.for_each(context.jobs, kWidth, post);
   const auto desired = static_cast<std::size_t>(context.jobs);
-  co_await cluster.wait_until([&] { return pods.count() == desired * kube::kNodes; },
+  co_await cluster.wait_until([&] { return pods.count() == desired * kTrainNodes; },
                               std::chrono::seconds(600), "all pods");
   result.pods_per_second =
       context.jobs / std::chrono::duration<double>(pods.reached() - begin).count();

@@ -17,7 +17,7 @@ using kube::Task;
 
 constexpr const char* kNamespace = "bench-limit";
 constexpr int kWidth = 32;
-constexpr int kube::kNodes = 2;
+constexpr int kTrainNodes = 2;
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -157,7 +157,7 @@ Task<void> run_limit(Context& context, const BurstResult& measured, Limit& limit
   co_await cluster.for_each(context.jobs, kWidth, one);
   const double written = seconds_since(begin);
   limit.cpu_ms = (cpu_seconds() - cpu_before) * 1000 / context.jobs;
-  const auto desired = static_cast<std::size_t>(context.jobs * kube::kNodes);
+  const auto desired = static_cast<std::size_t>(context.jobs * kTrainNodes);
   co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(600),
                               "all pods");
   const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
