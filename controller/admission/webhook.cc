@@ -38,10 +38,10 @@ Json condition(std::string_view name, std::string_view expression) {
 }
 
 Json match_conditions(const Webhook& webhook, const std::string& username) {
-  // Finalizers of an object that is being deleted must be removable, also where the rules have
-  // changed since it was created.
-  Json conditions =
-      Json::array({condition("not-being-deleted", "!has(object.metadata.deletionTimestamp)")});
+  Json conditions = Json::array();
+  if (webhook.skips_deletion) {
+    conditions.push_back(condition("not-being-deleted", "!has(object.metadata.deletionTimestamp)"));
+  }
   for (const auto& [name, expression] : webhook.conditions)
     conditions.push_back(condition(name, expression));
   if (webhook.skips_own_writes && !username.empty()) {

@@ -30,6 +30,9 @@ struct Webhook {
   kube::Resource resource;
   bool is_for_updates = true;  // besides creates
   std::vector<MatchCondition> conditions;
+  // Objects that are being deleted must be able to lose their finalizers, also where the rules have
+  // changed since they were created.
+  bool skips_deletion = true;
   // This controller's own writes (field manager "trainer") are allowed without a request: the
   // builder has filled in the defaults and applied the rules.
   bool skips_own_writes = false;

@@ -37,6 +37,7 @@ Webhook webhook(bool is_mutating, std::string_view name, std::vector<MatchCondit
   made.path = is_mutating ? kMutate : kValidate;
   made.resource = kube::kPods;
   made.is_for_updates = false;
+  made.skips_deletion = false;  // only creates are sent
   made.conditions = std::move(conditions);
   Json selector = Json::object({{"key", jobset::kJobSetNameKey}, {"operator", "Exists"}});
   made.object_selector = Json::object({{"matchExpressions", Json::array({std::move(selector)})}});
