@@ -138,7 +138,7 @@ def terms(pod, kind):
     return pod["spec"].get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
 
 
-def test_followers_are_placed_in_the_domain_of_their_leader(cluster):
+def test_followers_go_where_their_leader_is(cluster):
     with scene(cluster) as s:
         cluster.apply(jobset("s", annotations={TOPOLOGY: RACK}, schedulerName="none"))
         leader = s.leader("s")
