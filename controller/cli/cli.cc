@@ -57,9 +57,10 @@ void add_output(CLI::App& app, std::string& output, const std::vector<std::strin
 }
 
 void add_target(CLI::App& app, std::vector<std::string>& target) {
-  app.add_option("JOB", target, "Name of the TrainJob; KIND/NAME or KIND NAME for another kind")
-      ->required()
-      ->expected(1, 2);
+  const auto add = [&target](const std::string& word) { target.push_back(word); };
+  app.add_option_function<std::string>("JOB", add, "Name of the TrainJob; or KIND/NAME, or a KIND")
+      ->required();
+  app.add_option_function<std::string>("NAME", add, "Name of an object of this KIND");
 }
 
 void add_cluster(CLI::App& app, ClusterOptions& cluster) {
