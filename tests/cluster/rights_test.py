@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import yaml
@@ -189,6 +190,7 @@ class Scenario:
         self.controller = harness.Controller(directory, kubeconfig=kubeconfig(directory), env={"KUBERNETES_SERVICE_HOST": HOST})
         config = pathlib.Path(directory) / "controller.yaml"
         config.write_text(config.read_text().replace("leaderElect: false", "leaderElect: true")
+                          .replace("secureServing: false", "secureServing: true, auth: {enabled: true}")
                           + "featureGates: {TrainJobStatus: true}\nremoveLegacyFinalizers: true\n")
 
     def wait(self, what, probe, seconds=60):
@@ -226,7 +228,8 @@ class Scenario:
             self.wait("the controller is ready", self.controller.is_ready)
             self.wait("the webhooks have a CA", self.have_webhooks_a_ca)
             self.create()
-            for step in (self.resume_with_keys_and_gangs, self.move, self.restart, self.place, self.report, self.meet_conflicts):
+            for step in (self.resume_with_keys_and_gangs, self.move, self.restart, self.place, self.report, self.ask_for_metrics,
+                         self.meet_conflicts):
                 step()
             self.wait_for(("delete", "trainer.kubeflow.org", "trainjobs"), ("delete", "jobset.x-k8s.io", "jobsets"),
                           ("list", "", "events"), ("patch", "", "events"), ("get", "batch", "jobs"), ("get", "", "services"),
@@ -317,20 +320,27 @@ class Scenario:
         token = self.cluster.kubectl("create", "token", "default", f"--audience={path}", "--bound-object-kind=Pod",
                                      "--bound-object-name=" + self.pod_of("everywhere")["metadata"]["name"]).strip()
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        request = urllib.request.Request(
-            f"https://{HOST}:10443/apis/{path}", method="POST", headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"},
-            data=json.dumps({"trainerStatus": {"lastUpdatedTime": now, "progressPercentage": 7}}).encode())
-
-        def is_taken():
-            try:
-                # Its certificate is for the Service's name.
-                return urllib.request.urlopen(request, timeout=10, context=ssl._create_unverified_context()).status == 200
-            except OSError:
-                return False
-
-        self.wait("the report is taken", is_taken)
+        body = {"trainerStatus": {"lastUpdatedTime": now, "progressPercentage": 7}}
+        self.wait("the report is taken", lambda: self.ask(f"10443/apis/{path}", token, body) == 200)
         self.wait("the report is shown", lambda: (self.cluster.get("trainjob", "everywhere")["status"].get("trainerStatus") or {}).get(
             "progressPercentage") == 7)
+
+    def ask(self, path, token, body=None):
+        """The status of an answer by the controller."""
+        headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+        request = urllib.request.Request(f"https://{HOST}:{path}", headers=headers, data=body and json.dumps(body).encode())
+        try:
+            # Its certificate is for the Service's name.
+            return urllib.request.urlopen(request, timeout=10, context=ssl._create_unverified_context()).status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    def ask_for_metrics(self):
+        token = self.cluster.kubectl("create", "token", "default").strip()
+        self.wait("a client without the right is refused", lambda: self.ask("8443/metrics", token) == 403)
+        self.wait_for(("create", "authorization.k8s.io", "subjectaccessreviews"))
 
     def meet_conflicts(self):
         """A status whose object has changed meanwhile is read again. So both objects are changed all the time."""
