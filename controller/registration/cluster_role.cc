@@ -39,6 +39,11 @@ std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
     rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
   for (kube::PolicyRule& rule : ca_injector_rules(configuration_names(registry)))
     rules.push_back(std::move(rule));
+  rules.push_back({"Whether a client may read the metrics (`metrics.auth.enabled`).",
+                   {"authorization.k8s.io"},
+                   {"subjectaccessreviews"},
+                   {},
+                   {"create"}});
   return rules;
 }
 
