@@ -37,6 +37,7 @@ struct AllOptions {
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
+  std::string rbac_option;
   RuntimesOptions builtin_runtimes;
   RenderOptions render;
   WhyOptions why;
@@ -234,8 +235,10 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   };
   commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
       [](Console& console) { return run_crds(console); };
-  commands[app.add_subcommand("rbac", "Print the ClusterRole that the controller needs")] =
-      [](Console& console) { return run_rbac(console); };
+  CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
+  rbac->add_option("OPTION", all.rbac_option,
+                   "That of coscheduling, volcano or legacy-finalizers instead");
+  commands[rbac] = [&all](Console& console) { return run_rbac(all.rbac_option, console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");

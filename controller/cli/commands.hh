@@ -39,8 +39,8 @@ int run_version(OutputFormat format, Console& console);
 // The CustomResourceDefinitions to install, as YAML documents.
 int run_crds(Console& console);
 
-// The ClusterRole of the controller, with the rules of all kinds, as YAML.
-int run_rbac(Console& console);
+// The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML.
+int run_rbac(const std::string& option, Console& console);
 
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all

@@ -292,6 +292,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_tls(root.object("tls"), configuration.tls, findings);
   read_jobset_controller(root.object("expander"), configuration.jobsetController, findings);
   root.read("clusterDomain", configuration.clusterDomain);
+  root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
   GateSettings gates = read_gates(root, findings);
   root.finish();
   return gates;

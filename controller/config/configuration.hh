@@ -87,6 +87,9 @@ struct Configuration {
   Tls tls;
   JobSetControllerConfig jobsetController;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
+  // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
+  // patch them (manifests/overlays/legacy-finalizers).
+  bool removeLegacyFinalizers = false;
 
   // How many objects of "Kind.group" are reconciled at a time.
   std::int32_t concurrency_of(std::string_view kind_and_group, std::int32_t otherwise) const;

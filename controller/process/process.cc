@@ -52,7 +52,7 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 }
 
 KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<const ServerIdentity> server) {
+                         std::shared_ptr<ServerIdentity> server) {
   return {configuration, std::move(server)};
 }
 
@@ -165,7 +165,8 @@ Result<void> Process::start_serving() {
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(*certificates),
-      [this](const CertificateBundle& bundle) { return use_certificates(bundle); });
+      [this](const CertificateBundle& bundle) { return use_certificates(bundle); },
+      [this](const std::string& ca_pem) { trust(ca_pem); });
   tasks_.spawn("certificates", keeper_->run());
   return {};
 }
@@ -187,10 +188,15 @@ Result<void> Process::use_certificates(const CertificateBundle& bundle) {
     }
     return used;
   }
-  identity_->ca_pem = bundle.trusted();
-  if (injector_) injector_->set_ca(identity_->ca_pem);
-  if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
+  trust(bundle.trusted());
   return {};
+}
+
+// Lets the API server and pods trust these CAs.
+void Process::trust(const std::string& ca_pem) {
+  identity_->set_ca(ca_pem);
+  if (injector_) injector_->set_ca(ca_pem);
+  if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
 }
 
 // With the current CA. False where that failed.

@@ -53,6 +53,7 @@ class Process {
   kube::Result<void> start_metrics(const CertificateBundle* bundle);
   kube::Result<void> use_certificates(const CertificateBundle& bundle);
   kube::Result<void> serve_with(const CertificateBundle& bundle);
+  void trust(const std::string& ca_pem);
   void publish_view_on_change();
   void publish_view();
   kube::Task<void> lead();

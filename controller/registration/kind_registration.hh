@@ -1,6 +1,7 @@
 // One value that describes a kind: its controller, webhooks, servers, CRDs and subcommands.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,16 +18,19 @@
 
 namespace trainer {
 
-// How pods reach this process's servers. The CA is replaced when it is rotated.
+// How pods reach this process's servers.
 struct ServerIdentity {
   std::string host;
-  std::string ca_pem;
+  std::string ca_pem;  // all CAs that clients are to trust: while one replaces another, both
+  std::vector<std::function<void()>> on_ca_change;  // called after one CA has replaced another
+
+  void set_ca(std::string pem);
 };
 
 // The inputs of all registrations. Concurrency: `server` is used on the control loops' thread only.
 struct KindOptions {
   Configuration configuration;
-  std::shared_ptr<const ServerIdentity> server = std::make_shared<ServerIdentity>();
+  std::shared_ptr<ServerIdentity> server = std::make_shared<ServerIdentity>();
 };
 
 struct KindRegistration {

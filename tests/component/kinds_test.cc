@@ -213,6 +213,30 @@ TEST_CASE("a JobSet's state is the first condition of a list that is true") {
   }
 }
 
+TEST_CASE("rights that few installations need are in ClusterRoles of their own") {
+  const Registry registry = production_registry(KindOptions());
+  CHECK(cluster_role_options(registry) ==
+        std::vector<std::string>{"legacy-finalizers", "coscheduling", "volcano"});
+  const std::string usual = cluster_role(registry);
+  CHECK_THAT(usual, !Catch::Contains("podgroups"));
+  CHECK_THAT(usual, Catch::Contains("  resources: [trainingruntimes, clustertrainingruntimes]\n"
+                                    "  verbs: [get, list, watch]\n"));
+  CHECK_THAT(cluster_role(registry, "volcano"),
+             Catch::Contains("  name: kubeflow-trainer-volcano\n") &&
+                 Catch::Contains("- apiGroups: [scheduling.volcano.sh]\n"
+                                 "  resources: [podgroups]\n"
+                                 "  verbs: [create, get, patch]\n") &&
+                 !Catch::Contains("scheduling.x-k8s.io"));
+  // A right to patch any webhook configuration would be one to all objects of the cluster.
+  std::string names;
+  for (const std::string& name : configuration_names(registry))
+    names += (names.empty() ? "" : ", ") + name;
+  CHECK_THAT(usual, Catch::Contains("  resources: [mutatingwebhookconfigurations, "
+                                    "validatingwebhookconfigurations]\n"
+                                    "  resourceNames: [" +
+                                    names + "]\n  verbs: [patch]\n"));
+}
+
 TEST_CASE_METHOD(test::ScriptedPeer,
                  "watches, webhooks and RBAC rules that only one kind has are absent without it") {
   struct Row {

@@ -69,6 +69,16 @@ Task<bool> LegacyFinalizers::drop(kube::Resource resource,
   auto patch = without_legacy_finalizer(*stored->object());
   if (!patch) co_return true;
   const std::string what = resource.kind + " " + stored->object_key.to_string();
+  if (!is_enabled_) {
+    if (!std::exchange(has_warned_, true)) {
+      log_.warn("legacy finalizer",
+                {{"object", what},
+                 {"then",
+                  "it cannot be deleted: set removeLegacyFinalizers in the configuration, "
+                  "and apply the overlay legacy-finalizers"}});
+    }
+    co_return true;
+  }
   const auto patched =
       co_await client_.merge_patch(resource, stored->object_key, std::move(*patch), {});
   if (patched) {

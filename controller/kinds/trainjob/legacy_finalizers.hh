@@ -18,11 +18,13 @@ std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 // Concurrency: the control loops' thread. For the leader only.
 class LegacyFinalizers {
  public:
+  // `is_enabled` false: it only warns, once, that such a runtime exists.
   LegacyFinalizers(kube::asio::io_context& io, kube::ApiClient& client, const StoredCache& runtimes,
-                   const StoredCache& cluster_runtimes, const kube::Log& log)
+                   const StoredCache& cluster_runtimes, bool is_enabled, const kube::Log& log)
       : client_(client),
         runtimes_(runtimes),
         cluster_runtimes_(cluster_runtimes),
+        is_enabled_(is_enabled),
         log_(log),
         wake_(io.get_executor()) {}
 
@@ -41,7 +43,9 @@ class LegacyFinalizers {
   kube::ApiClient& client_;
   const StoredCache& runtimes_;
   const StoredCache& cluster_runtimes_;
+  const bool is_enabled_;
   const kube::Log& log_;
+  bool has_warned_ = false;
   bool has_changed_ = true;  // since the last pass began
   kube::Notifier wake_;
 };

@@ -72,7 +72,15 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
       finalizers_(context.io, context.client,
                   context.caches.get<kube::StoredObject>(all_of(kTrainingRuntimes)),
                   context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
-                  context.log) {}
+                  settings_.removes_legacy_finalizers, context.log) {
+  if (!settings_.pipeline.is_progress_enabled) return;
+  // Each running job has a ConfigMap with the CA.
+  settings_.server->on_ca_change.push_back([this] {
+    trainjobs_.each([this](const kube::ObjectKey& key, const auto&) {
+      context_.router.enqueue(context_.id, key, Debounce::kCounters);
+    });
+  });
+}
 
 std::vector<kube::BackgroundTask> TrainJobController::leader_tasks() {
   std::vector<kube::BackgroundTask> tasks;

@@ -106,6 +106,8 @@ struct PolicyRule {
   std::vector<std::string> resources;
   std::vector<std::string> names;  // resourceNames; empty: all
   std::vector<std::string> verbs;
+  // Of an installation that needs it, in a ClusterRole of its own of this name; "": of every one.
+  std::string option;
 };
 
 // Everything that the manager needs to run a controller.

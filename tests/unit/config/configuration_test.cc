@@ -45,6 +45,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.tls.minVersion == "1.2");
     CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
     CHECK(c.jobsetController.upstreamNamespaces.empty());
+    CHECK_FALSE(c.removeLegacyFinalizers);
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -75,6 +76,7 @@ featureGates: {TrainJobStatus: true}
 tls: {minVersion: "1.3", nextProtos: [http/1.1]}
 expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
+removeLegacyFinalizers: true
 )");
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
@@ -106,6 +108,7 @@ clusterDomain: example.org
   CHECK(c.jobsetController.mode == JobSetControllerMode::kShare);
   CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
+  CHECK(c.removeLegacyFinalizers);
   CHECK(parsed->warnings.empty());
 }
 

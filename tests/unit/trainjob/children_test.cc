@@ -356,6 +356,46 @@ TEST_CASE("dependent objects: created before the JobSet, never adopted, silent w
   }
 }
 
+TEST_CASE("pods that report progress get a new CA while they run") {
+  const std::string name = "ConfigMap/j-tls-config";
+  const auto ca_of = [&name](World& world) {
+    return std::string(world.others.at(name).find_path({"data", "ca.crt"})->as_string());
+  };
+  World world;
+  world.options.is_progress_enabled = true;
+  world.options.status_server_ca = "old";
+  world.settle();
+  REQUIRE(ca_of(world) == "old");
+  REQUIRE_FALSE(world.job().is_suspended());
+
+  world.options.status_server_ca = "new+old";
+  world.restart();
+  const TrainJobPlan plan = world.reconcile();
+  const kube::Action* write = find_action(plan, kube::Action::Verb::kApply, "ConfigMap");
+  REQUIRE(write);
+  CHECK(write->owner_uid == world.job().metadata.uid);
+  CHECK_FALSE(find_action(plan, kube::Action::Verb::kApply, "JobSet"));
+  CHECK(ca_of(world) == "new+old");
+  world.restart();
+  world.settle();
+  CHECK_FALSE(find_action(world.reconcile(), kube::Action::Verb::kApply, "ConfigMap"));
+
+  SECTION("but not one that is another's by now") {
+    world.others[name] = yaml("{metadata: {name: j-tls-config, uid: x}, data: {ca.crt: theirs}}");
+    world.restart();
+    world.settle();
+    CHECK(ca_of(world) == "theirs");
+  }
+  SECTION("and a job without reports gets none") {
+    World plain;
+    plain.settle();
+    plain.options.is_progress_enabled = true;
+    plain.restart();
+    plain.settle();
+    CHECK_FALSE(plain.others.contains(name));
+  }
+}
+
 // A launcher that trains, and a worker.
 Json mpi_runtime() {
   Json runtime = torch_runtime();
