@@ -1,6 +1,7 @@
 #include "controller/process/process.hh"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -25,6 +26,8 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kDrain{10'000};
+// Until the Service, and each node's proxy, have noticed that this process is not ready.
+constexpr Milliseconds kGrace{5'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
@@ -77,6 +80,10 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
       registry_(make_registry(kind_options(configuration_, identity_))),
+      control_health_("control", clock_.steady(),
+                      [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
+      serving_health_("serving", clock_.steady(),
+                      [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       transport_(control_transport(make_transport_, io_, configuration_)),
       client_(*transport_, clock_, random_, client_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
@@ -125,6 +132,13 @@ Result<CertificateOptions> Process::certificate_options(std::optional<unsigned s
   return certificates;
 }
 
+kube::ServerTlsOptions Process::tls_options() const {
+  kube::ServerTlsOptions tls;
+  tls.min_version = configuration_.tls.minVersion;
+  tls.ciphers = fmt::format("{}", fmt::join(configuration_.tls.cipherSuites, ":"));
+  return tls;
+}
+
 ServingOptions Process::serving_options(std::optional<unsigned short> url_port) {
   const auto& webhook = configuration_.webhook;
   ServingOptions serving;
@@ -133,7 +147,9 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
   serving.webhook_port = static_cast<unsigned short>(webhook.port);
   // The port of --webhook-url, unless the file names another: behind a tunnel the two differ.
   if (url_port && !webhook.is_port_set) serving.webhook_port = *url_port;
-  serving.min_tls_version = configuration_.tls.minVersion;
+  serving.tls = tls_options();
+  serving.client_ca_pem = webhook.client_ca_pem;
+  serving.health = &serving_health_;
   for (const KindRegistration& kind : registry_) {
     for (const WebhookHandler& each : kind.admission.handlers) serving.handlers.push_back(each);
     for (const ServerRegistration& each : kind.servers) serving.servers.push_back(each);
@@ -142,6 +158,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
     metrics_.admitted(path, outcome, took);
   };
   serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  serving.on_eviction = [this](std::string_view server) { metrics_.connection_evicted(server); };
   return serving;
 }
 
@@ -212,7 +229,8 @@ Result<void> Process::start_endpoints() {
       options_.health_address.value_or(configuration_.health.healthProbeBindAddress));
   if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
   if (*health) {
-    auto served = serve_probes(io_, **health, [this] { return not_ready(); });
+    auto served = serve_probes(
+        io_, **health, [this] { return not_live(); }, [this] { return not_ready(); });
     if (!served) return tl::unexpected(served.error().at("health"));
     probes_ = std::move(*served);
   }
@@ -223,25 +241,44 @@ Result<void> Process::start_endpoints() {
   // Without webhooks there is no certificate, and metrics contain no secrets. With webhooks, the
   // metrics server starts when there is a certificate.
   is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
-  return is_metrics_tls_ ? Result<void>{} : start_metrics(nullptr);
+  if (is_metrics_tls_) return {};
+  if (metrics_address_ && configuration_.metrics.auth.enabled) {
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "metrics.auth.enabled: without webhooks there is no certificate, and tokens "
+                      "would be sent without encryption: leave it off, or serve no metrics "
+                      "(--metrics-address 0)");
+  }
+  return start_metrics(nullptr);
 }
 
 Result<void> Process::start_metrics(const CertificateBundle* bundle) {
   if (!metrics_address_) return {};
   kube::ServerOptions server;
-  server.min_tls_version = configuration_.tls.minVersion;
+  server.tls = tls_options();
   if (bundle) {
     server.is_tls = true;
     server.certificate_pem = bundle->certificate;
     server.private_key_pem = bundle->key;
   }
-  auto served = serve_metrics(io_, *metrics_address_, std::move(server), metrics_);
+  server.on_eviction = [this] { metrics_.connection_evicted("metrics"); };
+  auto access = configuration_.metrics.auth.enabled ? std::make_shared<MetricsAccess>(client_)
+                                                    : std::shared_ptr<MetricsAccess>();
+  auto served =
+      serve_metrics(io_, *metrics_address_, std::move(server), metrics_, std::move(access));
   if (!served) return tl::unexpected(served.error().at("metrics"));
   metrics_server_ = std::move(*served);
   return {};
 }
 
+// The control thread answers the probe: where it hangs, the probe times out.
+std::string Process::not_live() const {
+  const auto now = clock_.steady();
+  const std::string problem = control_health_.problem(now);
+  return problem.empty() && serving_ ? serving_health_.problem(now) : problem;
+}
+
 std::string Process::not_ready() const {
+  if (is_stopping_) return "the process is ending";
   if (!manager_.is_ready()) return "the first lists from the API server have not arrived";
   // The metrics server has the same certificate, and starts last.
   if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
@@ -316,11 +353,14 @@ Task<void> Process::await_signal() {
 }
 
 Task<void> Process::shut_down() {
+  const auto signalled_at = clock_.steady();
   // First: with webhooks that no process serves, the API server would refuse every request.
   if (registrar_) co_await registrar_->withdraw();
   co_await manager_.drain(kDrain);
   tasks_.cancel();  // releases the Lease
   co_await tasks_.join();
+  if (webhooks_ == Webhooks::kService)
+    co_await kube::sleep(clock_, std::max(signalled_at + kGrace - clock_.steady(), {}));
   if (serving_) serving_->stop();
   if (probes_) probes_->stop();
   if (metrics_server_) metrics_server_->stop();
@@ -341,6 +381,7 @@ int Process::run() {
   }
   publish_view_on_change();
   manager_.start_watching();
+  tasks_.spawn("control loop's health", control_health_.run(clock_));
   tasks_.spawn(kElectionTask, elect());
   kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
     if (error) stop(1);

@@ -142,7 +142,9 @@ TEST_CASE("probes are reached by both families where no host is named") {
   REQUIRE(*address);
   kube::asio::io_context io;
   std::string missing = "something";
-  const auto served = serve_probes(io, **address, [&] { return missing; });
+  std::string dead;
+  const auto served = serve_probes(
+      io, **address, [&] { return dead; }, [&] { return missing; });
   REQUIRE(served);
   std::vector<std::string> hosts = {"127.0.0.1"};
   if (has_ipv6()) {
@@ -160,6 +162,10 @@ TEST_CASE("probes are reached by both families where no host is named") {
     missing.clear();
     CHECK(get(io, url, "/readyz")->status == 200);
     CHECK(get(io, url, "/")->status == 404);
+    dead = "the serving thread has not run for 20 s";
+    CHECK(get(io, url, "/healthz")->status == 503);
+    CHECK_THAT(get(io, url, "/healthz")->body, Catch::Contains(dead));
+    dead.clear();
   }
 }
 

@@ -1,6 +1,5 @@
 #include "kube/client/connections.hh"
 
-#include <algorithm>
 #include <map>
 
 namespace kube {
@@ -35,15 +34,16 @@ ServerConnection* find_victim(ServerConnections& connections, Scarce what,
     return what == Scarce::kConnections ? std::size_t{1} : each.body_bytes;
   });
   if (stale != nullptr || what == Scarce::kBodyBytes) return stale;
-  const auto is_idle = [](const ServerConnection& each) {
-    return each.phase == ServerConnection::Phase::kIdle;
-  };
-  const auto unfinished =
-      std::count_if(connections.begin(), connections.end(),
-                    [](const ServerConnection& each) { return each.is_unfinished(); });
-  if (std::count_if(connections.begin(), connections.end(), is_idle) < unfinished) return nullptr;
+  std::size_t idle = 0;
+  std::size_t unfinished = 0;
+  for (const ServerConnection& each : connections) {
+    if (!is_open(each)) continue;
+    idle += each.phase == ServerConnection::Phase::kIdle ? 1U : 0U;
+    unfinished += each.is_unfinished() ? 1U : 0U;
+  }
+  if (idle < unfinished) return nullptr;
   return oldest_of_greediest(connections, [&](const ServerConnection& each) {
-    return std::size_t{is_open(each) && is_idle(each)};
+    return std::size_t{is_open(each) && each.phase == ServerConnection::Phase::kIdle};
   });
 }
 
