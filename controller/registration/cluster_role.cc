@@ -46,6 +46,11 @@ std::string cluster_role(const Registry& registry) {
   for (const KindRegistration& kind : registry)
     rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
   rules.push_back(ca_injector_rule());
+  rules.push_back({"Whether a client may read the metrics (`metrics.auth.enabled`).",
+                   {"authorization.k8s.io"},
+                   {"subjectaccessreviews"},
+                   {},
+                   {"create"}});
   std::string text =
       "apiVersion: rbac.authorization.k8s.io/v1\n"
       "kind: ClusterRole\n"
