@@ -257,8 +257,8 @@ TEST_CASE("reviews of clients without the certificate are not read") {
   CHECK(fixture.api.lines().empty());
   CHECK(fixture.outcomes.empty());
   kube::ClientConfig config;
-  config.client_certificate_pem = client.certificate;
-  config.client_key_pem = client.key;
+  config.client_certificate_pem = client.ca_certificate;  // the other is for servers alone
+  config.client_key_pem = client.ca_key;
   fixture.connect(fixture.bundle, config);
   CHECK(fixture.send("POST", kValidateTrainJob, review_of(trainjob("torch")))->status == 200);
 }
