@@ -34,7 +34,6 @@ constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
 constexpr std::size_t kShortBody = 64U << 10;
-constexpr int kRetryAfter = 1;  // second
 
 // What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
@@ -88,11 +87,10 @@ struct Shared {
 class Entry {
  public:
   Entry(std::shared_ptr<Shared> shared, const tcp::socket& socket) : shared_(std::move(shared)) {
-    ServerConnection connection;
+    at_ = shared_->connections.emplace(shared_->connections.end());
     error_code ignored;
-    connection.peer = socket.remote_endpoint(ignored).address();
-    connection.since = SteadyClock::now();
-    at_ = shared_->connections.insert(shared_->connections.end(), connection);
+    at_->peer = socket.remote_endpoint(ignored).address();
+    at_->since = SteadyClock::now();
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -101,7 +99,6 @@ class Entry {
     shared_->connections.erase(at_);
     shared_->changed.notify();
   }
-  ServerConnection& operator*() { return *at_; }
   ServerConnection* operator->() { return &*at_; }
 
   void enter(Phase phase) {
@@ -110,11 +107,11 @@ class Entry {
   }
   // Waits until `bytes` of a body fit in; false where they do not by the deadline.
   Task<bool> reserve(std::size_t bytes, Deadline deadline) {
-    const Shared& shared = *shared_;
-    const std::size_t limit =
-        std::max(shared.options.max_bytes_under_way, shared.options.max_body_bytes);
-    while (shared.body_bytes + bytes > limit) {
-      if (at_->is_evicted || shared.is_stopping || SteadyClock::now() >= deadline) co_return false;
+    const ServerOptions& options = shared_->options;
+    while (shared_->body_bytes + bytes >
+           std::max(options.max_bytes_under_way, options.max_body_bytes)) {
+      const bool is_over = shared_->is_stopping || SteadyClock::now() >= deadline;
+      if (at_->is_evicted || is_over) co_return false;
       co_await shared_->make_room(Scarce::kBodyBytes, deadline);
     }
     at_->body_bytes = bytes;
@@ -176,7 +173,7 @@ ServerResponse plain(int status, std::string body) {
 std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t max_body) {
   if (failure.error.code == ErrorCode::kTooManyRequests) {
     ServerResponse busy = plain(503, failure.error.message + "\n");
-    busy.retry_after = kRetryAfter;
+    busy.retry_after = 1;
     return busy;
   }
   if (!failure.code) return std::nullopt;
@@ -249,11 +246,9 @@ class Session {
 
   Task<Read> read_head(Parser& parser) {
     stream_->set_deadline(SteadyClock::now() + shared_->options.head_deadline);
-    if (const error_code refused = feed(parser, buffer_, false)) {
-      ReadFailure failure;
-      failure.code = refused;
-      co_return tl::unexpected(std::move(failure));
-    }
+    ReadFailure failure;
+    failure.code = feed(parser, buffer_, false);
+    if (failure.code) co_return tl::unexpected(std::move(failure));
     while (!parser.is_header_done()) {
       const auto step = co_await read_step(*stream_, parser, buffer_, false);
       if (!step) co_return tl::unexpected(step.error());
@@ -286,16 +281,12 @@ class Session {
 
   // Of a client without the certificate that the options ask for: before its body is read.
   std::optional<ServerResponse> refusal_of_client() {
-    if (shared_->options.tls.client_ca_pem.empty()) return std::nullopt;
-    switch (stream_->client_certificate()) {
-      case ClientCertificate::kTrusted:
-        return std::nullopt;
-      case ClientCertificate::kUntrusted:
-        return plain(403, "the client certificate is not signed by the CA that is trusted here\n");
-      case ClientCertificate::kNone:
-        break;
-    }
-    return plain(401, "a client certificate is required here\n");
+    const auto certificate = stream_->client_certificate();
+    if (shared_->options.tls.client_ca_pem.empty() || certificate == ClientCertificate::kTrusted)
+      return std::nullopt;
+    return certificate == ClientCertificate::kNone
+               ? plain(401, "a client certificate is required here\n")
+               : plain(403, "the client certificate is not signed by a CA that is trusted here\n");
   }
 
   Task<ServerResponse> handle(ServerRequest request) {
