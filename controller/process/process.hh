@@ -85,6 +85,7 @@ class Process {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
+  kube::ApiClient reviews_;  // of tokens, also on a replica that does not lead
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;
