@@ -140,6 +140,9 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
       "The process listens on PORT, unless the configuration file sets webhook.port (for a "
       "tunnel)");
   url->check(check_webhook_url);
+  command->add_option("--webhook-client-ca", o.webhook_client_ca,
+                      "File of CA certificates (PEM): only clients with a certificate that one of "
+                      "them has signed may send admission reviews; wins over the file");
   command
       ->add_flag("--no-webhooks", o.no_webhooks,
                  "Serve no admission webhooks; violations of the rules are then reported in status")

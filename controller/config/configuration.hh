@@ -29,6 +29,10 @@ struct Configuration {
     // Not upstream's. --webhook-url publishes the pod webhooks of exclusive placement too. In a
     // cluster, manifests/overlays/exclusive-placement installs them, and this has no effect.
     bool exclusivePlacement = false;
+    // Not upstream's. Only clients with a certificate that one of these CAs has signed may send
+    // reviews; empty: every client that reaches the port.
+    std::string clientCAFile;
+    std::string client_ca_pem;  // the text of that file
   };
   // Upstream has no leader election without this block. Two processes must never reconcile at the
   // same time, so here an absent block means these values; `leaderElect: false` turns it off.
@@ -43,6 +47,10 @@ struct Configuration {
   struct Metrics {
     std::string bindAddress = ":8443";  // "0": no metrics server
     bool secureServing = true;
+    struct Auth {
+      bool enabled = false;
+    };
+    Auth auth;
   };
   struct Health {
     std::string healthProbeBindAddress = ":8081";  // "0": no health server
@@ -65,6 +73,7 @@ struct Configuration {
   };
   struct Tls {
     std::string minVersion = "1.2";
+    std::vector<std::string> cipherSuites;  // of TLS 1.2, by OpenSSL's names; empty: its defaults
   };
   // Not upstream's.
   struct JobSetControllerConfig {
@@ -108,8 +117,8 @@ struct ParsedConfiguration {
 kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
                                                       std::string_view gate_flag = {});
 
-// The file of `options`, overridden by the flags. The only function here that reads a file; its
-// errors name the file.
+// The file of `options`, overridden by the flags, and the files that it names. The only function
+// here that reads files; its errors name the file.
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options);
 
 // `options.ns`, else the pod's service account namespace, else "kubeflow-system".

@@ -144,6 +144,12 @@ struct Metrics::State {
       "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
   Series<prometheus::Counter> stalls = counter(
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
+  Series<prometheus::Histogram> lags =
+      histogram("trainer_loop_lag_seconds", {"loop"},
+                "How late a loop was: the control loops' thread, and the serving thread.");
+  Series<prometheus::Counter> evictions =
+      counter("trainer_connections_evicted_total", {"server"},
+              "Connections that were closed to make room for those of others, by server.");
   Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
                                              "Objects that finished, by kind and result.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
@@ -192,6 +198,14 @@ void Metrics::admitted(std::string_view webhook, std::string_view outcome,
 
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
   state_->stalls.of({}).Increment();
+}
+
+void Metrics::loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag) {
+  state_->lags.of({loop}).Observe(Seconds(lag).count());
+}
+
+void Metrics::connection_evicted(std::string_view server) {
+  state_->evictions.of({server}).Increment();
 }
 
 void Metrics::finished(std::string_view kind, std::string_view result) {

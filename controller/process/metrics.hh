@@ -36,6 +36,10 @@ class Metrics final : public kube::ManagerMetrics {
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void loop_stalled(std::chrono::steady_clock::duration took);
+  // How late a loop was ("control", "serving"): once a second, from any thread.
+  void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);
+  // A connection was closed to make room for others.
+  void connection_evicted(std::string_view server);
   // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
   // look like a replica that does not run.
   void set_leader(std::string_view lease, bool is_leader);

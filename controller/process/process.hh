@@ -14,6 +14,7 @@
 #include "controller/config/configuration.hh"
 #include "controller/config/values.hh"
 #include "controller/process/election.hh"
+#include "controller/process/loop_health.hh"
 #include "controller/process/make_transport.hh"
 #include "controller/process/metrics.hh"
 #include "controller/process/serving.hh"
@@ -36,7 +37,9 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1).
+  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
+  // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
+  // a Service still sends it requests. A second signal ends it at once.
   int run();
 
  private:
@@ -47,6 +50,7 @@ class Process {
   kube::ApiClient::Options client_options();
   kube::ManagerOptions manager_options() const;
   kube::Result<void> start_serving();
+  kube::ServerTlsOptions tls_options() const;
   ServingOptions serving_options(std::optional<unsigned short> url_port);
   kube::Result<CertificateOptions> certificate_options(std::optional<unsigned short>& url_port);
   kube::Result<void> start_endpoints();
@@ -63,6 +67,7 @@ class Process {
   kube::Task<void> await_signal();
   kube::Task<void> shut_down();
   void stop(int exit_code);
+  std::string not_live() const;
   std::string not_ready() const;
 
   const ControllerOptions& options_;
@@ -73,12 +78,15 @@ class Process {
   const Webhooks webhooks_;
   const std::shared_ptr<ServerIdentity> identity_;
   Registry registry_;
-  kube::asio::io_context io_{1};
   kube::SystemClock clock_;
-  kube::SystemRandom random_;
   Metrics metrics_;
+  LoopHealth control_health_;
+  LoopHealth serving_health_;
+  kube::asio::io_context io_{1};
+  kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
+  kube::ApiClient reviews_;  // of tokens, also on a replica that does not lead
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;

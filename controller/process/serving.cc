@@ -1,6 +1,7 @@
 #include "controller/process/serving.hh"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
@@ -41,6 +42,7 @@ struct Serving::Impl {
         admission(options.handlers, client, state, log, options.on_review) {
     for (const ServerRegistration& each : options.servers)
       servers.push_back({each, each.make(io, client, log), nullptr});
+    if (options.health) kube::asio::co_spawn(io, options.health->run(clock), kube::asio::detached);
   }
 
   // A server that a kind registered, once it listens.
@@ -52,9 +54,8 @@ struct Serving::Impl {
 
   std::vector<kube::HttpServer*> listening() const;
   Result<void> use(const CertificateBundle& bundle);
-  Result<std::unique_ptr<kube::HttpServer>> listen(const CertificateBundle& bundle,
-                                                   unsigned short port, std::size_t max_body,
-                                                   kube::HttpServer::Handler handler);
+  kube::ServerOptions server_options(const CertificateBundle& bundle, std::string name,
+                                     unsigned short port, std::size_t max_body);
   Task<void> drain();
   void run();
 
@@ -71,22 +72,23 @@ struct Serving::Impl {
   std::vector<Served> servers;
 };
 
-Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const CertificateBundle& bundle,
-                                                                unsigned short port,
-                                                                std::size_t max_body,
-                                                                kube::HttpServer::Handler handler) {
+kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundle, std::string name,
+                                                  unsigned short port, std::size_t max_body) {
   kube::ServerOptions server;
   server.address = options.address;
   server.port = port;
   server.is_tls = true;
   server.certificate_pem = bundle.certificate;
   server.private_key_pem = bundle.key;
-  server.min_tls_version = options.min_tls_version;
+  server.tls = options.tls;
   server.max_body_bytes = max_body;
   server.on_error = [this](std::string_view what) {
     log.error("handler", {{"why", std::string(what)}});
   };
-  return kube::serve(io, std::move(server), std::move(handler));
+  server.on_eviction = [this, name = std::move(name)] {
+    if (options.on_eviction) options.on_eviction(name);
+  };
+  return server;
 }
 
 std::vector<kube::HttpServer*> Serving::Impl::listening() const {
@@ -104,9 +106,11 @@ Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
       return changed;
   }
   if (!webhook_server) {
-    auto server = listen(
-        bundle, options.webhook_port, kMaxReview,
-        [this](kube::ServerRequest request) { return admission.handle(std::move(request)); });
+    auto webhooks = server_options(bundle, "webhook server", options.webhook_port, kMaxReview);
+    webhooks.tls.client_ca_pem = options.client_ca_pem;
+    auto server = kube::serve(io, std::move(webhooks), [this](kube::ServerRequest request) {
+      return admission.handle(std::move(request));
+    });
     if (!server) return tl::unexpected(server.error().at("webhook server"));
     webhook_server = std::move(*server);
     log.info("webhook server listens", {{"port", std::to_string(webhook_server->port())}});
@@ -114,10 +118,12 @@ Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
   for (Served& each : servers) {
     if (each.server) continue;
     const ServerRegistration& registration = each.registration;
-    auto server = listen(bundle, registration.port, registration.max_body_bytes,
-                         [handler = each.handler.get()](kube::ServerRequest request) {
-                           return handler->handle(std::move(request));
-                         });
+    auto server = kube::serve(
+        io,
+        server_options(bundle, registration.name, registration.port, registration.max_body_bytes),
+        [handler = each.handler.get()](kube::ServerRequest request) {
+          return handler->handle(std::move(request));
+        });
     if (!server) return tl::unexpected(server.error().at(registration.name));
     each.server = std::move(*server);
     log.info(registration.name + " listens", {{"port", std::to_string(each.server->port())}});

@@ -1,12 +1,21 @@
 #!/usr/bin/python3
 """Objects that are harmful or make no sense: other jobs continue, the owner of each such object gets the reason, and foreign objects are not touched.
+Peers that open connections and do not use them: admission and probes go on. Who may read the metrics.
 
 The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
 hold such objects from before, or from another version. Needs a control plane without node.
 """
+import contextlib
 import json
+import os
 import re
+import socket
+import ssl
 import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
 
 import harness
 from harness import Failed, run, wait_until
@@ -221,6 +230,99 @@ def check(cluster, controller, before):
         was = without_version(before)[kind, name]
         o["metadata"].setdefault("annotations", {}), was["metadata"].setdefault("annotations", {})
         assert o == was, f"{kind} {name} was changed:\n{was}\n{o}"
+
+
+def unverified():
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+@contextlib.contextmanager
+def flood(host, port):
+    """300 connections without a TLS handshake and 25 more a second; a dozen bodies in chunks that hardly go on."""
+    done = threading.Event()
+
+    def half_open():
+        kept = [socket.create_connection((host, port)) for _ in range(300)]
+        while not done.wait(1 / 25):
+            kept.append(socket.create_connection((host, port)))
+
+    def slow_body():
+        while not done.is_set():
+            with contextlib.suppress(OSError), socket.create_connection((host, port), 5) as plain:
+                with unverified().wrap_socket(plain) as peer:
+                    peer.sendall(b"POST /mutate-trainer-kubeflow-org-v1alpha1-trainjob HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    while not done.wait(0.5):
+                        peer.sendall(b"1\r\nx\r\n")
+
+    threads = [threading.Thread(target=each, daemon=True) for each in [half_open] + 12 * [slow_body]]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_flood_of_connections_does_not_stop_admission(cluster):
+    host = os.environ["TESTBED_HOST"]
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443").start()
+        try:
+            wait_until("admission", lambda: "webhooks published" in controller.said())
+            cluster.apply(runtime("plain"))
+            with flood(host, 9443):
+                wait_until("it is crowded", lambda: controller.metric("trainer_connections_evicted_total") > 0)
+                waits, end = [], time.monotonic() + 10
+                while time.monotonic() < end:
+                    began = time.monotonic()
+                    cluster.kubectl("create", "--dry-run=server", "-f", "-", text=json.dumps(trainjob("neighbour")))
+                    waits.append(time.monotonic() - began)
+                    began = time.monotonic()
+                    with urllib.request.urlopen(f"http://{host}:8081/healthz", timeout=1) as answer:
+                        assert answer.status == 200
+                    assert time.monotonic() - began < 1, "healthz took longer than a second"
+                memory = controller.metric("process_resident_memory_bytes")
+            print(f"     {len(waits)} creates during the flood, the slowest took {max(waits):.2f} s; {memory / 1e6:.0f} MB")
+            assert max(waits) < 3, f"creates took {waits} s"
+            assert memory < 150e6, f"{memory} bytes are resident"
+            controller.stop()
+        finally:
+            controller.kill()
+
+
+def test_metrics_are_for_those_who_may_get_them(cluster):
+    host = os.environ["TESTBED_HOST"]
+
+    def status(token=None):
+        request = urllib.request.Request(f"https://{host}:8443/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=unverified()) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443")
+        config = controller.log.parent / "controller.yaml"
+        config.write_text(config.read_text().replace("secureServing: false", "secureServing: true, auth: {enabled: true}"))
+        role = f"metrics-of-{cluster.namespace}"[:63]
+        controller.start()
+        try:
+            token = wait_until("a token", lambda: cluster.kubectl("create", "token", "default", check=False).strip())
+            assert status() == 401, "without a token"
+            assert status("nonsense") == 401, "with a wrong token"
+            assert status(token) == 403, "without the right"
+            run("kubectl", "create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
+            run("kubectl", "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={cluster.namespace}:default")
+            wait_until("the right is there", lambda: status(token) == 200)
+            controller.stop()
+        finally:
+            controller.kill()
+            run("kubectl", "delete", "clusterrole,clusterrolebinding", role, "--ignore-not-found")
 
 
 if __name__ == "__main__":
