@@ -48,6 +48,10 @@ kube::Task<void> Election::run(std::function<void()> on_started, std::function<v
                                      std::move(on_stopped));
 }
 
+bool Election::may_write() const {
+  return !configuration_.leaderElect || clock_.since_boot() < held_until_;
+}
+
 kube::LeaseOptions Election::lease() {
   kube::LeaseOptions lease;
   lease.key = {configuration_.resourceNamespace.empty() ? ns_ : configuration_.resourceNamespace,
@@ -59,6 +63,7 @@ kube::LeaseOptions Election::lease() {
   lease.on_holder = [this](std::string_view holder) {
     log_.info("leader", {{"holder", std::string(holder)}});
   };
+  lease.on_renewed = [this](kube::Clock::Steady until) { held_until_ = until; };
   lease.on_error = [this, key = lease.key](std::string_view why) {
     log_.warn("leader election", {{"lease", key.to_string()}, {"why", std::string(why)}});
   };

@@ -78,7 +78,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       identity_(std::make_shared<ServerIdentity>()),
       registry_(make_registry(kind_options(configuration_, identity_))),
       transport_(control_transport(make_transport_, io_, configuration_)),
-      client_(*transport_, clock_, random_, client_options()),
+      client_(*transport_, clock_, random_, writer_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
       manager_(io_, client_, controllers_of(registry_), manager_options(), metrics_, log),
       tasks_(io_.get_executor(),
@@ -97,6 +97,12 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
 kube::ApiClient::Options Process::client_options() {
   kube::ApiClient::Options client;
   client.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  return client;
+}
+
+kube::ApiClient::Options Process::writer_options() {
+  kube::ApiClient::Options client = client_options();
+  client.may_write = [this] { return election_.may_write(); };
   return client;
 }
 

@@ -45,6 +45,8 @@ class Process {
 
   static Webhooks webhooks_of(const ControllerOptions& options);
   kube::ApiClient::Options client_options();
+  // Of the control loops' client: it writes while this process holds the Lease.
+  kube::ApiClient::Options writer_options();
   kube::ManagerOptions manager_options() const;
   kube::Result<void> start_serving();
   ServingOptions serving_options(std::optional<unsigned short> url_port);
