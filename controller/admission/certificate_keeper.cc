@@ -49,21 +49,21 @@ void CertificateKeeper::log_error(const Result<void>& synced) {
   last_error_ = why;
 }
 
-Result<void> CertificateKeeper::sync_own() {
+Task<Result<void>> CertificateKeeper::sync_own() {
   const auto now = client_.clock().now();
   const std::string reason =
       own_ ? reason_to_renew(*own_, options_.hosts, now) : "this process has none yet";
   if (!reason.empty()) {
     auto made = make_certificates(options_.hosts, now, own_ ? &*own_ : nullptr);
-    if (!made) return tl::unexpected(made.error());
+    if (!made) co_return tl::unexpected(made.error());
     log_.info("made certificates", {{"why", reason}});
     own_ = std::move(*made);
   }
-  return deliver(*own_);
+  co_return co_await deliver(*own_);
 }
 
 Task<Result<void>> CertificateKeeper::sync() {
-  if (options_.secret.name.empty()) co_return sync_own();
+  if (options_.secret.name.empty()) co_return co_await sync_own();
   const std::string what = "Secret " + options_.secret.to_string();
   const bool may_write = is_leader_ && options_.is_made_here;
   auto secret = co_await client_.get(kube::kSecrets, options_.secret);
@@ -79,12 +79,14 @@ Task<Result<void>> CertificateKeeper::sync() {
       bundle ? reason_to_renew(*bundle, options_.hosts, now) : "the Secret holds none";
   if (may_write && !reason.empty()) {
     // Storing the new bundle may fail for long. Until then a valid old one is served.
-    if (bundle && reason_not_to_serve(*bundle, options_.hosts, now).empty()) (void)deliver(*bundle);
+    if (bundle && reason_not_to_serve(*bundle, options_.hosts, now).empty())
+      (void)co_await deliver(*bundle);
     co_return co_await renew(std::move(stored), std::move(bundle), std::move(reason));
   }
   // A process that may not write serves even certificates that expire soon. Where there are none,
   // the leader makes them.
-  co_return bundle ? deliver(*bundle) : Result<void>();
+  if (!bundle) co_return Result<void>();
+  co_return co_await deliver(std::move(*bundle));
 }
 
 Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundle> previous,
@@ -110,17 +112,17 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
   log_.info("made certificates", {{"secret", options_.secret.to_string()}, {"why", reason}});
-  co_return deliver(*made);
+  co_return co_await deliver(std::move(*made));
 }
 
-Result<void> CertificateKeeper::deliver(const CertificateBundle& bundle) {
+Task<Result<void>> CertificateKeeper::deliver(CertificateBundle bundle) {
   std::string identity = bundle.ca_certificate + bundle.certificate;
-  if (identity == delivered_) return {};
-  auto used = use_(bundle);
-  if (!used) return used;
+  if (identity == delivered_) co_return Result<void>();
+  auto used = co_await use_(std::move(bundle));
+  if (!used) co_return used;
   delivered_ = std::move(identity);
   has_first_.notify();
-  return used;
+  co_return used;
 }
 
 }  // namespace trainer

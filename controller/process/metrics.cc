@@ -142,6 +142,9 @@ struct Metrics::State {
       "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
   Series<prometheus::Histogram> admission_seconds = histogram(
       "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
+  Series<prometheus::Counter> serving_exceptions =
+      counter("trainer_serving_exceptions_total", {},
+              "Exceptions on the thread that answers requests, each a bug.");
   Series<prometheus::Counter> stalls = counter(
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
   Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
@@ -188,6 +191,10 @@ void Metrics::admitted(std::string_view webhook, std::string_view outcome,
                        std::chrono::steady_clock::duration took) {
   state_->admissions.of({webhook, code_of(outcome)}).Increment();
   state_->admission_seconds.of({webhook}).Observe(Seconds(took).count());
+}
+
+void Metrics::serving_failed() {
+  state_->serving_exceptions.of({}).Increment();
 }
 
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {

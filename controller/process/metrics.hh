@@ -35,6 +35,7 @@ class Metrics final : public kube::ManagerMetrics {
   // `outcome` is "allowed", "denied" or "error": the request could not be evaluated.
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
+  void serving_failed();
   void loop_stalled(std::chrono::steady_clock::duration took);
   // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
   // look like a replica that does not run.

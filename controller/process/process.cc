@@ -28,8 +28,6 @@ constexpr Milliseconds kDrain{10'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
-const char* const kElectionTask = "leader election";
-const char* const kLeadTask = "lead";
 
 Result<Endpoint> host_of_url(const std::string& url) {
   if (auto parsed = parse_https_url(url)) return *parsed;
@@ -84,9 +82,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       tasks_(io_.get_executor(),
              [this](std::string_view task, std::string_view what) {
                log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-               // Without the election two replicas may write; without the workers none does.
-               const bool is_vital = task == kElectionTask || task == kLeadTask;
-               if (is_vital && !is_stopping_) stop(1);
+               lost_task();
              }),
       signals_(io_, SIGTERM, SIGINT) {
   identity_->host = configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
@@ -106,8 +102,9 @@ kube::ApiClient::Options Process::writer_options() {
   return client;
 }
 
-kube::ManagerOptions Process::manager_options() const {
+kube::ManagerOptions Process::manager_options() {
   kube::ManagerOptions options;
+  options.on_task_lost = [this] { lost_task(); };
   options.component = "trainer";
   options.concurrency = [this](std::string_view group_kind, int otherwise) {
     return configuration_.concurrency_of(group_kind, otherwise);
@@ -148,6 +145,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
     metrics_.admitted(path, outcome, took);
   };
   serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  serving.on_exception = [this] { metrics_.serving_failed(); };
   return serving;
 }
 
@@ -171,32 +169,32 @@ Result<void> Process::start_serving() {
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(*certificates),
-      [this](const CertificateBundle& bundle) { return use_certificates(bundle); });
+      [this](CertificateBundle bundle) { return use_certificates(std::move(bundle)); });
   tasks_.spawn("certificates", keeper_->run());
   return {};
 }
 
-Result<void> Process::serve_with(const CertificateBundle& bundle) {
-  auto used = serving_->use(bundle);
-  if (!used || !is_metrics_tls_) return used;
-  return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
-                         : start_metrics(&bundle);
+Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
+  auto used = co_await serving_->use(bundle);
+  if (!used || !is_metrics_tls_) co_return used;
+  co_return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
+                            : start_metrics(&bundle);
 }
 
-Result<void> Process::use_certificates(const CertificateBundle& bundle) {
-  if (auto used = serve_with(bundle); !used) {
+Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
+  if (auto used = co_await serve_with(bundle); !used) {
     // An address that cannot be listened on. Waiting does not help, and a leader that waits would
     // keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
       log_.error("cannot start", {{"why", used.error().message}});
       stop(1);
     }
-    return used;
+    co_return used;
   }
   identity_->ca_pem = bundle.trusted();
   if (injector_) injector_->set_ca(identity_->ca_pem);
   if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
-  return {};
+  co_return Result<void>();
 }
 
 // With the current CA. False where that failed.
@@ -299,7 +297,7 @@ Task<void> Process::lead() {
 }
 
 Task<void> Process::elect() {
-  std::function<void()> on_started = [this] { tasks_.spawn(kLeadTask, lead()); };
+  std::function<void()> on_started = [this] { tasks_.spawn("lead", lead()); };
   std::function<void()> on_stopped = [this] {
     if (is_stopping_) return;
     // Another replica may be writing already: this process must end at once.
@@ -327,7 +325,7 @@ Task<void> Process::shut_down() {
   co_await manager_.drain(kDrain);
   tasks_.cancel();  // releases the Lease
   co_await tasks_.join();
-  if (serving_) serving_->stop();
+  stop_serving();
   if (probes_) probes_->stop();
   if (metrics_server_) metrics_server_->stop();
   log_.info("stopped");
@@ -336,6 +334,20 @@ Task<void> Process::shut_down() {
 void Process::stop(int exit_code) {
   exit_code_ = exit_code;
   io_.stop();
+}
+
+// Without a watch the caches grow stale, without the election two replicas may write, without the
+// certificates' task they expire: a new process has them all.
+void Process::lost_task() {
+  if (is_stopping_) return;
+  log_.error("cannot go on", {{"why", "a task has ended"}, {"then", "exit, to be started again"}});
+  stop(1);
+}
+
+void Process::stop_serving() {
+  if (!serving_ || serving_->stop()) return;
+  log_.error("serving thread is stuck", {{"then", "exit without waiting for it"}});
+  std::_Exit(1);
 }
 
 int Process::run() {
@@ -347,9 +359,9 @@ int Process::run() {
   }
   publish_view_on_change();
   manager_.start_watching();
-  tasks_.spawn(kElectionTask, elect());
-  kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
-    if (error) stop(1);
+  tasks_.spawn("leader election", elect());
+  kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
+    if (error) std::rethrow_exception(error);
   });
   kube::run_event_loop(io_, [this](std::chrono::nanoseconds took) {
     metrics_.loop_stalled(took);

@@ -3,8 +3,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <future>
+#include <boost/asio/this_coro.hpp>
+#include <optional>
 
+#include "kube/client/notifier.hh"
 #include "kube/client/with_deadline.hh"
 
 namespace trainer {
@@ -57,6 +59,10 @@ struct Serving::Impl {
                                                    kube::HttpServer::Handler handler);
   Task<void> drain();
   void run();
+  void caught(const char* where, std::string_view what) {
+    log.error(where, {{"why", std::string(what)}});
+    if (options.on_exception) options.on_exception();
+  }
 
   ServingOptions options;
   const kube::Log& log;
@@ -69,6 +75,7 @@ struct Serving::Impl {
   Admission admission;
   std::unique_ptr<kube::HttpServer> webhook_server;
   std::vector<Served> servers;
+  std::promise<void> ended;  // its thread
 };
 
 Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const CertificateBundle& bundle,
@@ -83,9 +90,7 @@ Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const Certificat
   server.private_key_pem = bundle.key;
   server.min_tls_version = options.min_tls_version;
   server.max_body_bytes = max_body;
-  server.on_error = [this](std::string_view what) {
-    log.error("handler", {{"why", std::string(what)}});
-  };
+  server.on_error = [this](std::string_view what) { caught("handler", what); };
   return kube::serve(io, std::move(server), std::move(handler));
 }
 
@@ -140,28 +145,45 @@ void Serving::Impl::run() {
       return;
     } catch (const std::exception& error) {
       // A bug in one handler must not stop the others.
-      log.error("serving", {{"why", error.what()}});
+      caught("serving", error.what());
     }
   }
 }
 
 Serving::Serving(ServingOptions options, const AdmissionState& state, const kube::Log& log)
     : impl_(std::make_unique<Impl>(std::move(options), state, log)),
-      thread_([impl = impl_.get()] { impl->run(); }) {}
+      ended_(impl_->ended.get_future()),
+      thread_([impl = impl_.get()] {
+        impl->run();
+        impl->ended.set_value();
+      }) {}
 
 Serving::~Serving() {
-  stop();
+  if (!stop()) thread_.join();
 }
 
-Result<void> Serving::use(const CertificateBundle& bundle) {
-  if (!thread_.joinable()) return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
-  auto answer = std::make_shared<std::promise<Result<void>>>();
-  auto future = answer->get_future();
-  kube::asio::post(impl_->io,
-                   [impl = impl_.get(), bundle, answer] { answer->set_value(impl->use(bundle)); });
-  auto used = future.get();
-  if (used) is_listening_ = true;
-  return used;
+Task<Result<void>> Serving::use(CertificateBundle bundle) {
+  if (!thread_.joinable()) co_return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
+  struct Answer {
+    explicit Answer(const kube::asio::any_io_executor& on) : arrived(on) {}
+    kube::Notifier arrived;
+    std::optional<Result<void>> used;
+  };
+  const auto executor = co_await kube::asio::this_coro::executor;
+  const auto answer = std::make_shared<Answer>(executor);
+  kube::asio::post(impl_->io, [impl = impl_.get(), bundle = std::move(bundle), answer, executor] {
+    kube::asio::post(executor, [answer, used = impl->use(bundle)] {
+      answer->used = used;
+      answer->arrived.notify();
+    });
+  });
+  co_await answer->arrived.wait_for(impl_->clock, impl_->options.use_limit);
+  if (!answer->used) {
+    co_return kube::fail(kube::ErrorCode::kTimeout,
+                         "the serving thread is busy and has not taken the certificates");
+  }
+  if (*answer->used) is_listening_ = true;
+  co_return std::move(*answer->used);
 }
 
 unsigned short Serving::webhook_port() const {
@@ -176,12 +198,14 @@ unsigned short Serving::port_of(std::string_view server) const {
   return 0;
 }
 
-void Serving::stop() {
-  if (!thread_.joinable()) return;
+bool Serving::stop() {
+  if (!thread_.joinable()) return true;
   is_listening_ = false;
   kube::asio::co_spawn(impl_->io, impl_->drain(),
                        [impl = impl_.get()](std::exception_ptr) { impl->io.stop(); });
+  if (ended_.wait_for(impl_->options.stop_limit) != std::future_status::ready) return false;
   thread_.join();
+  return true;
 }
 
 }  // namespace trainer

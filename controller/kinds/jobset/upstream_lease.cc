@@ -186,9 +186,9 @@ Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::strin
   try {
     co_await (kube::run_watch(client, kube::kLeases, sink, options) &&
               notify_changes(sink, client, notifier));
-  } catch (const kube::asio::multiple_exceptions&) {
-    // Both tasks end by cancellation only: the caller gets one error for the two.
-    throw boost::system::system_error(kube::asio::error::operation_aborted);
+  } catch (const kube::asio::multiple_exceptions& error) {
+    // When one of them ends the other is cancelled.
+    std::rethrow_exception(error.first_exception());
   }
 }
 

@@ -46,13 +46,8 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
       writes_(Pacing::kWritesInFlight),
       events_(client, options_.component),
       executor_(io, client, caches_, writes_, options_.component, log),
-      watches_(io.get_executor(),
-               [&log](std::string_view task, std::string_view what) {
-                 log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-               }),
-      workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
-        log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-      }) {
+      watches_(io.get_executor(), on_task_error()),
+      workers_(io.get_executor(), on_task_error()) {
   for (ControllerRegistration& each : registrations) {
     for (const Watch& watch : each.watches)
       caches_.add(watch.collection, watch.make_cache, watch.is_required);
@@ -69,6 +64,13 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
 }
 
 Manager::~Manager() = default;
+
+TaskGroup::OnError Manager::on_task_error() const {
+  return [this](std::string_view task, std::string_view what) {
+    log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+    if (options_.on_task_lost) options_.on_task_lost();
+  };
+}
 
 Manager::Running& Manager::add(ControllerRegistration registration) {
   running_.push_back(std::make_unique<Running>(*this, std::move(registration)));
