@@ -151,6 +151,9 @@ struct Metrics::State {
                                              "Objects that finished, by kind and result.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
+  Series<prometheus::Gauge> unexpected_leases =
+      gauge("trainer_unexpected_leases", {"name"},
+            "Leases of this name that are held in namespaces where none is expected.");
   Series<prometheus::Gauge> objects =
       gauge("trainer_store_objects", {"kind"}, "Objects in the caches, by kind.");
   Series<prometheus::Gauge> events =
@@ -199,6 +202,10 @@ void Metrics::serving_failed() {
 
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
   state_->stalls.of({}).Increment();
+}
+
+void Metrics::set_unexpected_leases(std::string_view name, std::size_t count) {
+  state_->unexpected_leases.of({name}).Set(static_cast<double>(count));
 }
 
 void Metrics::finished(std::string_view kind, std::string_view result) {

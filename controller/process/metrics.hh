@@ -26,6 +26,7 @@ class Metrics final : public kube::ManagerMetrics {
                   std::chrono::steady_clock::duration took) override;
   void queued(std::string_view controller, std::chrono::steady_clock::duration waited) override;
   void watched(std::string_view resource, std::string_view what) override;
+  void set_unexpected_leases(std::string_view name, std::size_t count) override;
   void finished(std::string_view kind, std::string_view result) override;
   void set_queue(std::string_view controller, const QueueFigures& figures) override;
   void set_objects(std::string_view kind, std::size_t count) override;

@@ -50,8 +50,8 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 }
 
 KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<const ServerIdentity> server) {
-  return {configuration, std::move(server)};
+                         std::shared_ptr<const ServerIdentity> server, std::string ns) {
+  return {configuration, std::move(server), std::move(ns)};
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       ns_(controller_namespace(options)),
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry(kind_options(configuration_, identity_))),
+      registry_(make_registry(kind_options(configuration_, identity_, ns_))),
       transport_(control_transport(make_transport_, io_, configuration_)),
       client_(*transport_, clock_, random_, writer_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),

@@ -86,7 +86,7 @@ Manager::Running& Manager::add(ControllerRegistration registration) {
     metrics_.finished(kind, result);
   };
   const ControllerContext context{
-      io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_};
+      io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_, metrics_};
   running.controller = running.registration.make(context);
   return running;
 }
