@@ -48,14 +48,18 @@ kube::Task<void> Election::run(std::function<void()> on_started, std::function<v
                                      std::move(on_stopped));
 }
 
+kube::ObjectKey Election::key() const {
+  return {configuration_.resourceNamespace.empty() ? ns_ : configuration_.resourceNamespace,
+          configuration_.resourceName};
+}
+
 bool Election::may_write() const {
   return !configuration_.leaderElect || clock_.since_boot() < held_until_;
 }
 
 kube::LeaseOptions Election::lease() {
   kube::LeaseOptions lease;
-  lease.key = {configuration_.resourceNamespace.empty() ? ns_ : configuration_.resourceNamespace,
-               configuration_.resourceName};
+  lease.key = key();
   lease.identity = fmt::format("{}_{:016x}", host_name(), random_.next());
   lease.duration = configuration_.leaseDuration;
   lease.renew_deadline = configuration_.renewDeadline;

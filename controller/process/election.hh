@@ -29,6 +29,7 @@ class Election {
 
   // As kube::run_leader_election.
   kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped);
+  kube::ObjectKey key() const;  // of the Lease
   // Whether no other replica can hold the Lease now. False as long as it is not renewed, also where
   // this process was stopped, or the machine asleep, for longer than that takes.
   bool may_write() const;

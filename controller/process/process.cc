@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "controller/process/endpoints.hh"
+#include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/pacing.hh"
@@ -246,7 +247,8 @@ Result<void> Process::start_metrics(const CertificateBundle* bundle) {
 }
 
 std::string Process::not_ready() const {
-  if (!manager_.is_ready()) return "the first lists from the API server have not arrived";
+  if (!manager_.is_ready())
+    return "the first lists from the API server have not arrived: " + manager_.missing();
   // The metrics server has the same certificate, and starts last.
   if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
     return "certificates are not ready";
@@ -285,6 +287,11 @@ void Process::publish_view() {
 }
 
 Task<void> Process::lead() {
+  std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
+    metrics_.set_unexpected_leases(name, count);
+  };
+  tasks_.spawn("other leaders",
+               look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
   if (keeper_) {
     keeper_->lead();
     // Pods get the CA of the servers, so none may be created before there is one.

@@ -45,6 +45,11 @@ std::string cluster_role(const Registry& registry) {
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry)
     rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
+  rules.push_back({"Whether another installation leads, too.",
+                   {"coordination.k8s.io"},
+                   {"leases"},
+                   {Configuration::LeaderElection().resourceName},
+                   {"list"}});
   rules.push_back(ca_injector_rule());
   std::string text =
       "apiVersion: rbac.authorization.k8s.io/v1\n"

@@ -12,6 +12,7 @@
 #include "kube/client/work_queue.hh"
 #include "kube/manager/worker_pool.hh"
 #include "kube/model/json_text.hh"
+#include "tests/component/captured_errors.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
 #include "tests/support/catch.hh"
@@ -90,6 +91,30 @@ TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched an
   CHECK(has_sent("POST " + kCreatePath));
   metrics.on_collect([&manager] { manager.collect(); });
   CHECK(metrics.render().find("controller=\"widget\"") != std::string::npos);
+  kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer, "a kind whose CRD is missing is named, and asked for again") {
+  api.on("GET", kConfigMapsPath).answer(200, list_of(""));
+  api.on("GET", kConfigMapsPath).stream({}).stay_open();
+  const test::CapturedErrors captured;
+  const kube::Log warnings(kube::LogLevel::kWarn, kube::Log::Format::kText);
+  Metrics metrics;
+  kube::Manager manager(io, client, controllers_of({sample::widget_registration()}),
+                        manager_options(), metrics, warnings);
+  manager.start_watching();
+  const std::string missing =
+      "widgets.example.com (not served: install its CustomResourceDefinition)";
+  REQUIRE(kube::run_until(io, [&] { return manager.missing() == missing; }));
+  CHECK_FALSE(manager.is_ready());
+  api.on("GET", kWidgetsPath).answer(200, list_of(""));
+  api.on("GET", kWidgetsPath).stream({}).stay_open();
+  REQUIRE(kube::run_until(io, [this] { return clock.timers() > 0; }));
+  clock.advance(std::chrono::seconds(60));
+  REQUIRE(kube::run_until(io, [&manager] { return manager.is_ready(); }));
+  CHECK(manager.missing().empty());
+  CHECK(captured.count("kind is not served") == 1);
+  CHECK(captured.count("widgets.example.com") == 1);
   kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
 }
 

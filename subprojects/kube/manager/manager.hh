@@ -47,6 +47,9 @@ class Manager {
   void start_watching();
   // Whether all caches are synced and every controller is ready.
   bool is_ready() const;
+  // What the caches still wait for: "jobsets.jobset.x-k8s.io (not served ...)"; "" where it is not
+  // a cache.
+  std::string missing() const;
   // Starts the workers when is_ready(). Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
