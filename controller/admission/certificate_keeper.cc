@@ -51,21 +51,21 @@ void CertificateKeeper::log_error(const Result<void>& synced) {
   last_error_ = why;
 }
 
-Result<void> CertificateKeeper::sync_own() {
+Task<Result<void>> CertificateKeeper::sync_own() {
   const auto now = client_.clock().now();
   const std::string reason =
       last_ ? reason_to_renew(*last_, options_.hosts, now) : "this process has none yet";
   if (!reason.empty()) {
     auto made = make_certificates(options_.hosts, now, last_ ? &*last_ : nullptr);
-    if (!made) return tl::unexpected(made.error());
+    if (!made) co_return tl::unexpected(made.error());
     log_.info("made certificates", {{"why", reason}});
     last_ = std::move(*made);
   }
-  return deliver(*last_);
+  co_return co_await deliver(*last_);
 }
 
 Task<Result<void>> CertificateKeeper::sync() {
-  if (options_.secret.name.empty()) co_return sync_own();
+  if (options_.secret.name.empty()) co_return co_await sync_own();
   const std::string what = "Secret " + options_.secret.to_string();
   const bool may_write = is_leader_ && options_.is_made_here;
   auto secret = co_await client_.get(kube::kSecrets, options_.secret);
@@ -87,7 +87,8 @@ Task<Result<void>> CertificateKeeper::sync() {
     co_return co_await store(std::move(stored), std::move(*bundle), "the Secret had lost them");
   // A process that may not write serves even certificates that expire soon. Where there are none,
   // the leader makes them.
-  co_return bundle ? deliver(*bundle) : Result<void>();
+  if (!bundle) co_return Result<void>();
+  co_return co_await deliver(std::move(*bundle));
 }
 
 Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundle> previous,
@@ -96,7 +97,7 @@ Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundl
   const auto steady = client_.clock().steady();
   const bool is_served = previous && reason_not_to_serve(*previous, options_.hosts, now).empty();
   // Storing the new bundle may fail for long. Until then a valid old one is served.
-  if (is_served) (void)deliver(*previous);
+  if (is_served) (void)co_await deliver(*previous);
   if (!next_ || !reason_to_renew(*next_, options_.hosts, now).empty()) {
     auto made = make_certificates(options_.hosts, now, previous ? &*previous : nullptr);
     if (!made) co_return tl::unexpected(made.error());
@@ -135,18 +136,18 @@ Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundl
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
   log_.info("stored certificates", {{"secret", options_.secret.to_string()}, {"why", reason}});
-  co_return deliver(bundle);
+  co_return co_await deliver(std::move(bundle));
 }
 
-Result<void> CertificateKeeper::deliver(const CertificateBundle& bundle) {
+Task<Result<void>> CertificateKeeper::deliver(CertificateBundle bundle) {
   std::string identity = bundle.ca_certificate + bundle.certificate;
-  if (identity == delivered_) return {};
-  auto used = use_(bundle);
-  if (!used) return used;
+  if (identity == delivered_) co_return Result<void>();
+  auto used = co_await use_(bundle);
+  if (!used) co_return used;
   delivered_ = std::move(identity);
-  last_ = bundle;
+  last_ = std::move(bundle);
   has_first_.notify();
-  return used;
+  co_return used;
 }
 
 }  // namespace trainer

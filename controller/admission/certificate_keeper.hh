@@ -40,7 +40,7 @@ class CertificateKeeper {
  public:
   // Called with the first bundle, and with every later one that differs. After an error it is
   // called with the same bundle again.
-  using Use = std::function<kube::Result<void>(const CertificateBundle&)>;
+  using Use = std::function<kube::Task<kube::Result<void>>(CertificateBundle)>;
   // Called with the CAs that clients are to trust from now on (PEM), before they are used.
   using Trust = std::function<void(const std::string& ca_pem)>;
   CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const kube::Log& log,
@@ -58,12 +58,12 @@ class CertificateKeeper {
  private:
   // Reads the certificates, renews them where needed, and delivers them.
   kube::Task<kube::Result<void>> sync();
-  kube::Result<void> sync_own();
+  kube::Task<kube::Result<void>> sync_own();
   kube::Task<kube::Result<void>> renew(kube::Json secret, kube::Result<CertificateBundle> previous,
                                        std::string reason);
   kube::Task<kube::Result<void>> store(kube::Json secret, CertificateBundle bundle,
                                        std::string reason);
-  kube::Result<void> deliver(const CertificateBundle& bundle);
+  kube::Task<kube::Result<void>> deliver(CertificateBundle bundle);
   void log_error(const kube::Result<void>& synced);
 
   kube::ApiClient& client_;

@@ -1,5 +1,7 @@
 #include "controller/admission/webhook_registrar.hh"
 
+#include <stdexcept>
+
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -89,8 +91,10 @@ bool CaInjector::is_done() const {
 }
 
 Task<void> CaInjector::run() {
-  kube::TaskGroup tasks(io_.get_executor(), [this](std::string_view task, std::string_view what) {
-    log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+  std::string lost;
+  kube::TaskGroup tasks(io_.get_executor(), [&](std::string_view task, std::string_view what) {
+    lost = std::string(task) + ": " + std::string(what);
+    tasks.cancel();
   });
   kube::WatchOptions options;
   tasks.spawn("mutating webhooks",
@@ -100,6 +104,8 @@ Task<void> CaInjector::run() {
       kube::run_watch(client_, kube::kValidatingWebhookConfigurations, *validating_, options));
   tasks.spawn("caBundle", inject_forever());
   co_await tasks.join();
+  if (!lost.empty())
+    throw std::runtime_error(lost);  // without one of them the others are of no use
 }
 
 Task<void> CaInjector::inject_forever() {

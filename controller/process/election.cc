@@ -48,10 +48,18 @@ kube::Task<void> Election::run(std::function<void()> on_started, std::function<v
                                      std::move(on_stopped));
 }
 
+kube::ObjectKey Election::key() const {
+  return {configuration_.resourceNamespace.empty() ? ns_ : configuration_.resourceNamespace,
+          configuration_.resourceName};
+}
+
+bool Election::may_write() const {
+  return !configuration_.leaderElect || clock_.since_boot() < held_until_;
+}
+
 kube::LeaseOptions Election::lease() {
   kube::LeaseOptions lease;
-  lease.key = {configuration_.resourceNamespace.empty() ? ns_ : configuration_.resourceNamespace,
-               configuration_.resourceName};
+  lease.key = key();
   lease.identity = fmt::format("{}_{:016x}", host_name(), random_.next());
   lease.duration = configuration_.leaseDuration;
   lease.renew_deadline = configuration_.renewDeadline;
@@ -59,6 +67,7 @@ kube::LeaseOptions Election::lease() {
   lease.on_holder = [this](std::string_view holder) {
     log_.info("leader", {{"holder", std::string(holder)}});
   };
+  lease.on_renewed = [this](kube::Clock::Steady until) { held_until_ = until; };
   lease.on_error = [this, key = lease.key](std::string_view why) {
     log_.warn("leader election", {{"lease", key.to_string()}, {"why", std::string(why)}});
   };

@@ -29,6 +29,10 @@ class Election {
 
   // As kube::run_leader_election.
   kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped);
+  kube::ObjectKey key() const;  // of the Lease
+  // Whether no other replica can hold the Lease now. False as long as it is not renewed, also where
+  // this process was stopped, or the machine asleep, for longer than that takes.
+  bool may_write() const;
 
  private:
   kube::LeaseOptions lease();
@@ -40,6 +44,7 @@ class Election {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
+  kube::Clock::Steady held_until_{};  // by since_boot()
 };
 
 }  // namespace trainer

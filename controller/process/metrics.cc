@@ -142,6 +142,9 @@ struct Metrics::State {
       "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
   Series<prometheus::Histogram> admission_seconds = histogram(
       "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
+  Series<prometheus::Counter> serving_exceptions =
+      counter("trainer_serving_exceptions_total", {},
+              "Exceptions on the thread that answers requests, each a bug.");
   Series<prometheus::Counter> stalls = counter(
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
   Series<prometheus::Histogram> lags =
@@ -154,6 +157,9 @@ struct Metrics::State {
                                              "Objects that finished, by kind and result.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
+  Series<prometheus::Gauge> unexpected_leases =
+      gauge("trainer_unexpected_leases", {"name"},
+            "Leases of this name that are held in namespaces where none is expected.");
   Series<prometheus::Gauge> objects =
       gauge("trainer_store_objects", {"kind"}, "Objects in the caches, by kind.");
   Series<prometheus::Gauge> events =
@@ -196,6 +202,10 @@ void Metrics::admitted(std::string_view webhook, std::string_view outcome,
   state_->admission_seconds.of({webhook}).Observe(Seconds(took).count());
 }
 
+void Metrics::serving_failed() {
+  state_->serving_exceptions.of({}).Increment();
+}
+
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
   state_->stalls.of({}).Increment();
 }
@@ -206,6 +216,10 @@ void Metrics::loop_lagged(std::string_view loop, std::chrono::steady_clock::dura
 
 void Metrics::connection_evicted(std::string_view server) {
   state_->evictions.of({server}).Increment();
+}
+
+void Metrics::set_unexpected_leases(std::string_view name, std::size_t count) {
+  state_->unexpected_leases.of({name}).Set(static_cast<double>(count));
 }
 
 void Metrics::finished(std::string_view kind, std::string_view result) {

@@ -26,6 +26,7 @@ class Metrics final : public kube::ManagerMetrics {
                   std::chrono::steady_clock::duration took) override;
   void queued(std::string_view controller, std::chrono::steady_clock::duration waited) override;
   void watched(std::string_view resource, std::string_view what) override;
+  void set_unexpected_leases(std::string_view name, std::size_t count) override;
   void finished(std::string_view kind, std::string_view result) override;
   void set_queue(std::string_view controller, const QueueFigures& figures) override;
   void set_objects(std::string_view kind, std::size_t count) override;
@@ -35,6 +36,7 @@ class Metrics final : public kube::ManagerMetrics {
   // `outcome` is "allowed", "denied" or "error": the request could not be evaluated.
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
+  void serving_failed();
   void loop_stalled(std::chrono::steady_clock::duration took);
   // How late a loop was ("control", "serving"): once a second, from any thread.
   void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);

@@ -11,6 +11,7 @@
 #include <exception>
 #include <utility>
 
+#include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/pacing.hh"
@@ -29,8 +30,6 @@ constexpr Milliseconds kGrace{5'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
-const char* const kElectionTask = "leader election";
-const char* const kLeadTask = "lead";
 
 Result<Endpoint> host_of_url(const std::string& url) {
   if (auto parsed = parse_https_url(url)) return *parsed;
@@ -53,8 +52,8 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 }
 
 KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<ServerIdentity> server) {
-  return {configuration, std::move(server)};
+                         std::shared_ptr<ServerIdentity> server, std::string ns) {
+  return {configuration, std::move(server), std::move(ns)};
 }
 
 }  // namespace
@@ -77,22 +76,20 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       ns_(controller_namespace(options)),
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry(kind_options(configuration_, identity_))),
+      registry_(make_registry(kind_options(configuration_, identity_, ns_))),
       control_health_("control", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       serving_health_("serving", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       transport_(control_transport(make_transport_, io_, configuration_)),
-      client_(*transport_, clock_, random_, client_options()),
+      client_(*transport_, clock_, random_, writer_options()),
       reviews_(*transport_, clock_, random_, client_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
       manager_(io_, client_, controllers_of(registry_), manager_options(), metrics_, log),
       tasks_(io_.get_executor(),
              [this](std::string_view task, std::string_view what) {
                log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-               // Without the election two replicas may write; without the workers none does.
-               const bool is_vital = task == kElectionTask || task == kLeadTask;
-               if (is_vital && !is_stopping_) stop(1);
+               lost_task();
              }),
       signals_(io_, SIGTERM, SIGINT) {
   identity_->host = configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
@@ -106,8 +103,15 @@ kube::ApiClient::Options Process::client_options() {
   return client;
 }
 
-kube::ManagerOptions Process::manager_options() const {
+kube::ApiClient::Options Process::writer_options() {
+  kube::ApiClient::Options client = client_options();
+  client.may_write = [this] { return election_.may_write(); };
+  return client;
+}
+
+kube::ManagerOptions Process::manager_options() {
   kube::ManagerOptions options;
+  options.on_task_lost = [this] { lost_task(); };
   options.component = "trainer";
   options.concurrency = [this](std::string_view group_kind, int otherwise) {
     return configuration_.concurrency_of(group_kind, otherwise);
@@ -151,6 +155,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
   };
   serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
   serving.on_eviction = [this](std::string_view server) { metrics_.connection_evicted(server); };
+  serving.on_exception = [this] { metrics_.serving_failed(); };
   return serving;
 }
 
@@ -174,31 +179,31 @@ Result<void> Process::start_serving() {
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(*certificates),
-      [this](const CertificateBundle& bundle) { return use_certificates(bundle); },
+      [this](CertificateBundle bundle) { return use_certificates(std::move(bundle)); },
       [this](const std::string& ca_pem) { trust(ca_pem); });
   tasks_.spawn("certificates", keeper_->run());
   return {};
 }
 
-Result<void> Process::serve_with(const CertificateBundle& bundle) {
-  auto used = serving_->use(bundle);
-  if (!used || !is_metrics_tls_) return used;
-  return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
-                         : start_metrics(&bundle);
+Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
+  auto used = co_await serving_->use(bundle);
+  if (!used || !is_metrics_tls_) co_return used;
+  co_return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
+                            : start_metrics(&bundle);
 }
 
-Result<void> Process::use_certificates(const CertificateBundle& bundle) {
-  if (auto used = serve_with(bundle); !used) {
+Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
+  if (auto used = co_await serve_with(bundle); !used) {
     // An address that cannot be listened on. Waiting does not help, and a leader that waits would
     // keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
       log_.error("cannot start", {{"why", used.error().message}});
       stop(1);
     }
-    return used;
+    co_return used;
   }
   trust(bundle.trusted());
-  return {};
+  co_return Result<void>();
 }
 
 // Lets the API server and pods trust these CAs.
@@ -254,6 +259,11 @@ void Process::publish_view() {
 }
 
 Task<void> Process::lead() {
+  std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
+    metrics_.set_unexpected_leases(name, count);
+  };
+  tasks_.spawn("other leaders",
+               look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
   if (keeper_) {
     keeper_->lead();
     // Pods get the CA of the servers, so none may be created before there is one.
@@ -266,7 +276,7 @@ Task<void> Process::lead() {
 }
 
 Task<void> Process::elect() {
-  std::function<void()> on_started = [this] { tasks_.spawn(kLeadTask, lead()); };
+  std::function<void()> on_started = [this] { tasks_.spawn("lead", lead()); };
   std::function<void()> on_stopped = [this] {
     if (is_stopping_) return;
     // Another replica may be writing already: this process must end at once.
@@ -297,7 +307,7 @@ Task<void> Process::shut_down() {
   co_await tasks_.join();
   if (webhooks_ == Webhooks::kService)
     co_await kube::sleep(clock_, std::max(signalled_at + kGrace - clock_.steady(), {}));
-  if (serving_) serving_->stop();
+  stop_serving();
   if (probes_) probes_->stop();
   if (metrics_server_) metrics_server_->stop();
   log_.info("stopped");
@@ -306,6 +316,20 @@ Task<void> Process::shut_down() {
 void Process::stop(int exit_code) {
   exit_code_ = exit_code;
   io_.stop();
+}
+
+// Without a watch the caches grow stale, without the election two replicas may write, without the
+// certificates' task they expire: a new process has them all.
+void Process::lost_task() {
+  if (is_stopping_) return;
+  log_.error("cannot go on", {{"why", "a task has ended"}, {"then", "exit, to be started again"}});
+  stop(1);
+}
+
+void Process::stop_serving() {
+  if (!serving_ || serving_->stop()) return;
+  log_.error("serving thread is stuck", {{"then", "exit without waiting for it"}});
+  std::_Exit(1);
 }
 
 int Process::run() {
@@ -319,8 +343,8 @@ int Process::run() {
   manager_.start_watching();
   tasks_.spawn("control loop's health", control_health_.run(clock_));
   tasks_.spawn(kElectionTask, elect());
-  kube::asio::co_spawn(io_, await_signal(), [this](std::exception_ptr error) {
-    if (error) stop(1);
+  kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
+    if (error) std::rethrow_exception(error);
   });
   kube::run_event_loop(io_, [this](std::chrono::nanoseconds took) {
     metrics_.loop_stalled(took);

@@ -36,6 +36,7 @@ class Process {
           MakeTransport make_transport, const MakeRegistry& make_registry, const kube::Log& log);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
+  ~Process() { stop_serving(); }
 
   // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
   // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
@@ -48,15 +49,17 @@ class Process {
 
   static Webhooks webhooks_of(const ControllerOptions& options);
   kube::ApiClient::Options client_options();
-  kube::ManagerOptions manager_options() const;
+  // Of the control loops' client: it writes while this process holds the Lease.
+  kube::ApiClient::Options writer_options();
+  kube::ManagerOptions manager_options();
   kube::Result<void> start_serving();
   kube::ServerTlsOptions tls_options() const;
   ServingOptions serving_options(std::optional<unsigned short> url_port);
   kube::Result<CertificateOptions> certificate_options(std::optional<unsigned short>& url_port);
   kube::Result<void> start_endpoints();
   kube::Result<void> start_metrics(const CertificateBundle* bundle);
-  kube::Result<void> use_certificates(const CertificateBundle& bundle);
-  kube::Result<void> serve_with(const CertificateBundle& bundle);
+  kube::Task<kube::Result<void>> use_certificates(CertificateBundle bundle);
+  kube::Task<kube::Result<void>> serve_with(const CertificateBundle& bundle);
   void trust(const std::string& ca_pem);
   void publish_view_on_change();
   void publish_view();
@@ -67,6 +70,10 @@ class Process {
   kube::Task<void> await_signal();
   kube::Task<void> shut_down();
   void stop(int exit_code);
+  // A task has ended by an exception, and is not started again.
+  void lost_task();
+  // Ends the process where the serving thread does not end.
+  void stop_serving();
   std::string not_live() const;
   std::string not_ready() const;
 

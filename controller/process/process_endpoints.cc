@@ -71,7 +71,8 @@ std::string Process::not_live() const {
 
 std::string Process::not_ready() const {
   if (is_stopping_) return "the process is ending";
-  if (!manager_.is_ready()) return "the first lists from the API server have not arrived";
+  if (!manager_.is_ready())
+    return "the first lists from the API server have not arrived: " + manager_.missing();
   // The metrics server has the same certificate, and starts last.
   if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
     return "certificates are not ready";

@@ -4,8 +4,10 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <future>
+#include <boost/asio/this_coro.hpp>
+#include <optional>
 
+#include "kube/client/notifier.hh"
 #include "kube/client/with_deadline.hh"
 
 namespace trainer {
@@ -58,6 +60,10 @@ struct Serving::Impl {
                                      unsigned short port, std::size_t max_body);
   Task<void> drain();
   void run();
+  void caught(const char* where, std::string_view what) {
+    log.error(where, {{"why", std::string(what)}});
+    if (options.on_exception) options.on_exception();
+  }
 
   ServingOptions options;
   const kube::Log& log;
@@ -70,6 +76,7 @@ struct Serving::Impl {
   Admission admission;
   std::unique_ptr<kube::HttpServer> webhook_server;
   std::vector<Served> servers;
+  std::promise<void> ended;  // its thread
 };
 
 kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundle, std::string name,
@@ -82,9 +89,7 @@ kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundl
   server.private_key_pem = bundle.key;
   server.tls = options.tls;
   server.max_body_bytes = max_body;
-  server.on_error = [this](std::string_view what) {
-    log.error("handler", {{"why", std::string(what)}});
-  };
+  server.on_error = [this](std::string_view what) { caught("handler", what); };
   server.on_eviction = [this, name = std::move(name)] {
     if (options.on_eviction) options.on_eviction(name);
   };
@@ -146,40 +151,59 @@ void Serving::Impl::run() {
       return;
     } catch (const std::exception& error) {
       // A bug in one handler must not stop the others.
-      log.error("serving", {{"why", error.what()}});
+      caught("serving", error.what());
     }
   }
 }
 
 Serving::Serving(ServingOptions options, const AdmissionState& state, const kube::Log& log)
     : impl_(std::make_unique<Impl>(std::move(options), state, log)),
-      thread_([impl = impl_.get()] { impl->run(); }) {}
+      ended_(impl_->ended.get_future()),
+      thread_([impl = impl_.get()] {
+        impl->run();
+        impl->ended.set_value();
+      }) {}
 
 Serving::~Serving() {
-  stop();
+  if (!stop()) thread_.join();
 }
 
-Result<void> Serving::use(const CertificateBundle& bundle) {
-  if (!thread_.joinable()) return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
-  auto answer = std::make_shared<std::promise<Result<void>>>();
-  auto future = answer->get_future();
-  kube::asio::post(impl_->io,
-                   [impl = impl_.get(), bundle, answer] { answer->set_value(impl->use(bundle)); });
-  auto used = future.get();
-  if (used) is_listening_ = true;
-  return used;
+Task<Result<void>> Serving::use(CertificateBundle bundle) {
+  if (!thread_.joinable()) co_return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
+  struct Answer {
+    explicit Answer(const kube::asio::any_io_executor& on) : arrived(on) {}
+    kube::Notifier arrived;
+    std::optional<Result<void>> used;
+  };
+  const auto executor = co_await kube::asio::this_coro::executor;
+  const auto answer = std::make_shared<Answer>(executor);
+  kube::asio::post(impl_->io, [impl = impl_.get(), bundle = std::move(bundle), answer, executor] {
+    kube::asio::post(executor, [answer, used = impl->use(bundle)] {
+      answer->used = used;
+      answer->arrived.notify();
+    });
+  });
+  co_await answer->arrived.wait_for(impl_->clock, impl_->options.use_limit);
+  if (!answer->used) {
+    co_return kube::fail(kube::ErrorCode::kTimeout,
+                         "the serving thread is busy and has not taken the certificates");
+  }
+  if (*answer->used) is_listening_ = true;
+  co_return std::move(*answer->used);
 }
 
 unsigned short Serving::webhook_port() const {
   return impl_->webhook_server ? impl_->webhook_server->port() : impl_->options.webhook_port;
 }
 
-void Serving::stop() {
-  if (!thread_.joinable()) return;
+bool Serving::stop() {
+  if (!thread_.joinable()) return true;
   is_listening_ = false;
   kube::asio::co_spawn(impl_->io, impl_->drain(),
                        [impl = impl_.get()](std::exception_ptr) { impl->io.stop(); });
+  if (ended_.wait_for(impl_->options.stop_limit) != std::future_status::ready) return false;
   thread_.join();
+  return true;
 }
 
 }  // namespace trainer

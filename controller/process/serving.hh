@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,13 +33,19 @@ struct ServingOptions {
   std::function<void(const kube::RequestRecord&)> on_request;  // likewise
   std::function<void(std::string_view server)> on_eviction;    // likewise
   LoopHealth* health = nullptr;                                // of the serving thread
+  // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
+  std::function<void()> on_exception;
+  kube::Milliseconds use_limit{5'000};  // how long use() waits for the thread
+  // The same of stop(); longer than its three waits of five seconds for requests and reports.
+  kube::Milliseconds stop_limit{20'000};
   ServingOptions() {}
 };
 
 // Has its own thread, io_context and API client, so that a long plan in the control loops never
 // delays a review, and a review never delays a plan. Lifecycle: no server listens before the first
-// certificate; the destructor stops the servers, waits for running requests and joins the thread.
-// Concurrency: all members from any thread except the serving thread.
+// certificate; the destructor stops the servers, waits for running requests and joins the thread,
+// without a limit: stop() has one. Concurrency: all members from any thread except the serving
+// thread.
 class Serving {
  public:
   // `state` and `log` outlive this.
@@ -47,19 +55,21 @@ class Serving {
   Serving& operator=(const Serving&) = delete;
 
   // Starts listening with the first certificate, changes to later ones without closing connections.
-  // Waits for the serving thread (milliseconds). Errors: kInvalid for an unusable certificate,
-  // kNetwork when an address cannot be listened on.
-  kube::Result<void> use(const CertificateBundle& bundle);
+  // Errors: kInvalid for an unusable certificate, kNetwork when an address cannot be listened on,
+  // kTimeout when the serving thread is busy for longer than `use_limit`.
+  kube::Task<kube::Result<void>> use(CertificateBundle bundle);
   // For readiness: all servers accept connections.
   bool is_listening() const { return is_listening_; }
   // The port in use once is_listening(); for tests with port 0.
   unsigned short webhook_port() const;
-  void stop();
+  // False where the thread has not ended within `stop_limit`.
+  bool stop();
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
   std::atomic<bool> is_listening_{false};
+  std::future<void> ended_;
   std::thread thread_;
 };
 

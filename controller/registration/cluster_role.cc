@@ -37,6 +37,11 @@ std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry)
     rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
+  rules.push_back({"Whether another installation leads, too.",
+                   {"coordination.k8s.io"},
+                   {"leases"},
+                   {Configuration::LeaderElection().resourceName},
+                   {"list"}});
   for (kube::PolicyRule& rule : ca_injector_rules(configuration_names(registry)))
     rules.push_back(std::move(rule));
   rules.push_back({"Whether a client may read the metrics (`metrics.auth.enabled`).",

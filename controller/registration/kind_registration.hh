@@ -31,6 +31,7 @@ struct ServerIdentity {
 struct KindOptions {
   Configuration configuration;
   std::shared_ptr<ServerIdentity> server = std::make_shared<ServerIdentity>();
+  std::string ns = "kubeflow-system";  // where this process runs
 };
 
 struct KindRegistration {

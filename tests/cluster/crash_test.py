@@ -8,6 +8,7 @@ import collections
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -176,6 +177,32 @@ def test_a_restart_counts_once(cluster):
     everywhere(cluster, runtime("again", max_restarts=1), lambda life, job: life.check(job, restarts=1),
                fails=lambda replicated_job, attempt: replicated_job == "node" and attempt == 0, moments=("after",),
                stride=int(os.environ.get("CRASH_STRIDE", "3")))
+
+
+def test_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing(cluster):
+    jobs = [f"job-{i}" for i in range(40)]
+    cluster.apply(runtime("calm"))
+    proxy = Proxy(os.environ["KUBECONFIG"], cluster.namespace)   # what comes through it is the old leader's
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        old = harness.Controller(first, "--no-webhooks", kubeconfig=proxy.kubeconfig(first))
+        new = harness.Controller(second, "--no-webhooks", "--health-address", "0", "--metrics-address", "0")
+        try:
+            old.start()
+            cluster.apply(*(trainjob(job, "calm") for job in jobs))
+            wait_until("the old leader is busy", lambda: proxy.writes >= 20)
+            old.process.send_signal(signal.SIGSTOP)
+            new.start(wait=False)
+            wait_until("the new leader has finished the work", lambda: len(cluster.list("jobs")) == len(jobs), seconds=60, every=0.5)
+            cluster.apply(trainjob("late", "calm"))   # the old leader has something to do when it goes on
+            wait_until("the new leader leads", lambda: "late-prepare-0" in [o["metadata"]["name"] for o in cluster.list("jobs")])
+            before = proxy.writes
+            old.process.send_signal(signal.SIGCONT)
+            assert old.process.wait(30) == 1, old.said()[-2000:]
+            assert proxy.writes == before, f"written after it was stopped: {proxy.requests[-3:]}"
+        finally:
+            old.kill()
+            new.kill()
+            proxy.close()
 
 
 if __name__ == "__main__":

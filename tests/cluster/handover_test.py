@@ -16,7 +16,7 @@ import tempfile
 import harness
 from crash_test import runtime, trainjob
 from harness import wait_until
-from upstream_jobset import LEASE_SECONDS, UpstreamJobSet
+from upstream_jobset import LEASE, LEASE_SECONDS, UpstreamJobSet
 
 sys.path.insert(0, str(harness.ROOT / "tests/conformance"))
 from conform import Api  # noqa: E402
@@ -50,7 +50,8 @@ class Scene:
     def __init__(self, cluster, directory, mode):
         self.cluster = cluster
         self.api = Api(os.environ["KUBECONFIG"])
-        self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode)
+        # Upstream's Lease is in the namespace of the test, and its webhooks are not installed.
+        self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode, more_config=f"expander: {{upstreamNamespaces: [{cluster.namespace}]}}\n")
         self.upstream = UpstreamJobSet(directory, cluster.namespace)
         self.audit = pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
         self.began = self.audit.stat().st_size
@@ -223,6 +224,42 @@ def test_auto_takes_over_when_upstream_is_killed(cluster):
 
 def test_auto_takes_over_when_upstream_releases_its_lease(cluster):
     takes_over(cluster, UpstreamJobSet.release)
+
+
+def lease(name, namespace, second=0):
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, "namespace": namespace}, "spec": {
+        "holderIdentity": "mallory", "leaseDurationSeconds": 2147483647, "renewTime": f"2100-01-01T00:00:{second:02}.000000Z"}}
+
+
+def test_a_forged_lease_changes_nothing(cluster):
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--no-webhooks", "--expander", "Auto").start()
+        try:
+            cluster.apply(lease(LEASE, cluster.namespace))
+            wait_until("the Lease is ignored", lambda: controller.metric("trainer_unexpected_leases", LEASE) == 1)
+            cluster.apply(jobset("hand"))
+            wait_until("hand is expanded", lambda: cluster.get("job", "hand-first-0"))
+            said = controller.said()
+            assert said.count("upstream Lease ignored") == 1, said[-2000:]
+            assert "mode=Share" not in said, said[-2000:]
+        finally:
+            controller.kill()
+
+
+def test_a_leader_in_another_namespace_is_noticed(cluster):
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--no-webhooks").start()
+        try:
+            second = iter(range(60))
+
+            def is_noticed():
+                cluster.apply(lease("trainer.kubeflow.org", cluster.namespace, next(second)))
+                return controller.metric("trainer_unexpected_leases", "trainer.kubeflow.org") == 1
+
+            wait_until("the other leader is noticed", is_noticed, seconds=90, every=3)
+            assert f"lease={cluster.namespace}/trainer.kubeflow.org" in controller.said(), controller.said()[-2000:]
+        finally:
+            controller.kill()
 
 
 if __name__ == "__main__":

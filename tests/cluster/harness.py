@@ -102,11 +102,11 @@ class Cluster:
 class Controller:
     """A controller on the host. Its ports are on the test bed's address."""
 
-    def __init__(self, directory, *options, kubeconfig=None, env=None):
+    def __init__(self, directory, *options, kubeconfig=None, env=None, more_config=""):
         directory = pathlib.Path(directory)
         self.log = directory / "controller.log"
         config = directory / "controller.yaml"
-        config.write_text(run(TESTBED, "config").stdout)
+        config.write_text(run(TESTBED, "config").stdout + more_config)
         self.command = [TRAINER, "controller", "--config", str(config), *options]
         self.env = {**os.environ, **(env or {})}
         if kubeconfig:

@@ -4,6 +4,7 @@
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
+#include "kube/tests/run_task.hh"
 #include "tests/component/admission_fixture.hh"
 #include "tests/support/catch.hh"
 
@@ -294,7 +295,7 @@ TEST_CASE("JobSets are left to the upstream controller while it runs") {
 TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   publish_runtime("torch");
   const CertificateBundle next = certificates();
-  REQUIRE(serving->use(next));
+  REQUIRE(kube::run_task(io, serving->use(next)));
   // A client that trusts only the old CA cannot open new connections.
   connect(bundle);
   CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
@@ -302,7 +303,7 @@ TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
   CertificateBundle broken = next;
   broken.certificate = "rubbish";
-  CHECK_FALSE(serving->use(broken));
+  CHECK_FALSE(kube::run_task(io, serving->use(broken)));
   connect(next);
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
 }
@@ -311,6 +312,6 @@ TEST_CASE_METHOD(Fixture, "after the end no client is served") {
   serving->stop();
   CHECK_FALSE(serving->is_listening());
   CHECK_FALSE(send("POST", kValidateTrainJob, "{}"));
-  CHECK_FALSE(serving->use(bundle));
+  CHECK_FALSE(kube::run_task(io, serving->use(bundle)));
   serving->stop();
 }

@@ -52,13 +52,14 @@ struct Fixture : trainer::test::ScriptedPeer {
         Json::object({{"metadata", Json::object({{"name", "cert"}, {"resourceVersion", version}})},
                       {"data", certificate_secret_data(bundle)}}));
   }
+  kube::Task<kube::Result<void>> use(CertificateBundle bundle) {
+    used.push_back(std::move(bundle));
+    co_return kube::Result<void>();
+  }
   void keep(CertificateOptions options = with_secret()) {
     keeper = std::make_unique<CertificateKeeper>(
         io, client, warnings, std::move(options),
-        [this](const CertificateBundle& bundle) -> kube::Result<void> {
-          used.push_back(bundle);
-          return {};
-        },
+        [this](CertificateBundle bundle) { return use(std::move(bundle)); },
         [this](const std::string& ca_pem) { trusted.push_back(ca_pem); });
     tasks.spawn("keeper", keeper->run());
   }

@@ -1,7 +1,10 @@
 // Kinds are registrations: one that tests bring, and production's with one taken out.
 #include <algorithm>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 
 #include "controller/admission/admission.hh"
 #include "controller/cli/cluster.hh"
@@ -10,7 +13,10 @@
 #include "controller/process/metrics.hh"
 #include "controller/registration/cluster_role.hh"
 #include "kube/client/task_group.hh"
+#include "kube/client/work_queue.hh"
+#include "kube/manager/worker_pool.hh"
 #include "kube/model/json_text.hh"
+#include "tests/component/captured_errors.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
 #include "tests/support/catch.hh"
@@ -33,6 +39,11 @@ kube::ManagerOptions manager_options() {
 
 std::string list_of(const std::string& items) {
   return R"({"kind":"List","metadata":{"resourceVersion":"5"},"items":[)" + items + "]}";
+}
+
+kube::Task<kube::Result<kube::Requeue>> abort_first(int& reconciles) {
+  if (++reconciles == 1) throw boost::system::system_error(kube::asio::error::operation_aborted);
+  co_return kube::Requeue{};
 }
 
 Registry without(const std::string& controller) {
@@ -85,6 +96,70 @@ TEST_CASE_METHOD(test::ScriptedPeer, "a kind that a test registers is watched an
   metrics.on_collect([&manager] { manager.collect(); });
   CHECK(metrics.render().find("controller=\"widget\"") != std::string::npos);
   kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer, "a kind whose CRD is missing is named, and asked for again") {
+  api.on("GET", kConfigMapsPath).answer(200, list_of(""));
+  api.on("GET", kConfigMapsPath).stream({}).stay_open();
+  const test::CapturedErrors captured;
+  const kube::Log warnings(kube::LogLevel::kWarn, kube::Log::Format::kText);
+  Metrics metrics;
+  kube::Manager manager(io, client, controllers_of({sample::widget_registration()}),
+                        manager_options(), metrics, warnings);
+  manager.start_watching();
+  const std::string missing =
+      "widgets.example.com (not served: install its CustomResourceDefinition)";
+  REQUIRE(kube::run_until(io, [&] { return manager.missing() == missing; }));
+  CHECK_FALSE(manager.is_ready());
+  api.on("GET", kWidgetsPath).answer(200, list_of(""));
+  api.on("GET", kWidgetsPath).stream({}).stay_open();
+  REQUIRE(kube::run_until(io, [this] { return clock.timers() > 0; }));
+  clock.advance(std::chrono::seconds(60));
+  REQUIRE(kube::run_until(io, [&manager] { return manager.is_ready(); }));
+  CHECK(manager.missing().empty());
+  CHECK(captured.count("kind is not served") == 1);
+  CHECK(captured.count("widgets.example.com") == 1);
+  kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer,
+                 "a watch that ends by an exception is reported to the process") {
+  api.on("GET", kWidgetsPath)
+      .answer(200, list_of(R"({"metadata":{"name":"w","namespace":"n","uid":"u1",
+                               "resourceVersion":"3"},"spec":{}})"));
+  api.on("GET", kConfigMapsPath).answer(200, list_of(""));
+  api.on("GET", kConfigMapsPath).stream({}).stay_open();
+  KindRegistration kind = sample::widget_registration();
+  kind.controller.watches[0].connect = [](kube::AnyObjectCache& cache, kube::Controller&) {
+    cache.add_change_handler([] { throw std::runtime_error("a bug"); });
+  };
+  int lost = 0;
+  kube::ManagerOptions options = manager_options();
+  options.on_task_lost = [&lost] { ++lost; };
+  Metrics metrics;
+  kube::Manager manager(io, client, controllers_of({kind}), options, metrics, log);
+  manager.start_watching();
+  CHECK(kube::run_until(io, [&lost] { return lost > 0; }));
+  kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
+  CHECK(lost == 1);
+}
+
+TEST_CASE_METHOD(test::ScriptedPeer, "a reconcile that is aborted without reason ends no worker") {
+  Metrics metrics;
+  kube::WorkQueue queue(io, clock);
+  int reconciles = 0;
+  kube::Reconcile reconcile = [&reconciles](const kube::ObjectKey&) {
+    return abort_first(reconciles);
+  };
+  kube::WorkerPool pool{"widget", queue, reconcile, metrics, log};
+  kube::TaskGroup group(io.get_executor(), [](auto, std::string_view what) { FAIL(what); });
+  kube::start_workers(group, pool, 1);
+  queue.add({"n", "w"});
+  REQUIRE(kube::run_until(io, [&] { return reconciles == 1 && clock.timers() > 0; }));
+  clock.advance(std::chrono::seconds(60));
+  CHECK(kube::run_until(io, [&reconciles] { return reconciles == 2; }));
+  group.cancel();
+  kube::run_task(io, group.join());
 }
 
 TEST_CASE_METHOD(test::ScriptedPeer, "its webhook answers without an HTTP server") {

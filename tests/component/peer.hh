@@ -17,8 +17,16 @@ struct ScriptedPeer {
   kube::ScriptedServer api{io};
   std::unique_ptr<kube::Transport> transport =
       kube::make_transport(io, api.config(), kube::TransportLimits());
-  kube::ApiClient client{*transport, clock, random};
+  bool may_write = true;
+  kube::ApiClient client{*transport, clock, random, client_options()};
   kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
+
+ private:
+  kube::ApiClient::Options client_options() {
+    kube::ApiClient::Options options;
+    options.may_write = [this] { return may_write; };
+    return options;
+  }
 };
 
 }  // namespace trainer::test

@@ -598,3 +598,15 @@ TEST_CASE_METHOD(Fixture, "actions wait for a status that must be written first"
     CHECK(sent_events().empty());
   }
 }
+
+TEST_CASE_METHOD(Fixture, "nothing is written while this process may not") {
+  may_write = false;
+  const auto done = run(kJobSets, with_status(plan_of({create_job("x-w-0")}), false));
+  REQUIRE_FALSE(done);
+  CHECK_THAT(done.error().message, Catch::Contains("has not renewed its Lease in time"));
+  CHECK(api.log().empty());
+  may_write = true;
+  api.on("POST", kJobsPath).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
+  CHECK(run(kJobSets, with_status(plan_of({create_job("x-w-0")}), false)));
+  CHECK(asked() == Lines{"POST " + kJobsPath, "PATCH " + kStatusPath});
+}

@@ -17,11 +17,16 @@ namespace {
 
 const std::string kPath = "/apis/coordination.k8s.io/v1/leases";
 
-std::string lease(int version, kube::Time renewed) {
+const std::string kWebhooks =
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
+    "jobset-validating-webhook-configuration";
+
+std::string lease(int version, kube::Time renewed, const std::string& ns = "jobset-system",
+                  int duration = 15) {
   return fmt::format(
-      R"({{"metadata":{{"name":"6d4f6a47.jobset.x-k8s.io","namespace":"jobset-system","resourceVersion":"{}"}},
-          "spec":{{"holderIdentity":"them","leaseDurationSeconds":15,"renewTime":"{}"}}}})",
-      version, renewed.to_micro_string());
+      R"({{"metadata":{{"name":"6d4f6a47.jobset.x-k8s.io","namespace":"{}","resourceVersion":"{}"}},
+          "spec":{{"holderIdentity":"them","leaseDurationSeconds":{},"renewTime":"{}"}}}})",
+      ns, version, duration, renewed.to_micro_string());
 }
 
 std::string one_line(std::string text) {
@@ -32,6 +37,7 @@ std::string one_line(std::string text) {
 struct Fixture : trainer::test::ScriptedPeer {
   std::vector<bool> reported;
   bool is_synced = false;
+  std::size_t ignored = 0;
   kube::TaskGroup tasks{io.get_executor(),
                         [](std::string_view, std::string_view what) { FAIL(std::string(what)); }};
 
@@ -43,11 +49,13 @@ struct Fixture : trainer::test::ScriptedPeer {
     return R"({"metadata":{"resourceVersion":"5"},"items":[)" + item + "]}";
   }
   void list(const std::string& item) { api.on("GET", kPath).answer(200, list_of(item)); }
-  void follow(std::vector<std::string> namespaces = {}) {
-    tasks.spawn("lease", follow_upstream_lease(
-                             client, std::move(namespaces),
-                             [this](bool is_held) { reported.push_back(is_held); },
-                             [this] { is_synced = true; }));
+  void follow(std::set<std::string, std::less<>> namespaces = {}) {
+    UpstreamLeaseOptions options;
+    options.namespaces = std::move(namespaces);
+    options.on_change = [this](bool is_held) { reported.push_back(is_held); };
+    options.on_synced = [this] { is_synced = true; };
+    options.on_ignored = [this](std::string_view, std::size_t count) { ignored = count; };
+    tasks.spawn("lease", follow_upstream_lease(client, std::move(options), log));
     REQUIRE(kube::run_until(io, [this] { return is_synced && api.log().size() >= 2; }));
   }
   // Second by second, so that every check in between is made.
@@ -171,16 +179,55 @@ TEST_CASE_METHOD(Fixture, "a list that fails changes nothing") {
   CHECK(is_held());
 }
 
-TEST_CASE_METHOD(Fixture, "a Lease counts only in the namespaces that are named, if any are") {
-  list(lease(4, clock.now()));
+TEST_CASE_METHOD(Fixture, "a Lease that a tenant has created changes nothing") {
+  list(lease(4, clock.now(), "team-a"));
   api.on("GET", kPath).stream({}).stay_open();
-  SECTION("in another") {
-    follow({"kubeflow-system", "team-a"});
-    wait(2);
-    CHECK_FALSE(is_held());
+  follow({"team-b"});
+  REQUIRE(until([this] { return ignored == 1; }));
+  CHECK(reported == std::vector<bool>{false});
+  const auto lines = api.lines();
+  CHECK(std::count(lines.begin(), lines.end(), "GET " + kWebhooks) == 1);
+  // Upstream's webhooks are read again while it is there, and nothing else is.
+  wait(12);
+  CHECK(reported == std::vector<bool>{false});
+  REQUIRE(until([this] { return ignored == 0; }));
+  CHECK(api.log().size() <= 5);
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease is believed where upstream can be") {
+  SECTION("a namespace that is configured") {
+    list(lease(4, clock.now(), "team-a"));
+    api.on("GET", kPath).stream({}).stay_open();
+    follow({"team-a"});
+    CHECK(api.log().size() == 2);
   }
-  SECTION("in one of them") {
-    follow({"kubeflow-system", "jobset-system"});
-    CHECK(is_held());
+  SECTION("that of upstream's webhooks, which are read before anything is reported") {
+    list(lease(4, clock.now(), "queues"));
+    api.on("GET", kPath).stream({}).stay_open();
+    api.on("GET", kWebhooks).answer(200, R"({"webhooks":[{"clientConfig":{"url":"https://x"}},
+                         {"clientConfig":{"service":{"namespace":"queues","name":"s"}}}]})");
+    follow();
   }
+  CHECK(reported == std::vector<bool>{true});
+  CHECK(ignored == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "webhooks that may not be read name no namespace") {
+  list(lease(4, clock.now(), "team-a"));
+  api.on("GET", kPath).stream({}).stay_open();
+  api.on("GET", kWebhooks).always().answer(403, R"({"kind":"Status","code":403})");
+  follow();
+  CHECK(reported == std::vector<bool>{false});
+}
+
+TEST_CASE_METHOD(Fixture, "a Lease for 68 years is over a minute after its last renewal") {
+  list(lease(4, clock.now(), "jobset-system", 2147483647));
+  api.on("GET", kPath).stream({}).stay_open();
+  list(lease(4, clock.now(), "jobset-system", 2147483647));
+  follow();
+  wait(58);
+  CHECK(is_held());
+  const auto begin = clock.steady();
+  REQUIRE(until([this] { return !is_held(); }));
+  CHECK(clock.steady() - begin < seconds(10));
 }

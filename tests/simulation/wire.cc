@@ -213,7 +213,10 @@ Task<Result<HttpResponse>> Wire::send(HttpRequest request) {
     co_await kube::sleep(timeline_, milliseconds(1));
     co_return kube::fail(ErrorCode::kNetwork, "connection refused");
   }
-  if (flight->request.on_write) flight->request.on_write();
+  if (flight->request.on_write) {
+    if (auto allowed = flight->request.on_write(); !allowed)
+      co_return tl::unexpected(allowed.error());
+  }
   const auto at = flights_.insert(flights_.end(), flight);
   struct Landing {
     std::list<std::shared_ptr<Flight>>& flights;

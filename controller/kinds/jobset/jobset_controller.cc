@@ -6,6 +6,7 @@
 #include "controller/config/configuration.hh"
 #include "controller/kinds/jobset/upstream_lease.hh"
 #include "kube/client/yield.hh"
+#include "kube/manager/manager_metrics.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
@@ -54,11 +55,15 @@ JobSetController::JobSetController(const kube::ControllerContext& context,
 std::vector<kube::BackgroundTask> JobSetController::tasks() {
   std::vector<kube::BackgroundTask> tasks;
   if (is_mode_known_) return tasks;
+  UpstreamLeaseOptions options;
+  options.namespaces = settings_.upstream_namespaces;
+  options.on_change = [this](bool is_held) { upstream_changed(is_held); };
+  options.on_synced = [this] { is_mode_known_ = true; };
+  options.on_ignored = [this](std::string_view name, std::size_t count) {
+    context_.metrics.set_unexpected_leases(name, count);
+  };
   tasks.push_back({"follow the upstream JobSet controller",
-                   follow_upstream_lease(
-                       context_.client, settings_.upstream_namespaces,
-                       [this](bool is_held) { upstream_changed(is_held); },
-                       [this] { is_mode_known_ = true; })});
+                   follow_upstream_lease(context_.client, std::move(options), context_.log)});
   return tasks;
 }
 

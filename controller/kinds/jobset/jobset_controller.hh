@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,7 +23,7 @@ class JobSetController final : public kube::Controller {
  public:
   struct Settings {
     jobset::Gates gates;
-    std::vector<std::string> upstream_namespaces;  // see JobSetControllerConfig
+    std::set<std::string, std::less<>> upstream_namespaces;  // see UpstreamLeaseOptions
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Job = std::shared_ptr<const JobView>;

@@ -62,6 +62,11 @@ std::vector<kube::PolicyRule> rules() {
        {"leases"},
        {"6d4f6a47.jobset.x-k8s.io"},
        {"list", "watch"}},
+      {"In which namespace it runs.",
+       {"admissionregistration.k8s.io"},
+       {"validatingwebhookconfigurations"},
+       {"jobset-validating-webhook-configuration"},
+       {"get"}},
   };
 }
 
@@ -69,9 +74,10 @@ std::vector<kube::PolicyRule> rules() {
 
 KindRegistration jobset_registration(const KindOptions& options,
                                      std::shared_ptr<JobSetState> shared) {
-  const JobSetController::Settings settings{
-      jobset_gates(options.configuration.featureGates),
-      options.configuration.jobsetController.upstreamNamespaces};
+  JobSetController::Settings settings{jobset_gates(options.configuration.featureGates),
+                                      {options.ns}};
+  for (const std::string& ns : options.configuration.jobsetController.upstreamNamespaces)
+    settings.upstream_namespaces.insert(ns);
   KindRegistration made;
   // Dashboards for upstream's controller know this name (JobSet, pkg/controllers).
   made.controller.name = "jobset";

@@ -1,16 +1,16 @@
 #include "controller/kinds/jobset/upstream_lease.hh"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
-#include <boost/system/system_error.hpp>
-#include <limits>
+#include <boost/asio/this_coro.hpp>
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "kube/client/notifier.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
@@ -23,23 +23,29 @@ using kube::Json;
 using kube::Task;
 
 constexpr std::string_view kLeaseName = "6d4f6a47.jobset.x-k8s.io";
+constexpr std::string_view kUpstreamNamespace = "jobset-system";  // of JobSet's manifests
+constexpr std::string_view kUpstreamWebhooks = "jobset-validating-webhook-configuration";
 constexpr std::chrono::seconds kExpiryCheck{1};
-// Limits of a Lease's duration in seconds; the API server accepts more.
+// Between two reads of upstream's webhooks, which are read only while there is an ignored Lease.
+constexpr std::chrono::seconds kWebhooksCheck{10};
+// Limits of a Lease's duration in seconds. Upstream's default is 15. The API server accepts 68
+// years: for as long nothing would take over after a holder that is gone.
 constexpr std::int64_t kNone = 0;
-constexpr std::int64_t kLongest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kLongest = 60;
 
 std::string selector() {
   return "metadata.name=" + std::string(kLeaseName);
 }
 
 // Until when each Lease of that name is held; a released one is not in the map. While a list is
-// being read, Leases that it has not brought yet stay as they were. A Lease that was held and has
-// expired counts as held until look_up() confirms that it has: the watch's connection may be dead.
+// being read, Leases that it has not brought yet stay as they were. A believed Lease that was held
+// and has expired counts as held until look_up() confirms that it has: the watch's connection may
+// be dead.
 class LeaseSink final : public kube::WatchSink {
  public:
-  LeaseSink(kube::Clock& clock, std::vector<std::string> namespaces,
-            std::function<void()> on_synced)
-      : clock_(clock), namespaces_(std::move(namespaces)), on_synced_(std::move(on_synced)) {}
+  LeaseSink(kube::Clock& clock, std::function<void()> on_listed)
+      : clock_(clock), on_listed_(std::move(on_listed)) {}
+  void believe(std::set<std::string, std::less<>> namespaces) { believed_ = std::move(namespaces); }
   void begin_list() override {
     is_listing_ = true;
     listed_.clear();
@@ -54,21 +60,33 @@ class LeaseSink final : public kube::WatchSink {
   void end_list() override {
     is_listing_ = false;
     std::erase_if(held_, [this](const auto& each) { return !listed_.contains(each.first); });
-    if (on_synced_) std::exchange(on_synced_, nullptr)();
+    is_listed_ = true;
+    on_listed_();
   }
   bool remove(std::string_view text) override {
     const auto lease = kube::parse_json(text);
     if (lease) held_.erase(kube::ObjectMeta::of(*lease).key());
     return lease.has_value();
   }
+  bool is_listed() const { return is_listed_; }
   bool is_held() const {
-    return std::any_of(held_.begin(), held_.end(),
-                       [](const auto& each) { return !each.second.is_over; });
+    return std::any_of(held_.begin(), held_.end(), [this](const auto& each) {
+      return believed_.contains(each.first.ns) && !each.second.is_over;
+    });
   }
   bool has_run_out() const {
-    const auto now = clock_.steady();
-    return std::any_of(held_.begin(), held_.end(),
-                       [now](const auto& each) { return each.second.has_run_out(now); });
+    return std::any_of(held_.begin(), held_.end(), [this, now = clock_.steady()](const auto& each) {
+      return believed_.contains(each.first.ns) && each.second.has_run_out(now);
+    });
+  }
+  // The namespaces of Leases that are held and not believed.
+  std::vector<std::string> ignored() const {
+    std::vector<std::string> found;
+    for (const auto& [key, held] : held_) {
+      if (!believed_.contains(key.ns) && !held.is_over && !held.has_run_out(clock_.steady()))
+        found.push_back(key.ns);
+    }
+    return found;
   }
   // Takes the result of a list that was requested at `asked_at`: a Lease that had expired by then
   // and was not renewed is over. Where the watch has brought a newer version, that counts.
@@ -90,7 +108,6 @@ class LeaseSink final : public kube::WatchSink {
 
   void take(const Json& lease) {
     const auto key = kube::ObjectMeta::of(lease).key();
-    if (!is_followed(key.ns)) return;
     const auto* spec = lease.find("spec");
     const auto renewed = spec ? kube::Time::parse(spec->get_string("renewTime")) : std::nullopt;
     if (!renewed || spec->get_string("holderIdentity").empty()) {
@@ -99,12 +116,6 @@ class LeaseSink final : public kube::WatchSink {
       const auto seconds = spec->get_int("leaseDurationSeconds", 15);
       renew(key, *renewed, std::chrono::seconds(std::clamp(seconds, kNone, kLongest)));
     }
-  }
-
-  // All namespaces are watched, whichever are configured: one request, the same RBAC rules.
-  bool is_followed(const std::string& ns) const {
-    return namespaces_.empty() ||
-           std::find(namespaces_.begin(), namespaces_.end(), ns) != namespaces_.end();
   }
 
   // A Lease that is seen for the first time may have expired long ago, which only its renewTime
@@ -121,10 +132,11 @@ class LeaseSink final : public kube::WatchSink {
   }
 
   kube::Clock& clock_;
-  const std::vector<std::string> namespaces_;
-  std::function<void()> on_synced_;
+  const std::function<void()> on_listed_;
+  std::set<std::string, std::less<>> believed_;
   std::map<kube::ObjectKey, Held> held_;
   bool is_listing_ = false;
+  bool is_listed_ = false;
   std::set<kube::ObjectKey> listed_;
 };
 
@@ -140,55 +152,113 @@ Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
   if (page) sink.look_up(found, asked_at);
 }
 
-// Calls the handler once for every change, first with the result of the first list.
-class ChangeNotifier {
+// Of upstream's webhooks: only administrators write them. None where there are no such webhooks.
+Task<kube::Result<std::set<std::string>>> webhook_namespaces(kube::ApiClient& client) {
+  std::set<std::string> found;
+  kube::ObjectKey key;
+  key.name = kUpstreamWebhooks;
+  const auto object = co_await client.get(kube::kValidatingWebhookConfigurations, std::move(key));
+  if (!object && object.error().code == kube::ErrorCode::kNotFound) co_return found;
+  if (!object) co_return tl::unexpected(object.error());
+  const Json* const webhooks = object->find("webhooks");
+  if (!webhooks || !webhooks->is_array()) co_return found;
+  for (const Json& webhook : webhooks->as_array()) {
+    const Json* const service = webhook.find_path({"clientConfig", "service"});
+    if (service) found.emplace(service->get_string("namespace"));
+  }
+  co_return found;
+}
+
+class Follower {
  public:
-  explicit ChangeNotifier(std::function<void(bool is_held)> on_change)
-      : on_change_(std::move(on_change)) {}
-  void begin(bool is_held) { notify(is_held); }
-  void check(bool is_held) {
-    if (reported_ && *reported_ != is_held) notify(is_held);
+  Follower(kube::ApiClient& client, UpstreamLeaseOptions options, const kube::Log& log,
+           kube::asio::any_io_executor executor)
+      : client_(client),
+        options_(std::move(options)),
+        log_(log),
+        listed_(std::move(executor)),
+        sink_(client.clock(), [this] { listed_.notify(); }) {
+    options_.namespaces.emplace(kUpstreamNamespace);
+    sink_.believe(options_.namespaces);
+  }
+
+  LeaseSink& sink() { return sink_; }
+
+  Task<void> report_changes() {
+    while (true) {
+      if (sink_.is_listed()) co_await check();
+      co_await listed_.wait_for(client_.clock(), kExpiryCheck);
+    }
   }
 
  private:
-  void notify(bool is_held) {
-    reported_ = is_held;
-    on_change_(is_held);
+  Task<void> check() {
+    if (!sink_.ignored().empty() && !co_await read_webhooks()) co_return;
+    if (sink_.has_run_out()) co_await look_up(sink_, client_);
+    report_ignored();
+    if (reported_ != sink_.is_held()) options_.on_change(*(reported_ = sink_.is_held()));
+    // After the first result: reconciles start then.
+    if (options_.on_synced) std::exchange(options_.on_synced, nullptr)();
   }
-  std::function<void(bool is_held)> on_change_;
+
+  // False where the answer may change what is reported first, and has not come.
+  Task<bool> read_webhooks() {
+    const auto now = client_.clock().steady();
+    if (now < next_read_) co_return true;
+    const auto found = co_await webhook_namespaces(client_);
+    if (!found) {
+      log_.warn("upstream webhooks", {{"why", found.error().message}});
+      if (!reported_ && found.error().is_transient()) co_return false;
+    } else {
+      auto believed = options_.namespaces;
+      believed.insert(found->begin(), found->end());
+      sink_.believe(std::move(believed));
+    }
+    next_read_ = now + kWebhooksCheck;
+    co_return true;
+  }
+
+  // Each namespace is named once.
+  void report_ignored() {
+    const auto namespaces = sink_.ignored();
+    options_.on_ignored(kLeaseName, namespaces.size());
+    for (const std::string& ns : namespaces) {
+      if (!named_.insert(ns).second) continue;
+      log_.warn("upstream Lease ignored",
+                {{"lease", ns + "/" + std::string(kLeaseName)},
+                 {"why", "its namespace is neither jobset-system nor that of " +
+                             std::string(kUpstreamWebhooks)},
+                 {"then",
+                  "if upstream's JobSet controller runs there, add the namespace to "
+                  "expander.upstreamNamespaces; else delete the Lease"}});
+    }
+  }
+
+  kube::ApiClient& client_;
+  UpstreamLeaseOptions options_;
+  const kube::Log& log_;
+  kube::Notifier listed_;
+  LeaseSink sink_;
+  kube::Clock::Steady next_read_{};
+  std::set<std::string> named_;
   std::optional<bool> reported_;
 };
 
-Task<void> notify_changes(LeaseSink& sink, kube::ApiClient& client, ChangeNotifier& notifier) {
-  while (true) {
-    if (sink.has_run_out()) co_await look_up(sink, client);
-    notifier.check(sink.is_held());
-    co_await kube::sleep(client.clock(), kExpiryCheck);
-  }
-}
-
 }  // namespace
 
-Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::string> namespaces,
-                                 std::function<void(bool is_held)> on_change,
-                                 std::function<void()> on_synced) {
+Task<void> follow_upstream_lease(kube::ApiClient& client, UpstreamLeaseOptions options,
+                                 const kube::Log& log) {
   using namespace kube::asio::experimental::awaitable_operators;
-  const LeaseSink* known = nullptr;
-  ChangeNotifier notifier(std::move(on_change));
-  // The result of the first list is reported before on_synced(), after which reconciles start.
-  LeaseSink sink(client.clock(), std::move(namespaces), [&known, &notifier, &on_synced] {
-    notifier.begin(known->is_held());
-    on_synced();
-  });
-  known = &sink;
-  kube::WatchOptions options;
-  options.field_selector = selector();
+  const auto executor = co_await kube::asio::this_coro::executor;
+  Follower follower(client, std::move(options), log, executor);
+  kube::WatchOptions watch;
+  watch.field_selector = selector();
   try {
-    co_await (kube::run_watch(client, kube::kLeases, sink, options) &&
-              notify_changes(sink, client, notifier));
-  } catch (const kube::asio::multiple_exceptions&) {
-    // Both tasks end by cancellation only: the caller gets one error for the two.
-    throw boost::system::system_error(kube::asio::error::operation_aborted);
+    co_await (kube::run_watch(client, kube::kLeases, follower.sink(), watch) &&
+              follower.report_changes());
+  } catch (const kube::asio::multiple_exceptions& error) {
+    // When one of them ends the other is cancelled.
+    std::rethrow_exception(error.first_exception());
   }
 }
 

@@ -1,22 +1,34 @@
-// Whether the upstream JobSet controller runs in any namespace, by its Lease.
+// Whether the upstream JobSet controller runs, by its Lease.
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "kube/client/api_client.hh"
 #include "kube/client/watcher.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
-// Watches Lease 6d4f6a47.jobset.x-k8s.io in `namespaces` (empty: in all), and calls `on_change`
-// whenever it becomes held or stops being held: released, deleted or not renewed for its duration.
-// A silent watch may have a dead connection, so a Lease that seems to have expired is listed from
-// the API server; until that has answered, the Lease counts as held. Runs until it is cancelled.
-// `on_synced` is called once, when the first list has been read.
-kube::Task<void> follow_upstream_lease(kube::ApiClient& client, std::vector<std::string> namespaces,
-                                       std::function<void(bool is_held)> on_change,
-                                       std::function<void()> on_synced);
+struct UpstreamLeaseOptions {
+  // Where the Lease is believed besides jobset-system and the namespace of upstream's validating
+  // webhooks. Anywhere else a tenant can create one.
+  std::set<std::string, std::less<>> namespaces;
+  std::function<void(bool is_held)> on_change;
+  // Called once, after the first on_change.
+  std::function<void()> on_synced;
+  // How many Leases of this name are held and not believed.
+  std::function<void(std::string_view name, std::size_t count)> on_ignored;
+};
+
+// Watches Lease 6d4f6a47.jobset.x-k8s.io in all namespaces, and calls `on_change` whenever a
+// believed one becomes held or stops being held: released, deleted or not renewed for its duration,
+// of which at most a minute counts. A silent watch may have a dead connection, so a Lease that
+// seems to have expired is listed from the API server; until that has answered, the Lease counts as
+// held. One that is not believed is logged, once for each namespace. Runs until it is cancelled.
+kube::Task<void> follow_upstream_lease(kube::ApiClient& client, UpstreamLeaseOptions options,
+                                       const kube::Log& log);
 
 }  // namespace trainer

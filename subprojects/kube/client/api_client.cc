@@ -54,6 +54,11 @@ bool may_repeat(const Result<HttpResponse>& outcome, const Attempt& attempt, boo
   return outcome->status >= 500 && is_idempotent;
 }
 
+Result<void> not_the_leader() {
+  return fail(ErrorCode::kCancelled,
+              "not sent: this process has not renewed its Lease in time, and another may lead");
+}
+
 Json delete_options(const DeleteOptions& options) {
   Json body = Json::object({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
   if (!options.propagation.empty()) body.set("propagationPolicy", options.propagation);
@@ -92,7 +97,13 @@ Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const ObjectR
 Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, ObjectRef subject) {
   const auto deadline = clock_.steady() + options_.deadline;
   Attempt state;
-  request.on_write = [&state] { state.was_written = true; };
+  // Two pointers: more would not fit into a std::function without an allocation.
+  const bool is_fenced = request.method != "GET" && options_.may_write;
+  request.on_write = [&state, may_write = is_fenced ? &options_.may_write : nullptr] {
+    if (may_write && !(*may_write)()) return not_the_leader();
+    state.was_written = true;
+    return Result<void>();
+  };
   if (request.on_body) {
     request.on_body = [&state, inner = std::move(request.on_body)](std::string_view piece) {
       state.has_pieces = true;

@@ -51,6 +51,9 @@ class ApiClient {
     Milliseconds deadline{30'000};
     int max_attempts = 4;
     std::function<void(const RequestRecord&)> on_request;  // may be empty; called on the io thread
+    // Asked before the first byte of anything but a GET goes out, each time it is tried. False:
+    // nothing is sent, and the request fails with kCancelled. May be empty.
+    std::function<bool()> may_write;
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());

@@ -1,5 +1,7 @@
 #include "kube/client/clock.hh"
 
+#include <time.h>
+
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
@@ -41,6 +43,12 @@ Time SystemClock::now() const {
 
 Clock::Steady SystemClock::steady() const {
   return std::chrono::steady_clock::now();
+}
+
+Clock::Steady SystemClock::since_boot() const {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return Steady(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
 Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration) {

@@ -25,6 +25,9 @@ class Clock {
   virtual ~Clock() = default;
   virtual Time now() const = 0;       // wall clock, for what is written into objects
   virtual Steady steady() const = 0;  // for durations
+  // As steady(), but it goes on while the machine sleeps: for what others may do meanwhile. Only
+  // comparable with itself.
+  virtual Steady since_boot() const { return steady(); }
   // Calls `wake` on `executor` once steady() has reached `when`. A clock that does not say
   // otherwise wakes by the machine's time.
   virtual std::unique_ptr<Timer> wake_at(asio::any_io_executor executor, Steady when,
@@ -36,6 +39,7 @@ class SystemClock final : public Clock {
  public:
   Time now() const override;
   Steady steady() const override;
+  Steady since_boot() const override;
 };
 
 // Waits by `clock`. Cancelled, it throws operation_aborted like any other await.

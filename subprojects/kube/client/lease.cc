@@ -51,10 +51,10 @@ class Election {
   Task<void> renew() {
     for (;;) {
       co_await sleep(client_.clock(), options_.retry_period);
-      const auto deadline = client_.clock().steady() + options_.renew_deadline;
+      const auto deadline = sent_at_ + options_.retry_period + options_.renew_deadline;
       while (!co_await is_held_within(remaining(deadline))) {
         if (is_of_another()) co_return;
-        if (client_.clock().steady() + options_.retry_period >= deadline) co_return;
+        if (client_.clock().since_boot() + options_.retry_period >= deadline) co_return;
         co_await sleep(client_.clock(), options_.retry_period);
       }
     }
@@ -70,9 +70,11 @@ class Election {
   }
 
  private:
+  // Time for one attempt is left also after a standstill: perhaps no other process wanted the
+  // lease.
   Milliseconds remaining(Clock::Steady deadline) const {
-    const auto left = deadline - client_.clock().steady();
-    return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left));
+    const auto left = deadline - client_.clock().since_boot();
+    return std::max(options_.retry_period, std::chrono::duration_cast<Milliseconds>(left));
   }
 
   bool is_of_another() const {
@@ -128,20 +130,25 @@ class Election {
     object.set("metadata",
                Json::object({{"name", options_.key.name}, {"namespace", options_.key.ns}}));
     object.set("spec", spec_of_holder(true, 0));
-    is_unsure_ = true;
+    begin_write();
     co_return accept(co_await client_.create(lease_, std::move(object)));
   }
 
   Task<bool> write_renewal() {
     Json patch = patch_of(spec_of_holder(false, seen_->transitions));
-    is_unsure_ = true;
+    begin_write();
     co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
   }
 
   Task<bool> write_takeover() {
     Json patch = patch_of(spec_of_holder(true, seen_->transitions + 1));
-    is_unsure_ = true;
+    begin_write();
     co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
+  }
+
+  void begin_write() {
+    is_unsure_ = true;
+    sent_at_ = client_.clock().since_boot();
   }
 
   Json spec_of_holder(bool is_new, std::int64_t transitions) const {
@@ -181,6 +188,8 @@ class Election {
       return false;
     }
     observe(*written);
+    if (options_.on_renewed)
+      options_.on_renewed(sent_at_ + (options_.duration + options_.renew_deadline) / 2);
     return true;
   }
 
@@ -211,6 +220,7 @@ class Election {
   LeaseOptions options_;
   Resource lease_;
   std::optional<Observed> seen_;
+  Clock::Steady sent_at_;   // the last write, by since_boot()
   bool is_unsure_ = false;  // a write was begun, and nothing has shown since who holds the lease
 };
 

@@ -17,15 +17,20 @@ struct LeaseOptions {
   Milliseconds retry_period{2'000};
   std::function<void(std::string_view holder)>
       on_holder;  // called with every new holder, also others
+  // Called when the lease was acquired or renewed, with the time by Clock::since_boot() until which
+  // no other process can hold it: counted from when that was sent, less half of what the duration
+  // has beyond the renew_deadline, for writes that are on their way then. May be empty.
+  std::function<void(Clock::Steady until)> on_renewed;
   // Called with the reason why an attempt failed, such as a right that is missing; may be empty.
   std::function<void(std::string_view)> on_error;
   LeaseOptions() {}
 };
 
 // As k8s.io/client-go/tools/leaderelection: waits until the lease is free, calls on_started,
-// renews; on_stopped when it was lost (renew_deadline over) or the task was cancelled. When
-// cancelled as holder, or while it was becoming or staying one, it gives the lease back
-// (holderIdentity ""), so a successor starts at once; on_error is called where that fails.
+// renews; on_stopped when it was lost (renew_deadline over, counted from when the last renewal
+// should have been sent) or the task was cancelled. When cancelled as holder, or while it was
+// becoming or staying one, it gives the lease back (holderIdentity ""), so a successor starts at
+// once; on_error is called where that fails.
 Task<void> run_leader_election(ApiClient& client, LeaseOptions options,
                                std::function<void()> on_started, std::function<void()> on_stopped);
 

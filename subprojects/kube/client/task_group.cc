@@ -75,7 +75,8 @@ bool TaskGroup::spawn(std::string name, Task<void> task) {
     state->children.erase(at);
     // A cancellation may still be in the executor's queue, with a bare pointer into the signal.
     if (state->is_cancelled) asio::post(state->executor, [ended] {});
-    if (error && !is_cancellation(error) && state->on_error) {
+    const bool was_asked = state->is_cancelled && is_cancellation(error);
+    if (error && !was_asked && state->on_error) {
       state->on_error(ended->name, what_of(error));
     }
     if (state->children.empty()) state->ended.notify();

@@ -12,9 +12,9 @@
 namespace kube {
 
 // Guarantees: a task that was spawned has ended, and its frame is gone, when join() returns; an
-// exception that leaves a task is passed to `on_error` (the end by cancellation is no error); after
-// cancel() further tasks are refused. Concurrency: the thread of its executor. Lifecycle: join()
-// before destruction, unless the io_context has stopped for good.
+// exception that leaves a task is passed to `on_error` (the end by cancellation is no error once
+// the group was cancelled); after cancel() further tasks are refused. Concurrency: the thread of
+// its executor. Lifecycle: join() before destruction, unless the io_context has stopped for good.
 class TaskGroup {
  public:
   // The name given to spawn() and what the exception said.

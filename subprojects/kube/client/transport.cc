@@ -93,10 +93,15 @@ void configure(Parser& parser, std::size_t limit,
 
 Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const HttpRequest& request,
                                                     const std::string& text) {
-  if (request.on_write) request.on_write();
+  ReadFailure failure;
+  if (request.on_write) {
+    if (auto allowed = request.on_write(); !allowed) {
+      failure.error = std::move(allowed.error());
+      co_return tl::unexpected(std::move(failure));
+    }
+  }
   const IoResult written = co_await stream.write_all(text);
   if (!written.error) co_return tl::expected<void, ReadFailure>();
-  ReadFailure failure;
   failure.error = error_of(stream, written, "sending");
   failure.is_cut = failure.error.code == ErrorCode::kNetwork;
   co_return tl::unexpected(std::move(failure));

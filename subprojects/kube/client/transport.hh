@@ -26,8 +26,8 @@ struct HttpRequest {
   // again.
   std::function<void(std::string_view piece)> on_body;
   // Called before the first byte goes out: an exchange that failed without this call had no effect
-  // at all.
-  std::function<void()> on_write;
+  // at all. With an error nothing is sent, and the exchange fails with it.
+  std::function<Result<void>()> on_write;
 
   HttpRequest() = default;
   HttpRequest(std::string method_, std::string target_)

@@ -19,6 +19,7 @@ namespace kube {
 class EventRouter;
 class Executor;
 class Log;
+class ManagerMetrics;
 class PlanRunner;
 
 // The result of one reconcile: when to reconcile again without an event, if at all.
@@ -34,6 +35,7 @@ struct ControllerContext {
   PlanRunner& plan_runner;
   Executor& executor;
   const Log& log;
+  ManagerMetrics& metrics;
 };
 
 // A task that runs besides the workers until it is cancelled.

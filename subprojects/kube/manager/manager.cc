@@ -4,6 +4,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <map>
+#include <utility>
 
 #include "kube/client/work_queue.hh"
 #include "kube/manager/plan_runner.hh"
@@ -12,6 +13,18 @@
 #include "kube/manager/worker_pool.hh"
 
 namespace kube {
+
+namespace {
+
+const char* const kInstall = "install its CustomResourceDefinition";
+
+// "jobsets.jobset.x-k8s.io", as its CustomResourceDefinition is called.
+std::string name_of(const CacheSet::Entry& entry) {
+  const Resource& resource = entry.collection.resource;
+  return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
+}
+
+}  // namespace
 
 // One controller with its queue, workers and writers.
 struct Manager::Running {
@@ -46,13 +59,8 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
       writes_(Pacing::kWritesInFlight),
       events_(client, options_.component),
       executor_(io, client, caches_, writes_, options_.component, log),
-      watches_(io.get_executor(),
-               [&log](std::string_view task, std::string_view what) {
-                 log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-               }),
-      workers_(io.get_executor(), [&log](std::string_view task, std::string_view what) {
-        log.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-      }) {
+      watches_(io.get_executor(), on_task_error()),
+      workers_(io.get_executor(), on_task_error()) {
   for (ControllerRegistration& each : registrations) {
     for (const Watch& watch : each.watches)
       caches_.add(watch.collection, watch.make_cache, watch.is_required);
@@ -70,6 +78,13 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
 
 Manager::~Manager() = default;
 
+TaskGroup::OnError Manager::on_task_error() const {
+  return [this](std::string_view task, std::string_view what) {
+    log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
+    if (options_.on_task_lost) options_.on_task_lost();
+  };
+}
+
 Manager::Running& Manager::add(ControllerRegistration registration) {
   running_.push_back(std::make_unique<Running>(*this, std::move(registration)));
   Running& running = *running_.back();
@@ -84,7 +99,7 @@ Manager::Running& Manager::add(ControllerRegistration registration) {
     metrics_.finished(kind, result);
   };
   const ControllerContext context{
-      io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_};
+      io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_, metrics_};
   running.controller = running.registration.make(context);
   return running;
 }
@@ -122,8 +137,11 @@ void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   options.gather = batch;
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {
     const std::string& plural = entry.collection.resource.plural;
-    entry.is_unserved = what == "unserved";
+    const bool was_served = !std::exchange(entry.is_unserved, what == "unserved");
     metrics_.watched(plural, what);
+    // A process that waits for a kind says so, once; it is asked for again every 30 s.
+    if (entry.is_unserved && was_served && entry.is_required)
+      log_.warn("kind is not served", {{"kind", name_of(entry)}, {"then", kInstall}});
     if (what == "malformed" || what == "error") {
       log_.warn(
           "watch",
@@ -154,6 +172,16 @@ bool Manager::is_ready() const {
   return caches_.are_synced() &&
          std::all_of(running_.begin(), running_.end(),
                      [](const auto& each) { return each->controller->is_ready(); });
+}
+
+std::string Manager::missing() const {
+  std::string all;
+  for (const auto& entry : caches_.entries()) {
+    if (entry->cache->is_synced() || (entry->is_unserved && !entry->is_required)) continue;
+    all += (all.empty() ? "" : ", ") + name_of(*entry);
+    if (entry->is_unserved) all += std::string(" (not served: ") + kInstall + ")";
+  }
+  return all;
 }
 
 Task<void> Manager::start_workers() {

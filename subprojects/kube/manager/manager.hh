@@ -24,6 +24,9 @@ struct ManagerOptions {
   std::string component;  // source of events, and field manager of server-side applies
   // How many objects of "Kind.group" are reconciled at a time; null: what the registrations say.
   std::function<int(std::string_view group_kind, int otherwise)> concurrency;
+  // Called when a watch, a worker or a task of a controller has ended by an exception. It is not
+  // started again: caches may be stale, or objects not reconciled. May be null.
+  std::function<void()> on_task_lost;
   // Called for every key that an event enqueues; may be null.
   std::function<void(std::string_view controller, const ObjectKey& key, Debounce debounce)>
       on_enqueue;
@@ -44,6 +47,9 @@ class Manager {
   void start_watching();
   // Whether all caches are synced and every controller is ready.
   bool is_ready() const;
+  // What the caches still wait for: "jobsets.jobset.x-k8s.io (not served ...)"; "" where it is not
+  // a cache.
+  std::string missing() const;
   // Starts the workers when is_ready(). Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
@@ -64,6 +70,7 @@ class Manager {
   void watch(CacheSet::Entry& entry, Milliseconds batch);
   void enqueue(Running& running, const ObjectKey& key, Debounce debounce);
   bool are_queues_idle() const;
+  TaskGroup::OnError on_task_error() const;
 
   asio::io_context& io_;
   ApiClient& client_;

@@ -22,6 +22,8 @@ class ManagerMetrics {
                           std::chrono::steady_clock::duration took) = 0;
   virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
   virtual void watched(std::string_view resource, std::string_view what) = 0;
+  // How many Leases of this name are held where none is expected.
+  virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
   virtual void finished(std::string_view kind, std::string_view result) = 0;
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;

@@ -1,6 +1,7 @@
 #include "kube/manager/worker_pool.hh"
 
 #include <algorithm>
+#include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 #include <exception>
 
@@ -16,12 +17,12 @@ Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
   std::string what;
   try {
     co_return co_await pool.reconcile(std::move(key));
-  } catch (const boost::system::system_error& error) {
-    if (error.code() == asio::error::operation_aborted) throw;  // the group was cancelled
-    what = error.what();
   } catch (const std::exception& error) {
     what = error.what();
   }
+  const auto asked = co_await asio::this_coro::cancellation_state;
+  if (asked.cancelled() != asio::cancellation_type::none)
+    throw boost::system::system_error(asio::error::operation_aborted);
   co_return fail(ErrorCode::kInternal, "a bug: " + what);
 }
 

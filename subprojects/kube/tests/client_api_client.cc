@@ -205,6 +205,28 @@ TEST_CASE_METHOD(Fixture, "a server in trouble is asked again, but not to create
   CHECK(server.log().size() == 3 + 1 + 1);
 }
 
+TEST_CASE_METHOD(Fixture, "nothing but reads is sent while this process may not write") {
+  bool may_write = true;
+  ApiClient::Options fenced = options();
+  fenced.may_write = [&may_write] { return may_write; };
+  ApiClient writer(*transport, clock, random, fenced);
+  // Before a second attempt, too.
+  server.on("POST", kAll).reply([&may_write](const ReceivedRequest&) {
+    may_write = false;
+    return ScriptedReply(429, "later");
+  });
+  CHECK(code_of(finish(writer.create(kJobs, job()))) == ErrorCode::kCancelled);
+  CHECK(server.log().size() == 1);
+  CHECK(code_of(finish(writer.merge_patch(kJobs, key, job(), "status"))) == ErrorCode::kCancelled);
+  CHECK(code_of(finish(writer.remove(kJobs, key, DeleteOptions()))) == ErrorCode::kCancelled);
+  CHECK(server.log().size() == 1);
+  server.on("GET", kPath).answer(200, "{}");
+  CHECK(finish(writer.get(kJobs, key)));
+  may_write = true;
+  server.on("POST", kAll).answer(201, "{}");
+  CHECK(finish(writer.create(kJobs, job())));
+}
+
 TEST_CASE_METHOD(Fixture, "the number of attempts is bounded") {
   server.on("GET", kPath).answer(500, status_text(500, "InternalError", "broken")).always();
   const auto got = finish(client.get(kJobs, key));

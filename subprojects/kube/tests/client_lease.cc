@@ -26,6 +26,7 @@ struct Fixture {
   std::int64_t version = 0;
   bool is_failing = false;
   bool holds_answers = false;  // of writes, which happen nevertheless
+  Milliseconds write_takes{0};
 
   Fixture() {
     server.on("GET", kOne).reply([this](const ReceivedRequest&) { return read(); }).always();
@@ -59,6 +60,7 @@ struct Fixture {
     if (is_failing) return refuse(403, "Forbidden");
     lease = std::move(changed);
     lease["metadata"].set("resourceVersion", std::to_string(++version));
+    clock.advance(std::exchange(write_takes, Milliseconds(0)));
     ScriptedReply reply(200, print_json(lease));
     reply.is_held = std::exchange(holds_answers, false);
     return reply;
@@ -91,6 +93,7 @@ struct Fixture {
 struct Candidate {
   Fixture& world;
   std::vector<std::string> log;
+  Clock::Steady may_write_until{};
   TaskGroup group;
 
   Candidate(Fixture& world_, const std::string& name)
@@ -103,6 +106,7 @@ struct Candidate {
     options.on_holder = [this](std::string_view holder) {
       log.push_back("sees " + std::string(holder));
     };
+    options.on_renewed = [this](Clock::Steady until) { may_write_until = until; };
     options.on_error = [this](std::string_view what) {
       log.push_back("error " + std::string(what));
     };
@@ -223,6 +227,45 @@ TEST_CASE_METHOD(Fixture, "a holder that cannot renew stops before its lease is 
   CHECK(waited < 15'000);
   CHECK(std::count(a.log.begin(), a.log.end(), "error Forbidden") > 0);
   run_task(io, a.group.join());
+}
+
+TEST_CASE_METHOD(Fixture, "how long a holder may write counts from when its renewal was sent") {
+  const auto begin = clock.since_boot();
+  write_takes = Milliseconds(3'000);
+  Candidate a(*this, "a");
+  CHECK(clock.since_boot() == begin + Milliseconds(3'000));
+  CHECK(a.may_write_until == begin + Milliseconds(12'500));
+  pass(Milliseconds(2'000));
+  CHECK(a.may_write_until == begin + Milliseconds(5'000 + 12'500));
+  a.cancel();
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a holder that stood still for longer may not write until it has renewed") {
+  Candidate a(*this, "a");
+  const bool is_asleep = GENERATE(true, false);  // the machine, or the process alone
+  CAPTURE(is_asleep);
+  if (is_asleep) {
+    clock.suspend(std::chrono::seconds(30));
+  } else {
+    clock.advance(std::chrono::seconds(30));
+  }
+  CHECK(a.may_write_until < clock.since_boot());
+  SECTION("nothing has changed") {
+    pass(Milliseconds(2'000));
+    CHECK(a.log == Log{"sees a", "started"});
+    CHECK(a.may_write_until > clock.since_boot());
+    a.cancel();
+  }
+  SECTION("another has taken the lease") {
+    lease["spec"].set("holderIdentity", "thief");
+    lease["metadata"].set("resourceVersion", std::to_string(++version));
+    --runners;
+    clock.advance(Milliseconds(2'000));
+    REQUIRE(run_until(io, [&a] { return a.log.back() == "stopped"; }));
+    CHECK(a.may_write_until < clock.since_boot());
+    run_task(io, a.group.join());
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "a holder whose lease another has taken stops at once") {

@@ -247,7 +247,10 @@ TEST_CASE("a server that is not there is a network error that tells where") {
   const auto transport = make_transport(io, config, TransportLimits());
   bool was_written = false;
   HttpRequest request("GET", "/a?secret=1");
-  request.on_write = [&was_written] { was_written = true; };
+  request.on_write = [&was_written] {
+    was_written = true;
+    return Result<void>();
+  };
   const auto done = run_task(io, transport->send(request));
   REQUIRE_FALSE(done);
   CHECK(done.error().code == ErrorCode::kNetwork);

@@ -17,6 +17,7 @@ class FakeClock final : public Clock {
  public:
   Time now() const override { return now_; }
   Steady steady() const override { return steady_; }
+  Steady since_boot() const override { return steady_ + suspended_; }
 
   std::unique_ptr<Timer> wake_at(asio::any_io_executor executor, Steady when,
                                  std::function<void()> wake) override {
@@ -32,6 +33,12 @@ class FakeClock final : public Clock {
     now_ = now_ + by;
     steady_ += by;
     notify();
+  }
+
+  // The machine sleeps: alarms wait for as long as it does.
+  void suspend(std::chrono::microseconds by) {
+    now_ = now_ + by;
+    suspended_ += by;
   }
 
   // How long until the earliest alarm; nothing pending: max().
@@ -78,6 +85,7 @@ class FakeClock final : public Clock {
 
   Time now_ = Time::from_seconds(1'767'225'600);
   Steady steady_{std::chrono::hours(1)};
+  Steady::duration suspended_{0};
   std::multimap<Steady, std::shared_ptr<Pending>> timers_;
 };
 
