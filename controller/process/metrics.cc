@@ -146,6 +146,9 @@ struct Metrics::State {
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
   Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
                                              "Objects that finished, by kind and result.");
+  Series<prometheus::Counter> refused_statuses =
+      counter("trainer_status_refused_total", {"kind", "code"},
+              "Statuses that the API server refused, by kind and HTTP status.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
   Series<prometheus::Gauge> objects =
@@ -196,6 +199,10 @@ void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
 
 void Metrics::finished(std::string_view kind, std::string_view result) {
   state_->ends.of({kind, result}).Increment();
+}
+
+void Metrics::status_refused(std::string_view kind, int http_status) {
+  state_->refused_statuses.of({kind, std::to_string(http_status)}).Increment();
 }
 
 void Metrics::set_leader(std::string_view lease, bool is_leader) {

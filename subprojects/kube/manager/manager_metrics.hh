@@ -23,6 +23,7 @@ class ManagerMetrics {
   virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
   virtual void watched(std::string_view resource, std::string_view what) = 0;
   virtual void finished(std::string_view kind, std::string_view result) = 0;
+  virtual void status_refused(std::string_view kind, int http_status) = 0;
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
