@@ -27,6 +27,12 @@ kube::Json write(const JobSetStatus& status);
 kube::Json write(const TrainJobSpec& spec);
 kube::Json write(const TrainJobStatus& status);
 
+// Makes a status fit the bounds of its schema: what is too long is cut, numbers are raised or
+// lowered. Otherwise the API server refuses all of it, each time. Returns what was cut, a sentence
+// each.
+std::vector<std::string> fit(JobSetStatus& status);
+std::vector<std::string> fit(TrainJobStatus& status);
+
 // The functions of api/schema/structural_schema.hh with the schema of the object's kind. An object
 // of any other kind gets no defaults, and the check refuses it.
 void apply_schema_defaults(kube::Json& object);

@@ -155,6 +155,9 @@ struct Metrics::State {
               "Connections that were closed to make room for those of others, by server.");
   Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
                                              "Objects that finished, by kind and result.");
+  Series<prometheus::Counter> refused_statuses =
+      counter("trainer_status_refused_total", {"kind", "code"},
+              "Statuses that the API server refused, by kind and HTTP status.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
   Series<prometheus::Gauge> unexpected_leases =
@@ -224,6 +227,10 @@ void Metrics::set_unexpected_leases(std::string_view name, std::size_t count) {
 
 void Metrics::finished(std::string_view kind, std::string_view result) {
   state_->ends.of({kind, result}).Increment();
+}
+
+void Metrics::status_refused(std::string_view kind, int http_status) {
+  state_->refused_statuses.of({kind, std::to_string(http_status)}).Increment();
 }
 
 void Metrics::set_leader(std::string_view lease, bool is_leader) {

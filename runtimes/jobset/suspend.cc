@@ -107,6 +107,7 @@ void suspend_jobs(ReconcileContext& context) {
   for (const JobView* job : context.jobs.active) {
     if (job->is_suspended || job->is_deleting) continue;
     is_done = false;
+    if (!context.has_room()) break;
     Json spec = Json::object({{"suspend", true}});
     context.plan.actions.push_back(
         patch_of(context, *job, "", Json::object({{"spec", std::move(spec)}})));
@@ -123,7 +124,10 @@ void resume_jobs(ReconcileContext& context) {
     const ReplicatedJobState& rjob = context.rjobs[i];
     if (!are_dependencies_met(context, rjob)) continue;
     if (context.is_in_order() && rjob.has_started()) continue;
-    for (const JobView* job : held[i]) resume_job(context, rjob, *job);
+    for (const JobView* job : held[i]) {
+      if (!context.has_room()) break;
+      resume_job(context, rjob, *job);
+    }
     is_done = is_done && held[i].empty();
     if (context.is_in_order()) {
       start_in_order(context);

@@ -325,5 +325,96 @@ def test_metrics_are_for_those_who_may_get_them(cluster):
             run("kubectl", "delete", "clusterrole,clusterrolebinding", role, "--ignore-not-found")
 
 
+def attacked(test):
+    """Runs test(cluster, controller, neighbour); afterwards no step of a loop may have been slow."""
+    def run_attacked(cluster):
+        with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
+            controller = harness.Controller(directory, "--no-webhooks").start()
+            try:
+                neighbour.check_is_served()   # also what else the first JobSets make the controller do
+                test(cluster, controller, neighbour)
+                slow_steps(controller)
+            except AssertionError as error:
+                raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")
+            finally:
+                controller.kill()
+                cluster.kubectl("delete", "jobsets,trainjobs", "--all", "--wait=false")
+    return run_attacked
+
+
+def failing_jobset(name, replicas):
+    """Its Jobs fail a second after they have been started. It is suspended: its failure policy can be added by an update."""
+    job = replicated_job()
+    job["template"]["spec"].update(activeDeadlineSeconds=1, parallelism=1, completions=1)
+    return jobset(name, {"suspend": True, "replicatedJobs": [{**job, "replicas": replicas}]})
+
+
+def start_with_policy(cluster, name, policy):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as patch:   # it is too long for a command line
+        json.dump({"spec": {"failurePolicy": policy, "suspend": False}}, patch)
+        patch.flush()
+        cluster.kubectl("patch", "jobset", name, "--type=merge", "--patch-file", patch.name)
+
+
+def has_failed(cluster, name):
+    """Its one restart, and then its end."""
+    wait_until(f"JobSet {name} has failed", lambda: cluster.condition("jobset", name, "Failed"), seconds=120, every=0.5)
+    assert cluster.get("jobset", name)["status"]["restarts"] == 1, cluster.get("jobset", name)["status"]
+
+
+@attacked
+def test_patterns_that_are_too_large_delay_no_one(cluster, controller, neighbour):
+    cluster.apply(failing_jobset("bomb", 20))
+    patterns = [f"{i}" + ".{999}" * 140 for i in range(1000)]
+    start_with_policy(cluster, "bomb", {"maxRestarts": 1, "rules": [
+        {"name": "bomb", "action": "FailJobSet", "onJobFailureMessagePatterns": patterns}]})
+    wait_until("a Job has failed", lambda: cluster.get("jobset", "bomb").get("status", {}).get("restarts"), seconds=60)
+    neighbour.check_is_served()
+    has_failed(cluster, "bomb")
+    reasons = {event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == "bomb"}
+    assert "FailurePatternRefused" in reasons, reasons
+
+
+@attacked
+def test_a_rule_whose_name_is_no_reason_acts(cluster, controller, neighbour):
+    cluster.apply(failing_jobset("named", 1))
+    start_with_policy(cluster, "named", {"maxRestarts": 1, "rules": [{"name": "x-y", "action": "RestartJobSet"}]})
+    has_failed(cluster, "named")
+    reasons = {event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == "named"}
+    assert "FailurePolicy_x_y" in reasons, reasons
+    assert controller.metric("trainer_status_refused_total") == 0
+
+
+@attacked
+def test_more_replicated_jobs_than_a_status_has_a_place_for(cluster, controller, neighbour):
+    empty = {"parallelism": 0, "completions": 1, **replicated_job()["template"]["spec"]}
+    many = [replicated_job()] + [{"name": f"w{i}", "template": {"spec": empty}} for i in range(149)]
+    cluster.apply(runtime("many", template={"spec": {"replicatedJobs": many}}), trainjob("many", refers_to("many")))
+    wait_until("the status shows as many as it has a place for",
+               lambda: len((cluster.get("trainjob", "many").get("status") or {}).get("jobsStatus", [])) == 100, seconds=60)
+    neighbour.check_is_served()
+    assert cluster.get("trainjob", "many")["status"]["phase"]
+    assert controller.metric("trainer_status_refused_total") == 0
+
+
+@attacked
+def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+    jobs = int(os.environ.get("MANY_JOBS", "3000"))
+    job = replicated_job()
+    job["template"]["spec"].update(parallelism=0, completions=1)
+    cluster.apply(jobset("huge", {"replicatedJobs": [{**job, "replicas": jobs}]}))
+
+    def count(field):
+        status = (cluster.get("jobset", "huge").get("status") or {}).get("replicatedJobsStatus", [])
+        return sum(each[field] for each in status)
+
+    neighbour.check_is_served()   # while they are created
+    # Ready, since none of their pods is missing.
+    wait_until("all Jobs exist", lambda: count("ready") == jobs, seconds=60 + jobs / 50, every=0.5)
+    cluster.kubectl("patch", "jobset", "huge", "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    neighbour.check_is_served()
+    wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 50, every=0.5)
+
+
 if __name__ == "__main__":
     harness.main(__file__)

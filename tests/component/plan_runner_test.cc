@@ -521,6 +521,40 @@ TEST_CASE("changes during a status write are enqueued, whatever its result") {
   }
 }
 
+TEST_CASE("a status that is refused is an event, and counted") {
+  struct Row {
+    int status;
+    const char* reason;
+    bool is_reported;
+  };
+  const Row rows[] = {
+      {400, "BadRequest", true},       {401, "Unauthorized", true},   {403, "Forbidden", true},
+      {404, "NotFound", false},        {409, "Conflict", false},      {422, "Invalid", true},
+      {429, "TooManyRequests", false}, {500, "InternalError", false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.status);
+    Fixture world;
+    Lines counted;
+    world.jobsets.plan_runner.on_status_refused = [&](std::string_view kind, int http_status) {
+      counted.push_back(std::string(kind) + " " + std::to_string(http_status));
+    };
+    world.on_status = [&row] {
+      return kube::ScriptedReply(row.status, refusal(row.status, row.reason, "no such reason"));
+    };
+    kube::Plan plan = with_status({}, false);
+    plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
+    const auto done = world.run(kJobSets, std::move(plan));
+    CHECK(done.has_value() == (row.status == 404));
+    if (row.status == 404) continue;
+    CHECK(counted == (row.is_reported ? Lines{"JobSet " + std::to_string(row.status)} : Lines{}));
+    CHECK(world.sent_events() ==
+          (row.is_reported
+               ? Lines{"Warning StatusUpdateFailed: status of JobSet n/x: no such reason"}
+               : Lines{}));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
   const Lines refused{

@@ -98,6 +98,9 @@ Manager::Running& Manager::add(ControllerRegistration registration) {
   running.plan_runner.on_finished = [this](std::string_view kind, std::string_view result) {
     metrics_.finished(kind, result);
   };
+  running.plan_runner.on_status_refused = [this](std::string_view kind, int http_status) {
+    metrics_.status_refused(kind, http_status);
+  };
   const ControllerContext context{
       io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_, metrics_};
   running.controller = running.registration.make(context);

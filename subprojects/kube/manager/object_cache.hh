@@ -71,18 +71,28 @@ class ObjectCache final : public AnyObjectCache {
     if (!exists) indexes_.push_back({std::string(name), std::move(value_of), {}});
   }
 
+  // By name: the items of a bucket are in one namespace.
+  using Bucket = std::map<std::string, Pointer, std::less<>>;
+
   // The items of a namespace that have this value in an index, in the order of their names.
   std::vector<const T*> find_by(std::string_view index, std::string_view ns,
                                 std::string_view value) const {
     std::vector<const T*> found;
+    if (const Bucket* const bucket = bucket_of(index, ns, value)) {
+      found.reserve(bucket->size());
+      for (const auto& [name, item] : *bucket) found.push_back(item.get());
+    }
+    return found;
+  }
+  // The same as they are held, until the next change of the cache; nullptr: there is none.
+  const Bucket* bucket_of(std::string_view index, std::string_view ns,
+                          std::string_view value) const {
     for (const Index& each : indexes_) {
       if (each.name != index) continue;
       const auto at = each.buckets.find(ObjectKeyView{ns, value});
-      if (at == each.buckets.end()) break;
-      found.reserve(at->second.size());
-      for (const auto& [name, item] : at->second) found.push_back(item.get());
+      if (at != each.buckets.end()) return &at->second;
     }
-    return found;
+    return nullptr;
   }
 
   Pointer find(const ObjectKey& key) const {
@@ -170,8 +180,6 @@ class ObjectCache final : public AnyObjectCache {
   }
 
  private:
-  // By name: the items of a bucket are in one namespace.
-  using Bucket = std::map<std::string, Pointer, std::less<>>;
   struct Index {
     std::string name;
     IndexFunc value_of;

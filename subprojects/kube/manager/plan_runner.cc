@@ -61,7 +61,10 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     auto written =
         co_await statuses_.patch(registration_.resource(), object.key, object.resource_version,
                                  std::move(patch), plan.is_status_minor);
-    if (!written) co_return tl::unexpected(written.error());
+    if (!written) {
+      record_refused_status(object, written.error());
+      co_return tl::unexpected(written.error());
+    }
   }
   limiter_.clear_waiting(object.uid, planned);
   // Events say what is in the status, so they follow it.
@@ -98,6 +101,21 @@ void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& fa
   event.reason = failure.reason.empty() ? otherwise.reason : failure.reason;
   event.message = failure.error.message;
   if (event.reason == otherwise.reason) event.message = otherwise.prefix + event.message;
+  record(object, event);
+}
+
+// Without an event, nothing that a user sees says why an object makes no progress.
+void PlanRunner::record_refused_status(const ObjectRef& object, const Error& error) {
+  const bool is_refused = error.status >= 400 && error.status < 500;
+  if (!is_refused || error.code == ErrorCode::kConflict ||
+      error.code == ErrorCode::kTooManyRequests || is_namespace_terminating(error)) {
+    return;
+  }
+  if (on_status_refused) on_status_refused(registration_.resource().kind, error.status);
+  PlannedEvent event;
+  event.type = "Warning";
+  event.reason = "StatusUpdateFailed";
+  event.message = error.message;
   record(object, event);
 }
 

@@ -39,6 +39,9 @@ class PlanRunner {
   // Called once for each object when its terminal status has been written: its kind, and
   // "succeeded" or "failed". May be empty.
   std::function<void(std::string_view kind, std::string_view result)> on_finished;
+  // Called for each status that the API server refuses: its kind, and the HTTP status. May be
+  // empty.
+  std::function<void(std::string_view kind, int http_status)> on_status_refused;
 
   // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
   // result's error, but the status is written nevertheless: a child that was refused must not hide
@@ -56,6 +59,7 @@ class PlanRunner {
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
   void record_failure(const ObjectRef& object, const ActionFailure& failure);
+  void record_refused_status(const ObjectRef& object, const Error& error);
   void record(const ObjectRef& object, const PlannedEvent& event);
   std::string name_of(const ObjectRef& object) const {
     return registration_.resource().kind + " " + object.key.to_string();

@@ -120,6 +120,18 @@ Json Condition::to_json() const {
   return value;
 }
 
+std::string condition_reason(std::string text) {
+  constexpr std::size_t kMostBytes = 1'024;
+  if (text.size() > kMostBytes) text.resize(kMostBytes);
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (char& c : text) {
+    if (!is_word(c) && ((c != ',' && c != ':') || &c == &text.back())) c = '_';
+  }
+  return text;
+}
+
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
   const auto at = std::find_if(conditions.begin(), conditions.end(),
                                [&](const Condition& condition) { return condition.type == type; });

@@ -114,6 +114,10 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
+// A text that begins with a letter, as the API accepts it for a reason: cut after 1,024 bytes, and
+// what is no letter, digit, "_", "," or ":" becomes "_", as do the last two at the end.
+std::string condition_reason(std::string text);
+
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
 // meta.SetStatusCondition: the transition time moves only when the status flips (to

@@ -1,5 +1,7 @@
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
@@ -143,3 +145,13 @@ TEST_CASE("a key is found by a view of it") {
 }
 
 }  // namespace kube
+
+TEST_CASE("any text becomes a reason that the API accepts") {
+  for (const auto& [text, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"Rule_a,b:c", "Rule_a,b:c"},
+           {"Rule_x-y z", "Rule_x_y_z"},
+           {"Rule:", "Rule_"},
+           {std::string(2'000, 'a'), std::string(1'024, 'a')}}) {
+    CHECK(kube::condition_reason(text) == reason);
+  }
+}

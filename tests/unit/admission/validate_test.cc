@@ -356,6 +356,23 @@ TEST_CASE("JobSets: defaults on creation only, immutability on updates, nothing 
   CHECK(validate_jobset(update(defaulted, changed), Cluster().lookups(), {}).is_allowed);
 }
 
+TEST_CASE("JobSets: patterns that nothing searches for are warned about") {
+  Json plain = jobset();
+  plain["spec"].erase("successPolicy");
+  Json bomb = plain;
+  bomb["spec"].set("failurePolicy", yaml(R"(
+rules: [{name: r, action: FailJobSet, onJobFailureMessagePatterns: ["x{1000}y{1000}z{1000}"]}]
+)"));
+  for (const auto& request : {create(bomb), update(plain, bomb)}) {
+    const auto answer = validate_jobset(request, Cluster().lookups(), {});
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: \"x{1000}y") !=
+          std::string::npos);
+  }
+  CHECK(validate_jobset(update(bomb, bomb), Cluster().lookups(), {}).warnings.empty());
+}
+
 TEST_CASE("what a request needs read") {
   const auto needs = needs_of(create(train_job()));
   REQUIRE(needs.runtime);
