@@ -1,7 +1,9 @@
 // Suspending and resuming Jobs that exist (JobSet, pkg/controllers).
-#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
@@ -38,10 +40,13 @@ Json missing_members(const Json& present, const Json& desired) {
 // `present` followed by the items of `desired` that it lacks; null when it lacks none.
 Json united_list(const Json& present, const Json& desired) {
   if (!desired.is_array()) return {};
+  if (present == desired) return {};
   Json::Array united = present.is_array() ? present.as_array() : Json::Array();
   const std::size_t before = united.size();
+  std::set<std::string> known;
+  for (const Json& item : united) known.insert(kube::print_json(item));
   for (const Json& item : desired.as_array()) {
-    if (std::find(united.begin(), united.end(), item) == united.end()) united.push_back(item);
+    if (known.insert(kube::print_json(item)).second) united.push_back(item);
   }
   return united.size() == before ? Json() : Json(std::move(united));
 }

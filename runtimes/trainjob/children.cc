@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/progress/progress.hh"
 #include "runtimes/trainjob/difference.hh"
@@ -229,13 +230,11 @@ class ChildrenPlanner {
       const Json* found = job.find_path({"template", "spec", "template", "spec", "affinity"});
       return found && !found->empty() ? *found : Json();
     };
+    const kube::NameIndex desired(jobs_of(built));
     for (const Json& stored : jobs_of(*observed_.jobset_object)) {
-      for (const Json& job : jobs_of(built)) {
-        if (job.get_string("name") == stored.get_string("name") &&
-            affinity_of(job) != affinity_of(stored)) {
-          return std::string(job.get_string("name"));
-        }
-      }
+      const auto at = desired.find(stored.get_string("name"));
+      if (at && affinity_of(jobs_of(built)[*at]) != affinity_of(stored))
+        return std::string(stored.get_string("name"));
     }
     return std::nullopt;
   }

@@ -261,6 +261,17 @@ TEST_CASE("old fields that nothing converted are refused with what to write") {
 
 TEST_CASE("warnings about what is allowed and will not work") {
   Cluster cluster;
+  SECTION("more pods than a TrainJob can have") {
+    cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
+        .push_back(yaml("{name: other, replicas: 2000000000, template: {spec: {template: {spec: "
+                        "{containers: [{name: c, image: i}]}}}}}"));
+    const auto answer = validate(create(train_job()), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find("this job cannot be started: spec.") == 0);
+    CHECK(answer.warnings[0].find("(2000000000 replicas of 1); a TrainJob has 100000 at most") !=
+          std::string::npos);
+  }
   SECTION("a claim of one machine") {
     Json& pod =
         cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
