@@ -28,7 +28,7 @@ class WorkQueue {
   ~WorkQueue();
   // At most `workers` call next(). From now on a namespace that holds some of them gets another one
   // only while it holds fewer than `share` times as many as would be left free, so that others find
-  // a free one: with 32 and 7 one namespace gets 28, two get 15 each. Before that: no bound.
+  // a free one: with 32 and 7 one namespace gets 28, two get 29. Before that: no bound.
   void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
