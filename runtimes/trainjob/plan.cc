@@ -225,8 +225,10 @@ class TrainJobPlanner {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
     if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
-    // The end must be recorded, for clients that watch, before the object is deleted.
-    if (plan_.status_patch) return wake_within(plan_, milliseconds(1));
+    // The end must be recorded, for clients that watch, before the object is deleted. Counters that
+    // would be held back meanwhile are not waited for.
+    if (plan_.status_patch && !plan_.is_status_minor) return wake_within(plan_, milliseconds(1));
+    plan_.status_patch.reset();
     kube::Action action;
     action.verb = kube::Action::Verb::kDelete;
     action.resource = kTrainJobs;

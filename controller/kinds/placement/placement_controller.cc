@@ -35,11 +35,12 @@ PlacementController::PlacementController(const kube::ControllerContext& context,
     : context_(context),
       shared_(std::move(shared)),
       pods_(context.caches.get<PodView>(jobset_pods())) {
-  shared_->ownership.on_change([this] {
-    pods_.each([this](const kube::ObjectKey& key, const auto& pod) {
-      if (pod->is_exclusive_leader)
-        context_.router.enqueue(context_.id, key, kube::Debounce::kNone);
-    });
+  shared_->ownership.on_change([this] { enqueue_all(); });
+}
+
+void PlacementController::enqueue_all() {
+  pods_.each([this](const kube::ObjectKey& key, const auto& pod) {
+    if (pod->is_exclusive_leader) context_.router.enqueue(context_.id, key, kube::Debounce::kNone);
   });
 }
 

@@ -118,7 +118,6 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   const auto decoded = decoded_.of(stored);
   const kube::Json& object = *decoded->object;
   const auto& job = decoded->job;
-  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   if (!job) {
     kube::ObjectRef unreadable{key, stored->uid, stored->resource_version};
     co_return co_await context_.plan_runner.run(std::move(unreadable),
@@ -127,6 +126,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   auto& slot = states_[stored->uid];
   if (!slot) slot = std::make_shared<JobState>();
   const auto state = slot;  // the map may change during a co_await
+  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   // Dependent objects are not watched: a deleted one is created again when the job changes.
   if (state->shape != decoded->shape) {
     if (state->shape) state->forget_reads();

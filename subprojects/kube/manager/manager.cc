@@ -56,7 +56,7 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
       options_(std::move(options)),
       metrics_(metrics),
       log_(log),
-      writes_(Pacing::kWritesInFlight),
+      writes_(Pacing::kWritesInFlight, Pacing::kStatusShare),
       events_(client, options_.component),
       executor_(io, client, caches_, writes_, options_.component, log),
       watches_(io.get_executor(), on_task_error()),
@@ -129,9 +129,17 @@ void Manager::connect_primary(Running& running) {
 
 void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce) {
   if (options_.on_enqueue) options_.on_enqueue(running.registration.name, key, debounce);
+  if (!is_leading_) return;  // start_workers() enqueues what exists then
   const auto object = running.primary ? running.primary->find(key) : nullptr;
   if (!object || debounce == Debounce::kNone) return running.queue.add(key);
   running.queue.add_after(key, running.plan_runner.delay_of(debounce, object->uid));
+}
+
+void Manager::enqueue_all(Running& running) {
+  running.controller->enqueue_all();
+  if (!running.primary) return;
+  running.primary->each(
+      [&](const ObjectKey& key, const auto&) { enqueue(running, key, Debounce::kNone); });
 }
 
 void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
@@ -196,6 +204,7 @@ Task<void> Manager::start_workers() {
   is_leading_ = true;
   workers_.spawn("events", events_.run());
   for (const auto& each : running_) {
+    enqueue_all(*each);
     for (BackgroundTask& task : each->controller->leader_tasks())
       workers_.spawn(std::move(task.name), std::move(task.task));
     const ControllerRegistration& registration = each->registration;

@@ -50,7 +50,8 @@ class Manager {
   // What the caches still wait for: "jobsets.jobset.x-k8s.io (not served ...)"; "" where it is not
   // a cache.
   std::string missing() const;
-  // Starts the workers when is_ready(). Only the leader calls this.
+  // When is_ready(), enqueues all objects and starts the workers. Before, nothing is enqueued, so
+  // that the queues of a standby do not grow. Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
   // Starts no new reconciles, waits for running ones and sends the events; cancels what still runs
@@ -69,6 +70,7 @@ class Manager {
   void connect_primary(Running& running);
   void watch(CacheSet::Entry& entry, Milliseconds batch);
   void enqueue(Running& running, const ObjectKey& key, Debounce debounce);
+  void enqueue_all(Running& running);
   bool are_queues_idle() const;
   TaskGroup::OnError on_task_error() const;
 

@@ -24,6 +24,7 @@ Requeue earlier(Requeue a, Requeue b) {
 Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   Requeue delayed;
   const auto planned = clock_.steady();
+  const bool has_actions = !plan.actions.empty();
   if (plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
@@ -47,13 +48,15 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     if (delayed && !error.retry_after) error.retry_after = delayed;
     co_return tl::unexpected(std::move(error));
   }
-  co_return earlier(plan.requeue_after, delayed);
+  const bool has_written = has_actions || (plan.status_patch && !delayed);
+  co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
 }
 
 Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& plan,
                                                StatusRateLimiter::Time planned) {
   if (plan.status_patch) {
     if (plan.is_status_minor) {
+      if (!statuses_.exists(object.uid)) co_return Requeue{};  // deleted during the actions
       const auto delay = delay_of_status(object);
       if (delay.count() > 0) co_return Requeue(delay);
     }
@@ -89,6 +92,16 @@ milliseconds PlanRunner::delay_of_status(const ObjectRef& object) {
   const auto window =
       executor_.is_under_load() ? registration_.debounce.under_load : registration_.debounce.status;
   return limiter_.delay(object.uid, clock_.steady(), window);
+}
+
+Requeue PlanRunner::paced(const ObjectRef& object, Requeue asked, bool has_written) {
+  if (has_written || !asked || *asked >= Pacing::kShortestPause) {
+    pauses_.erase(object.uid);
+    return asked;
+  }
+  milliseconds& pause = pauses_[object.uid];
+  pause = std::clamp(2 * pause, Pacing::kShortestPause, Pacing::kLongestPause);
+  return pause;
 }
 
 void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& failure) {
