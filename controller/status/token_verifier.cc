@@ -29,6 +29,8 @@ constexpr std::size_t kMaxReviews = 4;  // in flight
 constexpr auto kMaxWait = std::chrono::seconds(8);
 // How far the API server's clock may be behind this process's.
 constexpr std::int64_t kClockSkew = 60;  // seconds
+// Unverified claims of any client; a token of the API server has some thirty values.
+constexpr kube::JsonLimits kClaimLimits{.max_values = 1'000};
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
 
@@ -67,7 +69,7 @@ std::optional<Json> read_claims(std::string_view token) {
   text.append((4 - text.size() % 4) % 4, '=');
   const auto decoded = kube::base64_decode(text);
   if (!decoded) return std::nullopt;
-  auto claims = kube::parse_json(*decoded);
+  auto claims = kube::parse_json(*decoded, kClaimLimits);
   if (!claims || !claims->is_object()) return std::nullopt;
   return std::move(*claims);
 }

@@ -256,7 +256,7 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
 
 std::shared_ptr<PodView> transform_pod(std::string_view json_text) {
   static const kube::JsonFilter kFilter = filter_of(members_of_pods());
-  const auto pod = kube::parse_json(json_text, {}, kFilter);
+  const auto pod = kube::parse_json(json_text, kube::kObjectLimits, kFilter);
   return pod ? view_pod(*pod) : nullptr;
 }
 
