@@ -53,8 +53,8 @@ class Process {
   kube::Result<void> start_metrics(const CertificateBundle* bundle);
   kube::Result<void> use_certificates(const CertificateBundle& bundle);
   kube::Result<void> serve_with(const CertificateBundle& bundle);
-  void publish_view_on_change();
-  void publish_view();
+  // Webhooks read these collections on the serving thread.
+  void share_with_admission();
   kube::Task<void> lead();
   kube::Task<void> elect();
   kube::Task<bool> publish_webhooks();
@@ -81,7 +81,6 @@ class Process {
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;
-  bool is_view_queued_ = false;
   std::unique_ptr<Serving> serving_;
   std::unique_ptr<CertificateKeeper> keeper_;
   std::unique_ptr<CaInjector> injector_;

@@ -100,8 +100,8 @@ void TrainJobController::on_pod(const Pod& before, const Pod& after) {
   if (trainjobs_.find(key)) context_.router.enqueue(context_.id, key, Debounce::kCounters);
 }
 
-void TrainJobController::on_runtime(const Stored&, const Stored&) {
-  finalizers_.wake();
+void TrainJobController::on_runtime(const Stored&, const Stored& after) {
+  if (after) finalizers_.changed(after->object_key);
 }
 
 Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
