@@ -15,8 +15,8 @@ namespace {
 
 using kube::Json;
 
-// What a snapshot may be: reading more would hold up all other jobs. A ConfigMap takes 1 MiB, and any
-// client of the namespace may write this one.
+// What a snapshot may be: reading more would hold up all other jobs. A ConfigMap takes 1 MiB, and
+// any client of the namespace may write this one.
 constexpr kube::YamlLimits kLimits{.max_bytes = 512U << 10, .max_nodes = 40'000};
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";

@@ -56,7 +56,8 @@ std::string pod(const std::string& jobset = "j", const std::string& uid = "pod-u
                 const std::string& owner = "Job", const std::string& jobset_uid = "set-uid") {
   return R"({"metadata":{"name":"j-node-0-0-x","namespace":"team-a","uid":")" + uid +
          R"(","labels":{"jobset.sigs.k8s.io/jobset-name":")" + jobset +
-         R"(","jobset.sigs.k8s.io/jobset-uid":")" + jobset_uid + R"("},"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + owner +
+         R"(","jobset.sigs.k8s.io/jobset-uid":")" + jobset_uid +
+         R"("},"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + owner +
          R"(","name":"j-node-0","uid":"x","controller":true}]}})";
 }
 
@@ -91,7 +92,9 @@ struct Fixture : trainer::test::ScriptedPeer {
     api.on("GET", kJobSet).answer(200, stored_jobset()).always();
     api.on("GET", kJob).answer(200, stored_trainjob()).always();
   }
-  void accept_writes() { api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8")).always(); }
+  void accept_writes() {
+    api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8")).always();
+  }
 
   kube::ServerRequest request(std::string body) {
     kube::ServerRequest request;

@@ -140,9 +140,9 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
     if (at < latest) return;
     latest = std::move(at);
     // Of a core/v1 Event the API server bounds neither.
-    text = keep_head(fmt::format("{}: {}", event->get_string("reason"),
-                                 event->get_string("message")),
-                     kMaxEventText);
+    text =
+        keep_head(fmt::format("{}: {}", event->get_string("reason"), event->get_string("message")),
+                  kMaxEventText);
   };
   const std::string selector =
       fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);

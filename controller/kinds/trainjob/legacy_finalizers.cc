@@ -53,8 +53,8 @@ Task<void> LegacyFinalizers::run() {
       if (!co_await check(key)) failed.insert(key);
       co_await kube::yield();  // a text may be large, and there may be many
     }
-    co_await wake_.wait_for(client_.clock(), failed.empty() ? kube::Milliseconds(kIdle)
-                                                            : kube::Milliseconds(kRetry));
+    co_await wake_.wait_for(
+        client_.clock(), failed.empty() ? kube::Milliseconds(kIdle) : kube::Milliseconds(kRetry));
     waiting_.merge(failed);
   }
 }

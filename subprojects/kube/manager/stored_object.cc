@@ -91,7 +91,8 @@ std::shared_ptr<StoredObject> StoredObjectTransform::operator()(std::string_view
   if (digest_) stored->digest = digest_->compute(*object);
   std::string body = body_of(text, *object, resource_);
   const bool is_packed = is_idle(*object) || body.size() > TextCompressor::kLong;
-  stored->body = is_packed ? compressor_->compress(std::move(body)) : CompressedText(std::move(body));
+  stored->body =
+      is_packed ? compressor_->compress(std::move(body)) : CompressedText(std::move(body));
   return stored;
 }
 

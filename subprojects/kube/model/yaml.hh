@@ -13,8 +13,8 @@
 
 namespace kube {
 
-// What one text may be at most. A text of other people is given less than what the program reads for
-// its own user: the parser takes a microsecond and more for each node.
+// What one text may be at most. A text of other people is given less than what the program reads
+// for its own user: the parser takes a microsecond and more for each node.
 struct YamlLimits {
   std::size_t max_bytes = 16U << 20;
   // Scalars (the names of members too), lists and mappings, aliases each once.

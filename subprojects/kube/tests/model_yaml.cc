@@ -295,6 +295,21 @@ TEST_CASE("documents cannot exhaust the process") {
         "bad YAML: 17825792 bytes, more than the limit of 16777216");
 }
 
+TEST_CASE("a text of others may be less than one of the user's own") {
+  const kube::YamlLimits limits{.max_bytes = 1'000, .max_nodes = 10};
+  const auto refusal = [&limits](const std::string& text) {
+    const auto value = parse_yaml(text, limits);
+    return value ? std::string() : value.error().message;
+  };
+  CHECK(
+      refusal("a: 1\nb: [2, {c: 3}]\n").empty());  // two mappings, a list, three names and scalars
+  CHECK_THAT(refusal(times(10, "- a\n")), Catch::EndsWith("there are more than 10 nodes"));
+  CHECK_THAT(refusal("{" + times(10, "\"a\":1,") + "\"b\":[]}"), Catch::StartsWith("bad YAML"));
+  CHECK_THAT(refusal(times(11, "[")),
+             Catch::StartsWith("bad YAML: more than 10 brackets, braces and commas"));
+  CHECK(refusal(std::string(1'001, ' ')) == "bad YAML: 1001 bytes, more than the limit of 1000");
+}
+
 TEST_CASE("ordinary use of anchors and merge keys stays far from the limit") {
   std::string text = "base: &base {image: train, args: [a, b, c], env: {x: 1, y: 2}}\njobs:\n";
   for (int i = 0; i < 5'000; ++i) text += "- <<: *base\n  name: job-" + std::to_string(i) + "\n";
