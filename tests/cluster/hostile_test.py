@@ -106,6 +106,7 @@ def plant_bomb(cluster):
 def claim_from_elsewhere(cluster, victim):
     """Jobs of another namespace that name the uid of a JobSet as their owner's: one has failed, and one was complete and is deleted."""
     elsewhere = harness.Cluster(cluster.namespace + "-x")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
     run("kubectl", "create", "namespace", elsewhere.namespace)
     owner = {"apiVersion": JOBSET, "kind": "JobSet", "name": victim, "uid": cluster.get("jobsets", victim)["metadata"]["uid"],
              "controller": True}
@@ -130,13 +131,13 @@ def claim_from_elsewhere(cluster, victim):
 def check_untouched(cluster, victim):
     """By a job that comes later: its Job's status has come by the same watch."""
     def counts_its_job():
-        jobs = (cluster.get("jobsets", "later")["status"] or {}).get("replicatedJobsStatus") or [{}]
+        jobs = (cluster.get("jobsets", "later") or {}).get("status", {}).get("replicatedJobsStatus") or [{}]
         return jobs[0].get("active")
 
     wait_until("the JobSet of a later job counts its Job", counts_its_job, seconds=60)
-    status = cluster.get("jobsets", victim)["status"]
+    status = cluster.get("jobsets", victim).get("status", {})
     assert not status.get("restarts") and not status.get("terminalState"), f"JobSet {victim} was ended from elsewhere: {status}"
-    cluster.get("jobs", f"{victim}-node-0")
+    assert cluster.get("jobs", f"{victim}-node-0"), f"the Job of JobSet {victim} is gone"
 
 
 def open_schema():
