@@ -23,8 +23,8 @@ const std::string kJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"
 
 // Job js-w-0 of JobSet js, by its owner reference, in a namespace.
 std::string job(const std::string& ns, const std::string& version, const std::string& condition) {
-  return R"({"metadata":{"name":"js-w-0","namespace":")" + ns +
-         R"(","uid":"u-)" + ns + R"(","resourceVersion":")" + version +
+  return R"({"metadata":{"name":"js-w-0","namespace":")" + ns + R"(","uid":"u-)" + ns +
+         R"(","resourceVersion":")" + version +
          R"(","labels":{"jobset.sigs.k8s.io/jobset-name":"js",
            "jobset.sigs.k8s.io/replicatedjob-name":"w","jobset.sigs.k8s.io/job-index":"0",
            "jobset.sigs.k8s.io/restart-attempt":"0"},
@@ -100,7 +100,8 @@ TEST_CASE_METHOD(Fixture, "a Service elsewhere enqueues nothing") {
   CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
 }
 
-TEST_CASE_METHOD(Fixture, "of a Secret, and of an object of another owner, only the owner is kept") {
+TEST_CASE_METHOD(Fixture,
+                 "of a Secret, and of an object of another owner, only the owner is kept") {
   struct Case {
     kube::Resource resource;
     std::string owner;
@@ -143,7 +144,8 @@ TEST_CASE_METHOD(Fixture, "a long text is compressed also while its job runs") {
 }
 
 TEST_CASE("an object of far more values than one of its size has is not decoded") {
-  std::string text = R"({"metadata":{"name":"a","namespace":"n","resourceVersion":"1"},"spec":{"x":[0)";
+  std::string text =
+      R"({"metadata":{"name":"a","namespace":"n","resourceVersion":"1"},"spec":{"x":[0)";
   for (int i = 0; i < 400'000; ++i) text += ",0";
   const auto stored = kube::StoredObjectTransform(kJobSets)(text + "]}}");
   REQUIRE(stored);  // its name is known, so that a Warning can name it

@@ -94,6 +94,7 @@ Task<Result<void>> JobReader::read_snapshot(const TrainJob& job, std::shared_ptr
     co_return tl::unexpected(existing.error().at("read the runtime snapshot"));
   }
   state->snapshot = existing ? view_of_snapshot(*existing, job) : nullptr;
+  state->former_content.reset();
   co_return Result<void>{};
 }
 
