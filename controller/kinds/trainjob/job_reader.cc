@@ -24,7 +24,8 @@ kube::ObjectKey snapshot_key(const TrainJob& job) {
 // What the plan reads of a dependent object: all of one to update; of a Secret, and of an object of
 // another owner, only who controls it. Those may be large, and keys are not kept.
 kube::Json kept_of(kube::Json object, const kube::Resource& resource, const TrainJob& job) {
-  const kube::OwnerReference* const owner = kube::ObjectMeta::of(object).controller();
+  const auto meta = kube::ObjectMeta::of(object);
+  const kube::OwnerReference* const owner = meta.controller();
   if (resource != kube::kSecrets && owner && owner->uid == job.metadata.uid) return object;
   kube::Json kept = kube::Json::object({{"metadata", kube::Json::object()}});
   if (owner) kept["metadata"].set("ownerReferences", kube::Json::array({owner->to_json()}));
