@@ -99,7 +99,7 @@ TEST_CASE("a long text is packed where that halves it, whatever its size") {
       {noise(engine, size + 1), false},
       {noise(engine, 1'400'000), false},
       {std::string(size, 'x') + noise(engine, 20 * size), false},
-      {noise(engine, size) + std::string(20 * size, 'x'), false},  // its first part does not shrink
+      {noise(engine, 3 * size) + std::string(20 * size, 'x'), false},  // its beginning does not
   };
   for (const Case& c : cases) {
     const CompressedText compressed = compressor.compress(c.text);
