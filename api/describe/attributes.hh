@@ -48,7 +48,6 @@ struct NoAttributes {
   Self immutable(std::string_view) const { return *this; }
   Self min_items(std::int64_t) const { return *this; }
   Self max_items(std::int64_t) const { return *this; }
-  Self item_min_length(std::int64_t) const { return *this; }
   Self item_max_length(std::int64_t) const { return *this; }
   Self list_map(std::string_view) const { return *this; }
   Self list_set() const { return *this; }

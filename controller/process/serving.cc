@@ -168,14 +168,6 @@ unsigned short Serving::webhook_port() const {
   return impl_->webhook_server ? impl_->webhook_server->port() : impl_->options.webhook_port;
 }
 
-unsigned short Serving::port_of(std::string_view server) const {
-  for (const Impl::Served& each : impl_->servers) {
-    if (each.registration.name == server)
-      return each.server ? each.server->port() : each.registration.port;
-  }
-  return 0;
-}
-
 void Serving::stop() {
   if (!thread_.joinable()) return;
   is_listening_ = false;

@@ -47,9 +47,8 @@ class Serving {
   kube::Result<void> use(const CertificateBundle& bundle);
   // For readiness: all servers accept connections.
   bool is_listening() const { return is_listening_; }
-  // The ports in use once is_listening(); for tests with port 0.
+  // The port in use once is_listening(); for tests with port 0.
   unsigned short webhook_port() const;
-  unsigned short port_of(std::string_view server) const;
   void stop();
 
  private:

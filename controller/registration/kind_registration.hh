@@ -1,7 +1,8 @@
-// One value that describes a kind: its controller, webhooks, servers and CRDs.
+// One value that describes a kind: its controller, webhooks, servers, CRDs and subcommands.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "api/kinds/kinds.hh"
 #include "controller/admission/webhook.hh"
 #include "controller/config/configuration.hh"
+#include "controller/registration/command_hooks.hh"
 #include "controller/registration/request_handler.hh"
 #include "kube/manager/controller.hh"
 #include "kube/model/json.hh"
@@ -32,6 +34,9 @@ struct KindRegistration {
   AdmissionRegistration admission;
   std::vector<ServerRegistration> servers;
   std::vector<ApiKind> crds;  // to install
+  std::vector<RenderHook> render;
+  std::optional<WhyHook> why;
+  std::optional<LogsHook> logs;
 };
 
 // In the order in which controllers start and manifests are printed.

@@ -52,7 +52,6 @@ bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& r
 // startup.cc: creates the missing Jobs, in order.
 void create_jobs(ReconcileContext& context);
 void start_in_order(ReconcileContext& context);  // StartupPolicyInProgress
-void end_in_order(ReconcileContext& context);    // StartupPolicyCompleted
 
 // suspend.cc
 void suspend_jobs(ReconcileContext& context);

@@ -96,16 +96,16 @@ bool waits_for_previous(const ReconcileContext& context) {
          !context.jobs.previous.empty();
 }
 
+void end_in_order(ReconcileContext& context) {
+  context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
+                        "in order startup policy has completed");
+}
+
 }  // namespace
 
 void start_in_order(ReconcileContext& context) {
   context.set_condition(kStartupInProgress, true, "InOrderStartupPolicyInProgress",
                         "in order startup policy is in progress");
-}
-
-void end_in_order(ReconcileContext& context) {
-  context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
-                        "in order startup policy has completed");
 }
 
 void create_jobs(ReconcileContext& context) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/kinds/common/collections.hh"
+#include "controller/kinds/trainjob/command_hooks.hh"
 #include "controller/kinds/trainjob/trainjob_controller.hh"
 #include "controller/kinds/trainjob/webhooks.hh"
 #include "controller/status/status_handler.hh"
@@ -137,6 +138,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.admission = trainjob_admission(settings.gates);
   if (configuration.featureGates.TrainJobStatus)
     made.servers.push_back(status_server(configuration));
+  add_trainjob_hooks(made);
   made.controller.make = [shared = std::move(shared),
                           settings = std::move(settings)](const kube::ControllerContext& context) {
     return std::make_unique<TrainJobController>(context, shared, settings);

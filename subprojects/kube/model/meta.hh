@@ -124,22 +124,4 @@ bool set_condition(std::vector<Condition>& conditions, Condition condition, Time
 // strings of any length; anything else compares as not newer.
 bool is_newer_version(std::string_view a, std::string_view b);
 
-// metav1.LabelSelector. An empty selector ({}) matches everything, an absent one (null) nothing.
-class LabelSelector {
- public:
-  // Errors (kInvalid) name the path of the bad requirement.
-  static Result<LabelSelector> read(const Json& value);
-  bool matches(const StringMap& labels) const;
-
- private:
-  struct Requirement {
-    std::string key;
-    enum class Op { kIn, kNotIn, kExists, kDoesNotExist } op = Op::kIn;
-    std::vector<std::string> values;
-  };
-  static Result<Requirement> read_expression(const Json& value);
-  bool matches_nothing_ = true;
-  std::vector<Requirement> requirements_;
-};
-
 }  // namespace kube
