@@ -205,7 +205,7 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
 }
 
 TEST_CASE_METHOD(Fixture, "a report never lands on a successor of the same name") {
-  // The token is still trusted when the job is deleted, and made anew.
+  // The token is still trusted when the job is deleted, and created again.
   api.on("GET", kJob).answer(200, stored_trainjob());
   api.on("GET", kJob).answer(200, stored_trainjob("successor")).always();
   api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8"));

@@ -20,7 +20,7 @@ class CompressedText {
   // last 32 KiB count) takes next to nothing, and the dictionary lives as long as the result.
   static CompressedText deflated(const std::string& text,
                                  std::shared_ptr<const std::string> dictionary);
-  // Deflated if that halves it; given up as soon as a part of it shows the contrary, since what
+  // Deflated if that halves it; stops as soon as a part of it shows the contrary, since what
   // does not shrink takes the longest.
   static CompressedText halved(std::string text);
 
