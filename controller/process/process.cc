@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <exception>
@@ -227,35 +226,15 @@ Task<void> Process::retry_webhooks() {
   }
 }
 
-// Publishes a new view after changes of the collections that webhooks read; a list of a thousand
-// objects is one change.
-void Process::publish_view_on_change() {
+void Process::share_with_admission() {
   for (const KindRegistration& kind : registry_) {
     for (const kube::Resource& resource : kind.admission.reads) {
-      manager_.on_change({resource, ""}, [this] {
-        if (is_view_queued_) return;
-        is_view_queued_ = true;
-        kube::asio::post(io_, [this] {
-          is_view_queued_ = false;
-          publish_view();
-        });
-      });
-    }
-  }
-}
-
-void Process::publish_view() {
-  auto view = std::make_shared<AdmissionView>();
-  for (const KindRegistration& kind : registry_) {
-    for (const kube::Resource& resource : kind.admission.reads) {
-      manager_.caches()
-          .get<kube::StoredObject>({resource, ""})
-          .each([&](const kube::ObjectKey& key, const auto& object) {
-            view->add(resource, key, object);
+      manager_.on_change<kube::StoredObject>(
+          {resource, ""}, [this, resource](const auto& before, const auto& after) {
+            admission_.set(resource, (after ? after : before)->object_key, after);
           });
     }
   }
-  admission_.publish(std::move(view));
 }
 
 Task<void> Process::lead() {
@@ -339,7 +318,7 @@ int Process::run() {
       return 1;
     }
   }
-  publish_view_on_change();
+  share_with_admission();
   manager_.start_watching();
   tasks_.spawn("control loop's health", control_health_.run(clock_));
   tasks_.spawn(kElectionTask, elect());

@@ -61,8 +61,8 @@ class Process {
   kube::Task<kube::Result<void>> use_certificates(CertificateBundle bundle);
   kube::Task<kube::Result<void>> serve_with(const CertificateBundle& bundle);
   void trust(const std::string& ca_pem);
-  void publish_view_on_change();
-  void publish_view();
+  // Webhooks read these collections on the serving thread.
+  void share_with_admission();
   kube::Task<void> lead();
   kube::Task<void> elect();
   kube::Task<bool> publish_webhooks();
@@ -97,7 +97,6 @@ class Process {
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;
-  bool is_view_queued_ = false;
   std::unique_ptr<Serving> serving_;
   std::unique_ptr<CertificateKeeper> keeper_;
   std::unique_ptr<CaInjector> injector_;

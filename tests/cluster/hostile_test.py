@@ -24,6 +24,7 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
 JOBSET = "jobset.x-k8s.io/v1alpha2"
 OPENED = ("trainjobs.trainer.kubeflow.org", "trainingruntimes.trainer.kubeflow.org", "jobsets.jobset.x-k8s.io")
 LARGE = "x" * 1_400_000   # the API server takes 1.5 MB
+BOMB = "a:\n" + "- b\n" * 250_000   # a megabyte of YAML, which takes a parser half a second
 
 
 DEPTH = 3_000
@@ -74,6 +75,7 @@ HOPELESS = {
     "taken-jobset": trainjob("taken-jobset"),
     "taken-snapshot": trainjob("taken-snapshot"),
     "taken-service": trainjob("taken-service"),
+    "bomb": trainjob("bomb"),
     "taken-job": trainjob("taken-job"),
     "set-is-text": jobset("set-is-text", "text"),
     "set-without-jobs": jobset("set-without-jobs", {"replicatedJobs": "none"}),
@@ -100,6 +102,51 @@ FOREIGN = [
         "jobset.sigs.k8s.io/job-index": "none", "jobset.sigs.k8s.io/restart-attempt": "9x"}},
      "spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}},
 ]
+
+
+def plant_bomb(cluster):
+    """A snapshot that is the job's own by its owner reference, before the controller has written one."""
+    uid = cluster.get("trainjobs", "bomb")["metadata"]["uid"]
+    create(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"runtime": BOMB[:1_000_000]}, "metadata": {
+        "name": "bomb-runtime-snapshot", "ownerReferences": [
+            {"apiVersion": TRAINER, "kind": "TrainJob", "name": "bomb", "uid": uid, "controller": True}]}})
+
+
+def claim_from_elsewhere(cluster, victim):
+    """Jobs of another namespace that name the uid of a JobSet as their owner's: one has failed, and one was complete and is deleted."""
+    elsewhere = harness.Cluster(cluster.namespace + "-x")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+    run("kubectl", "create", "namespace", elsewhere.namespace)
+    owner = {"apiVersion": JOBSET, "kind": "JobSet", "name": victim, "uid": cluster.get("jobsets", victim)["metadata"]["uid"],
+             "controller": True}
+    at = "2026-01-01T00:00:00Z"
+    ends = {"FailureTarget": {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "a", "lastTransitionTime": at}]},
+            "Complete": {"startTime": at, "completionTime": at, "succeeded": 1, "uncountedTerminatedPods": {}, "conditions": [
+                {"type": kind, "status": "True", "reason": "a", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")]}}
+    for end, status in ends.items():
+        elsewhere.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {
+            "name": f"{victim}-node-0", "ownerReferences": [owner], "labels": {
+                "jobset.sigs.k8s.io/jobset-name": victim, "jobset.sigs.k8s.io/replicatedjob-name": "node",
+                "jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/restart-attempt": "0"}},
+            "spec": {"suspend": end == "FailureTarget", "completions": 1, "parallelism": 1,
+                     "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}}})
+        # The garbage collector deletes it soon, since there is no such owner in its namespace.
+        run("kubectl", "-n", elsewhere.namespace, "patch", "job", f"{victim}-node-0", "--subresource=status", "--type=merge",
+            "-p", json.dumps({"status": status}), check=False)
+        elsewhere.kubectl("delete", "job", f"{victim}-node-0", "--ignore-not-found", "--cascade=background")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--wait=false")
+
+
+def check_untouched(cluster, victim):
+    """By a job that comes later: its Job's status has come by the same watch."""
+    def counts_its_job():
+        jobs = (cluster.get("jobsets", "later") or {}).get("status", {}).get("replicatedJobsStatus") or [{}]
+        return jobs[0].get("active")
+
+    wait_until("the JobSet of a later job counts its Job", counts_its_job, seconds=60)
+    status = cluster.get("jobsets", victim).get("status", {})
+    assert not status.get("restarts") and not status.get("terminalState"), f"JobSet {victim} was ended from elsewhere: {status}"
+    assert cluster.get("jobs", f"{victim}-node-0"), f"the Job of JobSet {victim} is gone"
 
 
 def open_schema():
@@ -185,6 +232,7 @@ def test_hostile_objects_do_not_stop_others(cluster):
         for o in (runtime("wrong", template=7), runtime("large", volumes=[{"name": LARGE}]), *FOREIGN,
                   *HOPELESS.values(), *HARMLESS.values(), *DEEP.values()):
             create(cluster, o)
+        plant_bomb(cluster)
         before = versions(cluster)
         with tempfile.TemporaryDirectory() as directory:
             controller = harness.Controller(directory, "--no-webhooks").start()
@@ -211,10 +259,12 @@ def check(cluster, controller, before):
         raise Failed(f"{late}: not {sorted(set(HOPELESS) - reported(cluster))}")
     check_log_names_deep(cluster, controller)
     # Nor do those that come while it runs, or change.
+    claim_from_elsewhere(cluster, "good")
     create(cluster, trainjob("late", "text"))
     cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")
     cluster.apply(trainjob("later"))
     runs(cluster, "later")
+    check_untouched(cluster, "good")
     wait_until("a late one reports why", lambda: "late" in reported(cluster), seconds=60)
     slow_steps(controller)
     controller.stop()

@@ -52,19 +52,17 @@ spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime
 struct Fixture : AdmissionFixture {
   using AdmissionFixture::AdmissionFixture;
   void publish_runtime(const std::string& name) {
-    auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);
     auto stored = kube::StoredObjectTransform(kClusterTrainingRuntimes)(text);
     REQUIRE(stored);
     const kube::ObjectKey key = stored->key();
-    view->add(kClusterTrainingRuntimes, key, std::move(stored));
-    state.publish(std::move(view));
+    state.set(kClusterTrainingRuntimes, key, std::move(stored));
   }
 };
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a runtime that the view has costs no request") {
+TEST_CASE_METHOD(Fixture, "a runtime that is cached costs no request") {
   publish_runtime("torch");
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
   CHECK(api.log().empty());

@@ -82,16 +82,18 @@ void JobSetController::upstream_changed(bool is_present) {
 
 // A Service that this controller created needs nothing; one that was deleted is created again.
 void JobSetController::on_service(const Stored& before, const Stored& after) {
-  if (!after) context_.router.enqueue_owner(context_.id, before->controller_uid, Debounce::kNone);
+  if (after) return;
+  context_.router.enqueue_owner(context_.id, before->object_key.ns, before->controller_uid,
+                                Debounce::kNone);
 }
 
 void JobSetController::on_job(const Job& before, const Job& after) {
   const auto& job = after ? after : before;
   if (job->owner_uid.empty() || is_unchanged(before, after)) return;
-  if (!context_.router.find_owned(context_.id, job->owner_uid)) return;
+  if (!context_.router.find_owner(context_.id, job->ns, job->owner_uid)) return;
   if (!after && before->is_complete()) removed_[before->owner_uid][before->name] = before;
   const bool has_ended = after && (after->finished || after->failure_target);
-  context_.router.enqueue_owner(context_.id, job->owner_uid,
+  context_.router.enqueue_owner(context_.id, job->ns, job->owner_uid,
                                 !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 

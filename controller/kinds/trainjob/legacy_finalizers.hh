@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "controller/kinds/common/collections.hh"
 #include "kube/client/api_client.hh"
@@ -28,16 +29,13 @@ class LegacyFinalizers {
         log_(log),
         wake_(io.get_executor()) {}
 
-  // A runtime has changed.
-  void wake() {
-    has_changed_ = true;
-    wake_.notify();
-  }
+  // The runtime of this key has changed; without a namespace it is a ClusterTrainingRuntime.
+  void changed(const kube::ObjectKey& key);
   // Runs until it is cancelled.
   kube::Task<void> run();
 
  private:
-  kube::Task<bool> drop_all();
+  kube::Task<bool> check(kube::ObjectKey key);
   kube::Task<bool> drop(kube::Resource resource, std::shared_ptr<const kube::StoredObject> stored);
 
   kube::ApiClient& client_;
@@ -46,7 +44,8 @@ class LegacyFinalizers {
   const bool is_enabled_;
   const kube::Log& log_;
   bool has_warned_ = false;
-  bool has_changed_ = true;  // since the last pass began
+  bool is_running_ = false;  // run() begins with all, so until then no change is kept
+  std::set<kube::ObjectKey> waiting_;
   kube::Notifier wake_;
 };
 

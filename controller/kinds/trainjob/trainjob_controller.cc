@@ -13,6 +13,7 @@
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -108,8 +109,8 @@ void TrainJobController::on_pod(const Pod& before, const Pod& after) {
   if (trainjobs_.find(key)) context_.router.enqueue(context_.id, key, Debounce::kCounters);
 }
 
-void TrainJobController::on_runtime(const Stored&, const Stored&) {
-  finalizers_.wake();
+void TrainJobController::on_runtime(const Stored&, const Stored& after) {
+  if (after) finalizers_.changed(after->object_key);
 }
 
 Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
@@ -134,6 +135,10 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   }
   // An existing object blocks this one: read again, since it may have been deleted meanwhile.
   if (is_snapshot_refused(job->status) || is_name_taken(job->status)) state->forget_reads();
+  if (is_finished(job->status)) {  // nothing is built any more, and a snapshot may be large
+    state->forget_reads();
+    state->former_content.reset();
+  }
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
 

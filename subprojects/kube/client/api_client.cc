@@ -140,7 +140,7 @@ Task<Result<Json>> ApiClient::send_json(HttpRequest request, ObjectRef subject) 
   const std::string what = request.method + " " + request.target;
   const auto text = co_await send_text(std::move(request), std::move(subject));
   if (!text) co_return tl::unexpected(text.error());
-  auto body = parse_json(*text);
+  auto body = parse_json(*text, kObjectLimits);
   if (!body) co_return tl::unexpected(body.error().at(what));
   if (text->size() >= kLargeText) co_await yield();
   co_return std::move(*body);

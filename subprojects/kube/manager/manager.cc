@@ -240,12 +240,6 @@ Task<void> Manager::drain(Milliseconds limit) {
   co_await watches_.join();
 }
 
-void Manager::on_change(const Collection& collection, std::function<void()> handler) {
-  for (const auto& entry : caches_.entries()) {
-    if (entry->collection == collection) entry->cache->add_change_handler(handler);
-  }
-}
-
 void Manager::collect() {
   for (const auto& each : running_) {
     const WorkQueue& queue = each->queue;

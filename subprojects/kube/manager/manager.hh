@@ -59,8 +59,15 @@ class Manager {
   Task<void> drain(Milliseconds limit);
 
   const CacheSet& caches() const { return caches_; }
-  // Calls `handler` after every change of a collection that a controller watches.
-  void on_change(const Collection& collection, std::function<void()> handler);
+  // Calls `handler` for every change of a collection that a controller watches as T, after that
+  // controller's own handler.
+  template <class T>
+  void on_change(const Collection& collection, typename ObjectCache<T>::EventHandler handler) {
+    for (const auto& entry : caches_.entries()) {
+      if (entry->collection == collection)
+        dynamic_cast<ObjectCache<T>&>(*entry->cache).add_event_handler(handler);
+    }
+  }
   // Reads queues and caches into the metrics.
   void collect();
 

@@ -28,8 +28,6 @@ class AnyObjectCache : public WatchSink {
   virtual std::size_t size() const = 0;
   // True once a first list has arrived.
   virtual bool is_synced() const = 0;
-  // `handler` is called after every change, without the object.
-  virtual void add_change_handler(std::function<void()> handler) = 0;
 };
 
 // T is the result of the transform of an object: any type with `std::string resource_version` and
@@ -59,10 +57,6 @@ class ObjectCache final : public AnyObjectCache {
 
   // Handlers are called in the order in which they were added.
   void add_event_handler(EventHandler handler) { handlers_.push_back(std::move(handler)); }
-
-  void add_change_handler(std::function<void()> handler) override {
-    add_event_handler([handler = std::move(handler)](const auto&, const auto&) { handler(); });
-  }
 
   // Call before the first object. Adding an index of the same name again does nothing.
   void add_index(std::string_view name, IndexFunc value_of) {

@@ -33,7 +33,9 @@ class StatusWriter {
                            Json patch, bool is_minor);
 
   // Whether the object of this uid still exists.
-  bool exists(const std::string& uid) const { return router_.find_owned(controller_, uid); }
+  bool exists(const ObjectKey& key, const std::string& uid) const {
+    return router_.find_owner(controller_, key.ns, uid) != nullptr;
+  }
 
   // For the event handler of the primary collection. True where the version may be of a status
   // write in flight: when that ends, it decides whether the object is enqueued.

@@ -60,7 +60,8 @@ class WidgetController final : public kube::Controller {
   }
 
   void on_config_map(const Stored& before, const Stored& after) {
-    context_.router.enqueue_owner(context_.id, (after ? after : before)->controller_uid,
+    const StoredObject& dependent = *(after ? after : before);
+    context_.router.enqueue_owner(context_.id, dependent.object_key.ns, dependent.controller_uid,
                                   kube::Debounce::kNone);
   }
 

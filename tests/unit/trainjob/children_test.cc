@@ -90,6 +90,36 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
 }
 
+TEST_CASE("a snapshot that is too large is not read, nor written") {
+  const std::string good = snapshot_of(torch_runtime())->text;
+  std::string many = good + "more:\n";
+  for (int i = 0; i < 41'000; ++i) many += "- a\n";
+  std::string brackets = "{\"a\":[1";
+  for (int i = 0; i < 41'000; ++i) brackets += ",1";
+  for (const std::string& text :
+       {many, brackets + "]}", brackets, good + "# " + std::string(513U << 10, 'x') + "\n"}) {
+    const auto snapshot = snapshot_from(text);
+    CHECK_FALSE(snapshot->is_object);
+    CHECK_FALSE(snapshot->runtime);
+    CHECK(snapshot->hash == kube::sha256_hex(text));
+    CHECK(snapshot->text.empty());
+  }
+  CHECK(unread_snapshot(many)->text.empty());
+  CHECK(unread_snapshot(many)->hash == kube::sha256_hex(many));
+
+  Json annotations = Json::object();
+  for (int i = 0; i < 25'000; ++i) annotations.set(std::to_string(100'000 + i), "");
+  for (const Json& large : {annotations, Json::object({{"a", std::string(513U << 10, 'x')}})}) {
+    World world;
+    world.runtime["metadata"].set("annotations", large);
+    CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
+    CHECK(world.reason() == "RuntimeSnapshotInvalid");
+    CHECK(world.message().find("larger than 524288 bytes or 40000 values") != std::string::npos);
+    CHECK_FALSE(world.jobset);
+    CHECK_FALSE(world.others.contains(kSnapshot));
+  }
+}
+
 TEST_CASE("unset parts of a reference print as any") {
   RuntimeRef ref;
   ref.name = "other";
