@@ -183,9 +183,13 @@ def test_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing(clus
     jobs = [f"job-{i}" for i in range(40)]
     cluster.apply(runtime("calm"))
     proxy = Proxy(os.environ["KUBECONFIG"], cluster.namespace)   # what comes through it is the old leader's
+
+    def with_election(text):
+        return text.replace("leaderElect: false", f"leaderElect: true, resourceNamespace: {cluster.namespace}")
+
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        old = harness.Controller(first, "--no-webhooks", kubeconfig=proxy.kubeconfig(first))
-        new = harness.Controller(second, "--no-webhooks", "--health-address", "0", "--metrics-address", "0")
+        old = harness.Controller(first, "--no-webhooks", kubeconfig=proxy.kubeconfig(first), change_config=with_election)
+        new = harness.Controller(second, "--no-webhooks", "--health-address", "0", "--metrics-address", "0", change_config=with_election)
         try:
             old.start()
             cluster.apply(*(trainjob(job, "calm") for job in jobs))

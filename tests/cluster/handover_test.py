@@ -51,7 +51,8 @@ class Scene:
         self.cluster = cluster
         self.api = Api(os.environ["KUBECONFIG"])
         # Upstream's Lease is in the namespace of the test, and its webhooks are not installed.
-        self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode, more_config=f"expander: {{upstreamNamespaces: [{cluster.namespace}]}}\n")
+        self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode,
+                                          change_config=lambda text: text + f"expander: {{upstreamNamespaces: [{cluster.namespace}]}}\n")
         self.upstream = UpstreamJobSet(directory, cluster.namespace)
         self.audit = pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
         self.began = self.audit.stat().st_size

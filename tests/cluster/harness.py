@@ -103,11 +103,11 @@ class Cluster:
 class Controller:
     """A controller on the host. Its ports are on the test bed's address."""
 
-    def __init__(self, directory, *options, kubeconfig=None, env=None, more_config=""):
+    def __init__(self, directory, *options, kubeconfig=None, env=None, change_config=str):
         directory = pathlib.Path(directory)
         self.log = directory / "controller.log"
         config = directory / "controller.yaml"
-        config.write_text(run(TESTBED, "config").stdout + more_config)
+        config.write_text(change_config(run(TESTBED, "config").stdout))
         self.command = [TRAINER, "controller", "--config", str(config), *options]
         self.env = {**os.environ, **(env or {})}
         if kubeconfig:

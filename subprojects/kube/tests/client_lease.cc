@@ -241,7 +241,7 @@ TEST_CASE_METHOD(Fixture, "how long a holder may write counts from when its rene
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "a holder that stood still for longer may not write until it has renewed") {
+                 "a holder that was stopped for longer may not write until it has renewed") {
   Candidate a(*this, "a");
   const bool is_asleep = GENERATE(true, false);  // the machine, or the process alone
   CAPTURE(is_asleep);

@@ -51,7 +51,7 @@ TEST_CASE("a group tells of exceptions, cancels together and joins") {
   settle(io);
   REQUIRE(log.size() == 2);
   CHECK(log[0] == "bad: a bug");
-  CHECK_THAT(log[1], Catch::StartsWith("aborted: "));  // although nobody has cancelled it
+  CHECK_THAT(log[1], Catch::StartsWith("aborted: "));  // although it was not cancelled
   log.clear();
   group.cancel();
   run_task(io, group.join());
