@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/int_or_string.hh"
 #include "api/jobset.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -28,6 +29,8 @@ struct EnvInjection {
 };
 
 struct TorchPolicy {
+  std::optional<IntOrString> numProcPerNode;  // an extension: "auto", "gpu" or "cpu"
+  std::optional<std::string> launcher;        // an extension: "torchrun" or "env"
   std::optional<EnvInjection> envInjection;
   kube::Json unknown;
   template <class D>

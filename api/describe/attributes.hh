@@ -27,7 +27,7 @@ constexpr Rule at_least_one(std::string_view message) {
 }
 
 // The type of a member that was taken out of the API but is still found in guides and old files.
-enum class Removed { kObject, kObjects, kStrings, kIntOrString };
+enum class Removed { kObject, kObjects, kStrings };
 
 // The attributes as a visitor sees them that does not read them. SchemaAttributes
 // (schema_builder.hh) has the same members and documents them; a visitor that reads some of them

@@ -63,6 +63,13 @@ void read(const kube::Json& value, const FieldPath& path, std::int64_t& out,
   out = *number;
 }
 
+void read(const kube::Json& value, const FieldPath& path, IntOrString& out,
+          kube::FieldErrors& errors) {
+  if (value.is_string()) return read(value, path, out.word, errors);
+  if (!value.is_number()) return add_type_error(path, value, "integer or string", errors);
+  read(value, path, out.number.emplace(), errors);
+}
+
 void read(const kube::Json& value, const FieldPath& path, kube::Time& out,
           kube::FieldErrors& errors) {
   if (!value.is_string()) return add_type_error(path, value, "string", errors);

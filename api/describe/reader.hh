@@ -11,6 +11,7 @@
 
 #include "api/describe/attributes.hh"
 #include "api/describe/path.hh"
+#include "api/int_or_string.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -30,6 +31,8 @@ void read(const kube::Json& value, const FieldPath& path, bool& out, kube::Field
 void read(const kube::Json& value, const FieldPath& path, std::int32_t& out,
           kube::FieldErrors& errors);
 void read(const kube::Json& value, const FieldPath& path, std::int64_t& out,
+          kube::FieldErrors& errors);
+void read(const kube::Json& value, const FieldPath& path, IntOrString& out,
           kube::FieldErrors& errors);
 void read(const kube::Json& value, const FieldPath& path, kube::Time& out,
           kube::FieldErrors& errors);

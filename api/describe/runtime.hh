@@ -42,12 +42,20 @@ void EnvInjection::describe(D& d) {
 
 template <class D>
 void TorchPolicy::describe(D& d) {
+  d.field("numProcPerNode", &TorchPolicy::numProcPerNode)
+      .rule({"self in ['auto', 'gpu', 'cpu'] || type(self) == int && self >= 1",
+             "numProcPerNode must be auto, gpu, cpu or an integer of at least 1",
+             [](const kube::Json& self) {
+               return self.is_string() ? self.as_string() == "auto" || self.as_string() == "gpu" ||
+                                             self.as_string() == "cpu"
+                                       : self.is_int() && self.as_int() >= 1;
+             }})
+      .doc("How many processes each node runs where the TrainJob says nothing. An extension.");
+  d.field("launcher", &TorchPolicy::launcher)
+      .one_of({"torchrun", "env"})
+      .doc("What makes one training of a plain Python command. An extension.");
   d.field("envInjection", &TorchPolicy::envInjection)
       .doc("Gives the torchrun environment to further containers.");
-  d.removed("numProcPerNode", wire::Removed::kIntOrString,
-            "was removed in v2.2: write numProcPerNode into the TrainJob's spec.trainer, or leave "
-            "it out and the "
-            "processes follow the container's resources");
   d.removed("elasticPolicy", wire::Removed::kObject,
             "was removed in v2.2: write failurePolicy.maxRestarts into template.spec for restarts, "
             "and the number "

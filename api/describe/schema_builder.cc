@@ -115,8 +115,6 @@ kube::Json removed_schema(Removed type) {
       return list_schema(anything);
     case Removed::kStrings:
       return string_map_schema();
-    case Removed::kIntOrString:
-      return kube::Json::object({{"x-kubernetes-int-or-string", true}});
   }
   return anything;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/describe/attributes.hh"
+#include "api/int_or_string.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
@@ -170,6 +171,12 @@ struct SchemaOf<std::int32_t> {
 template <>
 struct SchemaOf<std::int64_t> {
   static kube::Json make(Predicates&) { return scalar_schema("integer", "int64"); }
+};
+template <>
+struct SchemaOf<IntOrString> {
+  static kube::Json make(Predicates&) {
+    return kube::Json::object({{"x-kubernetes-int-or-string", true}});
+  }
 };
 template <>
 struct SchemaOf<kube::Time> {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/describe/attributes.hh"
+#include "api/int_or_string.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
@@ -26,6 +27,9 @@ inline kube::Json to_json(std::int32_t value) {
 }
 inline kube::Json to_json(std::int64_t value) {
   return value;
+}
+inline kube::Json to_json(const IntOrString& value) {
+  return value.number ? to_json(*value.number) : kube::Json(value.word);
 }
 inline kube::Json to_json(const kube::Time& value) {
   return value.to_string();

@@ -177,7 +177,7 @@ void convert_processes(Json& spec, Conversion& conversion) {
     conversion.warnings.push_back(
         fmt::format("{} is an integer since Trainer v2.2: \"{}\" was dropped, for without the "
                     "field every node runs as many "
-                    "processes as its resources suggest",
+                    "processes as its runtime says or its resources suggest",
                     path, text));
   } else {
     conversion.errors.push_back(kube::invalid(path, value,
@@ -187,28 +187,6 @@ void convert_processes(Json& spec, Conversion& conversion) {
 }
 
 // --- runtimes ---
-
-void convert_torch_processes(Json& torch, const std::string& path, Conversion& conversion) {
-  const Json* stored = torch.find("numProcPerNode");
-  if (!stored) return;
-  const std::string field = kube::join_field(path, "numProcPerNode");
-  const std::string_view word =
-      stored->is_string() ? std::string_view(stored->as_string()) : std::string_view();
-  if (word == "auto" || word == "gpu" || word == "cpu") {
-    conversion.warnings.push_back(
-        fmt::format("{} was removed in Trainer v2.2: \"{}\" was dropped, for the processes of a "
-                    "node follow the resources of its "
-                    "container; a TrainJob sets another number in spec.trainer.numProcPerNode",
-                    field, word));
-    torch.erase("numProcPerNode");
-    return;
-  }
-  conversion.errors.push_back(
-      kube::invalid(field, *stored,
-                    "was removed in Trainer v2.2: leave it out and give container \"node\" "
-                    "resources, which the processes follow, "
-                    "or write spec.trainer.numProcPerNode in the TrainJobs"));
-}
 
 // The number of nodes an elastic policy leaves no choice about. nullopt: it does; a null value: it
 // says nothing about nodes.
@@ -307,10 +285,8 @@ Conversion convert_legacy_runtime(Json& runtime) {
   if (Json* mpi = policy->find("mpi"); mpi && mpi->is_object()) {
     convert_implementation(*mpi, "spec.mlPolicy.mpi", conversion);
   }
-  if (Json* torch = policy->find("torch"); torch && torch->is_object()) {
-    convert_torch_processes(*torch, "spec.mlPolicy.torch", conversion);
+  if (Json* torch = policy->find("torch"); torch && torch->is_object())
     convert_elastic_policy(*spec, conversion);
-  }
   return conversion;
 }
 

@@ -20,12 +20,16 @@ std::int64_t count_cpus(const kube::Json& container) {
 
 }  // namespace
 
-ProcessCount count_processes(std::optional<std::int32_t> desired, const kube::Json& container) {
+ProcessCount count_processes(const std::optional<IntOrString>& desired,
+                             const kube::Json& container) {
+  const std::string_view word = desired ? std::string_view(desired->word) : "auto";
   ProcessCount count;
   count.accelerators = count_accelerators(container);
-  if (desired)
-    count.number = *desired;
-  else if (count.accelerators == 0)
+  if (desired && desired->number)
+    count.number = *desired->number;
+  else if (word == "gpu")
+    count.word = "gpu";
+  else if (word == "cpu" || count.accelerators == 0)
     count.number = std::max<std::int64_t>(1, count_cpus(container));
   return count;
 }

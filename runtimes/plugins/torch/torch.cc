@@ -2,14 +2,16 @@
 // pkg/runtime/framework/plugins/torch).
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <string>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/reserved_env.hh"
+#include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
 #include "runtimes/plugins/torch/torchtune.hh"
 
@@ -22,11 +24,19 @@ const TorchPolicy* policy_of(const Draft& draft) {
   return policy != nullptr && policy->torch ? &*policy->torch : nullptr;
 }
 
+// What the job says, else what the runtime says.
+std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->numProcPerNode) return IntOrString{trainer->numProcPerNode, ""};
+  return policy.numProcPerNode;
+}
+
 // What every process of the job has to know to find the others.
 struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
   std::string master;
+  bool has_own_processes = false;  // launcher env: nothing else tells them
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
@@ -38,6 +48,14 @@ void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
 void inject_master(ContainerEdit& container, const Rendezvous& rendezvous) {
   container.env("PET_MASTER_ADDR", rendezvous.master);
   container.env("PET_MASTER_PORT", std::to_string(kTrainerPort));
+  if (!rendezvous.has_own_processes) return;
+  // What torchrun gives to its processes (torch.distributed, "Environment variable
+  // initialization").
+  container.env("MASTER_ADDR", rendezvous.master);
+  container.env("MASTER_PORT", std::to_string(kTrainerPort));
+  container.env("WORLD_SIZE", std::to_string(rendezvous.nodes));
+  container.env_completion_index("RANK");
+  container.env("LOCAL_RANK", "0");
 }
 
 kube::FieldError missing_target(const Draft& draft, std::string_view job,
@@ -66,6 +84,102 @@ void inject_targets(Draft& draft, const TorchPolicy& policy, const Rendezvous& r
   }
 }
 
+// A command that is torchrun's already, or that says nothing about itself, stays as it is.
+void start_by_torchrun(Draft& draft, std::string_view source) {
+  const CommandLine line = command_line_of(draft);
+  if (what_starts(line) != Starts::kPython) return;
+  draft.command = command_by_torchrun(line);
+  draft.command_source = source;
+}
+
+void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldErrors& errors) {
+  const auto launcher = launcher_of(draft.job, policy);
+  if (!launcher) return errors.push_back(launcher.error());
+  if (*launcher != Launcher::kEnv) return;
+  refuse_reserved_env(draft.job, {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK"},
+                      "launcher env sets them from spec.trainer.numNodes", errors);
+  const auto desired = desired_processes(draft, policy);
+  if (!desired || desired->number.value_or(1) <= 1) return;
+  const auto& trainer = draft.job.spec.trainer;
+  const bool is_jobs = trainer && trainer->numProcPerNode;
+  errors.push_back(kube::invalid(
+      is_jobs ? "spec.trainer.numProcPerNode" : "spec.runtimeRef",
+      is_jobs ? kube::Json(*desired->number) : kube::Json(draft.job.spec.runtimeRef.name),
+      fmt::format("launcher env starts one process a node, and {} is {}: leave that out, or use "
+                  "launcher torchrun",
+                  is_jobs ? "numProcPerNode" : "mlPolicy.torch.numProcPerNode of the runtime",
+                  *desired->number)));
+}
+
+// The first words of a command line, without those that are too long to be read.
+std::string beginning_of(const CommandLine& line) {
+  constexpr std::size_t kEnough = 60;
+  std::string text;
+  for (const auto* words : {&line.command, &line.args})
+    for (const std::string& word : *words) {
+      if (text.size() + word.size() > kEnough) return text + " ...";
+      text += (text.empty() ? "" : " ") + word;
+    }
+  return text;
+}
+
+void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer || !trainer->numProcPerNode) return;
+  const std::int64_t devices = count_accelerators(draft.trainer_container());
+  if (devices > 0 && devices != *trainer->numProcPerNode)
+    warnings.push_back(
+        fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
+                    "it out to start one process a device",
+                    *trainer->numProcPerNode, devices));
+}
+
+// N trainings instead of one.
+void warn_about_launcher(const Draft& draft, const TorchPolicy& policy,
+                         std::vector<std::string>& warnings) {
+  const auto launcher = launcher_of(draft.job, policy);
+  const auto index = draft.find_ancestor(kTrainerStep);
+  if (!launcher || !index) return;
+  const auto& trainer = draft.job.spec.trainer;
+  const std::int32_t nodes =
+      trainer && trainer->numNodes ? *trainer->numNodes : draft.pod_sets[*index].count;
+  const auto desired = desired_processes(draft, policy);
+  const std::int64_t devices = count_accelerators(draft.trainer_container());
+  if (*launcher == Launcher::kEnv) {
+    if (devices > 1 && !(desired && desired->number))
+      warnings.push_back(
+          fmt::format("spec.trainer.resourcesPerNode: launcher env starts one process a node, and "
+                      "each node has {} devices; use launcher torchrun for one process a device",
+                      devices));
+    return;
+  }
+  const std::int64_t processes = std::max<std::int64_t>(
+      devices, desired ? std::int64_t{desired->number.value_or(1)} : std::int64_t{1});
+  if (nodes <= 1 && processes <= 1) return;
+  const CommandLine line = command_line_of(draft);
+  const Starts starts = what_starts(line);
+  const bool stays_alone =
+      starts == Starts::kProgram || (starts == Starts::kPython && *launcher == Launcher::kNone);
+  if (!stays_alone) return;
+  const bool is_jobs = draft.command.has_value();
+  const std::string where = is_jobs ? "spec.trainer.command"
+                                    : fmt::format("spec.runtimeRef: the command of runtime \"{}\"",
+                                                  draft.job.spec.runtimeRef.name);
+  const std::string alone =
+      nodes > 1 ? fmt::format("each of the {} nodes runs a training of its own", nodes)
+                : fmt::format("one process runs where {} were expected", processes);
+  warnings.push_back(
+      *launcher == Launcher::kTorchrun
+          ? fmt::format("{}: launcher torchrun starts only Python commands and scripts, and \"{}\" "
+                        "is none, so {}; begin it with torchrun --no_python",
+                        where, beginning_of(line), alone)
+          : fmt::format("{}: \"{}\" does not start torchrun, so {}; annotate the TrainJob with "
+                        "{}: torchrun, which starts it by torchrun, or {}: env, for a script that "
+                        "calls init_process_group() in one process a node",
+                        where, beginning_of(line), alone, kLauncherAnnotation,
+                        kLauncherAnnotation));
+}
+
 class Torch final : public Plugin {
  public:
   std::string_view source() const override { return "plugin torch"; }
@@ -86,31 +200,36 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   apply_num_nodes(draft, "spec.trainer.numNodes");
   const auto index = draft.find_ancestor(kTrainerStep);
   const auto& trainer = draft.job.spec.trainer;
+  const auto launcher = launcher_of(draft.job, *policy);
+  if (!launcher) return draft.errors.push_back(launcher.error());
 
-  const ProcessCount processes =
-      count_processes(trainer ? trainer->numProcPerNode : std::nullopt, draft.trainer_container());
+  ProcessCount processes =
+      count_processes(desired_processes(draft, *policy), draft.trainer_container());
   Rendezvous rendezvous;
+  rendezvous.has_own_processes = *launcher == Launcher::kEnv;
+  if (rendezvous.has_own_processes) processes.number = 1;
   rendezvous.nodes = index ? draft.pod_sets[*index].count : 1;
   rendezvous.processes = processes.to_string();
   rendezvous.master = index ? draft.first_host(*index)
                             : fmt::format("{}-{}-0-0.{}", draft.name(), kNode, draft.subdomain());
 
   // Without a trainer section nothing is injected: such jobs run the runtime's own command.
-  if (trainer && !draft.trainer_container().is_null()) {
-    if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
+  const bool is_injected = trainer || *launcher != Launcher::kNone;
+  if (is_injected && !draft.trainer_container().is_null()) {
+    if (auto container = draft.edit(*index, kNode, "spec.trainer.env"); trainer)
       for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
     auto container = draft.edit(*index, kNode, source());
     inject_size(*container, rendezvous);
-    if (torchtune::is_torchtune(trainer->command)) {
+    if (torchtune::is_torchtune(draft.command)) {
       // torchtune takes its rendezvous from the command line, where an address in the environment
       // would contradict it.
-      draft.command = torchtune::command_for(draft.job.spec.runtimeRef.name, rendezvous.nodes,
-                                             processes, rendezvous.master,
-                                             trainer->args.value_or(std::vector<std::string>{}),
-                                             container->json().get_array("command"));
+      draft.command = torchtune::command_for(
+          draft.job.spec.runtimeRef.name, rendezvous.nodes, processes, rendezvous.master,
+          draft.args.value_or(std::vector<std::string>{}), container->json().get_array("command"));
       draft.command_source = source();
     } else {
       inject_master(*container, rendezvous);
+      if (*launcher == Launcher::kTorchrun) start_by_torchrun(draft, source());
     }
     container->port(kTrainerPort);
   }
@@ -133,21 +252,16 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
       "set spec.trainer.numNodes and spec.trainer.numProcPerNode; other torchrun settings go into "
       "spec.trainer.args or PET_* variables that are not reserved, such as PET_RDZV_BACKEND",
       errors);
+  check_launcher(draft, *policy, errors);
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !torchtune::is_torchtune(trainer->command)) return;
-  torchtune::validate(draft.job, draft.trainer_container(), errors);
+  torchtune::validate(draft.job, desired_processes(draft, *policy), draft.trainer_container(),
+                      errors);
 }
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  const auto& trainer = draft.job.spec.trainer;
-  if (!trainer || !trainer->numProcPerNode) return;
-  const ProcessCount processes =
-      count_processes(trainer->numProcPerNode, draft.trainer_container());
-  if (processes.accelerators > 0 && processes.accelerators != *processes.number)
-    warnings.push_back(
-        fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
-                    "it out to start one process a device",
-                    *processes.number, processes.accelerators));
+  warn_about_processes(draft, warnings);
+  warn_about_launcher(draft, *policy_of(draft), warnings);
 }
 
 std::unique_ptr<const Plugin> make_torch() {

@@ -58,7 +58,8 @@ std::string supported_models() {
   return fmt::format("{}", fmt::join(kModels, ", "));
 }
 
-void validate_qlora(const TrainJob& job, const std::string& model, const kube::Json& container,
+void validate_qlora(const TrainJob& job, const std::string& model,
+                    const std::optional<IntOrString>& desired, const kube::Json& container,
                     kube::FieldErrors& errors) {
   if (model == "qwen2_5/1.5B") {
     errors.push_back(kube::invalid("spec.runtimeRef.name", job.spec.runtimeRef.name,
@@ -67,7 +68,7 @@ void validate_qlora(const TrainJob& job, const std::string& model, const kube::J
     return;
   }
   const Trainer& trainer = *job.spec.trainer;
-  const bool is_single = trainer.numProcPerNode == 1 || count_accelerators(container) == 1;
+  const bool is_single = (desired && desired->number == 1) || count_accelerators(container) == 1;
   if (is_single || (model != "llama3_2/1B" && model != "llama3_2/3B")) return;
   errors.push_back(kube::invalid(
       "spec.trainer.numProcPerNode",
@@ -141,7 +142,8 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
   return command;
 }
 
-void validate(const TrainJob& job, const kube::Json& container, kube::FieldErrors& errors) {
+void validate(const TrainJob& job, const std::optional<IntOrString>& desired,
+              const kube::Json& container, kube::FieldErrors& errors) {
   const std::int32_t nodes = job.spec.trainer->numNodes.value_or(1);
   const std::string model = model_of(job.spec.runtimeRef.name);
   if (std::find(kModels.begin(), kModels.end(), model) == kModels.end())
@@ -156,7 +158,7 @@ void validate(const TrainJob& job, const kube::Json& container, kube::FieldError
 
   const std::vector<std::string> args = args_of(job);
   const Tuning tuning = tuning_of(args);
-  if (tuning == Tuning::kQlora) validate_qlora(job, model, container, errors);
+  if (tuning == Tuning::kQlora) validate_qlora(job, model, desired, container, errors);
   if (tuning != Tuning::kFull && nodes > 1)
     errors.push_back(
         kube::invalid("spec.trainer.numNodes", nodes,

@@ -1,0 +1,45 @@
+// What makes one training of the processes of all nodes: mlPolicy.torch.launcher, an extension.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+enum class Launcher {
+  kNone,      // upstream's behaviour: the command has to start torchrun
+  kTorchrun,  // a Python command is started by torchrun
+  kEnv,       // the command itself calls init_process_group()
+};
+
+// On a TrainJob; takes precedence over the runtime's field.
+inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/torch-launcher";
+
+// Errors: an annotation with another value.
+tl::expected<Launcher, kube::FieldError> launcher_of(const TrainJob& job,
+                                                     const TorchPolicy& policy);
+
+// The command line of the trainer's container: the job's where it says one, else the runtime's.
+struct CommandLine {
+  std::vector<std::string> command;  // empty: the image's own, of which nothing is known
+  std::vector<std::string> args;
+};
+CommandLine command_line_of(const Draft& draft);
+
+enum class Starts {
+  kUnknown,    // the image's own command
+  kPython,     // one Python process
+  kProcesses,  // torchrun or its like, or a shell, which may start it
+  kProgram,    // another program
+};
+Starts what_starts(const CommandLine& line);
+
+// The command, without its arguments, that starts a Python command by torchrun.
+std::vector<std::string> command_by_torchrun(const CommandLine& line);
+
+}  // namespace trainer::pipeline
