@@ -185,6 +185,9 @@ struct TrainJob {
 
 inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
 inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
+// The manager of the patch that podTemplateOverrides, podSpecOverrides, labels and annotations of
+// a TrainJob of v2.0 or v2.1 become.
+inline constexpr std::string_view kLegacyManager = "trainer.kubeflow.org/legacy";
 inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";
 
 inline const kube::Resource kTrainJobs{"trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob",

@@ -67,7 +67,8 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                   const pipeline::Plugins& plugins,
                                   const jobset::Gates& gates = {});
-// Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1.
+// Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1, and puts back
+// extension fields that a PUT lacks.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);
 AdmissionAnswer validate_runtime(const AdmissionRequest& request);
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request);

@@ -6,6 +6,7 @@
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
+#include "runtimes/admission/extensions.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/trainjob/legacy.hh"
 
@@ -32,6 +33,8 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   Json object = request.object;
   Conversion conversion = convert_legacy_runtime(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
+  put_back_extensions(object, request, {"spec", "mlPolicy", "torch"},
+                      {"numProcPerNode", "launcher"});
   return allow_with(request.object, object, std::move(conversion.warnings));
 }
 

@@ -5,6 +5,7 @@
 #include "kube/model/name_index.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
+#include "runtimes/admission/extensions.hh"
 #include "runtimes/admission/patch_changes.hh"
 #include "runtimes/trainjob/legacy.hh"
 
@@ -12,10 +13,6 @@ namespace trainer {
 namespace {
 
 using kube::Json;
-
-// Members of TrainJob.spec that v2.3 does not have. Clients built for v2.3 drop them when they send
-// a whole object.
-constexpr std::string_view kExtensions[] = {"ttlSecondsAfterFinished"};
 
 // The entry of spec.runtimePatches that Kueue keeps to itself.
 constexpr std::string_view kQueueManager = "kueue.x-k8s.io/manager";
@@ -65,18 +62,6 @@ void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
   }
 }
 
-// A client of v2.3 does not know this controller's extensions: what its object lacks is put back.
-void restore_extensions(Json& trainjob, const AdmissionRequest& request) {
-  if (!request.may_lack_fields) return;
-  Json* spec = trainjob.find("spec");
-  const Json* before = request.old_object.find("spec");
-  if (!spec || !spec->is_object() || !before) return;
-  for (const std::string_view name : kExtensions) {
-    const Json* value = before->find(name);
-    if (!is_absent(value) && !spec->find(name)) spec->set(name, *value);
-  }
-}
-
 // Whether this is Kueue at work, which starts a job by filling its patch and stops it by
 // spec.suspend, also one that it never started and whose suspend was cleared by hand. Users do
 // neither: the patch is not theirs, and Kueue undoes what they do to suspend.
@@ -114,7 +99,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   Conversion conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
   if (request.operation == "UPDATE") {
-    restore_extensions(object, request);
+    put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished"});
     restore_command(object, request);
   }
   stamp_patches(object, request.old_object, now.to_string());

@@ -18,6 +18,7 @@ extern const std::string_view kFluxDistributed;
 extern const std::string_view kTorchtuneLlama321b;
 extern const std::string_view kTorchtuneLlama323b;
 extern const std::string_view kTorchtuneQwen2515b;
+extern const std::string_view kTrl;
 extern const std::string_view kTorchDistributedWithCache;
 }  // namespace builtin
 
@@ -34,6 +35,7 @@ std::vector<kube::Json> builtin_runtimes() {
            kTorchtuneLlama321b,
            kTorchtuneLlama323b,
            kTorchtuneQwen2515b,
+           kTrl,
            kTorchDistributedWithCache,
        }) {
     auto object = kube::parse_yaml(text);

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "api/api.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/name_index.hh"
 #include "kube/model/patch.hh"
 #include "runtimes/pipeline/leaves.hh"
+#include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/shapes.hh"
 
 namespace trainer::pipeline {
@@ -49,6 +52,49 @@ kube::Json spec_changes(const RuntimePatch& patch) {
   kube::Json changes = spec == nullptr ? kube::Json() : *spec;
   drop_empty_lists(changes);
   return changes;
+}
+
+// Whether another controller or a scheduler acts on a pod by this label or annotation.
+bool steers_pods(std::string_view key) {
+  static constexpr std::array<std::string_view, 10> kDomains = {
+      "kueue.x-k8s.io",      "jobset.sigs.k8s.io", "batch.kubernetes.io", "trainer.kubeflow.org",
+      "scheduling.x-k8s.io", "scheduling.k8s.io",  "volcano.sh",          "yunikorn.apache.org",
+      "kai.scheduler",       "koordinator.sh"};
+  const std::size_t slash = key.find('/');
+  if (slash == key.npos) return key == "job-name" || key == "controller-uid";  // of batch/v1
+  const std::string_view prefix = key.substr(0, slash);
+  return std::any_of(kDomains.begin(), kDomains.end(), [prefix](std::string_view domain) {
+    return prefix.ends_with(domain) &&
+           (prefix.size() == domain.size() || prefix[prefix.size() - domain.size() - 1] == '.');
+  });
+}
+
+// spec.labels and spec.annotations of v2.0 and v2.1 were meant for the pods as well, and are the
+// metadata of the legacy patch now. Answers them as a patch of the pods of each job; null without.
+kube::Json pod_metadata(Draft& draft, const RuntimePatch& patch) {
+  const kube::Json* metadata = part(patch, "metadata");
+  if (patch.manager != kLegacyManager || metadata == nullptr) return {};
+  kube::Json own;
+  for (const char* member : {"labels", "annotations"})
+    for (const auto& [key, value] : kube::read_string_map(metadata->find(member)))
+      if (!steers_pods(key)) own[member].set(key, value);
+  if (own.empty()) return {};
+  const std::size_t bytes = kube::print_json(own).size() * draft.spec.replicatedJobs.size();
+  if (bytes > kMostCopiedBytes) {
+    draft.errors.push_back(
+        kube::invalid("spec.runtimePatches", patch.manager,
+                      fmt::format("its labels and annotations would have {} bytes in the pods of "
+                                  "all jobs, and {} is the limit: shorten them",
+                                  bytes, kMostCopiedBytes)));
+    return {};
+  }
+  kube::Json jobs = kube::Json::array();
+  const kube::Json pod = kube::Json::object({{"metadata", std::move(own)}});
+  for (const ReplicatedJob& job : draft.spec.replicatedJobs)
+    jobs.push_back(kube::Json::object(
+        {{"name", job.name},
+         {"template", kube::Json::object({{"spec", kube::Json::object({{"template", pod}})}})}}));
+  return kube::Json::object({{"replicatedJobs", std::move(jobs)}});
 }
 
 void overlay(Draft& draft, kube::StringMap& target, const kube::Json* metadata,
@@ -153,19 +199,23 @@ bool merge_template(Draft& draft) {
   std::optional<kube::Json> merged;
   const auto& patches = draft.job.spec.runtimePatches;
   for (std::size_t i = 0; i < patches.size(); ++i) {
-    const kube::Json changes = spec_changes(patches[i]);
-    if (changes.empty()) continue;
-    if (!merged) merged = write(*template_->spec);
-    drop_replaced_sources(*merged, changes);
-    auto next = kube::strategic_merge(std::move(*merged), changes, jobset_merge_keys());
-    if (!next) {
-      draft.errors.push_back(kube::invalid(
-          kube::join_index("spec.runtimePatches", i) + ".trainingRuntimeSpec.template.spec",
-          nullptr, next.error().message));
-      return false;
+    // What a patch says about pods comes after what it says about all of them.
+    const std::array<kube::Json, 2> steps = {pod_metadata(draft, patches[i]),
+                                             spec_changes(patches[i])};
+    for (const kube::Json& changes : steps) {
+      if (changes.empty()) continue;
+      if (!merged) merged = write(*template_->spec);
+      drop_replaced_sources(*merged, changes);
+      auto next = kube::strategic_merge(std::move(*merged), changes, jobset_merge_keys());
+      if (!next) {
+        draft.errors.push_back(kube::invalid(
+            kube::join_index("spec.runtimePatches", i) + ".trainingRuntimeSpec.template.spec",
+            nullptr, next.error().message));
+        return false;
+      }
+      merged = std::move(*next);
+      explain(draft, patches[i], changes);
     }
-    merged = std::move(*next);
-    explain(draft, patches[i], changes);
   }
   if (merged) {
     restore_order(*merged, *template_->spec);

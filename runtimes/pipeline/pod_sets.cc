@@ -76,20 +76,19 @@ void count_pods(Draft& draft) {
 }
 
 bool check_copies(Draft& draft) {
-  constexpr std::size_t kFew = 16;              // even of the largest objects
-  constexpr std::size_t kMostBytes = 16 << 20;  // the API server takes a tenth of that
+  constexpr std::size_t kFew = 16;  // even of the largest objects
   if (draft.pod_sets.size() <= kFew) return true;
   const std::size_t settings = kube::print_json(write(draft.job.spec)).size();
   std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
   for (const PodSet& set : draft.pod_sets) bytes += set.ancestor.empty() ? 0 : settings;
-  if (bytes <= kMostBytes) return true;
+  if (bytes <= kMostCopiedBytes) return true;
   draft.errors.push_back(kube::invalid(
       "spec.runtimeRef", draft.job.spec.runtimeRef.name,
       fmt::format("the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
                   "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
                   "network.subdomain",
                   draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
-                  kMostBytes, kAncestorLabel)));
+                  kMostCopiedBytes, kAncestorLabel)));
   return false;
 }
 

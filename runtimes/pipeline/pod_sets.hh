@@ -15,6 +15,10 @@ void normalize(Draft& draft);
 // One pod set for each replicated job, in order, with its count before any plugin.
 void count_pods(Draft& draft);
 
+// What a job's own settings may become in all jobs of its runtime together: ten times of what the
+// API server takes.
+inline constexpr std::size_t kMostCopiedBytes = 16 << 20;
+
 // Refuses, in draft.errors, what would multiply: the job's own settings go into each job that
 // trains or initializes, the subdomain into each of its hosts' names. False where it did.
 bool check_copies(Draft& draft);

@@ -2,17 +2,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 
 namespace trainer {
-
-// The manager of the patch that podTemplateOverrides, podSpecOverrides, labels and annotations of a
-// TrainJob become.
-inline constexpr std::string_view kLegacyManager = "trainer.kubeflow.org/legacy";
 
 struct Conversion {
   std::vector<std::string>

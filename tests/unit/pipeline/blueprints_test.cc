@@ -39,7 +39,7 @@ TEST_CASE("the built-in runtimes", "[builtin]") {
   CHECK(names == Words{"torch-distributed", "deepspeed-distributed", "mlx-distributed",
                        "jax-distributed", "xgboost-distributed", "flux-distributed",
                        "torchtune-llama3.2-1b", "torchtune-llama3.2-3b", "torchtune-qwen2.5-1.5b",
-                       "torch-distributed-with-cache"});
+                       "trl", "torch-distributed-with-cache"});
 }
 
 TEST_CASE("built-in runtimes pass the schema, admission and the SDK's demands", "[builtin]") {
