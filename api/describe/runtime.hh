@@ -43,13 +43,15 @@ void EnvInjection::describe(D& d) {
 template <class D>
 void TorchPolicy::describe(D& d) {
   d.field("numProcPerNode", &TorchPolicy::numProcPerNode)
-      .rule({"self in ['auto', 'gpu', 'cpu'] || type(self) == int && self >= 1",
-             "numProcPerNode must be auto, gpu, cpu or an integer of at least 1",
-             [](const kube::Json& self) {
-               return self.is_string() ? self.as_string() == "auto" || self.as_string() == "gpu" ||
-                                             self.as_string() == "cpu"
-                                       : self.is_int() && self.as_int() >= 1;
-             }})
+      .rule(
+          {"self in ['auto', 'gpu', 'cpu'] || type(self) == int && self >= 1 && self <= 2147483647",
+           "numProcPerNode must be auto, gpu, cpu or an int32 of at least 1",
+           [](const kube::Json& self) {
+             return self.is_string()
+                        ? self.as_string() == "auto" || self.as_string() == "gpu" ||
+                              self.as_string() == "cpu"
+                        : self.is_int() && self.as_int() >= 1 && self.as_int() <= 2147483647;
+           }})
       .doc("How many processes each node runs where the TrainJob says nothing. An extension.");
   d.field("launcher", &TorchPolicy::launcher)
       .one_of({"torchrun", "env"})

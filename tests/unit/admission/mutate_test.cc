@@ -291,10 +291,6 @@ TEST_CASE("runtimes of v2.0 and v2.1") {
     const char* refusal;
   };
   const Row row = GENERATE(
-      Row{"{torch: {numProcPerNode: auto}}", "{torch: {}}", ""},
-      Row{"{torch: {numProcPerNode: gpu}}", "{torch: {}}", ""},
-      Row{"{torch: {numProcPerNode: 4}}", nullptr,
-          "spec.mlPolicy.torch.numProcPerNode: Invalid value: 4: was removed in Trainer v2.2"},
       Row{"{numNodes: 1, torch: {elasticPolicy: {minNodes: 2, maxNodes: 2, maxRestarts: 3}}}",
           "{numNodes: 2, torch: {}}", ""},
       Row{"{torch: {elasticPolicy: {maxRestarts: 3}}}", "{torch: {}}", ""},
@@ -325,7 +321,25 @@ TEST_CASE("runtimes of v2.0 and v2.1") {
 }
 
 TEST_CASE("a runtime of today is not changed") {
-  CHECK(mutate_runtime(create(torch_runtime())).json_patch.is_null());
+  for (const char* torch : {"{}", "{numProcPerNode: auto}", "{numProcPerNode: 4, launcher: env}"}) {
+    CAPTURE(torch);
+    Json runtime = torch_runtime();
+    runtime["spec"]["mlPolicy"].set("torch", yaml(torch));
+    CHECK(mutate_runtime(create(runtime)).json_patch.is_null());
+  }
+}
+
+TEST_CASE("extension fields of a runtime that a client may not know are put back") {
+  Json before = torch_runtime();
+  before["spec"]["mlPolicy"].set("torch", yaml("{numProcPerNode: gpu, launcher: torchrun}"));
+  AdmissionRequest request = update(before, torch_runtime());
+  request.object["spec"]["mlPolicy"].set("torch", yaml("{}"));
+  CHECK(mutate_runtime(request).json_patch.is_null());
+  request.may_lack_fields = true;
+  CHECK(*apply(request, mutate_runtime(request)).find_path({"spec", "mlPolicy", "torch"}) ==
+        yaml("{numProcPerNode: gpu, launcher: torchrun}"));
+  request.object["spec"].erase("mlPolicy");
+  CHECK(mutate_runtime(request).json_patch.is_null());
 }
 
 TEST_CASE("hostile objects are left to the schema") {

@@ -58,7 +58,7 @@ Json RandomDocuments::scalar(const Json& schema) {
   return word();
 }
 
-Json RandomDocuments::object_value(const Json& schema, std::string_view name) {
+Json RandomDocuments::object_value(const Json& schema) {
   const SchemaView view(schema);
   Json out = Json::object();
   if (const Json* properties = view.find("properties")) {
@@ -70,8 +70,7 @@ Json RandomDocuments::object_value(const Json& schema, std::string_view name) {
       const bool is_removed =
           view.list("x-kubernetes-validations").size() > 0 &&
           (member == "labels" || member == "annotations" || member == "podTemplateOverrides" ||
-           member == "podSpecOverrides" || member == "elasticPolicy" ||
-           (member == "numProcPerNode" && name == "torch"));
+           member == "podSpecOverrides" || member == "elasticPolicy");
       if (is_required || (random_bool() && !is_removed)) out.set(member, value(below, member));
     }
   } else if (const Json* values = view.find("additionalProperties")) {
@@ -88,7 +87,7 @@ Json RandomDocuments::value(const Json& schema, std::string_view name) {
     return list;
   }
   if (view.type() != "object") return scalar(schema);
-  Json out = object_value(schema, name);
+  Json out = object_value(schema);
   const bool is_root = view.find("properties") != nullptr && view.member("apiVersion") != nullptr;
   // Conditions are Kubernetes' own type, and metadata is written by the API server.
   if (random_bool() && !is_root && name != "conditions" && name != "metadata")

@@ -25,7 +25,7 @@ class RandomDocuments {
   kube::Json value(const kube::Json& schema, std::string_view name);
 
  private:
-  kube::Json object_value(const kube::Json& schema, std::string_view name);
+  kube::Json object_value(const kube::Json& schema);
   kube::Json scalar(const kube::Json& schema);
   std::string word();
   int up_to(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }

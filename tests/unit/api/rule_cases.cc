@@ -131,6 +131,8 @@ class Cases {
       value = text();
     else if (type == "integer")
       value = pick({std::int64_t{-2147483648}, -1, 0, 1, 2, 1.5, 2.0, 0.0});
+    else if (SchemaView(*site.schema).is_set("x-kubernetes-int-or-string"))
+      value = pick({"auto", "gpu", "cpu", "Auto", "", "4", -1, 0, 1, 8, std::int64_t{2147483648}});
     else if (type == "array")
       for (int i = up_to(2); i >= 0; --i) value.push_back(pick({"node", "nodes", "", "Node", "b"}));
     else if (cel.find("self.metadata.name") != std::string::npos)

@@ -166,10 +166,19 @@ TEST_CASE("the schema check refuses what the API server refuses") {
        R"(spec.mlPolicy: Invalid value: {"mpi":{},"torch":{}}: Only one of the policy can be configured)"},
       {runtime("mlPolicy: {mpi: {mpiImplementation: Open}}"),
        R"(spec.mlPolicy.mpi.mpiImplementation: Unsupported value: "Open": supported values: "OpenMPI", "", "Intel", "MPICH")"},
-      {runtime("mlPolicy: {torch: {numProcPerNode: auto}}"),
-       "spec.mlPolicy.torch.numProcPerNode: Forbidden: was removed in v2.2: write numProcPerNode "
-       "into the TrainJob's "
-       "spec.trainer, or leave it out and the processes follow the container's resources"},
+      {runtime("mlPolicy: {torch: {numProcPerNode: auto, launcher: torchrun}}"), ""},
+      {runtime("mlPolicy: {torch: {numProcPerNode: 4, launcher: env}}"), ""},
+      {runtime("mlPolicy: {torch: {numProcPerNode: 0}}"),
+       "spec.mlPolicy.torch.numProcPerNode: Invalid value: 0: numProcPerNode must be auto, gpu, "
+       "cpu or an int32 of at least 1"},
+      {runtime("mlPolicy: {torch: {numProcPerNode: '4'}}"),
+       R"(spec.mlPolicy.torch.numProcPerNode: Invalid value: "4": numProcPerNode must be auto, gpu, )"
+       "cpu or an int32 of at least 1"},
+      {runtime("mlPolicy: {torch: {numProcPerNode: true}}"),
+       "spec.mlPolicy.torch.numProcPerNode: Invalid value: true: must be of type integer or "
+       "string, found boolean"},
+      {runtime("mlPolicy: {torch: {launcher: mpirun}}"),
+       R"(spec.mlPolicy.torch.launcher: Unsupported value: "mpirun": supported values: "torchrun", "env")"},
       {runtime(
            "mlPolicy: {torch: {envInjection: {targets: [{jobName: a, containerNames: [node]}]}}}"),
        R"(spec.mlPolicy.torch.envInjection.targets[0].containerNames: Invalid value: ["node"]: containerNames must not )"

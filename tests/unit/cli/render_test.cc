@@ -167,7 +167,7 @@ apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
 metadata: {name: old, labels: {trainer.kubeflow.org/framework: torch}}
 spec:
-  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  mlPolicy: {numNodes: 1, torch: {elasticPolicy: {maxRestarts: 3}}}
   template:
     spec:
       replicatedJobs:
@@ -178,7 +178,7 @@ spec:
 )");
   CHECK(outcome.code == kExitDone);
   for (const char* field : {"spec.trainer.numProcPerNode", "spec.podTemplateOverrides",
-                            "spec.mlPolicy.torch.numProcPerNode"}) {
+                            "spec.mlPolicy.torch.elasticPolicy"}) {
     CAPTURE(field, outcome.err);
     CHECK(outcome.err.find(field) != std::string::npos);
   }

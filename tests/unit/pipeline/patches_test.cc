@@ -115,6 +115,39 @@ TEST_CASE("metadata of every level reaches its level; the job's own reaches none
   CHECK(pod_in(result, "node").find_path({"metadata", "labels", "level"})->as_string() == "pod");
 }
 
+TEST_CASE("what v2.1 called spec.labels and spec.annotations reaches the pods, too", "[patches]") {
+  const TrainJob job = job_with(R"(runtimePatches: [{manager: trainer.kubeflow.org/legacy,
+    trainingRuntimeSpec: {template: {
+      metadata: {labels: {team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: n},
+                 annotations: {sidecar.istio.io/inject: 'false', a.volcano.sh/x: y,
+                               alpha.jobset.sigs.k8s.io/exclusive-topology: rack,
+                               cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}},
+      spec: {replicatedJobs: [{name: node, template: {spec: {template: {
+        metadata: {labels: {level: pod}}}}}}]}}}}])");
+  const Runtime runtime = runtime_with("{torch: {}}", R"(
+- name: node
+  template:
+    spec: {template: {metadata: {labels: {team: runtime, kept: 'yes'}}, spec: {containers: [{name: node, image: i}]}}}
+- name: eval
+  template: {spec: {template: {spec: {containers: [{name: main, image: i}]}}}}
+)");
+  const Built result = built(job, runtime);
+  CHECK(result.jobset.find_path({"metadata", "labels"})->size() == 4);
+  CHECK(*pod_in(result, "node").find_path({"metadata", "labels"}) ==
+        yaml("{team: x, kept: 'yes', level: pod}"));
+  CHECK(*pod_in(result, "eval").find("metadata") ==
+        yaml("{labels: {team: x, level: all}, annotations: {sidecar.istio.io/inject: 'false', "
+             "cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}"));
+}
+
+TEST_CASE("metadata of a patch that does not stem from v2.1 stays the JobSet's", "[patches]") {
+  const TrainJob job = job_with(
+      "runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {metadata: {labels: "
+      "{team: x}}}}}]");
+  CHECK(pod_in(built(job, runtime_to_patch()), "node") ==
+        pod_in(built(job_with("{}"), runtime_to_patch()), "node"));
+}
+
 TEST_CASE("empty patches change nothing, in any form that clients write", "[patches]") {
   const Built plain = built(job_with("{}"), runtime_to_patch());
   for (const char* patch :

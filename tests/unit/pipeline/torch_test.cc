@@ -17,9 +17,13 @@ constexpr const char* kRank =
 TEST_CASE("the number of processes follows from the container", "[torch]") {
   struct Row {
     const char* resources;
-    std::optional<std::int32_t> desired;
+    std::optional<IntOrString> desired;
     const char* expected;
   };
+  const IntOrString five{5, ""};
+  const IntOrString automatic{{}, "auto"};
+  const IntOrString gpu{{}, "gpu"};
+  const IntOrString cpu{{}, "cpu"};
   const Row rows[] = {
       {"{}", {}, "1"},
       {"{requests: {cpu: 4}}", {}, "4"},
@@ -36,8 +40,14 @@ TEST_CASE("the number of processes follows from the container", "[torch]") {
       {"{limits: {google.com/tpu: 4}}", {}, "auto"},
       {"{limits: {nvidia.com/gpumem: 4096, cpu: 6}}", {}, "6"},
       {"{limits: {nvidia.com/gpu: 0, cpu: 6}}", {}, "6"},
-      {"{limits: {nvidia.com/gpu: 2}}", 5, "5"},
-      {"{}", 5, "5"},
+      {"{limits: {nvidia.com/gpu: 2}}", five, "5"},
+      {"{}", five, "5"},
+      {"{limits: {nvidia.com/gpu: 2, cpu: 6}}", automatic, "auto"},
+      {"{limits: {cpu: 6}}", automatic, "6"},
+      {"{limits: {nvidia.com/gpu: 2, cpu: 6}}", gpu, "gpu"},
+      {"{limits: {cpu: 6}}", gpu, "gpu"},
+      {"{limits: {nvidia.com/gpu: 2, cpu: 6}}", cpu, "6"},
+      {"{}", cpu, "1"},
   };
   for (const Row& row : rows) {
     INFO(row.resources);
@@ -65,6 +75,31 @@ TEST_CASE("devices and processes separate one, several and none", "[torch]") {
     INFO(row.count.to_string() << " on " << row.count.accelerators);
     CHECK(row.count.is_single_device() == row.is_single_device);
     CHECK(row.count.is_several() == row.is_several);
+  }
+}
+
+TEST_CASE("what a job says about processes comes before what its runtime says", "[torch]") {
+  struct Row {
+    const char* trainer;
+    const char* runtime;
+    const char* expected;
+  };
+  const char* gpus = "resourcesPerNode: {limits: {nvidia.com/gpu: 2}}";
+  const Row rows[] = {
+      {"{}", "{}", "auto"},
+      {"{}", "{numProcPerNode: 3}", "3"},
+      {"{}", "{numProcPerNode: gpu}", "gpu"},
+      {"{numProcPerNode: 2}", "{numProcPerNode: 3}", "2"},
+      {"{numProcPerNode: 2}", "{numProcPerNode: gpu}", "2"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.trainer << " " << row.runtime);
+    TrainJob job = job_with("trainer: {" + std::string(gpus) + "}");
+    job.spec.trainer->numProcPerNode =
+        job_with("trainer: " + std::string(row.trainer)).spec.trainer->numProcPerNode;
+    const Runtime runtime = torch_runtime("mlPolicy: {torch: " + std::string(row.runtime) + "}");
+    CHECK(env_value(container_in(built(job, runtime), "node"), "PET_NPROC_PER_NODE") ==
+          row.expected);
   }
 }
 
