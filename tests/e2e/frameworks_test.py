@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Frameworks in real pods: MPI over ssh, initializers, JAX and XGBoost (see frameworks).
+"""Frameworks in real pods: MPI over ssh, initializers, PyTorch, JAX and XGBoost (see frameworks).
 
 The pods' image is the test bed's PyTorch image; the libraries of JAX and XGBoost come from PyPI into the user's cache, and
 into the pods through a volume of the host, which is also where an initializer puts what its trainer reads.
@@ -175,6 +175,67 @@ def test_initializer_writes_what_the_trainer_reads(cluster):
         run("rm", "-rf", f"/var/tmp/{cluster.namespace}")
     for rank in range(2):
         assert f"{rank} read: from hf://org/numbers as seven" in logs, logs
+
+
+# ---- PyTorch
+
+# A script that trains alone where nothing tells it of other processes.
+TRAIN = """
+import os, torch, torch.distributed as dist
+rank, world, total = 0, 1, torch.tensor([float(os.environ.get("RANK", 0)) + 1])
+if "RANK" in os.environ:
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    dist.all_reduce(total)
+print(f"rank {rank} of {world} sums {total.item():.0f}")
+"""
+LAUNCHER = "trainer.kubeflow.org/torch-launcher"
+
+
+def script_runtime(name, **torch):
+    node = container(volumeMounts=[{"name": "script", "mountPath": "/script"}])
+    return runtime(name, {"numNodes": 1, "torch": torch}, replicated_job(
+        "node", "trainer", [node], volumes=[{"name": "script", "configMap": {"name": "script"}}]))
+
+
+def script_job(name, runtime_name, **annotations):
+    job = trainjob(name, runtime_name, trainer={"numNodes": 2, "command": ["python3", "/script/train.py"]})
+    job["metadata"].update(annotations)
+    return job
+
+
+def warned(cluster, job):
+    """Applies a job and returns what kubectl says on standard error."""
+    return run("kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(job)).stderr
+
+
+def test_a_plain_script_on_two_nodes(cluster):
+    """Two trainings and a warning; with either launcher one training of all processes, and no warning."""
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}, "data": {"train.py": TRAIN}},
+                  script_runtime("plain"), script_runtime("pairs", launcher="torchrun", numProcPerNode=2))
+    warning = warned(cluster, script_job("alone", "plain"))
+    assert f"each of the 2 nodes runs a training of its own; annotate the TrainJob with {LAUNCHER}: torchrun" in warning, warning
+    assert completes(cluster, "alone").count("rank 0 of 1 sums 1") == 2
+
+    for job, ranks in ((script_job("by-torchrun", "pairs"), 4),
+                       (script_job("by-itself", "plain", annotations={LAUNCHER: "env"}), 2)):
+        name = job["metadata"]["name"]
+        assert "Warning" not in warned(cluster, job)
+        logs = completes(cluster, name)
+        for rank in range(ranks):
+            assert f"rank {rank} of {ranks} sums {ranks * (ranks + 1) // 2}" in logs, logs
+
+
+def test_metadata_of_v2_1_reaches_the_pods(cluster):
+    cluster.apply(runtime("plain", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container()])))
+    job = trainjob("labelled", "plain", trainer={"command": ["true"]})
+    job["spec"].update(labels={"team": "x"}, annotations={"sidecar.istio.io/inject": "false", "kueue.x-k8s.io/note": "y"})
+    cluster.apply(job)
+    pod, = wait_until("there is a pod", lambda: cluster.list("pods"), seconds=60)
+    assert pod["metadata"]["labels"]["team"] == "x", pod
+    assert pod["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false", pod
+    assert "kueue.x-k8s.io/note" not in pod["metadata"]["annotations"], pod
+    assert cluster.get("jobset", "labelled")["metadata"]["annotations"]["kueue.x-k8s.io/note"] == "y"
 
 
 # ---- JAX and XGBoost

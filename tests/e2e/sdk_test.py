@@ -14,7 +14,7 @@ from harness import ROOT, run, wait_until  # noqa: E402
 try:
     from kubeflow.common.types import KubernetesBackendConfig
     from kubeflow.trainer import CustomTrainer, CustomTrainerContainer, TrainerClient
-    from kubeflow.trainer.options import ActiveDeadlineSeconds, Name, TrainerCommand
+    from kubeflow.trainer.options import ActiveDeadlineSeconds, Name, TrainerArgs, TrainerCommand
 except ModuleNotFoundError:
     if "KUBEFLOW_SDK" in os.environ:
         raise
@@ -99,6 +99,31 @@ def test_a_failing_container(cluster):
     assert job.status == "Failed", job
     assert "no such file" in "\n".join(client.get_job_logs(name))
     assert any("exit code 3" in e.message for e in client.get_job_events(name)), client.get_job_events(name)
+
+
+def test_trl(cluster):
+    """The shipped blueprint starts trl.scripts.sft by torchrun on all nodes; a script in its place says what it got."""
+    sft = ("import os, sys, torch.distributed as dist\n"
+           "dist.init_process_group('gloo')\n"
+           "print('rank', dist.get_rank(), 'of', dist.get_world_size(), 'tunes', *sys.argv[1:])\n")
+    blueprint = json.loads(run("kubectl", "get", "clustertrainingruntime", "trl", "-o", "json").stdout)
+    pod = blueprint["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["volumes"].append({"name": "trl", "configMap": {"name": "trl"}})
+    node, = pod["containers"]
+    node["volumeMounts"].append({"name": "trl", "mountPath": "/stand-in/trl/scripts"})
+    node["env"].append({"name": "PYTHONPATH", "value": "/stand-in"})
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trl"}, "data": {"sft.py": sft}},
+                  {"apiVersion": GROUP, "kind": "TrainingRuntime", "spec": blueprint["spec"],
+                   "metadata": {"name": "trl", "labels": blueprint["metadata"]["labels"]}})
+    client = client_of(cluster)
+    runtime = client.get_runtime("trl")
+    assert runtime.trainer.framework == "trl", runtime
+    name = client.train(runtime=runtime, trainer=CustomTrainerContainer(image="localhost/torch:1", num_nodes=2),
+                        options=[Name("tuned"), TrainerArgs(["--model_name_or_path", "m", "--dataset_name", "d"])])
+    assert ends(client, name, "Complete").num_nodes == 2
+    for rank in range(2):
+        logs = "\n".join(client.get_job_logs(name, step=f"node-{rank}"))
+        assert f"rank {rank} of 2 tunes --model_name_or_path m --dataset_name d" in logs, logs
 
 
 def test_an_impossible_request_is_explained_by_an_event(cluster):
