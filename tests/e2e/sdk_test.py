@@ -114,9 +114,9 @@ def test_trl(cluster):
     node["env"].append({"name": "PYTHONPATH", "value": "/stand-in"})
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trl"}, "data": {"sft.py": sft}},
                   {"apiVersion": GROUP, "kind": "TrainingRuntime", "spec": blueprint["spec"],
-                   "metadata": {"name": "trl", "labels": blueprint["metadata"]["labels"]}})
+                   "metadata": {"name": "local-trl", "labels": blueprint["metadata"]["labels"]}})
     client = client_of(cluster)
-    runtime = client.get_runtime("trl")
+    runtime = client.get_runtime("local-trl")
     assert runtime.trainer.framework == "trl", runtime
     name = client.train(runtime=runtime, trainer=CustomTrainerContainer(image="localhost/torch:1", num_nodes=2),
                         options=[Name("tuned"), TrainerArgs(["--model_name_or_path", "m", "--dataset_name", "d"])])
