@@ -179,7 +179,7 @@ def test_initializer_writes_what_the_trainer_reads(cluster):
 
 # ---- PyTorch
 
-# A script that trains alone where nothing tells it of other processes.
+# A script that trains alone where the environment has no other processes.
 TRAIN = """
 import os, torch, torch.distributed as dist
 rank, world, total = 0, 1, torch.tensor([float(os.environ.get("RANK", 0)) + 1])

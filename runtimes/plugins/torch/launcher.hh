@@ -34,7 +34,7 @@ CommandLine command_line_of(const Draft& draft);
 enum class Starts {
   kUnknown,    // the image's own command
   kPython,     // one Python process
-  kProcesses,  // torchrun or its like, or a shell, which may start it
+  kProcesses,  // torchrun or its like, or sh or its like, which may start it
   kProgram,    // another program
 };
 Starts what_starts(const CommandLine& line);

@@ -36,7 +36,7 @@ struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
   std::string master;
-  bool has_own_processes = false;  // launcher env: nothing else tells them
+  bool has_own_processes = false;  // launcher env: nothing else sets their environment
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
@@ -111,22 +111,26 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
                   *desired->number)));
 }
 
-// The first words of a command line, without those that are too long to be read.
+// The first words of a command line, up to one that is too long to be read, or that no warning can
+// hold: control characters.
 std::string beginning_of(const CommandLine& line) {
   constexpr std::size_t kEnough = 60;
   std::string text;
   for (const auto* words : {&line.command, &line.args})
     for (const std::string& word : *words) {
-      if (text.size() + word.size() > kEnough) return text + " ...";
+      if (text.size() + word.size() > kEnough || std::any_of(word.begin(), word.end(), [](char c) {
+            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+          }))
+        return text + " ...";
       text += (text.empty() ? "" : " ") + word;
     }
   return text;
 }
 
-void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
+void warn_about_processes(const Draft& draft, std::int64_t devices,
+                          std::vector<std::string>& warnings) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !trainer->numProcPerNode) return;
-  const std::int64_t devices = count_accelerators(draft.trainer_container());
   if (devices > 0 && devices != *trainer->numProcPerNode)
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
@@ -135,7 +139,7 @@ void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings
 }
 
 // N trainings instead of one.
-void warn_about_launcher(const Draft& draft, const TorchPolicy& policy,
+void warn_about_launcher(const Draft& draft, const TorchPolicy& policy, std::int64_t devices,
                          std::vector<std::string>& warnings) {
   const auto launcher = launcher_of(draft.job, policy);
   const auto index = draft.find_ancestor(kTrainerStep);
@@ -144,7 +148,6 @@ void warn_about_launcher(const Draft& draft, const TorchPolicy& policy,
   const std::int32_t nodes =
       trainer && trainer->numNodes ? *trainer->numNodes : draft.pod_sets[*index].count;
   const auto desired = desired_processes(draft, policy);
-  const std::int64_t devices = count_accelerators(draft.trainer_container());
   if (*launcher == Launcher::kEnv) {
     if (devices > 1 && !(desired && desired->number))
       warnings.push_back(
@@ -153,8 +156,7 @@ void warn_about_launcher(const Draft& draft, const TorchPolicy& policy,
                       devices));
     return;
   }
-  const std::int64_t processes = std::max<std::int64_t>(
-      devices, desired ? std::int64_t{desired->number.value_or(1)} : std::int64_t{1});
+  const std::int64_t processes = desired && desired->number ? *desired->number : devices;
   if (nodes <= 1 && processes <= 1) return;
   const CommandLine line = command_line_of(draft);
   const Starts starts = what_starts(line);
@@ -168,16 +170,15 @@ void warn_about_launcher(const Draft& draft, const TorchPolicy& policy,
   const std::string alone =
       nodes > 1 ? fmt::format("each of the {} nodes runs a training of its own", nodes)
                 : fmt::format("one process runs where {} were expected", processes);
-  warnings.push_back(
-      *launcher == Launcher::kTorchrun
-          ? fmt::format("{}: launcher torchrun starts only Python commands and scripts, and \"{}\" "
-                        "is none, so {}; begin it with torchrun --no_python",
-                        where, beginning_of(line), alone)
-          : fmt::format("{}: \"{}\" does not start torchrun, so {}; annotate the TrainJob with "
-                        "{}: torchrun, which starts it by torchrun, or {}: env, for a script that "
-                        "calls init_process_group() in one process a node",
-                        where, beginning_of(line), alone, kLauncherAnnotation,
-                        kLauncherAnnotation));
+  const std::string ways_out =
+      starts == Starts::kPython
+          ? fmt::format("annotate the TrainJob with {}: torchrun, which starts it by torchrun, or",
+                        kLauncherAnnotation)
+          : std::string("begin it with torchrun --no_python, or annotate the TrainJob");
+  warnings.push_back(fmt::format(
+      "{}: \"{}\" does not start torchrun, so {}; {} with {}: env, for a program that calls "
+      "init_process_group() in one process a node",
+      where, beginning_of(line), alone, ways_out, kLauncherAnnotation));
 }
 
 class Torch final : public Plugin {
@@ -260,8 +261,9 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
 }
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  warn_about_processes(draft, warnings);
-  warn_about_launcher(draft, *policy_of(draft), warnings);
+  const std::int64_t devices = count_accelerators(draft.trainer_container());
+  warn_about_processes(draft, devices, warnings);
+  warn_about_launcher(draft, *policy_of(draft), devices, warnings);
 }
 
 std::unique_ptr<const Plugin> make_torch() {

@@ -207,6 +207,7 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
   };
   const char* gpus = "command: [python, a.py], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}";
   const std::string four = std::string("{") + gpus + "}";
+  const std::string one_of_four = std::string("{numProcPerNode: 1, ") + gpus + "}";
   const std::string four_of_one = std::string("{numProcPerNode: 4, ") + gpus + "}";
   const Row rows[] = {
       {"{command: [python, a.py]}", "", "{}", ""},
@@ -221,11 +222,13 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
       {"{numNodes: 2, command: [python, a.py]}", "", "{}",
        "spec.trainer.command: \"python a.py\" does not start torchrun, so each of the 2 nodes runs "
        "a training of its own; annotate the TrainJob with trainer.kubeflow.org/torch-launcher: "
-       "torchrun, which starts it by torchrun, or trainer.kubeflow.org/torch-launcher: env, "},
+       "torchrun, which starts it by torchrun, or with "
+       "trainer.kubeflow.org/torch-launcher: env, "},
       {"{numNodes: 2, command: [uv, run, a.py]}", "", "{}",
        "spec.trainer.command: \"uv run a.py\""},
       {"{numNodes: 2, command: [uv, run, a.py]}", "torchrun", "{}",
-       "spec.trainer.command: launcher torchrun starts only Python commands and scripts"},
+       "spec.trainer.command: \"uv run a.py\" does not start torchrun, so each of the 2 nodes runs "
+       "a training of its own; begin it with torchrun --no_python, or annotate the TrainJob with "},
       {"{numProcPerNode: 2, command: [python, a.py]}", "", "{}",
        "spec.trainer.command: \"python a.py\" does not start torchrun, so one process runs where 2 "
        "were expected"},
@@ -238,6 +241,9 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
       {four.c_str(), "torchrun", "{}", ""},
       {four.c_str(), "env", "{}", "spec.trainer.resourcesPerNode: launcher env starts one process"},
       {four_of_one.c_str(), "", "{}", "spec.trainer.command: "},
+      {one_of_four.c_str(), "", "{}", "spec.trainer.numProcPerNode: 1 processes for 4 devices"},
+      {"{numNodes: 2, command: [python, \"a\\nb.py\"]}", "", "{}",
+       "spec.trainer.command: \"python ...\" does not"},
   };
   for (const Row& row : rows) {
     INFO(row.trainer << " " << row.annotation << " " << row.torch);
