@@ -21,14 +21,17 @@ tl::expected<Runtime, kube::FieldErrors> read_runtime(const kube::Json& object);
 tl::expected<JobSet, kube::FieldErrors> read_jobset(const kube::Json& object);
 tl::expected<JobSetSpec, kube::FieldErrors> read_jobset_spec(const kube::Json& spec,
                                                              std::string_view path);
-tl::expected<TrainingRuntimeSpec, kube::FieldErrors> read_runtime_spec(const kube::Json& spec,
-                                                                       std::string_view path);
 
 kube::Json write(const JobSetSpec& spec);
 kube::Json write(const JobSetStatus& status);
 kube::Json write(const TrainJobSpec& spec);
 kube::Json write(const TrainJobStatus& status);
-kube::Json write(const TrainingRuntimeSpec& spec);
+
+// Makes a status fit the bounds of its schema: what is too long is cut, numbers are raised or
+// lowered. Otherwise the API server refuses all of it, each time. Returns what was cut, a sentence
+// each.
+std::vector<std::string> fit(JobSetStatus& status);
+std::vector<std::string> fit(TrainJobStatus& status);
 
 // The functions of api/schema/structural_schema.hh with the schema of the object's kind. An object
 // of any other kind gets no defaults, and the check refuses it.

@@ -117,6 +117,9 @@ struct JobSetSpec {
   static void describe(D& d);
 };
 
+// How many Jobs of a replicated job have a place in jobRestarts.
+inline constexpr std::int32_t kMostJobRestarts = 1'024;
+
 struct ReplicatedJobStatus {
   std::string name;
   std::int32_t ready = 0;

@@ -79,6 +79,9 @@ struct TrainJobSpec {
   static void describe(D& d);
 };
 
+// How many replicated jobs a TrainJob's status has a place for.
+inline constexpr std::size_t kMostJobsStatus = 100;
+
 struct JobStatus {
   std::string name;
   std::int32_t ready = 0;

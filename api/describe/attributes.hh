@@ -29,37 +29,44 @@ constexpr Rule at_least_one(std::string_view message) {
 // The type of a member that was taken out of the API but is still found in guides and old files.
 enum class Removed { kObject, kObjects, kStrings, kIntOrString };
 
-// The attributes as readers and writers see them: nothing. SchemaAttributes (schema_builder.hh) has
-// the same members and documents them.
-struct NoAttributes {
-  using Self = const NoAttributes&;
-  Self doc(std::string_view) const { return *this; }
-  Self minimum(std::int64_t) const { return *this; }
-  Self maximum(std::int64_t) const { return *this; }
-  Self min_length(std::int64_t) const { return *this; }
-  Self max_length(std::int64_t) const { return *this; }
-  Self pattern(const Pattern&) const { return *this; }
-  Self one_of(std::initializer_list<std::string_view>) const { return *this; }
+// The attributes as a visitor sees them that does not read them. SchemaAttributes
+// (schema_builder.hh) has the same members and documents them; a visitor that reads some of them
+// derives from this and hides those.
+template <class Derived>
+struct UnreadAttributes {
+  using Self = const Derived&;
+  Self doc(std::string_view) const { return self(); }
+  Self minimum(std::int64_t) const { return self(); }
+  Self maximum(std::int64_t) const { return self(); }
+  Self min_length(std::int64_t) const { return self(); }
+  Self max_length(std::int64_t) const { return self(); }
+  Self pattern(const Pattern&) const { return self(); }
+  Self one_of(std::initializer_list<std::string_view>) const { return self(); }
   template <class Value>
   Self defaults_to(const Value&) const {
-    return *this;
+    return self();
   }
-  Self rule(const Rule&) const { return *this; }
-  Self immutable(std::string_view) const { return *this; }
-  Self min_items(std::int64_t) const { return *this; }
-  Self max_items(std::int64_t) const { return *this; }
-  Self item_min_length(std::int64_t) const { return *this; }
-  Self item_max_length(std::int64_t) const { return *this; }
-  Self list_map(std::string_view) const { return *this; }
-  Self list_set() const { return *this; }
-  Self list_atomic() const { return *this; }
-  Self map_atomic() const { return *this; }
-  Self min_properties(std::int64_t) const { return *this; }
-  Self kubernetes(std::string_view) const { return *this; }
+  Self rule(const Rule&) const { return self(); }
+  Self immutable(std::string_view) const { return self(); }
+  Self min_items(std::int64_t) const { return self(); }
+  Self max_items(std::int64_t) const { return self(); }
+  Self item_max_length(std::int64_t) const { return self(); }
+  Self list_map(std::string_view) const { return self(); }
+  Self list_set() const { return self(); }
+  Self list_atomic() const { return self(); }
+  Self map_atomic() const { return self(); }
+  Self min_properties(std::int64_t) const { return self(); }
+  Self kubernetes(std::string_view) const { return self(); }
   template <class Shape>
   Self shape() const {
-    return *this;
+    return self();
   }
+
+ private:
+  Self self() const { return static_cast<Self>(*this); }
 };
+
+// Of readers and writers.
+struct NoAttributes : UnreadAttributes<NoAttributes> {};
 
 }  // namespace trainer::wire

@@ -35,9 +35,4 @@ tl::expected<JobSetSpec, kube::FieldErrors> read_jobset_spec(const kube::Json& s
   return read_as<JobSetSpec>(spec, path);
 }
 
-tl::expected<TrainingRuntimeSpec, kube::FieldErrors> read_runtime_spec(const kube::Json& spec,
-                                                                       std::string_view path) {
-  return read_as<TrainingRuntimeSpec>(spec, path);
-}
-
 }  // namespace trainer

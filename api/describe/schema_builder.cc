@@ -49,11 +49,6 @@ Self SchemaAttributes::forbidden(std::string_view member, std::string_view messa
   return *this;
 }
 
-Self SchemaAttributes::item_min_length(std::int64_t value) const {
-  schema_["items"].set("minLength", value);
-  return *this;
-}
-
 Self SchemaAttributes::item_max_length(std::int64_t value) const {
   schema_["items"].set("maxLength", value);
   return *this;

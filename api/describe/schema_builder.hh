@@ -58,7 +58,6 @@ class SchemaAttributes {
   Self immutable(std::string_view message) const { return rule({"self == oldSelf", message}); }
   Self min_items(std::int64_t value) const { return set("minItems", value); }
   Self max_items(std::int64_t value) const { return set("maxItems", value); }
-  Self item_min_length(std::int64_t value) const;
   Self item_max_length(std::int64_t value) const;
   // How server-side apply merges the list: by a key member, as a set of scalars, or as one value.
   Self list_map(std::string_view key) const;

@@ -1,6 +1,5 @@
 #include "api/api.hh"
 #include "api/describe/jobset.hh"
-#include "api/describe/runtime.hh"
 #include "api/describe/trainjob.hh"
 #include "api/describe/writer.hh"
 
@@ -24,10 +23,6 @@ kube::Json write(const TrainJobStatus& status) {
   // empty.
   if (!status.phase.empty()) out.set("restarts", std::int64_t{status.restarts});
   return out;
-}
-
-kube::Json write(const TrainingRuntimeSpec& spec) {
-  return wire::to_json(spec);
 }
 
 }  // namespace trainer

@@ -19,15 +19,12 @@ void fill_object(Json& object, const SchemaView& view) {
       if (member.is_null()) member = *otherwise;
     }
   }
-  for (auto at = object.as_object().begin(); at != object.as_object().end();) {
-    const Json* schema = view.member(at->first);
-    if (schema != nullptr && at->second.is_null()) {
-      at = object.as_object().erase(at);
-      continue;
-    }
-    if (schema != nullptr) fill(at->second, *schema);
-    ++at;
-  }
+  object.as_object().keep_if([&view](Json::Object::Member& member) {
+    const Json* schema = view.member(member.first);
+    if (schema != nullptr && member.second.is_null()) return false;
+    if (schema != nullptr) fill(member.second, *schema);
+    return true;
+  });
 }
 
 void fill(Json& value, const Json& schema) {

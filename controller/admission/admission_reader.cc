@@ -18,7 +18,7 @@ Task<Result<AdmissionReader::Object>> AdmissionReader::read(kube::Resource resou
 
 Task<Result<AdmissionReader::Object>> AdmissionReader::read_cached(kube::Resource resource,
                                                                    kube::ObjectKey key) {
-  if (const auto stored = state_.view()->find(resource, key)) co_return *decoded_.of(stored);
+  if (const auto stored = state_.find(resource, key)) co_return *decoded_.of(stored);
   co_return co_await read(std::move(resource), std::move(key));
 }
 

@@ -9,10 +9,9 @@
 
 namespace trainer {
 
-// Reads the published view first, and the API server where the view does not have the object: two
-// watches have no common order, so the view may lack a runtime that was applied just before its
-// first job. Concurrency: the io_context thread
-// of `client`.
+// Reads the cached objects first, and the API server where they lack one: two watches have no
+// common order, so a runtime that was applied just before its first job may not be cached yet.
+// Concurrency: the io_context thread of `client`.
 class AdmissionReader {
  public:
   using Object = std::shared_ptr<const kube::Json>;
@@ -25,7 +24,7 @@ class AdmissionReader {
   // From the API server; nullptr where there is no such object. Errors: the API server's, with the
   // name.
   kube::Task<kube::Result<Object>> read(kube::Resource resource, kube::ObjectKey key);
-  // From the view if it has the object, else as read().
+  // As it is cached, else as read().
   kube::Task<kube::Result<Object>> read_cached(kube::Resource resource, kube::ObjectKey key);
   kube::ApiClient& client() { return client_; }
 

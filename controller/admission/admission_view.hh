@@ -1,10 +1,11 @@
-// Cached objects for admission. Published by the control loops, read by the serving thread.
+// Cached objects for admission. Set by the control loops, read by the serving thread.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "kube/manager/stored_object.hh"
@@ -12,16 +13,26 @@
 
 namespace trainer {
 
-// The objects of those collections that webhooks read. Immutable once published.
-class AdmissionView {
+// The objects of those collections that webhooks read. A change costs that of one object, however
+// many there are. Concurrency: any thread; the objects are immutable.
+class AdmissionState {
  public:
   using Object = std::shared_ptr<const kube::StoredObject>;
 
-  void add(const kube::Resource& resource, const kube::ObjectKey& key, Object object) {
-    objects_[resource.kind].emplace(key, std::move(object));
+  // nullptr: it was deleted.
+  void set(const kube::Resource& resource, const kube::ObjectKey& key, Object object) {
+    const std::lock_guard lock(mutex_);
+    auto& of_kind = objects_[resource.kind];
+    if (object) {
+      std::swap(of_kind[key], object);  // the one before is freed without the lock
+    } else if (const auto at = of_kind.find(key); at != of_kind.end()) {
+      object = std::move(at->second);
+      of_kind.erase(at);
+    }
   }
-  // nullptr where the view does not have it; it may exist nevertheless.
+  // nullptr where it is not cached; it may exist nevertheless.
   Object find(const kube::Resource& resource, const kube::ObjectKey& key) const {
+    const std::lock_guard lock(mutex_);
     const auto of_kind = objects_.find(resource.kind);
     if (of_kind == objects_.end()) return nullptr;
     const auto at = of_kind->second.find(key);
@@ -29,26 +40,9 @@ class AdmissionView {
   }
 
  private:
-  std::map<std::string, std::map<kube::ObjectKey, Object>> objects_;  // by kind
-};
-
-// Concurrency: any thread. Readers keep the view they got, also after the next one is published.
-class AdmissionState {
- public:
-  AdmissionState() : view_(std::make_shared<const AdmissionView>()) {}
-
-  std::shared_ptr<const AdmissionView> view() const {
-    const std::lock_guard lock(mutex_);
-    return view_;
-  }
-  void publish(std::shared_ptr<const AdmissionView> view) {
-    const std::lock_guard lock(mutex_);
-    view_ = std::move(view);
-  }
-
- private:
+  using Objects = std::unordered_map<kube::ObjectKey, Object, kube::ObjectKeyHash>;
   mutable std::mutex mutex_;
-  std::shared_ptr<const AdmissionView> view_;
+  std::map<std::string, Objects> objects_;  // by kind
 };
 
 }  // namespace trainer

@@ -9,11 +9,13 @@ using kube::Result;
 using kube::Task;
 
 CertificateKeeper::CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client,
-                                     const kube::Log& log, CertificateOptions options, Use use)
+                                     const kube::Log& log, CertificateOptions options, Use use,
+                                     Trust trust)
     : client_(client),
       log_(log),
       options_(std::move(options)),
       use_(std::move(use)),
+      trust_(std::move(trust)),
       wake_(io.get_executor()),
       has_first_(io.get_executor()) {}
 
@@ -52,14 +54,14 @@ void CertificateKeeper::log_error(const Result<void>& synced) {
 Task<Result<void>> CertificateKeeper::sync_own() {
   const auto now = client_.clock().now();
   const std::string reason =
-      own_ ? reason_to_renew(*own_, options_.hosts, now) : "this process has none yet";
+      last_ ? reason_to_renew(*last_, options_.hosts, now) : "this process has none yet";
   if (!reason.empty()) {
-    auto made = make_certificates(options_.hosts, now, own_ ? &*own_ : nullptr);
+    auto made = make_certificates(options_.hosts, now, last_ ? &*last_ : nullptr);
     if (!made) co_return tl::unexpected(made.error());
     log_.info("made certificates", {{"why", reason}});
-    own_ = std::move(*made);
+    last_ = std::move(*made);
   }
-  co_return co_await deliver(*own_);
+  co_return co_await deliver(*last_);
 }
 
 Task<Result<void>> CertificateKeeper::sync() {
@@ -74,15 +76,15 @@ Task<Result<void>> CertificateKeeper::sync() {
   Json stored = secret ? std::move(*secret) : Json();
   auto bundle = read_certificate_secret(stored, options_.is_made_here);
   if (!bundle && !options_.is_made_here) co_return tl::unexpected(bundle.error().at(what));
-  const auto now = client_.clock().now();
-  std::string reason =
-      bundle ? reason_to_renew(*bundle, options_.hosts, now) : "the Secret holds none";
-  if (may_write && !reason.empty()) {
-    // Storing the new bundle may fail for long. Until then a valid old one is served.
-    if (bundle && reason_not_to_serve(*bundle, options_.hosts, now).empty())
-      (void)co_await deliver(*bundle);
+  const bool is_lost = !bundle && last_;
+  if (is_lost) bundle = *last_;
+  std::string reason = bundle ? reason_to_renew(*bundle, options_.hosts, client_.clock().now())
+                              : "the Secret holds none";
+  if (may_write && !reason.empty())
     co_return co_await renew(std::move(stored), std::move(bundle), std::move(reason));
-  }
+  next_.reset();
+  if (may_write && is_lost)
+    co_return co_await store(std::move(stored), std::move(*bundle), "the Secret had lost them");
   // A process that may not write serves even certificates that expire soon. Where there are none,
   // the leader makes them.
   if (!bundle) co_return Result<void>();
@@ -91,36 +93,59 @@ Task<Result<void>> CertificateKeeper::sync() {
 
 Task<Result<void>> CertificateKeeper::renew(Json secret, Result<CertificateBundle> previous,
                                             std::string reason) {
-  auto made =
-      make_certificates(options_.hosts, client_.clock().now(), previous ? &*previous : nullptr);
-  if (!made) co_return tl::unexpected(made.error());
+  const auto now = client_.clock().now();
+  const auto steady = client_.clock().steady();
+  const bool is_served = previous && reason_not_to_serve(*previous, options_.hosts, now).empty();
+  // Storing the new bundle may fail for long. Until then a valid old one is served.
+  if (is_served) (void)co_await deliver(*previous);
+  if (!next_ || !reason_to_renew(*next_, options_.hosts, now).empty()) {
+    auto made = make_certificates(options_.hosts, now, previous ? &*previous : nullptr);
+    if (!made) co_return tl::unexpected(made.error());
+    next_ = std::move(*made);
+    next_from_ = steady;
+    if (is_served && !has_usable_ca(*previous, now)) {
+      next_from_ += options_.trust_ahead;
+      log_.info("made a CA", {{"why", reason}, {"then", "it is trusted first, and then used"}});
+      trust_(next_->ca_certificate);
+    }
+  }
+  if (is_served && steady < next_from_) co_return Result<void>();
+  auto stored = co_await store(std::move(secret), *next_, std::move(reason));
+  if (stored) next_.reset();
+  co_return stored;
+}
+
+// Writes the Secret and delivers what is in it from now on.
+Task<Result<void>> CertificateKeeper::store(Json secret, CertificateBundle bundle,
+                                            std::string reason) {
   Json metadata = Json::object();
   Json object = Json::object();
   Result<std::string> written;
   if (secret.is_null()) {
     metadata.set("name", options_.secret.name).set("namespace", options_.secret.ns);
     object.set("apiVersion", "v1").set("kind", "Secret").set("metadata", std::move(metadata));
-    object.set("data", certificate_secret_data(*made));
+    object.set("data", certificate_secret_data(bundle));
     written = co_await client_.create(kube::kSecrets, std::move(object));
   } else {
     // Conditional on the version that was read: a former leader and the new one must not overwrite
     // each other's certificates.
     metadata.set("resourceVersion", kube::ObjectMeta::of(secret).resource_version);
-    object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(*made));
+    object.set("metadata", std::move(metadata)).set("data", certificate_secret_data(bundle));
     written = co_await client_.merge_patch(kube::kSecrets, options_.secret, std::move(object));
   }
   if (!written)
     co_return tl::unexpected(written.error().at("Secret " + options_.secret.to_string()));
-  log_.info("made certificates", {{"secret", options_.secret.to_string()}, {"why", reason}});
-  co_return co_await deliver(std::move(*made));
+  log_.info("stored certificates", {{"secret", options_.secret.to_string()}, {"why", reason}});
+  co_return co_await deliver(std::move(bundle));
 }
 
 Task<Result<void>> CertificateKeeper::deliver(CertificateBundle bundle) {
   std::string identity = bundle.ca_certificate + bundle.certificate;
   if (identity == delivered_) co_return Result<void>();
-  auto used = co_await use_(std::move(bundle));
+  auto used = co_await use_(bundle);
   if (!used) co_return used;
   delivered_ = std::move(identity);
+  last_ = std::move(bundle);
   has_first_.notify();
   co_return used;
 }

@@ -22,21 +22,29 @@ struct CertificateOptions {
   kube::Milliseconds poll{30'000};       // between two reads of the Secret
   kube::Milliseconds first_poll{2'000};  // the same while there is no certificate yet
   kube::Milliseconds reminder{300'000};  // after this time the same error is logged again
+  // How long clients trust a new CA before it signs what they are served: the caBundle of webhooks
+  // takes seconds, a ConfigMap that pods have mounted up to two minutes (a kubelet's sync period
+  // and the lifetime of its cache).
+  kube::Milliseconds trust_ahead{150'000};
   CertificateOptions() {}
 };
 
 // Every replica serves the certificates in the Secret. Only the leader writes it: the leader makes
 // the certificates and renews them 90 days before they expire. The Secret is read by its name,
 // never listed or watched. Stored certificates are served for as long as clients accept them, also
-// while they cannot be renewed. Concurrency: the io_context thread of the client. Errors: logged
-// when they change; the work is tried again.
+// while they cannot be renewed. A Secret that was deleted or emptied is written again with what it
+// held, since clients trust that CA; a new CA is trusted for a while before it is used.
+// Concurrency: the io_context thread of the client. Errors: logged when they change; the work is
+// tried again.
 class CertificateKeeper {
  public:
   // Called with the first bundle, and with every later one that differs. After an error it is
   // called with the same bundle again.
   using Use = std::function<kube::Task<kube::Result<void>>(CertificateBundle)>;
+  // Called with the CAs that clients are to trust from now on (PEM), before they are used.
+  using Trust = std::function<void(const std::string& ca_pem)>;
   CertificateKeeper(kube::asio::io_context& io, kube::ApiClient& client, const kube::Log& log,
-                    CertificateOptions options, Use use);
+                    CertificateOptions options, Use use, Trust trust);
 
   // Runs until it is cancelled.
   kube::Task<void> run();
@@ -53,6 +61,8 @@ class CertificateKeeper {
   kube::Task<kube::Result<void>> sync_own();
   kube::Task<kube::Result<void>> renew(kube::Json secret, kube::Result<CertificateBundle> previous,
                                        std::string reason);
+  kube::Task<kube::Result<void>> store(kube::Json secret, CertificateBundle bundle,
+                                       std::string reason);
   kube::Task<kube::Result<void>> deliver(CertificateBundle bundle);
   void log_error(const kube::Result<void>& synced);
 
@@ -60,12 +70,15 @@ class CertificateKeeper {
   const kube::Log& log_;
   CertificateOptions options_;
   Use use_;
+  Trust trust_;
   kube::Notifier wake_;
   kube::Notifier has_first_;
   bool is_leader_ = false;
-  std::string delivered_;                 // the certificates delivered last, CA and server
-  std::optional<CertificateBundle> own_;  // without a Secret
-  std::string last_error_;                // of the last sync(); "" where it succeeded
+  std::string delivered_;                  // the certificates delivered last, CA and server
+  std::optional<CertificateBundle> last_;  // delivered last; without a Secret: this process's own
+  std::optional<CertificateBundle> next_;  // of a new CA, trusted but not used yet
+  kube::Clock::Steady next_from_{};        // when it is used
+  std::string last_error_;                 // of the last sync(); "" where it succeeded
   kube::Clock::Steady error_logged_at_{};
 };
 

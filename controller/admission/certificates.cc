@@ -254,6 +254,10 @@ std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<s
   return {};
 }
 
+bool has_usable_ca(const CertificateBundle& bundle, kube::Time now) {
+  return usable_ca(bundle, now).has_value();
+}
+
 kube::Result<CertificateBundle> read_certificate_secret(const kube::Json& secret, bool needs_ca) {
   const auto value = [&](const char* name) {
     const kube::Json* text = secret.find_path({"data", name});

@@ -46,6 +46,9 @@ std::string reason_not_to_serve(const CertificateBundle& bundle,
 std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<std::string>& hosts,
                             kube::Time now);
 
+// Whether make_certificates() would sign with the CA of `bundle` instead of making another.
+bool has_usable_ca(const CertificateBundle& bundle, kube::Time now);
+
 // The Secret's keys tls.crt and tls.key, and ca.crt and ca.key where it holds them; `needs_ca`:
 // ca.crt must be there. Errors (kInvalid) name the key that is missing, empty or not base64.
 kube::Result<CertificateBundle> read_certificate_secret(const kube::Json& secret, bool needs_ca);

@@ -56,7 +56,7 @@ struct WebhookHandler {
 struct AdmissionRegistration {
   std::vector<Webhook> webhooks;
   std::vector<WebhookHandler> handlers;
-  // Collections whose objects are in the AdmissionView.
+  // Collections whose objects are in the AdmissionState.
   std::vector<kube::Resource> reads;
   // False: an administrator installs the webhooks separately.
   bool is_published = true;

@@ -148,12 +148,12 @@ Task<bool> CaInjector::inject_all() {
   co_return is_done;
 }
 
-kube::PolicyRule ca_injector_rule() {
-  return {"The controller's CA in its webhooks.",
-          {"admissionregistration.k8s.io"},
-          {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-          {},
-          {"list", "patch", "watch"}};
+std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names) {
+  const std::vector<std::string> groups{"admissionregistration.k8s.io"};
+  const std::vector<std::string> resources{"mutatingwebhookconfigurations",
+                                           "validatingwebhookconfigurations"};
+  return {{"The controller's CA in its own webhooks.", groups, resources, {}, {"list", "watch"}},
+          {"", groups, resources, {names.begin(), names.end()}, {"patch"}}};
 }
 
 std::vector<WebhookConfiguration> WebhookRegistrar::configurations(std::string ca_pem) const {

@@ -51,8 +51,9 @@ class CaInjector {
   std::unique_ptr<Sink> validating_;
 };
 
-// The RBAC rule that CaInjector needs.
-kube::PolicyRule ca_injector_rule();
+// The RBAC rules that a CaInjector with these names needs. Who may patch any webhook configuration
+// may read and change all that is written to the cluster.
+std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names);
 
 // For a controller outside the cluster: it writes the whole configurations.
 class WebhookRegistrar {

@@ -37,6 +37,7 @@ struct AllOptions {
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
+  std::string rbac_option;
   RuntimesOptions builtin_runtimes;
   RenderOptions render;
   WhyOptions why;
@@ -54,6 +55,13 @@ OutputFormat parse_format(const std::string& text, OutputFormat otherwise) {
 
 void add_output(CLI::App& app, std::string& output, const std::vector<std::string>& formats) {
   app.add_option("-o,--output", output, "Output format")->check(CLI::IsMember(formats));
+}
+
+void add_target(CLI::App& app, std::vector<std::string>& target) {
+  const auto add = [&target](const std::string& word) { target.push_back(word); };
+  app.add_option_function<std::string>("JOB", add, "Name of the TrainJob; or KIND/NAME, or a KIND")
+      ->required();
+  app.add_option_function<std::string>("NAME", add, "Name of an object of this KIND");
 }
 
 void add_cluster(CLI::App& app, ClusterOptions& cluster) {
@@ -132,6 +140,9 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
       "The process listens on PORT, unless the configuration file sets webhook.port (for a "
       "tunnel)");
   url->check(check_webhook_url);
+  command->add_option("--webhook-client-ca", o.webhook_client_ca,
+                      "File of CA certificates (PEM): only clients with a certificate that one of "
+                      "them has signed may send admission reviews; wins over the file");
   command
       ->add_flag("--no-webhooks", o.no_webhooks,
                  "Serve no admission webhooks; violations of the rules are then reported in status")
@@ -177,7 +188,7 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
 CLI::App* add_logs(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
-  command->add_option("JOB", all.logs.job, "Name of the TrainJob")->required();
+  add_target(*command, all.logs.target);
   command->add_flag("-f,--follow", all.logs.is_followed,
                     "Wait for the start, follow restarts, end with the job");
   command->add_option("--node", all.logs.node, "Only this training node")
@@ -223,12 +234,14 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   };
   commands[add_render(app, all)] = [&all](Console& console) {
     all.render.format = parse_format(all.output, OutputFormat::kYaml);
-    return run_render(all.render, console);
+    return run_render(all.render, production_registry(KindOptions()), console);
   };
   commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
       [](Console& console) { return run_crds(console); };
-  commands[app.add_subcommand("rbac", "Print the ClusterRole that the controller needs")] =
-      [](Console& console) { return run_rbac(console); };
+  CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
+  rbac->add_option("OPTION", all.rbac_option,
+                   "That of coscheduling, volcano or legacy-finalizers instead");
+  commands[rbac] = [&all](Console& console) { return run_rbac(all.rbac_option, console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
@@ -241,14 +254,16 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
 
   CLI::App* why = app.add_subcommand(
       "why", "Say what a TrainJob is doing or waiting for, with evidence and the next step");
-  why->add_option("JOB", all.why.job, "Name of the TrainJob")->required();
+  add_target(*why, all.why.target);
   add_output(*why, all.output, {"text", "json", "yaml"});
   add_cluster(*why, all.why.cluster);
   commands[why] = [&all](Console& console) {
     all.why.format = parse_format(all.output, OutputFormat::kText);
-    return run_why(all.why, console);
+    return run_why(all.why, production_registry(KindOptions()), console);
   };
-  commands[add_logs(app, all)] = [&all](Console& console) { return run_logs(all.logs, console); };
+  commands[add_logs(app, all)] = [&all](Console& console) {
+    return run_logs(all.logs, production_registry(KindOptions()), console);
+  };
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_output(*version, all.output, {"text", "json", "yaml"});
@@ -357,7 +372,8 @@ int run(std::vector<std::string> words, Console& console) {
 
 int run_cli(int argc, char** argv) {
   occupy_standard_streams();
-  Console console{std::cin, std::cout, std::cerr, shown_name(argc > 0 ? argv[0] : "trainer")};
+  Console console{std::cin, std::cout, std::cerr, shown_name(argc > 0 ? argv[0] : "trainer"),
+                  isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
   return flushed(run(std::move(words), console), console);

@@ -1,12 +1,50 @@
 #include "controller/cli/cluster.hh"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <ostream>
 
 #include "kube/client/kubeconfig.hh"
 
 namespace trainer {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool is_called(const kube::Resource& resource, const std::string& word) {
+  for (const std::string& name : {lower(resource.kind), resource.plural})
+    if (word == name || word == name + "." + resource.group) return true;
+  return false;
+}
+
+}  // namespace
+
+kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
+                                 bool (*has_hook)(const KindRegistration& kind)) {
+  const std::size_t slash = words[0].find('/');
+  const bool has_slash = words.size() == 1 && slash != std::string::npos;
+  const bool has_kind = has_slash || words.size() > 1;
+  const std::string kind = lower(has_slash ? words[0].substr(0, slash) : words[0]);
+  const std::string name = has_slash ? words[0].substr(slash + 1) : words.back();
+  std::vector<std::string> known;
+  for (const KindRegistration& each : registry) {
+    if (!has_hook(each)) continue;
+    Target target{&each, name};
+    if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) return target;
+    known.push_back(lower(target.resource().kind) + "/NAME");
+  }
+  return kube::fail(
+      kube::ErrorCode::kInvalid,
+      fmt::format("\"{}\" names no object of a kind that this command knows: write {}",
+                  fmt::join(words, " "), fmt::join(known, " or ")));
+}
 
 kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options) {
   auto config = kube::load_config(options.kubeconfig, options.context);
@@ -21,12 +59,14 @@ kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& op
   return cluster;
 }
 
-int report_cluster_error(const kube::Error& error, std::string_view what, Console& console) {
+int report_cluster_error(const kube::Error& error, const kube::Resource& resource,
+                         const kube::ObjectKey& key, Console& console) {
   using kube::ErrorCode;
+  const std::string what = resource.kind + " " + key.to_string();
   if (error.code == ErrorCode::kNotFound) {
     console.err << fmt::format(
-        "{}: there is none: `kubectl get trainjobs -A` lists them all, -n names a namespace\n",
-        what);
+        "{}: there is none: `kubectl get {} -A` lists them all, -n names a namespace\n", what,
+        resource.plural);
     return kExitRefused;
   }
   if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid ||

@@ -51,8 +51,22 @@ class Cluster {
   std::string ns_;
 };
 
+// Which object `why` and `logs` are about.
+struct Target {
+  const KindRegistration* kind = nullptr;
+  std::string name;
+  const kube::Resource& resource() const { return kind->controller.resource(); }
+};
+
+// NAME, KIND/NAME or KIND NAME. KIND is singular or plural, in any case, also with ".GROUP";
+// without it, it is the first registered kind that has the hook. Errors (kInvalid) list the kinds
+// that have it.
+kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
+                                 bool (*has_hook)(const KindRegistration& kind));
+
 // Prints an error from the cluster and returns the exit code: kExitRefused for what is not found,
 // forbidden or invalid, else kExitNoCluster.
-int report_cluster_error(const kube::Error& error, std::string_view what, Console& console);
+int report_cluster_error(const kube::Error& error, const kube::Resource& resource,
+                         const kube::ObjectKey& key, Console& console);
 
 }  // namespace trainer

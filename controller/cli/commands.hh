@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/cli/cli.hh"
+#include "controller/registration/kind_registration.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 
@@ -21,6 +22,7 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   std::string program = "trainer";  // or "kubectl trainer": named in advice
+  bool is_terminal = false;         // `out` is one
 };
 
 enum class OutputFormat { kText, kYaml, kJson };
@@ -37,8 +39,8 @@ int run_version(OutputFormat format, Console& console);
 // The CustomResourceDefinitions to install, as YAML documents.
 int run_crds(Console& console);
 
-// The ClusterRole of the controller, with the rules of all kinds, as YAML.
-int run_rbac(Console& console);
+// The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML.
+int run_rbac(const std::string& option, Console& console);
 
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all
@@ -53,24 +55,24 @@ struct RenderOptions {
   bool has_jobs = false;      // expand JobSets into Jobs and Services
   std::string feature_gates;
 };
-int run_render(const RenderOptions& options, Console& console);
+int run_render(const RenderOptions& options, const Registry& registry, Console& console);
 
 struct WhyOptions {
   ClusterOptions cluster;
-  std::string job;
+  std::vector<std::string> target;  // as find_target() reads it
   OutputFormat format = OutputFormat::kText;
 };
-int run_why(const WhyOptions& options, Console& console);
+int run_why(const WhyOptions& options, const Registry& registry, Console& console);
 
 struct LogsOptions {
   ClusterOptions cluster;
-  std::string job;
+  std::vector<std::string> target;
   bool is_followed = false;
   std::optional<std::int32_t> node;  // only this node's pods
   std::int64_t tail = -1;            // lines of each pod to begin with; -1: all
   std::string since;                 // a duration; empty: from the start
   bool has_timestamps = false;
 };
-int run_logs(const LogsOptions& options, Console& console);
+int run_logs(const LogsOptions& options, const Registry& registry, Console& console);
 
 }  // namespace trainer

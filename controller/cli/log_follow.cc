@@ -4,10 +4,8 @@
 
 #include <set>
 
-#include "api/api.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
-#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
@@ -77,7 +75,8 @@ class LogFollower::PodSink final : public KeyedSink {
 
  private:
   void seen(const Json& object) override {
-    if (auto pod = LogPod::read(object)) follower_.pod_seen(std::move(*pod));
+    if (auto pod = LogPod::read(object, follower_.options_.hook))
+      follower_.pod_seen(std::move(*pod));
   }
   void gone(const std::string& uid) override { follower_.pod_gone(uid); }
   void listed() override {
@@ -93,7 +92,7 @@ class LogFollower::JobSink final : public KeyedSink {
 
  private:
   void seen(const Json& object) override {
-    if (auto job = read_trainjob(object)) follower_.job_seen(std::move(*job));
+    if (auto job = follower_.options_.hook.read_state(object, "")) follower_.job_seen(*job);
   }
   void gone(const std::string&) override {
     follower_.is_job_deleted_ = true;
@@ -145,12 +144,12 @@ void LogFollower::pod_gone(const std::string& uid) {
   changed_.notify();
 }
 
-void LogFollower::job_seen(TrainJob job) {
-  const TrainJobStatus& status = job.status;
-  std::string state = status.phase.empty() ? "not started" : status.phase;
-  if (status.phase != "Running" && !status.message.empty()) state += ": " + status.message;
+void LogFollower::job_seen(ObjectState job) {
+  std::string state = job.phase.empty() ? "not started" : job.phase;
+  if (!job.phase.empty() && job.phase != "Running" && !job.message.empty())
+    state += ": " + job.message;
   if (state != reported_) {
-    options_.report(fmt::format("TrainJob {}: {}", options_.job.to_string(), state));
+    options_.report(fmt::format("{}: {}", options_.title(), state));
     reported_ = std::move(state);
   }
   job_ = std::move(job);
@@ -159,7 +158,7 @@ void LogFollower::job_seen(TrainJob job) {
 
 bool LogFollower::is_over() const {
   if (is_job_deleted_) return true;
-  if (!job_ || !job_->is_finished() || !are_pods_listed_ || followed_ > 0) return false;
+  if (!job_ || !job_->is_finished || !are_pods_listed_ || followed_ > 0) return false;
   // The pods' last states may come after the job's.
   for (const auto& [uid, followed] : pods_) {
     if (!followed->pod.is_over && !followed->pod.is_gone) return false;
@@ -258,7 +257,7 @@ kube::WatchOptions LogFollower::watch_options() const {
 
 Task<void> LogFollower::watch_pods_to_the_end() {
   kube::WatchOptions pods = watch_options();
-  pods.label_selector = std::string(jobset::kJobSetNameKey) + "=" + options_.job.name;
+  pods.label_selector = std::string(options_.hook.pod_label) + "=" + options_.job.name;
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));
@@ -267,15 +266,15 @@ Task<void> LogFollower::watch_pods_to_the_end() {
   co_await watch.join();
 }
 
-Task<Result<std::optional<TrainJob>>> LogFollower::run() {
+Task<Result<std::optional<ObjectState>>> LogFollower::run() {
   // Read first, so that a name that does not exist is an error instead of an endless wait.
-  const auto object = co_await client_.get(kTrainJobs, options_.job);
+  const auto object = co_await client_.get(options_.resource, options_.job);
   if (!object) co_return tl::unexpected(object.error());
   kube::WatchOptions jobs = watch_options();
   jobs.field_selector = "metadata.name=" + options_.job.name;
   kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of the job",
-              kube::run_watch(client_, kTrainJobs, *job_sink_, std::move(jobs)));
+              kube::run_watch(client_, options_.resource, *job_sink_, std::move(jobs)));
   co_await watch_pods_to_the_end();
   // The watch of pods may have lagged behind that of the job and miss the last pods.
   co_await watch_pods_to_the_end();
@@ -283,7 +282,7 @@ Task<Result<std::optional<TrainJob>>> LogFollower::run() {
   co_await watch.join();
   tasks_.cancel();
   co_await tasks_.join();
-  if (is_job_deleted_) co_return std::optional<TrainJob>();
+  if (is_job_deleted_) co_return std::optional<ObjectState>();
   co_return job_;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "api/trainjob.hh"
 #include "controller/cli/log_merge.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
@@ -21,12 +20,15 @@ namespace trainer {
 class LogFollower {
  public:
   struct Options {
+    kube::Resource resource;  // of the job
+    LogsHook hook;
     kube::ObjectKey job;
     std::optional<std::int32_t> node;
     LogQuery first;  // what the first request for each log asks for
     PrintLine print;
     std::function<void(std::string_view)> report;  // changes of the job, and errors
     Options() {}
+    std::string title() const { return resource.kind + " " + job.to_string(); }
   };
   LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Options options);
   ~LogFollower();
@@ -34,7 +36,7 @@ class LogFollower {
   LogFollower& operator=(const LogFollower&) = delete;
 
   // The job's last state; nullopt when it was deleted.
-  kube::Task<kube::Result<std::optional<TrainJob>>> run();
+  kube::Task<kube::Result<std::optional<ObjectState>>> run();
 
  private:
   class PodSink;
@@ -42,7 +44,7 @@ class LogFollower {
   struct Followed;
   void pod_seen(LogPod pod);
   void pod_gone(const std::string& uid);
-  void job_seen(TrainJob job);
+  void job_seen(ObjectState job);
   // Counts one log as followed until the result is destroyed.
   std::shared_ptr<void> count_followed();
   kube::Task<void> follow(std::shared_ptr<Followed> followed, std::string container,
@@ -63,7 +65,7 @@ class LogFollower {
   kube::ApiClient& client_;
   Options options_;
   std::map<std::string, std::shared_ptr<Followed>> pods_;  // by uid
-  std::optional<TrainJob> job_;
+  std::optional<ObjectState> job_;
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
   std::string reported_;      // the state reported last

@@ -2,27 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <tuple>
 
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/resources.hh"
-#include "runtimes/views/labels.hh"
 
 namespace trainer {
 
 using kube::Json;
 
 namespace {
-
-std::int32_t number_of(const kube::StringMap& map, std::string_view name) {
-  const auto at = map.find(name);
-  std::int32_t value = 0;
-  if (at != map.end())
-    std::from_chars(at->second.data(), at->second.data() + at->second.size(), value);
-  return value;
-}
 
 LogContainer read_container(const Json& status) {
   LogContainer container;
@@ -43,20 +33,15 @@ LogContainer read_container(const Json& status) {
 
 }  // namespace
 
-std::optional<LogPod> LogPod::read(const Json& object) {
+std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   const auto meta = kube::ObjectMeta::of(object);
-  const auto role = meta.labels.find(jobset::kReplicatedJobNameKey);
-  if (meta.name.empty() || role == meta.labels.end()) return std::nullopt;
+  auto place = hook.read_place(meta);
+  if (meta.name.empty() || !place) return std::nullopt;
   LogPod pod;
+  static_cast<PodPlace&>(pod) = std::move(*place);
   pod.name = meta.name;
   pod.ns = meta.ns;
   pod.uid = meta.uid;
-  pod.role = role->second;
-  pod.job_index = number_of(meta.labels, jobset::kJobIndexKey);
-  pod.has_one_job = number_of(meta.labels, jobset::kReplicatedJobReplicasKey) <= 1;
-  pod.attempt = number_of(meta.labels, jobset::kRestartAttemptKey);
-  const bool is_label = meta.labels.contains(kCompletionIndexKey);
-  pod.index = number_of(is_label ? meta.labels : meta.annotations, kCompletionIndexKey);
   const Json* status = object.find("status");
   if (status == nullptr) return pod;
   const std::string_view phase = status->get_string("phase");
@@ -93,8 +78,7 @@ bool operator<(const LogPod& a, const LogPod& b) {
 }
 
 bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node) {
-  if (!node) return true;
-  return pod.index == *node && pod.role != "dataset-initializer" && pod.role != "model-initializer";
+  return !node || (pod.is_node && pod.index == *node);
 }
 
 std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query) {

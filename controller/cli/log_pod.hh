@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/cli/commands.hh"
+#include "controller/registration/command_hooks.hh"
 #include "kube/model/json.hh"
 
 namespace trainer {
@@ -22,21 +22,16 @@ struct LogContainer {
   std::string reason;                     // if it has ended
 };
 
-struct LogPod {
+struct LogPod : PodPlace {
   std::string name;
   std::string ns;
   std::string uid;
-  std::string role;            // the replicated job
-  std::int32_t job_index = 0;  // among its Jobs
-  std::int32_t index = 0;      // the completion index
-  bool has_one_job = true;
-  std::int32_t attempt = 0;              // of the JobSet
   bool is_over = false;                  // Succeeded or Failed: no container starts again
   bool is_gone = false;                  // deleted
   std::vector<LogContainer> containers;  // failed init containers first
 
-  // nullopt where the object is not a pod of a JobSet.
-  static std::optional<LogPod> read(const kube::Json& pod);
+  // nullopt where the object has no place.
+  static std::optional<LogPod> read(const kube::Json& pod, const LogsHook& hook);
   const LogContainer* find(std::string_view container) const;
   // "[node-0]", "[node-1-0]" with several Jobs, "[node-0 #2]" in the second restart, "[node-0
   // sidecar]" with several containers.

@@ -2,12 +2,13 @@
 
 #include <ostream>
 
-#include "api/api.hh"
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/log_follow.hh"
 #include "controller/cli/log_merge.hh"
+#include "controller/cli/terminal_text.hh"
 #include "controller/config/values.hh"
+#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -16,6 +17,15 @@ namespace {
 
 using kube::Result;
 using kube::Task;
+
+std::string plain(std::string_view text) {
+  return printable(text, TerminalText::kPlain);
+}
+
+// A pipe gets the bytes of the log.
+std::string for_output(const std::string& text, const Console& console) {
+  return console.is_terminal ? printable(text, TerminalText::kLog) : text;
+}
 
 LogQuery first_query(const LogsOptions& options) {
   LogQuery query;
@@ -27,102 +37,105 @@ LogQuery first_query(const LogsOptions& options) {
   return query;
 }
 
-PrintLine printer(const LogsOptions& options, std::ostream& out) {
-  return [&out, with_time = options.has_timestamps, is_live = options.is_followed](
+PrintLine printer(const LogsOptions& options, Console& console) {
+  return [&console, with_time = options.has_timestamps, is_live = options.is_followed](
              const LogPod& pod, std::string_view container, const LogLine& line) {
-    out << pod.prefix(container) << ' ';
-    if (with_time && !line.timestamp.empty()) out << line.timestamp << ' ';
-    out << line.text << '\n';
-    if (is_live) out << std::flush;
+    console.out << pod.prefix(container) << ' ';
+    if (with_time && !line.timestamp.empty()) console.out << line.timestamp << ' ';
+    console.out << for_output(line.text, console) << '\n';
+    if (is_live) console.out << std::flush;
   };
 }
 
-Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, kube::ObjectKey job,
-                                            std::optional<std::int32_t> node) {
+Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, LogsHook hook,
+                                            kube::ObjectKey job, std::optional<std::int32_t> node) {
   std::vector<LogPod> pods;
   std::function<void(std::string_view)> on_item = [&](std::string_view text) {
     const auto object = kube::parse_json(text);
-    auto pod = object ? LogPod::read(*object) : std::nullopt;
+    auto pod = object ? LogPod::read(*object, hook) : std::nullopt;
     if (pod && is_chosen(*pod, node)) pods.push_back(std::move(*pod));
   };
   const auto listed = co_await client.list(
-      kube::kPods, job.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + job.name,
+      kube::kPods, job.ns,
+      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, job.name)),
       std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error());
   co_return pods;
 }
 
-// A job's pods may be gone, but its status still has the last lines of the first pod that failed.
-void print_first_failure(const TrainJob& job, Console& console) {
-  const auto& failure = job.status.firstFailure;
-  if (!failure || failure->message.empty()) return;
-  console.out << fmt::format("[{}-{}] last lines of {}, from the TrainJob's status:\n{}\n",
-                             failure->job, failure->index.value_or(0), failure->pod,
-                             failure->message);
-}
-
-Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options,
+Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options, Target target,
                             kube::ObjectKey key, Console& console) {
-  const auto object = co_await client.get(kTrainJobs, key);
+  const LogsHook& hook = *target.kind->logs;
+  const auto object = co_await client.get(target.resource(), key);
   if (!object) co_return tl::unexpected(object.error());
-  const auto job = read_trainjob(*object);
-  auto pods = co_await list_pods(client, key, options.node);
+  auto pods = co_await list_pods(client, hook, key, options.node);
   if (!pods) co_return tl::unexpected(pods.error());
   if (pods->empty()) {
-    const std::string state =
-        job ? fmt::format("{}: {}", job->status.phase, job->status.message) : std::string();
-    console.err << fmt::format("TrainJob {}: there are no pods{}{}\n", key.to_string(),
-                               options.node ? fmt::format(" of node {}", *options.node) : "",
-                               state.size() > 2 ? ", " + state : "");
-    if (job) print_first_failure(*job, console);
+    const auto state = hook.read_state(*object, console.program);
+    const bool is_known = state && !state->phase.empty();
+    console.err << fmt::format(
+        "{} {}: there are no pods{}{}\n", target.resource().kind, key.to_string(),
+        options.node ? fmt::format(" of node {}", *options.node) : "",
+        is_known ? plain(fmt::format(", {}: {}", state->phase, state->message)) : "");
+    // They may be deleted, but the status still has the last lines of the first that failed.
+    if (state && !state->last_output.empty())
+      console.out << for_output(state->last_output, console) << '\n';
     co_return kExitRefused;
   }
   std::function<void(std::string_view)> on_error = [&console](std::string_view what) {
-    console.err << what << '\n';
+    console.err << plain(what) << '\n';
   };
   const auto merged = co_await merge_logs(client, std::move(*pods), first_query(options),
-                                          printer(options, console.out), std::move(on_error));
+                                          printer(options, console), std::move(on_error));
   if (!merged) co_return tl::unexpected(merged.error());
   co_return kExitDone;
 }
 
-Task<Result<int>> follow_all(LogFollower& follower, kube::ObjectKey key, Console& console) {
+Task<Result<int>> follow_all(LogFollower& follower, std::string title, Console& console) {
   const auto last = co_await follower.run();
   if (!last) co_return tl::unexpected(last.error());
   if (!*last) {
-    console.err << fmt::format("TrainJob {}: deleted\n", key.to_string());
+    console.err << title << ": deleted\n";
     co_return kExitRefused;
   }
-  const bool is_failed = kube::is_condition_true((*last)->status.conditions, "Failed");
-  co_return is_failed ? kExitRefused : kExitDone;
+  co_return (*last)->is_failed ? kExitRefused : kExitDone;
 }
 
 }  // namespace
 
-int run_logs(const LogsOptions& options, Console& console) {
+int run_logs(const LogsOptions& options, const Registry& registry, Console& console) {
+  const auto target = find_target(
+      registry, options.target, [](const KindRegistration& kind) { return kind.logs.has_value(); });
+  if (!target) {
+    console.err << console.program << ": logs: " << target.error().message << '\n';
+    return kExitUsage;
+  }
   auto cluster = Cluster::connect(options.cluster);
   if (!cluster) {
     console.err << cluster.error().message << '\n';
     return kExitNoCluster;
   }
   kube::ApiClient& client = (*cluster)->client();
-  const kube::ObjectKey key{(*cluster)->ns(), options.job};
+  const kube::ObjectKey key{(*cluster)->ns(), target->name};
   Result<int> code = kExitDone;
   if (options.is_followed) {
     LogFollower::Options follow;
+    follow.resource = target->resource();
+    follow.hook = *target->kind->logs;
     follow.job = key;
     follow.node = options.node;
     follow.first = first_query(options);
-    follow.print = printer(options, console.out);
+    follow.print = printer(options, console);
     follow.report = [&console](std::string_view what) {
-      console.err << "-- " << what << std::endl;
+      console.err << "-- " << plain(what) << std::endl;
     };
+    const std::string title = follow.title();
     LogFollower follower((*cluster)->io(), client, std::move(follow));
-    code = (*cluster)->run(follow_all(follower, key, console));
+    code = (*cluster)->run(follow_all(follower, title, console));
   } else {
-    code = (*cluster)->run(print_all(client, options, key, console));
+    code = (*cluster)->run(print_all(client, options, *target, key, console));
   }
-  return code ? *code : report_cluster_error(code.error(), "TrainJob " + key.to_string(), console);
+  return code ? *code : report_cluster_error(code.error(), target->resource(), key, console);
 }
 
 }  // namespace trainer

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <ostream>
 
 #include "controller/cli/commands.hh"
@@ -6,8 +10,15 @@
 
 namespace trainer {
 
-int run_rbac(Console& console) {
-  console.out << cluster_role(production_registry(KindOptions()));
+int run_rbac(const std::string& option, Console& console) {
+  const Registry registry = production_registry(KindOptions());
+  const auto options = cluster_role_options(registry);
+  if (!option.empty() && std::find(options.begin(), options.end(), option) == options.end()) {
+    console.err << fmt::format("option {}: there is none of this name: choose from {}\n", option,
+                               fmt::join(options, ", "));
+    return kExitRefused;
+  }
+  console.out << cluster_role(registry, option);
   return kExitDone;
 }
 

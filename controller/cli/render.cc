@@ -1,6 +1,7 @@
 // Prints what the controller would create, from files alone and with the same code: schema,
 // defaults, admission, pipeline, JobSet controller.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <istream>
@@ -8,30 +9,18 @@
 #include <ostream>
 #include <set>
 
-#include "api/api.hh"
+#include "api/schema/structural_schema.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
-#include "controller/config/feature_gates.hh"
 #include "kube/client/clock.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
-#include "runtimes/admission/admission.hh"
-#include "runtimes/builtin/builtin_runtimes.hh"
-#include "runtimes/jobset/plan.hh"
-#include "runtimes/pipeline/pipeline.hh"
-#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Json;
-
-// One object to print, with the sources of its values where they are asked for.
-struct Rendered {
-  Json object;
-  std::vector<Explanation> explanations;
-};
 
 // One line for each path, with all sources of a value in order: the last one is effective.
 std::vector<Explanation> merged(std::vector<Explanation> explanations) {
@@ -48,15 +37,6 @@ std::vector<Explanation> merged(std::vector<Explanation> explanations) {
   return lines;
 }
 
-// The resource of a kind that is rendered; nullptr for any other kind.
-const kube::Resource* resource_of(std::string_view kind) {
-  for (const kube::Resource* resource :
-       {&kTrainJobs, &kTrainingRuntimes, &kClusterTrainingRuntimes, &kJobSets}) {
-    if (resource->kind == kind) return resource;
-  }
-  return nullptr;
-}
-
 // Offline, objects have no uid, and the API server refuses owner references without one.
 void drop_unknown_owners(Json& object) {
   Json* metadata = object.find("metadata");
@@ -66,49 +46,78 @@ void drop_unknown_owners(Json& object) {
   if (std::any_of(owners.begin(), owners.end(), is_unknown)) metadata->erase("ownerReferences");
 }
 
+// A kind that is rendered, with the objects of the files that wait for their turn.
+struct Kind {
+  const RenderHook* hook = nullptr;
+  std::optional<wire::Schema> schema;
+  std::vector<Json> objects;
+
+  Kind(const KindRegistration& registration, const RenderHook& its) : hook(&its) {
+    for (const ApiKind& api : registration.crds) {
+      if (api.resource != its.resource) continue;
+      for (const KindVersion& version : api.versions)
+        if (version.is_stored) schema = version.make_schema();
+    }
+  }
+  void apply_defaults(Json& object) const {
+    if (schema) apply_schema_defaults(object, *schema);
+  }
+};
+
 class Renderer {
  public:
-  Renderer(const RenderOptions& options, const FeatureGates& gates, Console& console)
+  Renderer(const RenderOptions& options, const FeatureGates& gates, const Registry& registry,
+           Console& console)
       : options_(options), console_(console) {
-    jobset_gates_.in_place_restart = gates.InPlaceRestart;
-    jobset_gates_.restart_job = gates.RestartJob;
-    jobset_gates_.elastic_jobset = gates.ElasticJobSet;
-    pipeline_.is_progress_enabled = gates.TrainJobStatus;
-    // Offline, the certificate is unknown; the Service's name is the installation's default.
-    pipeline_.status_server_url =
-        "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:10443";
-    for (Json& builtin_runtime : builtin_runtimes()) add_runtime(std::move(builtin_runtime));
+    inputs_.gates = gates;
+    inputs_.is_explained = options.is_explained;
+    inputs_.has_jobs = options.has_jobs;
+    inputs_.now = kube::SystemClock().now();
+    inputs_.find = [this](const kube::Resource& resource, const kube::ObjectKey& key) {
+      const auto at = found_.find({resource.kind, key});
+      return at == found_.end() ? nullptr : at->second;
+    };
+    for (const KindRegistration& registration : registry) {
+      for (const RenderHook& hook : registration.render) {
+        const Kind& kind = kinds_.emplace_back(registration, hook);
+        if (hook.builtin == nullptr) continue;
+        for (Json& object : hook.builtin()) keep(kind, std::move(object));
+      }
+    }
   }
 
-  // A runtime of the files wins over a built-in runtime of the same name.
+  // An object of the files wins over a built-in one of the same name.
   void add(Json object) {
-    const kube::Resource* resource = resource_of(object.get_string("kind"));
-    if (resource == nullptr) return warn(object, "this kind is not rendered: it is left out");
-    if (!is_of_version(object, resource->api_version())) return;
-    if (*resource == kTrainJobs) {
-      jobs_.push_back(std::move(object));
-    } else if (*resource == kJobSets) {
-      jobsets_.push_back(std::move(object));
-    } else {
-      if (!prepare(object) || !mutate(object, mutate_runtime(request_of(object)))) return;
-      if (!refuse_unless_allowed(object, validate_runtime(request_of(object)))) return;
-      add_runtime(std::move(object));
+    Kind* kind = find_kind(object);
+    if (kind == nullptr) return;
+    if (kind->hook->render) {
+      kind->objects.push_back(std::move(object));
+    } else if (admit(*kind, object)) {
+      keep(*kind, std::move(object));
     }
   }
 
   void render_all() {
-    if (jobs_.empty() && jobsets_.empty() && !is_refused_) {
-      console_.err << "nothing to render: name a file with a TrainJob or a JobSet\n";
+    std::vector<std::string> names;
+    bool has_objects = false;
+    for (const Kind& kind : kinds_) {
+      if (kind.hook->render) names.push_back("a " + kind.hook->resource.kind);
+      has_objects |= !kind.objects.empty();
+    }
+    if (!has_objects && !is_refused_) {
+      console_.err << fmt::format("nothing to render: name a file with {}\n",
+                                  fmt::join(names, " or "));
       is_refused_ = true;
     }
-    for (Json& job : jobs_) render_trainjob(std::move(job));
-    for (Json& jobset : jobsets_) render_jobset(std::move(jobset));
+    for (Kind& kind : kinds_) {
+      for (Json& object : kind.objects) render(kind, std::move(object));
+    }
   }
 
   void print() const {
     if (options_.format == OutputFormat::kJson) return print_json();
     bool is_first = true;
-    for (const Rendered& item : rendered_) {
+    for (const RenderedObject& item : rendered_) {
       if (!is_first) console_.out << "---\n";
       is_first = false;
       console_.out << kube::print_yaml(item.object);
@@ -123,12 +132,10 @@ class Renderer {
   bool is_refused() const { return is_refused_; }
 
  private:
-  using RuntimeKey = std::pair<std::string, kube::ObjectKey>;  // kind and key
-
   void print_json() const {
     Json::Array items;
     Json::Array explanations;
-    for (const Rendered& item : rendered_) {
+    for (const RenderedObject& item : rendered_) {
       items.push_back(item.object);
       for (const Explanation& line : item.explanations) {
         explanations.push_back(Json::object(
@@ -139,11 +146,6 @@ class Renderer {
         Json::object({{"apiVersion", "v1"}, {"kind", "List"}, {"items", Json(std::move(items))}});
     if (options_.is_explained) list.set("explanations", Json(std::move(explanations)));
     console_.out << kube::print_json_pretty(list) << '\n';
-  }
-
-  void print_later(Json object, std::vector<Explanation> explanations = {}) {
-    drop_unknown_owners(object);
-    rendered_.push_back({std::move(object), std::move(explanations)});
   }
 
   void refuse(const Json& object, std::string_view why) {
@@ -164,17 +166,27 @@ class Renderer {
     return answer.is_allowed;
   }
 
-  // Another version, or another project's kind of the same name, has other fields.
-  bool is_of_version(const Json& object, const std::string& expected) {
+  // nullptr, after a message, for a kind that is not rendered. Another version, or another
+  // project's kind of the same name, has other fields.
+  Kind* find_kind(const Json& object) {
     const std::string_view found = object.get_string("apiVersion");
-    if (found == expected) return true;
-    refuse(object, kube::not_supported("apiVersion", found, {expected}).to_string());
-    return false;
+    std::vector<std::string> known;
+    for (Kind& kind : kinds_) {
+      if (kind.hook->resource.kind != object.get_string("kind")) continue;
+      known.push_back(kind.hook->resource.api_version());
+      if (known.back() == found) return &kind;
+    }
+    if (known.empty()) {
+      warn(object, "this kind is not rendered: it is left out");
+    } else {
+      const std::vector<std::string_view> supported(known.begin(), known.end());
+      refuse(object, {kube::not_supported("apiVersion", found, supported)});
+    }
+    return nullptr;
   }
 
   // As the API server does before admission: sets a namespace and the schema's defaults.
-  bool prepare(Json& object) {
-    const std::string_view kind = object.get_string("kind");
+  bool prepare(const Kind& kind, Json& object) {
     Json& metadata = object["metadata"];
     if (metadata.is_null()) metadata = Json::object();
     if (!metadata.is_object()) {
@@ -188,10 +200,10 @@ class Renderer {
       }
       metadata.set("name", std::string(metadata.get_string("generateName")) + "00000");
     }
-    if (kind != "ClusterTrainingRuntime" && metadata.get_string("namespace").empty()) {
+    if (kind.hook->resource.namespaced && metadata.get_string("namespace").empty()) {
       metadata.set("namespace", "default");
     }
-    apply_schema_defaults(object);
+    kind.apply_defaults(object);
     return true;
   }
 
@@ -207,113 +219,67 @@ class Renderer {
 
   // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
   // the API server does: older fields that the webhook converts are not refused.
-  bool mutate(Json& object, const AdmissionAnswer& answer) {
-    if (!refuse_unless_allowed(object, answer)) return false;
-    auto patched = kube::apply_json_patch(object, answer.json_patch);
-    if (!patched) {
-      refuse(object, patched.error().message);
-      return false;
+  bool admit(const Kind& kind, Json& object) {
+    if (!prepare(kind, object)) return false;
+    const RenderHook& hook = *kind.hook;
+    if (hook.mutate) {
+      const AdmissionAnswer answer = hook.mutate(request_of(object), inputs_);
+      if (!refuse_unless_allowed(object, answer)) return false;
+      auto patched = kube::apply_json_patch(object, answer.json_patch);
+      if (!patched) {
+        refuse(object, patched.error().message);
+        return false;
+      }
+      object = std::move(*patched);
+      kind.apply_defaults(object);
     }
-    object = std::move(*patched);
-    apply_schema_defaults(object);
-    const kube::FieldErrors errors = check_schema(object);
-    refuse(object, errors);
-    return errors.empty();
+    if (kind.schema) {
+      const kube::FieldErrors errors = check_schema(object, *kind.schema);
+      refuse(object, errors);
+      if (!errors.empty()) return false;
+    }
+    return !hook.validate ||
+           refuse_unless_allowed(object, hook.validate(request_of(object), inputs_));
   }
 
-  void add_runtime(Json object) {
-    const auto meta = kube::ObjectMeta::of(object);
-    const RuntimeKey key{std::string(object.get_string("kind")), meta.key()};
-    apply_schema_defaults(object);
-    runtimes_[key] = std::make_shared<const Json>(std::move(object));
+  void keep(const Kind& kind, Json object) {
+    const kube::ObjectKey key = kube::ObjectMeta::of(object).key();
+    kind.apply_defaults(object);
+    found_[{kind.hook->resource.kind, key}] = std::make_shared<const Json>(std::move(object));
   }
 
-  std::shared_ptr<const Json> find_runtime(const std::string& kind, const std::string& ns,
-                                           const std::string& name) const {
-    const auto at = runtimes_.find({kind, {kind == "TrainingRuntime" ? ns : std::string(), name}});
-    return at == runtimes_.end() ? nullptr : at->second;
-  }
-
-  // Offline there is no cluster to ask: claims and priority classes count as existing.
-  AdmissionLookups lookups() const {
-    AdmissionLookups lookups;
-    lookups.runtime = [this](const std::string& kind, const std::string& ns,
-                             const std::string& name) { return find_runtime(kind, ns, name); };
-    lookups.jobset = [](const std::string&, const std::string&) { return nullptr; };
-    lookups.snapshot = [](const std::string&, const std::string&) { return nullptr; };
-    lookups.priority_class_exists = [](const std::string&) { return true; };
-    lookups.claim = [](const std::string&, const std::string&) { return std::nullopt; };
-    return lookups;
-  }
-
-  void render_trainjob(Json object) {
-    if (!prepare(object)) return;
-    if (!mutate(object, mutate_trainjob(request_of(object), kube::SystemClock().now()))) return;
-    if (!refuse_unless_allowed(
-            object, validate_trainjob(request_of(object), lookups(), production_plugins())))
-      return;
-    const auto job = read_trainjob(object);
-    if (!job) return refuse(object, job.error());
-    const RuntimeRef& ref = job->spec.runtimeRef;
-    const auto stored =
-        find_runtime(ref.kind.value_or("ClusterTrainingRuntime"), job->metadata.ns, ref.name);
-    if (!stored)
-      return refuse(object, "spec.runtimeRef: the runtime is neither in the files nor a blueprint");
-    const auto runtime = read_runtime(*stored);
-    if (!runtime) return refuse(*stored, runtime.error());
-
-    std::vector<Explanation> explanations;
-    auto built = build(*job, *runtime, pipeline_, options_.is_explained ? &explanations : nullptr);
-    if (!built) return refuse(object, built.error());
-    for (const std::string& warning : built->warnings) warn(object, warning);
-    apply_schema_defaults(built->jobset);
-    const Json jobset = built->jobset;
-    print_later(std::move(built->jobset), merged(std::move(explanations)));
-    for (DependentObject& dependent : built->dependents) print_later(std::move(dependent.object));
-    if (options_.has_jobs) expand(jobset, production_job_decorators());
-  }
-
-  void render_jobset(Json object) {
-    if (!prepare(object)) return;
-    if (!mutate(object, mutate_jobset(request_of(object)))) return;
-    if (!refuse_unless_allowed(object,
-                               validate_jobset(request_of(object), lookups(), jobset_gates_)))
-      return;
-    print_later(object);
-    if (options_.has_jobs) expand(object, {});
-  }
-
-  void expand(const Json& object, jobset::JobDecorators decorators) {
-    const auto jobset = read_jobset(object);
-    if (!jobset) return refuse(object, jobset.error());
-    if (auto service = jobset::headless_service(*jobset)) print_later(std::move(*service));
-    for (Json& job : jobset::all_jobs(*jobset, jobset_gates_, decorators)) {
-      print_later(std::move(job));
+  void render(const Kind& kind, Json object) {
+    if (!admit(kind, object)) return;
+    auto rendered = kind.hook->render(object, inputs_);
+    if (!rendered) return refuse(object, rendered.error());
+    for (const std::string& warning : rendered->warnings) warn(object, warning);
+    for (RenderedObject& item : rendered->objects) {
+      drop_unknown_owners(item.object);
+      item.explanations = merged(std::move(item.explanations));
+      rendered_.push_back(std::move(item));
     }
   }
 
   const RenderOptions& options_;
   Console& console_;
-  jobset::Gates jobset_gates_;
-  PipelineOptions pipeline_{production_plugins()};
-  std::map<RuntimeKey, std::shared_ptr<const Json>> runtimes_;
-  std::vector<Json> jobs_;
-  std::vector<Json> jobsets_;
-  std::vector<Rendered> rendered_;
+  RenderInputs inputs_;
+  std::vector<Kind> kinds_;  // in the order of their output
+  std::map<std::pair<std::string, kube::ObjectKey>, std::shared_ptr<const Json>> found_;
+  std::vector<RenderedObject> rendered_;
   std::set<std::string> warned_;
   bool is_refused_ = false;
 };
 
 }  // namespace
 
-int run_render(const RenderOptions& options, Console& console) {
+int run_render(const RenderOptions& options, const Registry& registry, Console& console) {
   const auto settings = parse_gate_flag(options.feature_gates);
   const auto gates = settings ? resolve_gates({}, *settings) : tl::unexpected(settings.error());
   if (!gates) {
     console.err << gates.error().message << '\n';
     return kExitUsage;
   }
-  Renderer renderer(options, *gates, console);
+  Renderer renderer(options, *gates, registry, console);
   for (const std::string& file : options.files) {
     auto documents = read_documents(file, console.in);
     if (!documents) {

@@ -2,10 +2,10 @@
 
 #include <ostream>
 
-#include "api/api.hh"
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/why_report.hh"
+#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
@@ -29,33 +29,42 @@ Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, kube::Resource
   co_return items;
 }
 
-Task<Result<WhyReport>> ask(kube::ApiClient& client, kube::ObjectKey key, std::string program) {
-  const auto object = co_await client.get(kTrainJobs, key);
+Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::ObjectKey key,
+                            std::string program) {
+  const WhyHook& hook = *target.kind->why;
+  const auto object = co_await client.get(target.resource(), key);
   if (!object) co_return tl::unexpected(object.error());
-  const auto job = read_trainjob(*object);
-  if (!job) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(job.error()));
+  auto state = hook.read_state(*object, program);
+  if (!state) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(state.error()));
   const auto pods = co_await list_all(
-      client, kube::kPods, key.ns, "labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D" + key.name);
+      client, kube::kPods, key.ns,
+      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, key.name)));
   if (!pods) co_return tl::unexpected(pods.error());
-  // Of the TrainJob and of the JobSet of the same name.
+  // Of all objects of this name: a TrainJob has a JobSet of its name.
   auto events = co_await list_all(client, kube::kEvents, key.ns,
                                   "fieldSelector=involvedObject.name%3D" + key.name);
   // A user who may not list events gets the report without them.
   if (!events) events = std::vector<Json>();
-  co_return why(*job, *pods, *events, client.clock().now(), program);
+  co_return why(target.resource(), key, std::move(*state), *pods, *events, client.clock().now());
 }
 
 }  // namespace
 
-int run_why(const WhyOptions& options, Console& console) {
+int run_why(const WhyOptions& options, const Registry& registry, Console& console) {
+  const auto target = find_target(
+      registry, options.target, [](const KindRegistration& kind) { return kind.why.has_value(); });
+  if (!target) {
+    console.err << console.program << ": why: " << target.error().message << '\n';
+    return kExitUsage;
+  }
   auto cluster = Cluster::connect(options.cluster);
   if (!cluster) {
     console.err << cluster.error().message << '\n';
     return kExitNoCluster;
   }
-  const kube::ObjectKey key{(*cluster)->ns(), options.job};
-  const auto report = (*cluster)->run(ask((*cluster)->client(), key, console.program));
-  if (!report) return report_cluster_error(report.error(), "TrainJob " + key.to_string(), console);
+  const kube::ObjectKey key{(*cluster)->ns(), target->name};
+  const auto report = (*cluster)->run(ask((*cluster)->client(), *target, key, console.program));
+  if (!report) return report_cluster_error(report.error(), target->resource(), key, console);
   switch (options.format) {
     case OutputFormat::kJson:
       console.out << kube::print_json_pretty(report->to_json()) << '\n';
@@ -67,7 +76,7 @@ int run_why(const WhyOptions& options, Console& console) {
       console.out << report->to_text();
       break;
   }
-  return report->phase == "Failed" ? kExitRefused : kExitDone;
+  return report->is_failed ? kExitRefused : kExitDone;
 }
 
 }  // namespace trainer

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtimes/trainjob/failure.hh"
-#include "runtimes/trainjob/waiting.hh"
+#include "controller/cli/terminal_text.hh"
 
 namespace trainer {
 
@@ -25,13 +24,8 @@ std::string age(Time then, Time now) {
   return fmt::format("{}h ago", seconds / 3'600);
 }
 
-std::string without_line_ends(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return std::string(text);
-}
-
 std::string one_line(std::string_view text) {
-  std::string line = without_line_ends(text);
+  std::string line(text.substr(0, text.find_last_not_of("\n ") + 1));
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
@@ -118,68 +112,11 @@ std::vector<std::string> warnings_of(const std::vector<Json>& events, const std:
   return lines;
 }
 
-// Left out where the status message contains it already.
-void add_first_failure(const TrainJobStatus& status, WhyReport& report) {
-  if (!status.firstFailure) return;
-  const std::string failure = describe(*status.firstFailure);
-  if (report.message.find(failure) == std::string::npos) {
-    report.evidence.push_back("first failure: " + failure);
-  }
-  const std::string lines = without_line_ends(status.firstFailure->message);
-  if (!lines.empty() && report.message.find(lines) == std::string::npos) {
-    report.evidence.push_back("its last lines:\n" + lines);
-  }
-}
-
-std::string logs_command(const TrainJob& job, std::string_view program) {
-  return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
-}
-
-std::string advice_for_failure(const TrainJob& job, std::string_view program) {
-  const auto* failed = kube::find_condition(job.status.conditions, "Failed");
-  if (failed != nullptr && failed->reason == "DeadlineExceeded") {
-    return "The job ran longer than spec.activeDeadlineSeconds: start a new one with a later "
-           "deadline.";
-  }
-  if (job.status.firstFailure && job.status.firstFailure->reason == "OOMKilled") {
-    return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
-           "process.";
-  }
-  return fmt::format("Read the output with {}, mend the cause, and start a new job.",
-                     logs_command(job, program));
-}
-
-std::string advice(const TrainJob& job, const WhyReport& report, std::string_view program) {
-  if (report.phase == "Failed") {
-    const std::string known = advice_for(report.reason);
-    return known.empty() ? advice_for_failure(job, program) : known;
-  }
-  if (report.phase.empty()) {
-    return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
-  }
-  std::string text = advice_for(report.reason);
-  if (report.reason == "ContainersCrashing") {
-    text += fmt::format(" Read it with {}.", logs_command(job, program));
-  }
-  return text;
-}
-
 }  // namespace
 
-WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vector<Json>& events,
-              Time now, std::string_view program) {
-  const TrainJobStatus& status = job.status;
-  WhyReport report;
-  report.job = job.metadata.key().to_string();
-  report.phase = status.phase;
-  report.reason = status.reason;
-  report.message = without_line_ends(status.message);
-  if (status.phase.empty()) {
-    report.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
-                         ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)
-                         : std::string("no controller has looked at this job yet");
-  }
-  add_first_failure(status, report);
+WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
+              const std::vector<Json>& pods, const std::vector<Json>& events, Time now) {
+  WhyReport report{std::move(state), resource.kind, key.to_string()};
   std::vector<std::string> problems;
   for (const Json& pod : pods) {
     std::string problem = problem_of_pod(pod);
@@ -193,7 +130,9 @@ WhyReport why(const TrainJob& job, const std::vector<Json>& pods, const std::vec
   }
   for (std::string& warning : warnings_of(events, one_line(report.message), now))
     report.evidence.push_back(std::move(warning));
-  report.next_step = advice(job, report, program);
+  for (std::string* text : {&report.phase, &report.reason, &report.message, &report.next_step})
+    *text = printable(*text, TerminalText::kPlain);
+  for (std::string& line : report.evidence) line = printable(line, TerminalText::kPlain);
   return report;
 }
 
@@ -209,7 +148,7 @@ Json WhyReport::to_json() const {
 }
 
 std::string WhyReport::to_text() const {
-  std::string text = fmt::format("TrainJob {}: {}", job, phase.empty() ? "not started" : phase);
+  std::string text = fmt::format("{} {}: {}", kind, job, phase.empty() ? "not started" : phase);
   if (!reason.empty()) text += fmt::format(" ({})", reason);
   text += "\n";
   const auto add = [&text](std::string_view lines) {

@@ -8,6 +8,7 @@
 
 #include "controller/config/strict_reader.hh"
 #include "controller/config/values.hh"
+#include "kube/client/tls.hh"
 #include "kube/model/names.hh"
 #include "kube/model/yaml.hh"
 
@@ -66,6 +67,7 @@ void read_webhook(StrictReader reader, Configuration::Webhook& webhook, Findings
   webhook.is_port_set = reader.has("port");
   reader.read("host", webhook.host);
   reader.read("exclusivePlacement", webhook.exclusivePlacement);
+  reader.read("clientCAFile", webhook.clientCAFile);
   check_port(reader, "port", webhook.port, findings.errors);
   reader.finish();
 }
@@ -108,14 +110,11 @@ void read_metrics(StrictReader reader, Configuration::Metrics& metrics, Findings
   reader.read("bindAddress", metrics.bindAddress);
   reader.read("secureServing", metrics.secureServing);
   StrictReader auth = reader.object("auth");
-  bool is_auth_enabled = false;
-  auth.read("enabled", is_auth_enabled);
-  if (is_auth_enabled) {
-    // Without authentication any client that reaches the port can read the metrics, so a file that
-    // asks for it is refused.
+  auth.read("enabled", metrics.auth.enabled);
+  if (metrics.auth.enabled && !metrics.secureServing) {
     findings.errors.push_back(kube::invalid(
-        auth.path_of("enabled"), is_auth_enabled,
-        "is not supported: leave it off, and restrict the port with a NetworkPolicy"));
+        auth.path_of("enabled"), true,
+        "needs metrics.secureServing: true, or tokens would be sent without encryption"));
   }
   auth.finish();
   check_bind_address(reader, "bindAddress", metrics.bindAddress, findings.errors);
@@ -204,12 +203,34 @@ void read_status_server(StrictReader reader, Configuration::StatusServer& server
   reader.finish();
 }
 
+// Upstream warns of names that it does not know, and uses its defaults where it knows none. As in
+// Go, the suites of TLS 1.3 cannot be chosen, and a list of them alone leaves no TLS 1.2.
+void read_cipher_suites(StrictReader& reader, Configuration::Tls& tls, Findings& findings) {
+  std::vector<std::string> names;
+  reader.read("cipherSuites", names);
+  bool has_tls13 = false;
+  for (const std::string& name : names) {
+    const auto cipher = kube::openssl_cipher(name);
+    if (!cipher) {
+      findings.warnings.push_back(fmt::format("{}: \"{}\" is not known here; it is left out",
+                                              reader.path_of("cipherSuites"), name));
+    } else if (cipher->empty()) {
+      has_tls13 = true;
+    } else {
+      tls.cipherSuites.push_back(*cipher);
+      if (name.find("_ECDHE_") == std::string::npos || name.ends_with("_CBC_SHA256")) {
+        findings.warnings.push_back(
+            fmt::format("{}: \"{}\" is not secure", reader.path_of("cipherSuites"), name));
+      }
+    }
+  }
+  if (has_tls13 && tls.cipherSuites.empty()) tls.minVersion = "1.3";
+}
+
 void read_tls(StrictReader reader, Configuration::Tls& tls, Findings& findings) {
   std::string version = tls.minVersion;
-  std::vector<std::string> ciphers;
   std::vector<std::string> protocols;
   reader.read("minVersion", version);
-  reader.read("cipherSuites", ciphers);
   reader.read("nextProtos", protocols);
   if (version == "1.2" || version == "1.3") {
     tls.minVersion = version;
@@ -219,11 +240,7 @@ void read_tls(StrictReader reader, Configuration::Tls& tls, Findings& findings) 
         fmt::format("{}: \"{}\" is not offered here (choose \"1.2\" or \"1.3\"); 1.2 is used",
                     reader.path_of("minVersion"), version));
   }
-  if (!ciphers.empty()) {
-    findings.warnings.push_back(
-        fmt::format("{}: cipher suites are OpenSSL's defaults here; the list has no effect",
-                    reader.path_of("cipherSuites")));
-  }
+  read_cipher_suites(reader, tls, findings);
   if (std::find(protocols.begin(), protocols.end(), "h2") != protocols.end()) {
     findings.warnings.push_back(fmt::format("{}: HTTP/2 is not served; clients use http/1.1",
                                             reader.path_of("nextProtos")));
@@ -292,6 +309,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_tls(root.object("tls"), configuration.tls, findings);
   read_jobset_controller(root.object("expander"), configuration.jobsetController, findings);
   root.read("clusterDomain", configuration.clusterDomain);
+  root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
   GateSettings gates = read_gates(root, findings);
   root.finish();
   return gates;

@@ -29,6 +29,10 @@ struct Configuration {
     // Not upstream's. --webhook-url publishes the pod webhooks of exclusive placement too. In a
     // cluster, manifests/overlays/exclusive-placement installs them, and this has no effect.
     bool exclusivePlacement = false;
+    // Not upstream's. Only clients with a certificate that one of these CAs has signed may send
+    // reviews; empty: every client that reaches the port.
+    std::string clientCAFile;
+    std::string client_ca_pem;  // the text of that file
   };
   // Upstream has no leader election without this block. Two processes must never reconcile at the
   // same time, so here an absent block means these values; `leaderElect: false` turns it off.
@@ -43,6 +47,10 @@ struct Configuration {
   struct Metrics {
     std::string bindAddress = ":8443";  // "0": no metrics server
     bool secureServing = true;
+    struct Auth {
+      bool enabled = false;
+    };
+    Auth auth;
   };
   struct Health {
     std::string healthProbeBindAddress = ":8081";  // "0": no health server
@@ -65,6 +73,7 @@ struct Configuration {
   };
   struct Tls {
     std::string minVersion = "1.2";
+    std::vector<std::string> cipherSuites;  // of TLS 1.2, by OpenSSL's names; empty: its defaults
   };
   // Not upstream's.
   struct JobSetControllerConfig {
@@ -88,6 +97,9 @@ struct Configuration {
   Tls tls;
   JobSetControllerConfig jobsetController;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
+  // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
+  // patch them (manifests/overlays/legacy-finalizers).
+  bool removeLegacyFinalizers = false;
 
   // How many objects of "Kind.group" are reconciled at a time.
   std::int32_t concurrency_of(std::string_view kind_and_group, std::int32_t otherwise) const;
@@ -106,8 +118,8 @@ struct ParsedConfiguration {
 kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
                                                       std::string_view gate_flag = {});
 
-// The file of `options`, overridden by the flags. The only function here that reads a file; its
-// errors name the file.
+// The file of `options`, overridden by the flags, and the files that it names. The only function
+// here that reads files; its errors name the file.
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options);
 
 // `options.ns`, else the pod's service account namespace, else "kubeflow-system".

@@ -34,6 +34,18 @@ kube::Result<void> set_address(std::string& target, const std::optional<std::str
   return {};
 }
 
+// An empty file would let every client in, so it is refused.
+kube::Result<void> read_client_ca(Configuration::Webhook& webhook, const std::string& flag) {
+  if (!flag.empty()) webhook.clientCAFile = flag;
+  if (webhook.clientCAFile.empty()) return {};
+  webhook.client_ca_pem = read_file(webhook.clientCAFile).value_or("");
+  if (webhook.client_ca_pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return {};
+  return kube::fail(kube::ErrorCode::kInvalid,
+                    fmt::format("{} {}: the file cannot be read, or has no certificate in PEM",
+                                flag.empty() ? "webhook.clientCAFile" : "--webhook-client-ca",
+                                webhook.clientCAFile));
+}
+
 }  // namespace
 
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options) {
@@ -64,6 +76,7 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
   if (set)
     set =
         set_address(configuration.metrics.bindAddress, options.metrics_address, "metrics-address");
+  if (set) set = read_client_ca(configuration.webhook, options.webhook_client_ca);
   if (!set) return tl::unexpected(set.error());
   return parsed;
 }

@@ -2,14 +2,25 @@
 
 #include <fmt/format.h>
 
+#include "controller/status/token_verifier.hh"
+
 namespace trainer {
 namespace {
 
 using kube::ServerRequest;
 using kube::ServerResponse;
 
-// Requests to these servers have no body.
+// Requests to these servers have no body, and few clients send them.
 constexpr std::size_t kMaxBody = 1U << 10;
+constexpr std::size_t kMaxConnections = 64;
+
+kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options) {
+  options.address = address.host;
+  options.port = address.port;
+  options.max_body_bytes = kMaxBody;
+  options.max_connections = kMaxConnections;
+  return options;
+}
 
 ServerResponse text(int status, std::string body) {
   ServerResponse response;
@@ -17,6 +28,27 @@ ServerResponse text(int status, std::string body) {
   response.content_type = "text/plain; charset=utf-8";
   response.body = std::move(body);
   return response;
+}
+
+// As controller-runtime's filter: 500 where the check itself failed.
+ServerResponse refusal_of(const kube::Error& error) {
+  const bool is_verdict = error.status == 0;
+  if (is_verdict && error.code == kube::ErrorCode::kUnauthorized)
+    return text(401, error.message + "\n");
+  if (is_verdict && error.code == kube::ErrorCode::kForbidden)
+    return text(403, error.message + "\n");
+  return text(500, "the token could not be checked\n");
+}
+
+kube::Task<ServerResponse> answer_metrics(ServerRequest request, Metrics& metrics,
+                                          std::shared_ptr<MetricsAccess> access) {
+  if (request.path != "/metrics") co_return text(404, "not found: ask /metrics\n");
+  if (access) {
+    kube::Secret<std::string> token(bearer_token(request.authorization.reveal()));
+    const auto checked = co_await access->check(std::move(token));
+    if (!checked) co_return refusal_of(checked.error());
+  }
+  co_return text(200, metrics.render());
 }
 
 }  // namespace
@@ -34,18 +66,17 @@ kube::Result<std::optional<Endpoint>> listen_address(std::string_view text) {
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
-    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_ready) {
-  kube::ServerOptions options;
-  options.address = address.host;
-  options.port = address.port;
-  options.max_body_bytes = kMaxBody;
-  const auto answer = [not_ready = std::move(not_ready)](const ServerRequest& request) {
-    if (request.path == "/healthz") return text(200, "ok\n");
-    if (request.path != "/readyz") return text(404, "not found: ask /healthz or /readyz\n");
-    const std::string missing = not_ready();
-    return missing.empty() ? text(200, "ok\n") : text(503, missing + "\n");
+    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_live,
+    std::function<std::string()> not_ready) {
+  const auto answer = [not_live = std::move(not_live),
+                       not_ready = std::move(not_ready)](const ServerRequest& request) {
+    const bool is_live = request.path == "/healthz";
+    if (!is_live && request.path != "/readyz")
+      return text(404, "not found: ask /healthz or /readyz\n");
+    const std::string problem = is_live ? not_live() : not_ready();
+    return problem.empty() ? text(200, "ok\n") : text(503, problem + "\n");
   };
-  return kube::serve(io, std::move(options),
+  return kube::serve(io, limited(address, kube::ServerOptions()),
                      [answer](ServerRequest request) -> kube::Task<ServerResponse> {
                        return [](ServerResponse response) -> kube::Task<ServerResponse> {
                          co_return response;
@@ -53,19 +84,12 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
                      });
 }
 
-kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(kube::asio::io_context& io,
-                                                              const Endpoint& address,
-                                                              kube::ServerOptions options,
-                                                              Metrics& metrics) {
-  options.address = address.host;
-  options.port = address.port;
-  options.max_body_bytes = kMaxBody;
-  return kube::serve(io, std::move(options),
-                     [&metrics](ServerRequest request) -> kube::Task<ServerResponse> {
-                       return [](ServerResponse response) -> kube::Task<ServerResponse> {
-                         co_return response;
-                       }(request.path == "/metrics" ? text(200, metrics.render())
-                                                    : text(404, "not found: ask /metrics\n"));
+kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
+    kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
+    Metrics& metrics, std::shared_ptr<MetricsAccess> access) {
+  return kube::serve(io, limited(address, std::move(options)),
+                     [&metrics, access = std::move(access)](ServerRequest request) {
+                       return answer_metrics(std::move(request), metrics, access);
                      });
 }
 

@@ -9,6 +9,7 @@
 
 #include "controller/config/values.hh"
 #include "controller/process/metrics.hh"
+#include "controller/process/metrics_access.hh"
 #include "kube/client/http_server.hh"
 
 namespace trainer {
@@ -17,14 +18,14 @@ namespace trainer {
 // Errors (kInvalid) quote the text.
 kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
 
-// /healthz answers 200 while the thread runs; /readyz answers 503 with the text of `not_ready`.
+// /healthz answers 503 with the text of `not_live`, and /readyz with that of `not_ready`.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
-    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_ready);
+    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_live,
+    std::function<std::string()> not_ready);
 
-// /metrics, on the address given.
-kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(kube::asio::io_context& io,
-                                                              const Endpoint& address,
-                                                              kube::ServerOptions options,
-                                                              Metrics& metrics);
+// /metrics, on the address given. `access`: who may read them; nullptr: every client.
+kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
+    kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
+    Metrics& metrics, std::shared_ptr<MetricsAccess> access);
 
 }  // namespace trainer

@@ -147,8 +147,17 @@ struct Metrics::State {
               "Exceptions on the thread that answers requests, each a bug.");
   Series<prometheus::Counter> stalls = counter(
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
+  Series<prometheus::Histogram> lags =
+      histogram("trainer_loop_lag_seconds", {"loop"},
+                "How late a loop was: the control loops' thread, and the serving thread.");
+  Series<prometheus::Counter> evictions =
+      counter("trainer_connections_evicted_total", {"server"},
+              "Connections that were closed to make room for those of others, by server.");
   Series<prometheus::Counter> ends = counter("trainer_finished_total", {"kind", "result"},
                                              "Objects that finished, by kind and result.");
+  Series<prometheus::Counter> refused_statuses =
+      counter("trainer_status_refused_total", {"kind", "code"},
+              "Statuses that the API server refused, by kind and HTTP status.");
   Series<prometheus::Gauge> leader = gauge("leader_election_master_status", {"name"},
                                            "1 on the replica that runs the control loops.");
   Series<prometheus::Gauge> unexpected_leases =
@@ -204,12 +213,24 @@ void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
   state_->stalls.of({}).Increment();
 }
 
+void Metrics::loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag) {
+  state_->lags.of({loop}).Observe(Seconds(lag).count());
+}
+
+void Metrics::connection_evicted(std::string_view server) {
+  state_->evictions.of({server}).Increment();
+}
+
 void Metrics::set_unexpected_leases(std::string_view name, std::size_t count) {
   state_->unexpected_leases.of({name}).Set(static_cast<double>(count));
 }
 
 void Metrics::finished(std::string_view kind, std::string_view result) {
   state_->ends.of({kind, result}).Increment();
+}
+
+void Metrics::status_refused(std::string_view kind, int http_status) {
+  state_->refused_statuses.of({kind, std::to_string(http_status)}).Increment();
 }
 
 void Metrics::set_leader(std::string_view lease, bool is_leader) {

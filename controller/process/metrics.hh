@@ -28,6 +28,7 @@ class Metrics final : public kube::ManagerMetrics {
   void watched(std::string_view resource, std::string_view what) override;
   void set_unexpected_leases(std::string_view name, std::size_t count) override;
   void finished(std::string_view kind, std::string_view result) override;
+  void status_refused(std::string_view kind, int http_status) override;
   void set_queue(std::string_view controller, const QueueFigures& figures) override;
   void set_objects(std::string_view kind, std::size_t count) override;
   void set_events_pending(std::size_t pending, std::size_t dropped) override;
@@ -38,6 +39,10 @@ class Metrics final : public kube::ManagerMetrics {
                 std::chrono::steady_clock::duration took);
   void serving_failed();
   void loop_stalled(std::chrono::steady_clock::duration took);
+  // How late a loop was ("control", "serving"): once a second, from any thread.
+  void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);
+  // A connection was closed to make room for others.
+  void connection_evicted(std::string_view server);
   // `lease`: its name. A replica that waits for the Lease has a series too: without one it would
   // look like a replica that does not run.
   void set_leader(std::string_view lease, bool is_leader);

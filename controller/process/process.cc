@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <exception>
 #include <utility>
 
-#include "controller/process/endpoints.hh"
 #include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
 #include "kube/manager/event_loop.hh"
@@ -26,6 +24,8 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kDrain{10'000};
+// Until the Service, and each node's proxy, have noticed that this process is not ready.
+constexpr Milliseconds kGrace{5'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
@@ -51,7 +51,7 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 }
 
 KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<const ServerIdentity> server, std::string ns) {
+                         std::shared_ptr<ServerIdentity> server, std::string ns) {
   return {configuration, std::move(server), std::move(ns)};
 }
 
@@ -76,8 +76,13 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
       registry_(make_registry(kind_options(configuration_, identity_, ns_))),
+      control_health_("control", clock_.steady(),
+                      [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
+      serving_health_("serving", clock_.steady(),
+                      [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       transport_(control_transport(make_transport_, io_, configuration_)),
       client_(*transport_, clock_, random_, writer_options()),
+      reviews_(*transport_, clock_, random_, client_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
       manager_(io_, client_, controllers_of(registry_), manager_options(), metrics_, log),
       tasks_(io_.get_executor(),
@@ -137,7 +142,9 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
   serving.webhook_port = static_cast<unsigned short>(webhook.port);
   // The port of --webhook-url, unless the file names another: behind a tunnel the two differ.
   if (url_port && !webhook.is_port_set) serving.webhook_port = *url_port;
-  serving.min_tls_version = configuration_.tls.minVersion;
+  serving.tls = tls_options();
+  serving.client_ca_pem = webhook.client_ca_pem;
+  serving.health = &serving_health_;
   for (const KindRegistration& kind : registry_) {
     for (const WebhookHandler& each : kind.admission.handlers) serving.handlers.push_back(each);
     for (const ServerRegistration& each : kind.servers) serving.servers.push_back(each);
@@ -146,6 +153,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
     metrics_.admitted(path, outcome, took);
   };
   serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
+  serving.on_eviction = [this](std::string_view server) { metrics_.connection_evicted(server); };
   serving.on_exception = [this] { metrics_.serving_failed(); };
   return serving;
 }
@@ -170,7 +178,8 @@ Result<void> Process::start_serving() {
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(
       io_, client_, log_, std::move(*certificates),
-      [this](CertificateBundle bundle) { return use_certificates(std::move(bundle)); });
+      [this](CertificateBundle bundle) { return use_certificates(std::move(bundle)); },
+      [this](const std::string& ca_pem) { trust(ca_pem); });
   tasks_.spawn("certificates", keeper_->run());
   return {};
 }
@@ -192,10 +201,15 @@ Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
     }
     co_return used;
   }
-  identity_->ca_pem = bundle.trusted();
-  if (injector_) injector_->set_ca(identity_->ca_pem);
-  if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
+  trust(bundle.trusted());
   co_return Result<void>();
+}
+
+// Lets the API server and pods trust these CAs.
+void Process::trust(const std::string& ca_pem) {
+  identity_->set_ca(ca_pem);
+  if (injector_) injector_->set_ca(ca_pem);
+  if (registrar_ && manager_.is_leading()) tasks_.spawn("webhooks", retry_webhooks());
 }
 
 // With the current CA. False where that failed.
@@ -212,78 +226,15 @@ Task<void> Process::retry_webhooks() {
   }
 }
 
-Result<void> Process::start_endpoints() {
-  const auto health = listen_address(
-      options_.health_address.value_or(configuration_.health.healthProbeBindAddress));
-  if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
-  if (*health) {
-    auto served = serve_probes(io_, **health, [this] { return not_ready(); });
-    if (!served) return tl::unexpected(served.error().at("health"));
-    probes_ = std::move(*served);
-  }
-  const auto address =
-      listen_address(options_.metrics_address.value_or(configuration_.metrics.bindAddress));
-  if (!address) return tl::unexpected(address.error().at("metrics.bindAddress"));
-  metrics_address_ = *address;
-  // Without webhooks there is no certificate, and metrics contain no secrets. With webhooks, the
-  // metrics server starts when there is a certificate.
-  is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
-  return is_metrics_tls_ ? Result<void>{} : start_metrics(nullptr);
-}
-
-Result<void> Process::start_metrics(const CertificateBundle* bundle) {
-  if (!metrics_address_) return {};
-  kube::ServerOptions server;
-  server.min_tls_version = configuration_.tls.minVersion;
-  if (bundle) {
-    server.is_tls = true;
-    server.certificate_pem = bundle->certificate;
-    server.private_key_pem = bundle->key;
-  }
-  auto served = serve_metrics(io_, *metrics_address_, std::move(server), metrics_);
-  if (!served) return tl::unexpected(served.error().at("metrics"));
-  metrics_server_ = std::move(*served);
-  return {};
-}
-
-std::string Process::not_ready() const {
-  if (!manager_.is_ready())
-    return "the first lists from the API server have not arrived: " + manager_.missing();
-  // The metrics server has the same certificate, and starts last.
-  if (serving_ && !(serving_->is_listening() && keeper_->has_certificate()))
-    return "certificates are not ready";
-  return {};
-}
-
-// Publishes a new view after changes of the collections that webhooks read; a list of a thousand
-// objects is one change.
-void Process::publish_view_on_change() {
+void Process::share_with_admission() {
   for (const KindRegistration& kind : registry_) {
     for (const kube::Resource& resource : kind.admission.reads) {
-      manager_.on_change({resource, ""}, [this] {
-        if (is_view_queued_) return;
-        is_view_queued_ = true;
-        kube::asio::post(io_, [this] {
-          is_view_queued_ = false;
-          publish_view();
-        });
-      });
-    }
-  }
-}
-
-void Process::publish_view() {
-  auto view = std::make_shared<AdmissionView>();
-  for (const KindRegistration& kind : registry_) {
-    for (const kube::Resource& resource : kind.admission.reads) {
-      manager_.caches()
-          .get<kube::StoredObject>({resource, ""})
-          .each([&](const kube::ObjectKey& key, const auto& object) {
-            view->add(resource, key, object);
+      manager_.on_change<kube::StoredObject>(
+          {resource, ""}, [this, resource](const auto& before, const auto& after) {
+            admission_.set(resource, (after ? after : before)->object_key, after);
           });
     }
   }
-  admission_.publish(std::move(view));
 }
 
 Task<void> Process::lead() {
@@ -327,11 +278,14 @@ Task<void> Process::await_signal() {
 }
 
 Task<void> Process::shut_down() {
+  const auto signalled_at = clock_.steady();
   // First: with webhooks that no process serves, the API server would refuse every request.
   if (registrar_) co_await registrar_->withdraw();
   co_await manager_.drain(kDrain);
   tasks_.cancel();  // releases the Lease
   co_await tasks_.join();
+  if (webhooks_ == Webhooks::kService)
+    co_await kube::sleep(clock_, std::max(signalled_at + kGrace - clock_.steady(), {}));
   stop_serving();
   if (probes_) probes_->stop();
   if (metrics_server_) metrics_server_->stop();
@@ -364,9 +318,10 @@ int Process::run() {
       return 1;
     }
   }
-  publish_view_on_change();
+  share_with_admission();
   manager_.start_watching();
-  tasks_.spawn("leader election", elect());
+  tasks_.spawn("control loop's health", control_health_.run(clock_));
+  tasks_.spawn(kElectionTask, elect());
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });

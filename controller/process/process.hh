@@ -14,6 +14,7 @@
 #include "controller/config/configuration.hh"
 #include "controller/config/values.hh"
 #include "controller/process/election.hh"
+#include "controller/process/loop_health.hh"
 #include "controller/process/make_transport.hh"
 #include "controller/process/metrics.hh"
 #include "controller/process/serving.hh"
@@ -37,7 +38,9 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process() { stop_serving(); }
 
-  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1).
+  // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
+  // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
+  // a Service still sends it requests. A second signal ends it at once.
   int run();
 
  private:
@@ -50,14 +53,16 @@ class Process {
   kube::ApiClient::Options writer_options();
   kube::ManagerOptions manager_options();
   kube::Result<void> start_serving();
+  kube::ServerTlsOptions tls_options() const;
   ServingOptions serving_options(std::optional<unsigned short> url_port);
   kube::Result<CertificateOptions> certificate_options(std::optional<unsigned short>& url_port);
   kube::Result<void> start_endpoints();
   kube::Result<void> start_metrics(const CertificateBundle* bundle);
   kube::Task<kube::Result<void>> use_certificates(CertificateBundle bundle);
   kube::Task<kube::Result<void>> serve_with(const CertificateBundle& bundle);
-  void publish_view_on_change();
-  void publish_view();
+  void trust(const std::string& ca_pem);
+  // Webhooks read these collections on the serving thread.
+  void share_with_admission();
   kube::Task<void> lead();
   kube::Task<void> elect();
   kube::Task<bool> publish_webhooks();
@@ -69,6 +74,7 @@ class Process {
   void lost_task();
   // Ends the process where the serving thread does not end.
   void stop_serving();
+  std::string not_live() const;
   std::string not_ready() const;
 
   const ControllerOptions& options_;
@@ -79,16 +85,18 @@ class Process {
   const Webhooks webhooks_;
   const std::shared_ptr<ServerIdentity> identity_;
   Registry registry_;
-  kube::asio::io_context io_{1};
   kube::SystemClock clock_;
-  kube::SystemRandom random_;
   Metrics metrics_;
+  LoopHealth control_health_;
+  LoopHealth serving_health_;
+  kube::asio::io_context io_{1};
+  kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
+  kube::ApiClient reviews_;  // of tokens, also on a replica that does not lead
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;
-  bool is_view_queued_ = false;
   std::unique_ptr<Serving> serving_;
   std::unique_ptr<CertificateKeeper> keeper_;
   std::unique_ptr<CaInjector> injector_;

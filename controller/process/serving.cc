@@ -1,6 +1,7 @@
 #include "controller/process/serving.hh"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -43,6 +44,7 @@ struct Serving::Impl {
         admission(options.handlers, client, state, log, options.on_review) {
     for (const ServerRegistration& each : options.servers)
       servers.push_back({each, each.make(io, client, log), nullptr});
+    if (options.health) kube::asio::co_spawn(io, options.health->run(clock), kube::asio::detached);
   }
 
   // A server that a kind registered, once it listens.
@@ -54,9 +56,8 @@ struct Serving::Impl {
 
   std::vector<kube::HttpServer*> listening() const;
   Result<void> use(const CertificateBundle& bundle);
-  Result<std::unique_ptr<kube::HttpServer>> listen(const CertificateBundle& bundle,
-                                                   unsigned short port, std::size_t max_body,
-                                                   kube::HttpServer::Handler handler);
+  kube::ServerOptions server_options(const CertificateBundle& bundle, std::string name,
+                                     unsigned short port, std::size_t max_body);
   Task<void> drain();
   void run();
   void caught(const char* where, std::string_view what) {
@@ -78,20 +79,21 @@ struct Serving::Impl {
   std::promise<void> ended;  // its thread
 };
 
-Result<std::unique_ptr<kube::HttpServer>> Serving::Impl::listen(const CertificateBundle& bundle,
-                                                                unsigned short port,
-                                                                std::size_t max_body,
-                                                                kube::HttpServer::Handler handler) {
+kube::ServerOptions Serving::Impl::server_options(const CertificateBundle& bundle, std::string name,
+                                                  unsigned short port, std::size_t max_body) {
   kube::ServerOptions server;
   server.address = options.address;
   server.port = port;
   server.is_tls = true;
   server.certificate_pem = bundle.certificate;
   server.private_key_pem = bundle.key;
-  server.min_tls_version = options.min_tls_version;
+  server.tls = options.tls;
   server.max_body_bytes = max_body;
   server.on_error = [this](std::string_view what) { caught("handler", what); };
-  return kube::serve(io, std::move(server), std::move(handler));
+  server.on_eviction = [this, name = std::move(name)] {
+    if (options.on_eviction) options.on_eviction(name);
+  };
+  return server;
 }
 
 std::vector<kube::HttpServer*> Serving::Impl::listening() const {
@@ -109,9 +111,11 @@ Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
       return changed;
   }
   if (!webhook_server) {
-    auto server = listen(
-        bundle, options.webhook_port, kMaxReview,
-        [this](kube::ServerRequest request) { return admission.handle(std::move(request)); });
+    auto webhooks = server_options(bundle, "webhook server", options.webhook_port, kMaxReview);
+    webhooks.tls.client_ca_pem = options.client_ca_pem;
+    auto server = kube::serve(io, std::move(webhooks), [this](kube::ServerRequest request) {
+      return admission.handle(std::move(request));
+    });
     if (!server) return tl::unexpected(server.error().at("webhook server"));
     webhook_server = std::move(*server);
     log.info("webhook server listens", {{"port", std::to_string(webhook_server->port())}});
@@ -119,10 +123,12 @@ Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
   for (Served& each : servers) {
     if (each.server) continue;
     const ServerRegistration& registration = each.registration;
-    auto server = listen(bundle, registration.port, registration.max_body_bytes,
-                         [handler = each.handler.get()](kube::ServerRequest request) {
-                           return handler->handle(std::move(request));
-                         });
+    auto server = kube::serve(
+        io,
+        server_options(bundle, registration.name, registration.port, registration.max_body_bytes),
+        [handler = each.handler.get()](kube::ServerRequest request) {
+          return handler->handle(std::move(request));
+        });
     if (!server) return tl::unexpected(server.error().at(registration.name));
     each.server = std::move(*server);
     log.info(registration.name + " listens", {{"port", std::to_string(each.server->port())}});
@@ -188,14 +194,6 @@ Task<Result<void>> Serving::use(CertificateBundle bundle) {
 
 unsigned short Serving::webhook_port() const {
   return impl_->webhook_server ? impl_->webhook_server->port() : impl_->options.webhook_port;
-}
-
-unsigned short Serving::port_of(std::string_view server) const {
-  for (const Impl::Served& each : impl_->servers) {
-    if (each.registration.name == server)
-      return each.server ? each.server->port() : each.registration.port;
-  }
-  return 0;
 }
 
 bool Serving::stop() {

@@ -13,6 +13,7 @@
 #include "controller/admission/admission.hh"
 #include "controller/admission/admission_view.hh"
 #include "controller/admission/certificates.hh"
+#include "controller/process/loop_health.hh"
 #include "controller/process/make_transport.hh"
 #include "controller/registration/request_handler.hh"
 #include "kube/manager/log.hh"
@@ -23,11 +24,15 @@ struct ServingOptions {
   MakeTransport make_transport;  // for lookups that the view lacks, and for progress reports
   std::string address;           // as kube::ServerOptions::address, of all servers
   unsigned short webhook_port = 9443;
-  std::string min_tls_version = "1.2";
+  kube::ServerTlsOptions tls;
+  // Clients that may send reviews have a certificate that one of these CAs has signed; empty: all.
+  std::string client_ca_pem;
   std::vector<WebhookHandler> handlers;
   std::vector<ServerRegistration> servers;
   Admission::OnReview on_review;                               // called on the serving thread
   std::function<void(const kube::RequestRecord&)> on_request;  // likewise
+  std::function<void(std::string_view server)> on_eviction;    // likewise
+  LoopHealth* health = nullptr;                                // of the serving thread
   // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
   std::function<void()> on_exception;
   kube::Milliseconds use_limit{5'000};  // how long use() waits for the thread
@@ -55,9 +60,8 @@ class Serving {
   kube::Task<kube::Result<void>> use(CertificateBundle bundle);
   // For readiness: all servers accept connections.
   bool is_listening() const { return is_listening_; }
-  // The ports in use once is_listening(); for tests with port 0.
+  // The port in use once is_listening(); for tests with port 0.
   unsigned short webhook_port() const;
-  unsigned short port_of(std::string_view server) const;
   // False where the thread has not ended within `stop_limit`.
   bool stop();
 

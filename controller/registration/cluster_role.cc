@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "controller/admission/webhook_registrar.hh"
@@ -32,6 +33,25 @@ std::vector<kube::PolicyRule> merged(const std::vector<kube::PolicyRule>& rules)
   return all;
 }
 
+std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
+  std::vector<kube::PolicyRule> rules;
+  for (const KindRegistration& kind : registry)
+    rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
+  rules.push_back({"Whether another installation leads, too.",
+                   {"coordination.k8s.io"},
+                   {"leases"},
+                   {Configuration::LeaderElection().resourceName},
+                   {"list"}});
+  for (kube::PolicyRule& rule : ca_injector_rules(configuration_names(registry)))
+    rules.push_back(std::move(rule));
+  rules.push_back({"Whether a client may read the metrics (`metrics.auth.enabled`).",
+                   {"authorization.k8s.io"},
+                   {"subjectaccessreviews"},
+                   {},
+                   {"create"}});
+  return rules;
+}
+
 // A YAML list on one line; "" is the core group.
 std::string list_of(const std::vector<std::string>& words) {
   std::vector<std::string> quoted;
@@ -41,22 +61,16 @@ std::string list_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::string cluster_role(const Registry& registry) {
-  std::vector<kube::PolicyRule> rules;
-  for (const KindRegistration& kind : registry)
-    rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
-  rules.push_back({"Whether another installation leads, too.",
-                   {"coordination.k8s.io"},
-                   {"leases"},
-                   {Configuration::LeaderElection().resourceName},
-                   {"list"}});
-  rules.push_back(ca_injector_rule());
-  std::string text =
+std::string cluster_role(const Registry& registry, std::string_view option) {
+  std::vector<kube::PolicyRule> rules = all_rules(registry);
+  std::erase_if(rules, [option](const kube::PolicyRule& rule) { return rule.option != option; });
+  std::string text = fmt::format(
       "apiVersion: rbac.authorization.k8s.io/v1\n"
       "kind: ClusterRole\n"
       "metadata:\n"
-      "  name: kubeflow-trainer-controller-manager\n"
-      "rules:\n";
+      "  name: kubeflow-trainer-{}\n"
+      "rules:\n",
+      option.empty() ? "controller-manager" : option);
   for (const kube::PolicyRule& rule : merged(rules)) {
     if (!rule.comment.empty()) text += fmt::format("# {}\n", rule.comment);
     text += fmt::format("- apiGroups: {}\n  resources: {}\n", list_of(rule.groups),
@@ -65,6 +79,16 @@ std::string cluster_role(const Registry& registry) {
     text += fmt::format("  verbs: {}\n", list_of(rule.verbs));
   }
   return text;
+}
+
+std::vector<std::string> cluster_role_options(const Registry& registry) {
+  std::vector<std::string> options;
+  for (const kube::PolicyRule& rule : all_rules(registry)) {
+    if (!rule.option.empty() &&
+        std::find(options.begin(), options.end(), rule.option) == options.end())
+      options.push_back(rule.option);
+  }
+  return options;
 }
 
 }  // namespace trainer

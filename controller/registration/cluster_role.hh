@@ -2,12 +2,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "controller/registration/kind_registration.hh"
 
 namespace trainer {
 
-// The ClusterRole of the controller as YAML, each rule with the reason for it.
-std::string cluster_role(const Registry& registry);
+// A ClusterRole of the controller as YAML, each rule with the reason for it: what every
+// installation needs, or the rules of one option (kube::PolicyRule::option).
+std::string cluster_role(const Registry& registry, std::string_view option = {});
+// The options, in the order of the registry's rules.
+std::vector<std::string> cluster_role_options(const Registry& registry);
 
 }  // namespace trainer

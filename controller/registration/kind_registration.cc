@@ -1,6 +1,14 @@
 #include "controller/registration/kind_registration.hh"
 
+#include <utility>
+
 namespace trainer {
+
+void ServerIdentity::set_ca(std::string pem) {
+  const std::string before = std::exchange(ca_pem, std::move(pem));
+  if (before.empty() || before == ca_pem) return;
+  for (const auto& handler : on_ca_change) handler();
+}
 
 std::vector<kube::ControllerRegistration> controllers_of(const Registry& registry) {
   std::vector<kube::ControllerRegistration> controllers;

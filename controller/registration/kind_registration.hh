@@ -1,7 +1,9 @@
-// One value that describes a kind: its controller, webhooks, servers and CRDs.
+// One value that describes a kind: its controller, webhooks, servers, CRDs and subcommands.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,22 +11,26 @@
 #include "api/kinds/kinds.hh"
 #include "controller/admission/webhook.hh"
 #include "controller/config/configuration.hh"
+#include "controller/registration/command_hooks.hh"
 #include "controller/registration/request_handler.hh"
 #include "kube/manager/controller.hh"
 #include "kube/model/json.hh"
 
 namespace trainer {
 
-// How pods reach this process's servers. The CA is replaced when it is rotated.
+// How pods reach this process's servers.
 struct ServerIdentity {
   std::string host;
-  std::string ca_pem;
+  std::string ca_pem;  // all CAs that clients are to trust: while one replaces another, both
+  std::vector<std::function<void()>> on_ca_change;  // called after one CA has replaced another
+
+  void set_ca(std::string pem);
 };
 
 // The inputs of all registrations. Concurrency: `server` is used on the control loops' thread only.
 struct KindOptions {
   Configuration configuration;
-  std::shared_ptr<const ServerIdentity> server = std::make_shared<ServerIdentity>();
+  std::shared_ptr<ServerIdentity> server = std::make_shared<ServerIdentity>();
   std::string ns = "kubeflow-system";  // where this process runs
 };
 
@@ -33,6 +39,9 @@ struct KindRegistration {
   AdmissionRegistration admission;
   std::vector<ServerRegistration> servers;
   std::vector<ApiKind> crds;  // to install
+  std::vector<RenderHook> render;
+  std::optional<WhyHook> why;
+  std::optional<LogsHook> logs;
 };
 
 // In the order in which controllers start and manifests are printed.

@@ -17,6 +17,7 @@ using kube::Json;
 namespace {
 
 constexpr std::size_t kMaxMetrics = 256;
+constexpr kube::JsonLimits kLimits{.max_values = 10'000};
 constexpr std::size_t kMaxMetricText = 64;
 constexpr std::string_view kPath = "status.trainerStatus";
 
@@ -87,7 +88,7 @@ kube::FieldErrors check(std::optional<std::int64_t> progress, std::optional<std:
 }  // namespace
 
 kube::Result<Report> read_report(std::string_view body, std::string_view trainjob) {
-  const auto document = kube::parse_json(body);
+  const auto document = kube::parse_json(body, kLimits);
   if (!document) return unreadable(document.error().message);
   if (!document->is_object()) return unreadable("the body must be a JSON object");
   Report report;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/trainjob.hh"
+#include "kube/client/json_scan.hh"
 
 namespace trainer {
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr const char* kManager = "trainer-status";
 constexpr auto kIdle = std::chrono::seconds(60);
+constexpr int kMaxTries = 4;
 
 }  // namespace
 
@@ -29,16 +31,16 @@ ReportWriter::ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, 
         log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
       }) {}
 
-Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, Json trainer_status) {
+Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, std::string uid, Json trainer_status) {
   const SteadyTime now = client_.clock().steady();
   forget_idle(now);
-  auto& slot = jobs_[trainjob];
-  if (!slot) slot = std::make_shared<Job>(io_);
+  auto& slot = jobs_[uid];
+  if (!slot) slot = std::make_shared<Job>(io_, std::move(trainjob), std::move(uid));
   const std::shared_ptr<Job> job = slot;
   job->waiting = std::move(trainer_status);
   const std::uint64_t number = ++job->submitted;
   if (!job->is_writer_running) {
-    job->is_writer_running = tasks_.spawn("progress report", write_waiting(trainjob, job));
+    job->is_writer_running = tasks_.spawn("progress report", write_waiting(job));
     if (!job->is_writer_running)
       co_return kube::fail(kube::ErrorCode::kCancelled, "the process is ending");
   }
@@ -49,7 +51,7 @@ Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, Json trainer_status)
   co_return job->last;
 }
 
-Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> job) {
+Task<void> ReportWriter::write_waiting(std::shared_ptr<Job> job) {
   const std::shared_ptr<void> end(nullptr, [job](void*) {
     job->is_writer_running = false;
     job->write_done.notify();
@@ -61,29 +63,53 @@ Task<void> ReportWriter::write_waiting(ObjectKey trainjob, std::shared_ptr<Job> 
     Json trainer_status = std::move(*job->waiting);
     job->waiting.reset();
     const std::uint64_t number = job->submitted;
-    job->last = co_await write(trainjob, std::move(trainer_status));
+    job->last = co_await write(job, std::move(trainer_status));
     job->written_at = client_.clock().steady();
     job->written = number;
     job->write_done.notify();
     if (!job->last) {
       log_.info("progress report not written",
-                {{"trainjob", trainjob.to_string()}, {"why", job->last.error().message}});
+                {{"trainjob", job->key.to_string()}, {"why", job->last.error().message}});
     }
   }
 }
 
-Task<Result<void>> ReportWriter::write(ObjectKey trainjob, Json trainer_status) {
+// The API server ignores a uid in what is applied to a status (apiextensions-apiserver,
+// statusStrategy.PrepareForUpdate), so the write is conditional on the version of that uid.
+Task<Result<void>> ReportWriter::write(std::shared_ptr<Job> job, Json trainer_status) {
   co_await wait_for_rate_limit();
-  Json metadata = Json::object();
-  metadata.set("name", trainjob.name).set("namespace", trainjob.ns);
   Json status = Json::object();
   status.set("trainerStatus", std::move(trainer_status));
-  Json object = Json::object();
-  object.set("apiVersion", kTrainJobs.api_version()).set("kind", kTrainJobs.kind);
-  object.set("metadata", std::move(metadata)).set("status", std::move(status));
-  const auto applied =
-      co_await client_.apply(kTrainJobs, trainjob, std::move(object), kManager, true, "status");
-  if (!applied) co_return tl::unexpected(applied.error());
+  for (int tries = 1;; ++tries) {
+    if (job->resource_version.empty()) {
+      if (auto read = co_await read_version(job); !read) co_return read;
+    }
+    Json metadata = Json::object();
+    metadata.set("name", job->key.name)
+        .set("namespace", job->key.ns)
+        .set("resourceVersion", std::exchange(job->resource_version, ""));
+    Json object = Json::object();
+    object.set("apiVersion", kTrainJobs.api_version()).set("kind", kTrainJobs.kind);
+    object.set("metadata", std::move(metadata)).set("status", status);
+    const auto applied =
+        co_await client_.apply(kTrainJobs, job->key, std::move(object), kManager, true, "status");
+    if (applied) {
+      job->resource_version = kube::scan_identity(*applied).version;
+      co_return Result<void>();
+    }
+    // Another client has written in between.
+    if (applied.error().code != kube::ErrorCode::kConflict || tries == kMaxTries)
+      co_return tl::unexpected(applied.error());
+  }
+}
+
+Task<Result<void>> ReportWriter::read_version(std::shared_ptr<Job> job) {
+  const auto read = co_await client_.get(kTrainJobs, job->key);
+  if (!read) co_return tl::unexpected(read.error());
+  auto meta = kube::ObjectMeta::of(*read);
+  if (meta.uid != job->uid)
+    co_return kube::fail(kube::ErrorCode::kNotFound, "another TrainJob has this name now");
+  job->resource_version = std::move(meta.resource_version);
   co_return Result<void>();
 }
 

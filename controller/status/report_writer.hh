@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
@@ -35,15 +36,23 @@ class ReportWriter {
   ReportWriter& operator=(const ReportWriter&) = delete;
 
   // Returns when the report has been written, or at once when the job's last write succeeded less
-  // than `min_interval` ago: then the report is written later. Errors: the API server's.
-  kube::Task<kube::Result<void>> submit(kube::ObjectKey trainjob, kube::Json trainer_status);
+  // than `min_interval` ago: then the report is written later. Errors: the API server's; kNotFound
+  // where the TrainJob of this name has another uid, which is never written.
+  kube::Task<kube::Result<void>> submit(kube::ObjectKey trainjob, std::string uid,
+                                        kube::Json trainer_status);
   // Writes all pending reports now.
   kube::Task<void> flush();
 
  private:
   struct Job {
-    explicit Job(kube::asio::io_context& io)
-        : pause(io.get_executor()), write_done(io.get_executor()) {}
+    Job(kube::asio::io_context& io, kube::ObjectKey trainjob, std::string job_uid)
+        : key(std::move(trainjob)),
+          uid(std::move(job_uid)),
+          pause(io.get_executor()),
+          write_done(io.get_executor()) {}
+    const kube::ObjectKey key;
+    const std::string uid;
+    std::string resource_version;  // of the object of this uid, as it was last seen
     std::optional<kube::Json> waiting;
     kube::Notifier pause;         // before the next write; notified to end it early
     kube::Notifier write_done;    // notified by every write that has ended
@@ -54,8 +63,9 @@ class ReportWriter {
     kube::Result<void> last = kube::fail(kube::ErrorCode::kInternal, "not written yet");
     std::optional<std::chrono::steady_clock::time_point> written_at;
   };
-  kube::Task<void> write_waiting(kube::ObjectKey trainjob, std::shared_ptr<Job> job);
-  kube::Task<kube::Result<void>> write(kube::ObjectKey trainjob, kube::Json trainer_status);
+  kube::Task<void> write_waiting(std::shared_ptr<Job> job);
+  kube::Task<kube::Result<void>> write(std::shared_ptr<Job> job, kube::Json trainer_status);
+  kube::Task<kube::Result<void>> read_version(std::shared_ptr<Job> job);
   kube::Task<void> wait_for_rate_limit();
   void forget_idle(std::chrono::steady_clock::time_point now);
 
@@ -63,7 +73,7 @@ class ReportWriter {
   kube::ApiClient& client_;
   StatusLimits limits_;
   const kube::Log& log_;
-  std::map<kube::ObjectKey, std::shared_ptr<Job>> jobs_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;  // by uid
   std::chrono::steady_clock::time_point next_sweep_{};
   std::chrono::steady_clock::time_point next_write_{};  // of the rate limit
   bool is_flushing_ = false;

@@ -75,7 +75,7 @@ Task<ServerResponse> StatusHandler::handle(kube::ServerRequest request) {
     log_.debug("metrics left out", {{"trainjob", trainjob->to_string()},
                                     {"count", std::to_string(report->dropped_metrics)}});
   }
-  const auto written = co_await writer_.submit(*trainjob, report->trainer_status);
+  const auto written = co_await writer_.submit(*trainjob, *verified, report->trainer_status);
   if (!written) co_return answer_to(written.error());
   co_return echo(report->trainer_status);
 }

@@ -12,7 +12,8 @@ namespace trainer {
 // `POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/NS/trainjobs/NAME/status`, body
 // `{"trainerStatus": {...}}`.
 //
-// Guarantees: a report is accepted only from a pod of that TrainJob (TokenVerifier). The first
+// Guarantees: a report is accepted only from a pod of that TrainJob (TokenVerifier), and never
+// written to a successor of its name. The first
 // report of a job, and any after a pause, is answered when it has been written; one that follows
 // sooner is answered at once and written later (ReportWriter). A metric that the API would refuse
 // is left out, so that the rest of the report is written; anything else that the API would refuse

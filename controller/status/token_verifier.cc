@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "api/jobset.hh"
+#include "api/trainjob.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -29,6 +31,8 @@ constexpr std::size_t kMaxReviews = 4;  // in flight
 constexpr auto kMaxWait = std::chrono::seconds(8);
 // How far the API server's clock may be behind this process's.
 constexpr std::int64_t kClockSkew = 60;  // seconds
+// Unverified claims of any client; a token of the API server has some thirty values.
+constexpr kube::JsonLimits kClaimLimits{.max_values = 1'000};
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
 
@@ -67,7 +71,7 @@ std::optional<Json> read_claims(std::string_view token) {
   text.append((4 - text.size() % 4) % 4, '=');
   const auto decoded = kube::base64_decode(text);
   if (!decoded) return std::nullopt;
-  auto claims = kube::parse_json(*decoded);
+  auto claims = kube::parse_json(*decoded, kClaimLimits);
   if (!claims || !claims->is_object()) return std::nullopt;
   return std::move(*claims);
 }
@@ -146,33 +150,34 @@ std::string reason_not_to_review(std::string_view token, const std::string& audi
 
 TokenVerifier::TokenVerifier(kube::ApiClient& client) : client_(client), reviews_(kMaxReviews) {}
 
-bool TokenVerifier::is_trusted(const std::string& digest) {
+const TokenVerifier::Trusted* TokenVerifier::find_trusted(const std::string& digest) {
   const auto at = trusted_.find(digest);
-  if (at == trusted_.end()) return false;
-  if (client_.clock().steady() < at->second) return true;
+  if (at == trusted_.end()) return nullptr;
+  if (client_.clock().steady() < at->second.until) return &at->second;
   trusted_.erase(at);
-  return false;
+  return nullptr;
 }
 
-Task<Result<void>> TokenVerifier::verify(kube::Secret<std::string> token, ObjectKey trainjob) {
+Task<Result<std::string>> TokenVerifier::verify(kube::Secret<std::string> token,
+                                                ObjectKey trainjob) {
   if (token.reveal().empty()) co_return forbid("there is no bearer token");
   const std::string audience = status_audience(trainjob);
   std::string digest = kube::sha256_raw(token.reveal() + '\0' + audience);
-  if (is_trusted(digest)) co_return Result<void>();
+  if (const Trusted* known = find_trusted(digest)) co_return known->uid;
   std::string reason = reason_not_to_review(token.reveal(), audience, client_.clock().now());
   if (!reason.empty()) co_return forbid(std::move(reason));
   const auto permit = co_await reviews_.acquire(std::chrono::steady_clock::now() + kMaxWait);
   if (!permit) co_return tl::unexpected(permit.error());
   // Another report with the same token may have been verified meanwhile.
-  if (is_trusted(digest)) co_return Result<void>();
-  const auto now = client_.clock().steady();
+  if (const Trusted* known = find_trusted(digest)) co_return known->uid;
+  const auto until = client_.clock().steady() + kTrustFor;
   auto verified = co_await review_token(std::move(token), std::move(trainjob));
-  if (verified) remember(std::move(digest), now);
+  if (verified) remember(std::move(digest), {until, *verified});
   co_return verified;
 }
 
-Task<Result<void>> TokenVerifier::review_token(kube::Secret<std::string> token,
-                                               ObjectKey trainjob) {
+Task<Result<std::string>> TokenVerifier::review_token(kube::Secret<std::string> token,
+                                                      ObjectKey trainjob) {
   const std::string audience = status_audience(trainjob);
   Json spec = Json::object();
   spec.set("token", token.reveal());
@@ -186,21 +191,44 @@ Task<Result<void>> TokenVerifier::review_token(kube::Secret<std::string> token,
   if (!review) co_return tl::unexpected(review.error().at("TokenReview"));
   const auto pod = read_review(*review, trainjob, audience);
   if (!pod) co_return tl::unexpected(pod.error());
-  const auto object = co_await client_.get(kube::kPods, pod->key);
+  auto object = co_await client_.get(kube::kPods, pod->key);
   if (!object) {
     if (object.error().code == kube::ErrorCode::kNotFound)
       co_return forbid("the token's pod is gone");
     co_return tl::unexpected(object.error().at("Pod " + pod->key.to_string()));
   }
-  co_return check_pod(*object, *pod, trainjob);
+  if (auto checked = check_pod(*object, *pod, trainjob); !checked)
+    co_return tl::unexpected(checked.error());
+  co_return co_await uid_of_owner(std::move(*object), std::move(trainjob));
 }
 
-void TokenVerifier::remember(std::string digest, std::chrono::steady_clock::time_point now) {
+// By way of the JobSet of the job's name. A pod that outlives its job is of a former one.
+Task<Result<std::string>> TokenVerifier::uid_of_owner(Json pod, ObjectKey trainjob) {
+  const auto jobset = co_await client_.get(kJobSets, trainjob);
+  if (!jobset) {
+    if (jobset.error().code == kube::ErrorCode::kNotFound)
+      co_return forbid("the JobSet of the token's pod is gone");
+    co_return tl::unexpected(jobset.error().at("JobSet " + trainjob.to_string()));
+  }
+  const auto meta = kube::ObjectMeta::of(*jobset);
+  const auto labels = kube::ObjectMeta::of(pod).labels;
+  // An older upstream JobSet controller does not set this label.
+  const auto label = labels.find(jobset::kJobSetUidKey);
+  if (label != labels.end() && label->second != meta.uid)
+    co_return forbid("the token's pod is of a former JobSet");
+  const kube::OwnerReference* owner = meta.controller();
+  if (owner == nullptr || owner->kind != kTrainJobs.kind || owner->name != trainjob.name)
+    co_return forbid("the JobSet of the token's pod is none of the TrainJob's");
+  co_return owner->uid;
+}
+
+void TokenVerifier::remember(std::string digest, Trusted trusted) {
   if (trusted_.size() >= kMaxTrusted) {
-    std::erase_if(trusted_, [now](const auto& entry) { return entry.second <= now; });
+    const auto now = client_.clock().steady();
+    std::erase_if(trusted_, [now](const auto& entry) { return entry.second.until <= now; });
     if (trusted_.size() >= kMaxTrusted) trusted_.clear();
   }
-  trusted_[std::move(digest)] = now + kTrustFor;
+  trusted_[std::move(digest)] = std::move(trusted);
 }
 
 }  // namespace trainer

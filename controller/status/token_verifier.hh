@@ -8,6 +8,7 @@
 
 #include "kube/client/api_client.hh"
 #include "kube/client/semaphore.hh"
+#include "kube/model/json.hh"
 #include "kube/model/secret.hh"
 #include "kube/model/time.hh"
 
@@ -25,30 +26,37 @@ std::string reason_not_to_review(std::string_view token, const std::string& audi
                                  kube::Time now);
 
 // Checks with a TokenReview that the API server issued the token, for this audience, to a service
-// account of the job's namespace and bound to a pod that still exists; then reads that pod and
-// checks that it belongs to the job's JobSet. A positive result is cached for a minute. At most
-// four TokenReviews are in flight, and none is sent for a token whose own claims exclude it: any
-// client can send requests here, and admission shares the API client. Concurrency: the io_context
-// thread of `client`.
+// account of the job's namespace and bound to a pod that still exists; then reads that pod and the
+// job's JobSet, and checks that they belong together. A positive result is cached for a minute. At
+// most four TokenReviews are in flight, and none is sent for a token whose own claims exclude it:
+// any client can send requests here, and admission shares the API client. Concurrency: the
+// io_context thread of `client`.
 class TokenVerifier {
  public:
   explicit TokenVerifier(kube::ApiClient& client);
 
-  // Errors: kForbidden with the reason, for the log; others when the TokenReview failed, kTimeout
-  // when too many others were waiting.
-  kube::Task<kube::Result<void>> verify(kube::Secret<std::string> token, kube::ObjectKey trainjob);
+  // The uid of the TrainJob that the token's pod belongs to: by now a successor may have its name.
+  // Errors: kForbidden with the reason, for the log; others when a request failed, kTimeout when
+  // too many others were waiting.
+  kube::Task<kube::Result<std::string>> verify(kube::Secret<std::string> token,
+                                               kube::ObjectKey trainjob);
 
  private:
-  kube::Task<kube::Result<void>> review_token(kube::Secret<std::string> token,
-                                              kube::ObjectKey trainjob);
-  void remember(std::string digest, std::chrono::steady_clock::time_point now);
+  struct Trusted {
+    std::chrono::steady_clock::time_point until;
+    std::string uid;  // of the TrainJob
+  };
+  kube::Task<kube::Result<std::string>> review_token(kube::Secret<std::string> token,
+                                                     kube::ObjectKey trainjob);
+  kube::Task<kube::Result<std::string>> uid_of_owner(kube::Json pod, kube::ObjectKey trainjob);
+  void remember(std::string digest, Trusted trusted);
 
-  bool is_trusted(const std::string& digest);
+  // nullptr where nothing is known.
+  const Trusted* find_trusted(const std::string& digest);
 
   kube::ApiClient& client_;
   kube::Semaphore reviews_;
-  // By the SHA-256 of token and audience: until when the result is cached.
-  std::unordered_map<std::string, std::chrono::steady_clock::time_point> trusted_;
+  std::unordered_map<std::string, Trusted> trusted_;  // by the SHA-256 of token and audience
 };
 
 }  // namespace trainer

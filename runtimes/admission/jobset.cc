@@ -13,6 +13,17 @@ namespace trainer {
 
 using kube::Json;
 
+namespace {
+
+// The JobSet controller searches for no more patterns than these.
+void warn_about_patterns(const JobSetSpec& spec, AdmissionAnswer& answer) {
+  if (!answer.is_allowed || !spec.failurePolicy) return;
+  const jobset::FailurePatterns patterns(*spec.failurePolicy);
+  if (!patterns.refusal().empty()) answer.warnings.push_back(patterns.refusal());
+}
+
+}  // namespace
+
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request) {
   if (request.operation != "CREATE") return {};
   Json object = request.object;
@@ -32,12 +43,18 @@ AdmissionAnswer validate_jobset(const AdmissionRequest& request, const Admission
                                                     const std::string& claim) {
       return lookups.claim ? lookups.claim(ns, claim) : std::optional<Json>();
     };
-    return refuse_jobset(name, jobset::validate_create(*jobset, gates, find_claim));
+    AdmissionAnswer answer =
+        refuse_jobset(name, jobset::validate_create(*jobset, gates, find_claim));
+    warn_about_patterns(jobset->spec, answer);
+    return answer;
   }
   if (jobset->metadata.deletion_timestamp) return {};
   const auto before = read_jobset(request.old_object);
   if (!before) return {};  // what is stored cannot be compared with what it should have been
-  return refuse_jobset(name, jobset::validate_update(*before, *jobset, gates));
+  AdmissionAnswer answer = refuse_jobset(name, jobset::validate_update(*before, *jobset, gates));
+  // A policy can be added, and then stays as it is.
+  if (!before->spec.failurePolicy) warn_about_patterns(jobset->spec, answer);
+  return answer;
 }
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/model/name_index.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
 #include "runtimes/admission/patch_changes.hh"
@@ -55,8 +56,12 @@ void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
   Json* spec = trainjob.find("spec");
   Json* patches = spec ? spec->find("runtimePatches") : nullptr;
   if (!patches || !patches->is_array()) return;
+  const Json::Array& old = before.get("spec").get_array("runtimePatches");
+  const kube::NameIndex by_manager(old,
+                                   [](const Json& patch) { return patch.get_string("manager"); });
   for (Json& patch : patches->as_array()) {
-    if (patch.is_object()) stamp(patch, find_patch(before, patch.get_string("manager")), now);
+    const auto at = by_manager.find(patch.get_string("manager"));
+    if (patch.is_object()) stamp(patch, at ? &old[*at] : nullptr, now);
   }
 }
 

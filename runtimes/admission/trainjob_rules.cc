@@ -8,6 +8,7 @@
 
 #include "api/api.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/name_index.hh"
 #include "runtimes/trainjob/children.hh"
 
 namespace trainer {
@@ -66,12 +67,12 @@ void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
   const std::int32_t nodes = nodes_of(job, runtime);
   if (nodes < 2 || !lookups.claim) return;
   std::set<std::string> warned;
+  const auto& jobs = replicated_jobs_of(runtime);
+  const kube::NameIndex by_name(
+      jobs, [](const ReplicatedJob& replicated) { return std::string_view(replicated.name); });
   for (const MountedClaim& mounted : mounted_claims(job, runtime)) {
-    const auto& jobs = replicated_jobs_of(runtime);
-    const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& j) {
-      return j.name == mounted.replicated_job;
-    });
-    if (at == jobs.end() || !is_trainer(*at) || !warned.insert(mounted.name).second) continue;
+    const auto at = by_name.find(mounted.replicated_job);
+    if (!at || !is_trainer(jobs[*at]) || !warned.insert(mounted.name).second) continue;
     const auto claim = lookups.claim(job.metadata.ns, mounted.name);
     if (!claim || !is_for_one_machine(*claim)) continue;
     warnings.push_back(

@@ -86,8 +86,8 @@ void note_removed(ReconcileContext& context) {
 
 }  // namespace
 
-void sort_jobs(ReconcileContext& context) {
-  for (const JobView* job : context.observed.jobs) {
+void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) {
+  for (const JobView* job : jobs) {
     // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
     // Names decide what exists, since it is names that collide.
@@ -111,6 +111,9 @@ void sort_jobs(ReconcileContext& context) {
         break;
     }
   }
+}
+
+void finish_sorting(ReconcileContext& context) {
   for (ReplicatedJobState& rjob : context.rjobs) std::sort(rjob.taken.begin(), rjob.taken.end());
   note_removed(context);
 }

@@ -72,6 +72,8 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
 }
 
 void ReconcileContext::warn(std::string_view reason, std::string message) {
+  constexpr std::size_t kMostEvents = 20;
+  if (plan.events.size() >= kMostEvents) return;
   kube::PlannedEvent event;
   event.type = "Warning";
   event.reason = reason;

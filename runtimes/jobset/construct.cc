@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -104,11 +105,16 @@ void for_each_container(Json& pod_spec, const Visit& visit) {
 
 // Only into pods that mount it: the volume mounts themselves are written by the user.
 void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
+  if (jobset.spec.volumeClaimPolicies.empty()) return;
+  // Copied: the list of volumes may be a new member of the pod spec.
+  std::set<std::string, std::less<>> mounted;
+  for (const std::string_view name : mounted_volumes(pod_spec)) mounted.emplace(name);
+  if (mounted.empty()) return;
   for (const VolumeClaimPolicy& policy : jobset.spec.volumeClaimPolicies) {
     for (const Json& claim : policy.templates) {
       const Json* metadata = claim.find("metadata");
       const std::string_view name = metadata ? metadata->get_string("name") : std::string_view();
-      if (name.empty() || !mounts_volume(pod_spec, name)) continue;
+      if (name.empty() || !mounted.contains(name)) continue;
       Json source = Json::object({{"claimName", claim_name(name, jobset.metadata.name)}});
       array_at(pod_spec, "volumes")
           .push_back(Json::object({{"name", name}, {"persistentVolumeClaim", std::move(source)}}));

@@ -10,6 +10,7 @@ namespace trainer::jobset {
 void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& jobs) {
   for (const JobView* job : jobs) {
     if (job->is_deleting) continue;
+    if (!context.has_room()) return;
     kube::Action action;
     action.verb = kube::Action::Verb::kDelete;
     action.resource = kube::kJobs;

@@ -17,6 +17,7 @@ void resize_jobs(ReconcileContext& context) {
     // Only a pair of equal numbers can be changed in an Indexed Job.
     if (!parallelism || parallelism != completions) continue;
     if (job->parallelism == parallelism && job->completions == completions) continue;
+    if (!context.has_room()) return;
     kube::Action action;
     action.verb = kube::Action::Verb::kMergePatch;
     action.resource = kube::kJobs;

@@ -214,6 +214,16 @@ kube::Result<std::string> leader_base_name(const Json& pod) {
   return name + "0";
 }
 
+const kube::JsonFilter& read_of_listed_pods() {
+  using enum kube::JsonFilter::Members;
+  static const kube::JsonFilter kRead{"",
+                                      kInclude,
+                                      {{"metadata", kExclude, {{"managedFields"}}},
+                                       {"spec", kInclude, {{"nodeName"}, {"nodeSelector"}}},
+                                       {"status", kInclude, {{"phase"}, {"conditions"}}}}};
+  return kRead;
+}
+
 kube::Result<std::string> leader_selector(const Json& pod) {
   const Json& labels = labels_of(pod);
   std::string selector;

@@ -15,6 +15,7 @@
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"
+#include "kube/model/json_cursor.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/plan.hh"
 
@@ -48,6 +49,9 @@ kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& looku
 
 // Why the validating webhook refuses the pod; nullopt when it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
+
+// What of a listed pod is read here: a namespace may have many, and large ones.
+const kube::JsonFilter& read_of_listed_pods();
 
 // What selects the candidates for this follower's leader by label: the whole Job's pods at most.
 // Errors (kInvalid): a label that the API server is going to refuse.

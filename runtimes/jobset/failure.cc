@@ -21,15 +21,21 @@ struct Decision {
   const JobView* job = nullptr;             // the earliest failure that counts
 };
 
+// What the rules of one reconcile may cost, in nanoseconds or so. It is enough for any number of
+// Jobs, but for large policies, and for patterns where a hundred Jobs have failed at a time.
+constexpr std::size_t kMostCost = 20'000'000;
+constexpr std::size_t kCostOfText = 10;
+
+bool is_before(const JobView* a, const JobView* b) {
+  return a->failure()->last_transition_time < b->failure()->last_transition_time;
+}
+
 // The first of the list on ties, which are common: conditions have a granularity of one second.
 template <class Filter>
 const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_desired) {
   const JobView* found = nullptr;
   for (const JobView* job : failed) {
-    if (!is_desired(*job)) continue;
-    if (!found || job->failure()->last_transition_time < found->failure()->last_transition_time) {
-      found = job;
-    }
+    if ((!found || is_before(job, found)) && is_desired(*job)) found = job;
   }
   return found;
 }
@@ -38,21 +44,43 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-bool matches(const FailurePolicyRule& rule, const JobView& job) {
-  if (job.replicated_job.empty()) return false;
-  const kube::Condition& failure = *job.failure();
-  return (rule.onJobFailureReasons.empty() || contains(rule.onJobFailureReasons, failure.reason)) &&
-         (rule.targetReplicatedJobs.empty() ||
-          contains(rule.targetReplicatedJobs, job.replicated_job)) &&
-         (rule.onJobFailureMessagePatterns.empty() ||
-          finds_any(rule.onJobFailureMessagePatterns, failure.message));
+// The Jobs that the rules are applied to: the earliest, where those of all would cost too much.
+std::vector<const JobView*> candidates(const ReconcileContext& context,
+                                       const FailurePatterns& patterns) {
+  std::vector<const JobView*> jobs = context.jobs.failed;
+  std::size_t longest = 0;
+  for (const JobView* job : jobs) longest = std::max(longest, job->failure()->message.size());
+  std::size_t cost = patterns.cost(longest) + 1;
+  for (const FailurePolicyRule& rule : context.jobset.spec.failurePolicy->rules)
+    cost += kCostOfText * (1 + rule.onJobFailureReasons.size() + rule.targetReplicatedJobs.size());
+  const std::size_t most = std::max<std::size_t>(kMostCost / cost, 1);
+  if (jobs.size() <= most) return jobs;
+  std::stable_sort(jobs.begin(), jobs.end(), is_before);
+  jobs.resize(most);
+  return jobs;
 }
 
-Decision decide(const ReconcileContext& context) {
-  for (const FailurePolicyRule& rule : context.jobset.spec.failurePolicy->rules) {
-    const JobView* job = earliest(
-        context.jobs.failed, [&](const JobView& candidate) { return matches(rule, candidate); });
-    if (job) return {rule.action, &rule, job};
+bool matches(const FailurePolicyRule& rule, const JobView& job) {
+  if (job.replicated_job.empty()) return false;
+  return (rule.onJobFailureReasons.empty() ||
+          contains(rule.onJobFailureReasons, job.failure()->reason)) &&
+         (rule.targetReplicatedJobs.empty() ||
+          contains(rule.targetReplicatedJobs, job.replicated_job));
+}
+
+Decision decide(ReconcileContext& context) {
+  FailurePatternCache own;
+  FailurePatternCache* const shared = context.observed.failure_patterns;
+  const FailurePatterns& patterns = (shared ? shared : &own)->of(context.jobset);
+  if (!patterns.refusal().empty()) context.warn("FailurePatternRefused", patterns.refusal());
+  const std::vector<const JobView*> failed = candidates(context, patterns);
+  const auto& rules = context.jobset.spec.failurePolicy->rules;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const JobView* job = earliest(failed, [&](const JobView& candidate) {
+      return matches(rules[i], candidate) && (rules[i].onJobFailureMessagePatterns.empty() ||
+                                              patterns.finds_any(i, candidate.failure()->message));
+    });
+    if (job) return {rules[i].action, &rules[i], job};
   }
   return {kRestartJobSet, nullptr,
           earliest(context.jobs.failed, [](const JobView&) { return true; })};
@@ -86,8 +114,9 @@ std::string event_reason(const Decision& decision) {
 
 void restart_set(ReconcileContext& context, const Decision& decision, bool is_counted) {
   if (is_counted && is_out_of_budget(context, decision)) return;
-  const std::string reason = decision.rule ? fmt::format("FailurePolicy_{}", decision.rule->name)
-                                           : std::string("DefaultFailurePolicy");
+  const std::string reason =
+      decision.rule ? kube::condition_reason(fmt::format("FailurePolicy_{}", decision.rule->name))
+                    : std::string("DefaultFailurePolicy");
   restart_all(context, is_counted, reason, message_of(decision));
   context.warn(event_reason(decision), message_of(decision));
 }
@@ -100,6 +129,16 @@ void restart_single(ReconcileContext& context, const Decision& decision, bool is
                     "open the gate, or delete the JobSet",
                     decision.rule->name, decision.action));
     return;
+  }
+  const ReplicatedJobState* const rjob = context.find_rjob(decision.job->replicated_job);
+  if (rjob && rjob->replicas > kMostJobRestarts) {
+    context.warn("TooManyReplicas",
+                 fmt::format("rule {} asks for the action {}, and replicated job {} has {} "
+                             "replicas where at most {} can be restarted by themselves: the whole "
+                             "JobSet is restarted",
+                             decision.rule->name, decision.action, rjob->spec->name, rjob->replicas,
+                             kMostJobRestarts));
+    return restart_set(context, decision, is_counted);
   }
   if (is_counted && is_out_of_budget(context, decision)) return;
   if (restart_one(context, *decision.job, is_counted)) {

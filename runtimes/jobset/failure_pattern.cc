@@ -1,16 +1,77 @@
 #include "runtimes/jobset/failure_pattern.hh"
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>
 
 namespace trainer::jobset {
+namespace {
 
-bool finds_any(const std::vector<std::string>& patterns, const std::string& text) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    const RE2 expression(pattern, RE2::Quiet);
-    return expression.ok() && RE2::PartialMatch(text, expression);
+constexpr std::size_t kMostEntries = 4;
+// What a byte costs beside the instructions: a small program makes many states.
+constexpr std::size_t kCostOfState = 200;
+constexpr std::size_t kQuotedBytes = 64;
+
+}  // namespace
+
+FailurePatterns::FailurePatterns(const FailurePolicy& policy) : rules_(policy.rules.size()) {
+  for (std::size_t rule = 0; rule < policy.rules.size(); ++rule) {
+    const auto& patterns = policy.rules[rule].onJobFailureMessagePatterns;
+    for (std::size_t i = 0; i < patterns.size(); ++i) add(rule, i, patterns[i]);
+  }
+}
+FailurePatterns::FailurePatterns(FailurePatterns&&) noexcept = default;
+FailurePatterns::~FailurePatterns() = default;
+
+void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string& pattern) {
+  bytes_ += pattern.size();
+  if (patterns_ == kMostPatterns || bytes_ > kMostBytes) return refuse(rule, index, pattern);
+  ++patterns_;
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(kMostMemory);
+  options.set_never_capture(true);
+  auto compiled = std::make_unique<RE2>(pattern, options);
+  if (!compiled->ok()) {
+    if (compiled->error_code() == RE2::ErrorPatternTooLarge) refuse(rule, index, pattern);
+    return;
+  }
+  const auto size = static_cast<std::size_t>(compiled->ProgramSize());
+  if (instructions_ + size > kMostInstructions) return refuse(rule, index, pattern);
+  instructions_ += size;
+  rules_[rule].push_back(std::move(compiled));
+}
+
+void FailurePatterns::refuse(std::size_t rule, std::size_t index, const std::string& pattern) {
+  if (!refusal_.empty()) return;
+  refusal_ = fmt::format(
+      "spec.failurePolicy.rules[{}].onJobFailureMessagePatterns[{}]: \"{}{}\" finds nothing: a "
+      "failure policy can have {} patterns of {} bytes in all, which compile to {} instructions in "
+      "all and {} KiB each; create the JobSet with fewer or shorter patterns",
+      rule, index, pattern.substr(0, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
+      kMostPatterns, kMostBytes, kMostInstructions, kMostMemory >> 10);
+}
+
+bool FailurePatterns::finds_any(std::size_t rule, std::string_view text) const {
+  const std::string_view searched = text.substr(0, kSearchedBytes);
+  return std::any_of(rules_[rule].begin(), rules_[rule].end(), [searched](const auto& pattern) {
+    return RE2::PartialMatch(re2::StringPiece(searched.data(), searched.size()), *pattern);
   });
+}
+
+std::size_t FailurePatterns::cost(std::size_t bytes) const {
+  return (instructions_ + patterns_ * kCostOfState) * std::min(bytes, kSearchedBytes);
+}
+
+const FailurePatterns& FailurePatternCache::of(const JobSet& jobset) {
+  const kube::ObjectMeta& meta = jobset.metadata;
+  const auto known = std::find_if(entries_.begin(), entries_.end(), [&meta](const Entry& entry) {
+    return entry.uid == meta.uid && entry.generation == meta.generation;
+  });
+  if (known != entries_.end()) return known->patterns;
+  if (entries_.size() == kMostEntries) entries_.pop_back();
+  entries_.push_front({meta.uid, meta.generation, FailurePatterns(*jobset.spec.failurePolicy)});
+  return entries_.front().patterns;
 }
 
 }  // namespace trainer::jobset

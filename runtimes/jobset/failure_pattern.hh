@@ -2,12 +2,72 @@
 // more than linear time, and because its syntax is what the field promises.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "api/jobset.hh"
+
+namespace re2 {
+class RE2;
+}
 
 namespace trainer::jobset {
 
-// Found anywhere in the text. A pattern that is no regular expression finds nothing.
-bool finds_any(const std::vector<std::string>& patterns, const std::string& text);
+// The patterns of one failure policy, compiled. One that exceeds the limits below, or is no regular
+// expression, finds nothing.
+class FailurePatterns {
+ public:
+  // Of one policy: patterns, their bytes in all, and what they compile to in all. The second bounds
+  // the time to compile them (50 ms), the last the time to search one message (30 ms).
+  static constexpr std::size_t kMostPatterns = 50;
+  static constexpr std::size_t kMostBytes = 2'048;
+  static constexpr std::size_t kMostInstructions = 10'000;
+  // Of each pattern, with what it caches while it searches.
+  static constexpr std::int64_t kMostMemory = 64 << 10;
+  // What is searched of a message, from its start; the Job controller's are shorter.
+  static constexpr std::size_t kSearchedBytes = 1'024;
+
+  explicit FailurePatterns(const FailurePolicy& policy);
+  FailurePatterns(FailurePatterns&&) noexcept;
+  ~FailurePatterns();
+
+  // Whether a pattern of the rule at this index is found anywhere in the text.
+  bool finds_any(std::size_t rule, std::string_view text) const;
+  // What searching a text of this length for all patterns costs at most, in nanoseconds or so.
+  std::size_t cost(std::size_t bytes) const;
+  // Names the first pattern that exceeds a limit; "" where none does.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  void add(std::size_t rule, std::size_t index, const std::string& pattern);
+  void refuse(std::size_t rule, std::size_t index, const std::string& pattern);
+
+  std::vector<std::vector<std::unique_ptr<re2::RE2>>> rules_;
+  std::size_t patterns_ = 0;
+  std::size_t bytes_ = 0;
+  std::size_t instructions_ = 0;
+  std::string refusal_;
+};
+
+// The compiled patterns of the JobSets that asked last, once for each uid and generation. What
+// plan() returns does not depend on it. Concurrency: one thread.
+class FailurePatternCache {
+ public:
+  // Valid until the next call.
+  const FailurePatterns& of(const JobSet& jobset);
+
+ private:
+  struct Entry {
+    std::string uid;
+    std::int64_t generation = 0;
+    FailurePatterns patterns;
+  };
+  std::deque<Entry> entries_;  // newest first
+};
 
 }  // namespace trainer::jobset

@@ -1,7 +1,5 @@
 #include "runtimes/jobset/job_template.hh"
 
-#include <algorithm>
-
 namespace trainer::jobset {
 
 using kube::Json;
@@ -24,17 +22,13 @@ bool is_indexed(const ReplicatedJob& replicated_job) {
   return job_spec_of(replicated_job).get_string("completionMode") == "Indexed";
 }
 
-bool mounts_volume(const Json& pod_spec, std::string_view name) {
-  for (const std::string_view list : {"containers", "initContainers"}) {
-    for (const Json& container : pod_spec.get_array(list)) {
-      const Json::Array& mounts = container.get_array("volumeMounts");
-      if (std::any_of(mounts.begin(), mounts.end(),
-                      [&](const Json& mount) { return mount.get_string("name") == name; })) {
-        return true;
-      }
-    }
-  }
-  return false;
+std::set<std::string_view> mounted_volumes(const Json& pod_spec) {
+  std::set<std::string_view> names;
+  for (const std::string_view list : {"containers", "initContainers"})
+    for (const Json& container : pod_spec.get_array(list))
+      for (const Json& mount : container.get_array("volumeMounts"))
+        names.insert(mount.get_string("name"));
+  return names;
 }
 
 }  // namespace trainer::jobset

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "api/jobset.hh"
@@ -15,7 +16,7 @@ const kube::Json& job_spec_of(const ReplicatedJob& replicated_job);
 const kube::Json& pod_spec_of(const ReplicatedJob& replicated_job);
 std::optional<std::int64_t> job_number(const ReplicatedJob& replicated_job, std::string_view name);
 bool is_indexed(const ReplicatedJob& replicated_job);
-// Whether a container or init container has a volumeMount of that name.
-bool mounts_volume(const kube::Json& pod_spec, std::string_view name);
+// The names of the volumeMounts of all containers and init containers.
+std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec);
 
 }  // namespace trainer::jobset

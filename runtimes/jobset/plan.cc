@@ -29,7 +29,7 @@ void end_restart_when_ready(ReconcileContext& context) {
 }
 
 void run(ReconcileContext& context) {
-  sort_jobs(context);
+  finish_sorting(context);
   count_jobs(context);
   if (is_finished(context.jobset.status)) {
     clean_up_finished(context);
@@ -60,9 +60,25 @@ void run(ReconcileContext& context) {
 kube::Plan plan(const Observed& observed) {
   if (!is_owned(observed)) return {};
   ReconcileContext context(observed);
+  sort_jobs(context, observed.jobs);
   run(context);
   finish_status(context);
   return std::move(context.plan);
+}
+
+SlicedPlan::SlicedPlan(const Observed& observed)
+    : context_(std::make_unique<ReconcileContext>(observed)) {}
+SlicedPlan::~SlicedPlan() = default;
+
+void SlicedPlan::add(std::span<const JobView* const> jobs) {
+  sort_jobs(*context_, jobs);
+}
+
+kube::Plan SlicedPlan::finish() {
+  if (!is_owned(context_->observed)) return {};
+  run(*context_);
+  finish_status(*context_);
+  return std::move(context_->plan);
 }
 
 bool needs_pods(const JobSet& jobset, const Gates& gates) {

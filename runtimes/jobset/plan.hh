@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,6 +14,7 @@
 #include "kube/model/meta.hh"
 #include "kube/model/plan.hh"
 #include "kube/model/time.hh"
+#include "runtimes/jobset/failure_pattern.hh"
 #include "runtimes/jobset/gates.hh"
 #include "runtimes/views/job.hh"
 #include "runtimes/views/pod.hh"
@@ -36,6 +38,7 @@ struct Observed {
   kube::Time now;
   Gates gates;
   JobDecorators decorators;
+  FailurePatternCache* failure_patterns = nullptr;  // nullptr: patterns are compiled when needed
   // True where the caller knows that spec.managedBy means this controller. Otherwise it must be
   // absent, or be upstream's own name.
   bool is_managed_here = false;
@@ -49,7 +52,9 @@ struct Observed {
 //   every missing Job of their replicated job is one of them.
 // - Disruptions may have a restart budget of their own: see disruption.cc.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
-// - At most 256 Jobs are created at once, fewer large ones; the rest follow in the next reconciles.
+// - At most 256 Jobs are created at once, fewer large ones, and 1,000 changed or deleted; the rest
+//   follow in the next reconciles.
+// - A failure policy's patterns are bounded, and so is how much is searched (FailurePatterns).
 //
 // A restart is counted in one reconcile, whose status must be written before anything else, and
 // carried out in the following ones, which see the failed Jobs as those of a previous attempt.
@@ -59,6 +64,23 @@ struct Observed {
 // Nothing is planned for a JobSet that is being deleted or has another manager.
 // Cost: linear in Jobs and replicated jobs.
 kube::Plan plan(const Observed& observed);
+
+struct ReconcileContext;
+
+// The same for very many Jobs, in steps of as many as the caller likes. `observed.jobs` is not
+// read; what else it holds, except JobSet and gates, may be filled in until finish().
+class SlicedPlan {
+ public:
+  explicit SlicedPlan(const Observed& observed);
+  ~SlicedPlan();
+  // The Jobs must live until finish() has returned.
+  void add(std::span<const JobView* const> jobs);
+  // Call once.
+  kube::Plan finish();
+
+ private:
+  std::unique_ptr<ReconcileContext> context_;
+};
 
 // Whether plan() reads `pods` for this JobSet.
 bool needs_pods(const JobSet& jobset, const Gates& gates);

@@ -2,6 +2,7 @@
 // runtimes/jobset.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,10 @@
 
 namespace trainer::jobset {
 
-// child_jobs.cc: fills context.jobs and what the replicated jobs have of existing Jobs.
-void sort_jobs(ReconcileContext& context);
+// child_jobs.cc: fills context.jobs and what the replicated jobs have of existing Jobs; any number
+// of times, and then once with those that are gone.
+void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs);
+void finish_sorting(ReconcileContext& context);
 
 // status.cc: the counters of every replicated job, and at the end the patch.
 void count_jobs(ReconcileContext& context);
@@ -52,7 +55,6 @@ bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& r
 // startup.cc: creates the missing Jobs, in order.
 void create_jobs(ReconcileContext& context);
 void start_in_order(ReconcileContext& context);  // StartupPolicyInProgress
-void end_in_order(ReconcileContext& context);    // StartupPolicyCompleted
 
 // suspend.cc
 void suspend_jobs(ReconcileContext& context);

@@ -1,8 +1,15 @@
 #include "runtimes/jobset/reconcile_context.hh"
 
 #include <algorithm>
+#include <chrono>
 
 namespace trainer::jobset {
+namespace {
+
+// Far more than are sent side by side, and a few milliseconds of work.
+constexpr std::size_t kMostActions = 1'000;
+
+}  // namespace
 
 ReconcileContext::ReconcileContext(const Observed& what)
     : observed(what), jobset(what.jobset), status(what.jobset.status) {
@@ -50,6 +57,12 @@ std::int64_t ReconcileContext::counted_job_restarts() const {
     for (const std::int32_t restarts : rjob.counters.jobRestartsCountTowardsMax) total += restarts;
   }
   return total;
+}
+
+bool ReconcileContext::has_room() {
+  if (plan.actions.size() < kMostActions) return true;
+  plan.requeue_after = std::chrono::milliseconds(0);
+  return false;
 }
 
 }  // namespace trainer::jobset

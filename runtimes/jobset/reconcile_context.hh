@@ -56,11 +56,15 @@ struct ReconcileContext {
   std::int64_t total_replicas() const;
   // Sum of the restarts of single Jobs that count towards maxRestarts.
   std::int64_t counted_job_restarts() const;
+  // Whether the plan can take another write of an existing Job. Where it cannot, the next reconcile
+  // follows at once.
+  bool has_room();
 
   // As JobSet does: never creates a False condition, keeps the transition time where the
   // status stays, and queues an event when anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
+  // The first few: a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
 
  private:

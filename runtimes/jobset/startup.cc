@@ -64,6 +64,7 @@ class Creator {
   void create_missing(std::size_t position) {
     const ReplicatedJobState& rjob = context_.rjobs[position];
     if (static_cast<std::int32_t>(rjob.taken.size()) + rjob.expired >= rjob.replicas) return;
+    if (is_full()) return;
     if (!layout_) layout_ = Layout::of(context_.jobset);
     const JobFactory factory(context_.jobset, *layout_, position, context_.observed.decorators);
     const std::size_t weight = weight_of(rjob.spec->template_);
@@ -72,10 +73,7 @@ class Creator {
       while (taken != rjob.taken.end() && *taken < index) ++taken;
       if (taken != rjob.taken.end() && *taken == index) continue;
       if (std::binary_search(rjob.done.begin(), rjob.done.end(), index)) continue;
-      if (created_ == kMostCreations || weight_ > kMostWeight) {
-        context_.plan.requeue_after = std::chrono::milliseconds(0);
-        return;
-      }
+      if (is_full()) return;
       ++created_;
       weight_ += weight;
       context_.plan.actions.push_back(
@@ -84,6 +82,12 @@ class Creator {
   }
 
  private:
+  bool is_full() {
+    if (created_ < kMostCreations && weight_ <= kMostWeight) return false;
+    context_.plan.requeue_after = std::chrono::milliseconds(0);
+    return true;
+  }
+
   ReconcileContext& context_;
   std::optional<Layout> layout_;
   std::size_t created_ = 0;
@@ -96,16 +100,16 @@ bool waits_for_previous(const ReconcileContext& context) {
          !context.jobs.previous.empty();
 }
 
+void end_in_order(ReconcileContext& context) {
+  context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
+                        "in order startup policy has completed");
+}
+
 }  // namespace
 
 void start_in_order(ReconcileContext& context) {
   context.set_condition(kStartupInProgress, true, "InOrderStartupPolicyInProgress",
                         "in order startup policy is in progress");
-}
-
-void end_in_order(ReconcileContext& context) {
-  context.set_condition(kStartupCompleted, true, "InOrderStartupPolicyCompleted",
-                        "in order startup policy has completed");
 }
 
 void create_jobs(ReconcileContext& context) {

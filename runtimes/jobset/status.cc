@@ -126,6 +126,8 @@ void finish_status(ReconcileContext& context) {
   // By name, descending, as it always was on the wire.
   std::sort(context.status.replicatedJobsStatus.begin(), context.status.replicatedJobsStatus.end(),
             [](const auto& a, const auto& b) { return a.name > b.name; });
+  for (const std::string& cut : fit(context.status))
+    context.warn("StatusTruncated", "status: " + cut);
   Json difference = kube::merge_diff(write(context.jobset.status), write(context.status));
   if (!difference.is_object()) difference = Json::object();
   // Required in every status, and absent before its first write.

@@ -1,7 +1,6 @@
 // When a JobSet has succeeded (JobSet, pkg/controllers/success_policy.go). No policy means that all
 // Jobs must.
-#include <algorithm>
-
+#include "kube/model/name_index.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/policies.hh"
 
@@ -10,9 +9,18 @@ namespace {
 
 constexpr std::string_view kMessage = "jobset completed successfully";
 
-bool is_target(const std::vector<std::string>& targets, const std::string& name) {
-  return targets.empty() || std::find(targets.begin(), targets.end(), name) != targets.end();
-}
+// All replicated jobs where none is named.
+class Targets {
+ public:
+  explicit Targets(const std::vector<std::string>& names)
+      : names_(names, [](const std::string& name) { return std::string_view(name); }),
+        are_all_(names.empty()) {}
+  bool contains(std::string_view name) const { return are_all_ || names_.contains(name); }
+
+ private:
+  kube::NameIndex names_;
+  bool are_all_;
+};
 
 void complete(ReconcileContext& context) {
   context.set_condition(kCompleted, true, "AllJobsCompleted", kMessage);
@@ -26,15 +34,16 @@ bool apply_success_policy(ReconcileContext& context) {
   static const SuccessPolicy kAll{"All", {}, {}};
   const SuccessPolicy& policy =
       context.jobset.spec.successPolicy ? *context.jobset.spec.successPolicy : kAll;
+  const Targets targets(policy.targetReplicatedJobs);
   std::int64_t succeeded = 0;
   std::int64_t expected = 0;
   std::int64_t expired = 0;
   for (const JobView* job : context.jobs.successful) {
-    if (is_target(policy.targetReplicatedJobs, job->replicated_job)) ++succeeded;
+    if (targets.contains(job->replicated_job)) ++succeeded;
   }
   for (const ReplicatedJobState& rjob : context.rjobs) {
     expired += rjob.expired;
-    if (!is_target(policy.targetReplicatedJobs, rjob.spec->name)) continue;
+    if (!targets.contains(rjob.spec->name)) continue;
     succeeded += rjob.expired;
     expected += rjob.replicas;
   }

@@ -1,7 +1,9 @@
 // Suspending and resuming Jobs that exist (JobSet, pkg/controllers).
-#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
@@ -38,10 +40,13 @@ Json missing_members(const Json& present, const Json& desired) {
 // `present` followed by the items of `desired` that it lacks; null when it lacks none.
 Json united_list(const Json& present, const Json& desired) {
   if (!desired.is_array()) return {};
+  if (present == desired) return {};
   Json::Array united = present.is_array() ? present.as_array() : Json::Array();
   const std::size_t before = united.size();
+  std::set<std::string> known;
+  for (const Json& item : united) known.insert(kube::print_json(item));
   for (const Json& item : desired.as_array()) {
-    if (std::find(united.begin(), united.end(), item) == united.end()) united.push_back(item);
+    if (known.insert(kube::print_json(item)).second) united.push_back(item);
   }
   return united.size() == before ? Json() : Json(std::move(united));
 }
@@ -107,6 +112,7 @@ void suspend_jobs(ReconcileContext& context) {
   for (const JobView* job : context.jobs.active) {
     if (job->is_suspended || job->is_deleting) continue;
     is_done = false;
+    if (!context.has_room()) break;
     Json spec = Json::object({{"suspend", true}});
     context.plan.actions.push_back(
         patch_of(context, *job, "", Json::object({{"spec", std::move(spec)}})));
@@ -123,7 +129,10 @@ void resume_jobs(ReconcileContext& context) {
     const ReplicatedJobState& rjob = context.rjobs[i];
     if (!are_dependencies_met(context, rjob)) continue;
     if (context.is_in_order() && rjob.has_started()) continue;
-    for (const JobView* job : held[i]) resume_job(context, rjob, *job);
+    for (const JobView* job : held[i]) {
+      if (!context.has_room()) break;
+      resume_job(context, rjob, *job);
+    }
     is_done = is_done && held[i].empty();
     if (context.is_in_order()) {
       start_in_order(context);

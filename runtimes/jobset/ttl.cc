@@ -22,7 +22,7 @@ std::optional<kube::Time> finish_time(const JobSetStatus& status) {
 
 void expire(ReconcileContext& context) {
   const auto& ttl = context.jobset.spec.ttlSecondsAfterFinished;
-  if (!ttl) return;
+  if (!ttl || context.plan.requeue_after) return;  // not before all Jobs have been deleted
   const auto finished = finish_time(context.status);
   if (!finished) {
     context.warn(

@@ -2,9 +2,11 @@
 // pkg/webhooks/jobset_webhook.go).
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/model/names.hh"
 #include "runtimes/jobset/job_template.hh"
@@ -40,23 +42,33 @@ void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string
   }
 }
 
-void check_volumes(ValidatedJobSet& draft, const Claim& claim) {
-  bool is_mounted = false;
-  const auto& jobs = draft.jobset.spec.replicatedJobs;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Json& pod_spec = pod_spec_of(jobs[i]);
-    is_mounted = is_mounted || mounts_volume(pod_spec, claim.name);
-    const Json::Array& volumes = pod_spec.get_array("volumes");
-    for (std::size_t v = 0; v < volumes.size(); ++v) {
-      if (volumes[v].get_string("name") != claim.name) continue;
-      draft.errors.push_back(kube::invalid(
-          fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", i, v),
-          claim.name,
-          fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}",
-                      claim.name)));
+// What the pods of all jobs have, by name.
+struct Volumes {
+  std::set<std::string_view> mounted;
+  std::multimap<std::string_view, std::pair<std::size_t, std::size_t>> places;  // job, index
+
+  explicit Volumes(const std::vector<ReplicatedJob>& jobs) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const Json& pod_spec = pod_spec_of(jobs[i]);
+      mounted.merge(mounted_volumes(pod_spec));
+      const Json::Array& volumes = pod_spec.get_array("volumes");
+      for (std::size_t v = 0; v < volumes.size(); ++v)
+        places.emplace(volumes[v].get_string("name"), std::pair(i, v));
     }
   }
-  if (is_mounted) return;
+};
+
+void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& volumes) {
+  const auto places = volumes.places.equal_range(claim.name);
+  for (auto at = places.first; at != places.second; ++at) {
+    const auto& [job, volume] = at->second;
+    draft.errors.push_back(kube::invalid(
+        fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
+                    volume),
+        claim.name,
+        fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}", claim.name)));
+  }
+  if (volumes.mounted.contains(claim.name)) return;
   draft.errors.push_back(kube::invalid(
       "spec.replicatedJobs", claim.name,
       fmt::format("replicatedJob containers don't have a matching volumeMount: {} from "
@@ -88,6 +100,8 @@ void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim&
 void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
   std::set<std::string> names;
   const auto& policies = draft.jobset.spec.volumeClaimPolicies;
+  if (policies.empty()) return;
+  const Volumes volumes(draft.jobset.spec.replicatedJobs);
   for (std::size_t p = 0; p < policies.size(); ++p) {
     const auto& retention = policies[p].retentionPolicy;
     const bool is_kept = retention && retention->whenDeleted == "Retain";
@@ -99,7 +113,7 @@ void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
                         metadata ? std::string(metadata->get_string("name")) : std::string(), path,
                         kube::join_index(kube::join_field(path, "template"), t), is_kept};
       check_name(draft, claim, names);
-      check_volumes(draft, claim);
+      check_volumes(draft, claim, volumes);
       check_existing(draft, claim, find_claim);
     }
   }

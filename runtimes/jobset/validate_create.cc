@@ -3,7 +3,6 @@
 // upstream a replicated job cannot depend on itself, since it would never be created.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "kube/model/names.hh"
@@ -111,11 +110,8 @@ void ValidatedJobSet::check_generated(const std::string& path, const std::string
 }
 
 const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) const {
-  const auto& jobs = jobset.spec.replicatedJobs;
-  const auto at = std::find_if(jobs.begin(), jobs.end(), [&](const ReplicatedJob& job) {
-    return job.name == replicated_job;
-  });
-  return at == jobs.end() ? nullptr : &*at;
+  const auto at = by_name.find(replicated_job);
+  return at ? &jobset.spec.replicatedJobs[*at] : nullptr;
 }
 
 void check_coordinator(ValidatedJobSet& draft) {
@@ -139,7 +135,7 @@ void check_coordinator(ValidatedJobSet& draft) {
 
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim) {
-  ValidatedJobSet draft{jobset, gates, final_name(jobset.metadata), {}};
+  ValidatedJobSet draft{jobset, gates, final_name(jobset.metadata)};
   check_strategy(draft);
   if (!jobset.spec.replicatedJobs.empty() &&
       !jobset.spec.replicatedJobs.front().dependsOn.empty()) {

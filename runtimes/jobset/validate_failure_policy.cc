@@ -14,8 +14,6 @@ namespace trainer::jobset {
 namespace {
 
 constexpr std::size_t kLongestName = 128;
-// The status has a place for each Job of a replicated job, and this many at most.
-constexpr std::int32_t kMostReplicas = 1024;
 
 constexpr std::array<std::string_view, 5> kJobFailureReasons = {
     "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded",
@@ -49,8 +47,9 @@ bool check_single_restarts(ValidatedJobSet& draft, const FailurePolicy& policy) 
     return false;
   }
   const auto& jobs = draft.jobset.spec.replicatedJobs;
-  if (std::any_of(jobs.begin(), jobs.end(),
-                  [](const ReplicatedJob& job) { return job.replica_count() > kMostReplicas; })) {
+  if (std::any_of(jobs.begin(), jobs.end(), [](const ReplicatedJob& job) {
+        return job.replica_count() > kMostJobRestarts;
+      })) {
     draft.refuse(
         "JobSet cannot have a failure policy rule with RestartJob or "
         "RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > 1024");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/name_index.hh"
 #include "kube/model/pod_template.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/conditions.hh"
@@ -55,11 +56,21 @@ void copy_member(const Json& from, Json& to, std::string_view name) {
   }
 }
 
-const ReplicatedJob* find(const std::vector<ReplicatedJob>& jobs, const std::string& name) {
-  const auto at = std::find_if(jobs.begin(), jobs.end(),
-                               [&](const ReplicatedJob& job) { return job.name == name; });
-  return at == jobs.end() ? nullptr : &*at;
-}
+// The replicated jobs before the change, by name.
+class Before {
+ public:
+  explicit Before(const std::vector<ReplicatedJob>& jobs)
+      : jobs_(jobs),
+        by_name_(jobs, [](const ReplicatedJob& job) { return std::string_view(job.name); }) {}
+  const ReplicatedJob* find(std::string_view name) const {
+    const auto at = by_name_.find(name);
+    return at ? &jobs_[*at] : nullptr;
+  }
+
+ private:
+  const std::vector<ReplicatedJob>& jobs_;
+  kube::NameIndex by_name_;
+};
 
 // Puts the old values of what may change where `name` of `masked` may be made; a template that is
 // no object is compared as it is.
@@ -105,10 +116,10 @@ void check_new_size(const ReplicatedJob& job, const std::string& path, kube::Fie
 }
 
 // Checks a change of size, and masks it.
-void check_elastic(const JobSet& before, std::vector<ReplicatedJob>& masked,
+void check_elastic(const JobSet& before, const Before& jobs, std::vector<ReplicatedJob>& masked,
                    kube::FieldErrors& errors) {
   for (std::size_t i = 0; i < masked.size(); ++i) {
-    const ReplicatedJob* old = find(before.spec.replicatedJobs, masked[i].name);
+    const ReplicatedJob* old = jobs.find(masked[i].name);
     if (!old || !is_indexed(masked[i])) continue;
     const bool has_changed =
         job_spec_of(*old).get("parallelism") != job_spec_of(masked[i]).get("parallelism") ||
@@ -149,11 +160,12 @@ Json meaning_of(std::vector<ReplicatedJob> jobs) {
 kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates) {
   kube::FieldErrors errors;
   std::vector<ReplicatedJob> masked = after.spec.replicatedJobs;
-  if (gates.elastic_jobset) check_elastic(before, masked, errors);
+  const Before jobs(before.spec.replicatedJobs);
+  if (gates.elastic_jobset) check_elastic(before, jobs, masked, errors);
   // One request may change the template and suspend, or change it and resume.
   if (before.spec.suspend.value_or(false) || after.spec.suspend.value_or(false)) {
     for (ReplicatedJob& job : masked) {
-      const ReplicatedJob* old = find(before.spec.replicatedJobs, job.name);
+      const ReplicatedJob* old = jobs.find(job.name);
       if (old) mask_scheduling(*old, job);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
 
 namespace trainer::jobset {
@@ -12,7 +13,7 @@ struct ValidatedJobSet {
   const JobSet& jobset;
   const Gates& gates;
   std::string name;  // the JobSet's, or one as long as the API server would generate
-  kube::FieldErrors errors;
+  kube::FieldErrors errors = {};
 
   // An error about the whole object, in the form that clients know.
   void refuse(std::string text);
@@ -23,6 +24,9 @@ struct ValidatedJobSet {
   void check_generated(const std::string& path, const std::string& value,
                        const std::string& generated, std::string_view too_long);
   const ReplicatedJob* find(std::string_view replicated_job) const;
+
+  kube::NameIndex by_name{jobset.spec.replicatedJobs,
+                          [](const ReplicatedJob& job) { return std::string_view(job.name); }};
 };
 
 void check_replicated_jobs(ValidatedJobSet& draft);                      // 2, 5 to 12

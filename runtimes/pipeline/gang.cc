@@ -1,29 +1,58 @@
 #include "runtimes/pipeline/gang.hh"
 
 #include <algorithm>
+#include <utility>
+
+#include "kube/model/name_index.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
-// reaches[a][b]: job a cannot start before something of job b has happened, directly or through
-// others.
-using Reach = std::vector<std::vector<bool>>;
+// By job, the jobs of which something must have happened before it can start.
+using Edges = std::vector<std::vector<std::size_t>>;
 
-Reach closure(const Draft& draft) {
-  const std::size_t count = draft.pod_sets.size();
-  Reach reaches(count, std::vector<bool>(count, false));
-  for (std::size_t i = 0; i < count; ++i)
-    for (const DependsOn& dependency : draft.spec.replicatedJobs[i].dependsOn)
-      if (const auto on = draft.find_job(dependency.name); on && *on != i) reaches[i][*on] = true;
+Edges dependencies(const Draft& draft, const kube::NameIndex& jobs) {
+  Edges edges(draft.pod_sets.size());
   // In order, each job waits until the one before it is ready.
-  if (draft.spec.startupPolicy && draft.spec.startupPolicy->startupPolicyOrder == "InOrder")
-    for (std::size_t i = 1; i < count; ++i) reaches[i][i - 1] = true;
-  for (std::size_t via = 0; via < count; ++via)
-    for (std::size_t from = 0; from < count; ++from)
-      for (std::size_t to = 0; reaches[from][via] && to < count; ++to)
-        if (reaches[via][to]) reaches[from][to] = true;
-  return reaches;
+  const bool is_in_order =
+      draft.spec.startupPolicy && draft.spec.startupPolicy->startupPolicyOrder == "InOrder";
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    for (const DependsOn& dependency : draft.spec.replicatedJobs[i].dependsOn)
+      if (const auto on = jobs.find(dependency.name); on && *on != i) edges[i].push_back(*on);
+    if (is_in_order && i > 0) edges[i].push_back(i - 1);
+  }
+  return edges;
+}
+
+Edges reversed(const Edges& edges) {
+  Edges back(edges.size());
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    for (const std::size_t on : edges[i]) back[on].push_back(i);
+  return back;
+}
+
+// Which jobs are reached along the edges from one of `starts` other than themselves. Of each job
+// two starts are kept: one of them is another than itself. So each edge is followed twice at most.
+std::vector<bool> reached(const Edges& edges, const std::vector<bool>& starts) {
+  std::vector<std::vector<std::size_t>> from(edges.size());
+  std::vector<std::pair<std::size_t, std::size_t>> open;  // job, start
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (starts[i]) open.emplace_back(i, i);
+  while (!open.empty()) {
+    const auto [job, start] = open.back();
+    open.pop_back();
+    for (const std::size_t next : edges[job]) {
+      auto& known = from[next];
+      if (known.size() == 2 || (known.size() == 1 && known[0] == start)) continue;
+      known.push_back(start);
+      open.emplace_back(next, start);
+    }
+  }
+  std::vector<bool> found(edges.size());
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    found[i] = std::any_of(from[i].begin(), from[i].end(), [i](std::size_t s) { return s != i; });
+  return found;
 }
 
 // The jobs whose pods train. Under MPI those are the nodes; the launcher only starts them.
@@ -41,34 +70,29 @@ std::vector<bool> trainers(const Draft& draft) {
   return found;
 }
 
-bool is_awaited_to_complete(const Draft& draft, std::size_t index) {
-  const std::string& name = draft.pod_sets[index].name;
-  return std::any_of(
-      draft.spec.replicatedJobs.begin(), draft.spec.replicatedJobs.end(), [&name](const auto& job) {
-        return std::any_of(job.dependsOn.begin(), job.dependsOn.end(), [&name](const auto& on) {
-          return on.name == name && on.status == "Complete";
-        });
-      });
+std::vector<bool> awaited_to_complete(const Draft& draft, const kube::NameIndex& jobs) {
+  std::vector<bool> found(draft.pod_sets.size(), false);
+  for (const ReplicatedJob& job : draft.spec.replicatedJobs)
+    for (const DependsOn& dependency : job.dependsOn)
+      if (const auto on = jobs.find(dependency.name); on && dependency.status == "Complete")
+        found[*on] = true;
+  return found;
 }
 
 }  // namespace
 
 std::vector<bool> gang_members(const Draft& draft) {
-  const std::size_t count = draft.pod_sets.size();
-  const Reach reaches = closure(draft);
+  const kube::NameIndex jobs(draft.pod_sets,
+                             [](const PodSet& set) { return std::string_view(set.name); });
+  const Edges edges = dependencies(draft, jobs);
   const std::vector<bool> trains = trainers(draft);
-  std::vector<bool> candidates = trains;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (trains[i]) continue;
-    bool comes_first = is_awaited_to_complete(draft, i);
-    for (std::size_t t = 0; t < count; ++t)
-      comes_first = comes_first || (trains[t] && reaches[t][i]);
-    candidates[i] = !comes_first;
-  }
-  std::vector<bool> members = candidates;
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t other = 0; other < count; ++other)
-      if (candidates[other] && i != other && reaches[i][other]) members[i] = false;
+  const std::vector<bool> precedes = reached(edges, trains);
+  const std::vector<bool> is_awaited = awaited_to_complete(draft, jobs);
+  std::vector<bool> members = trains;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    members[i] = trains[i] || (!precedes[i] && !is_awaited[i]);
+  const std::vector<bool> waits = reached(reversed(edges), members);
+  for (std::size_t i = 0; i < members.size(); ++i) members[i] = members[i] && !waits[i];
   return members;
 }
 
@@ -77,7 +101,7 @@ GangSize size_of_gang(const Draft& draft, const std::vector<bool>& members) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
     const PodSet& set = draft.pod_sets[i];
-    const std::int64_t pods = std::int64_t{set.count} * std::max(set.replicas, 0);
+    const std::int64_t pods = set.pods();
     size.pods += pods;
     for (kube::Quantity amount; const auto& [name, request] : set.requests) {
       amount = request;

@@ -40,7 +40,9 @@ struct Walk {
     } else if (key) {
       for (const kube::Json& item : value.as_array())
         if (item.is_object())
-          members(item, kube::join_key(path, item.get_string(*key)), type, false, *key);
+          // No valid name is longer, and the name is in the path of each value below.
+          members(item, kube::join_key(path, item.get_string(*key).substr(0, 253)), type, false,
+                  *key);
     } else {
       visit(path, value);
     }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/name_index.hh"
 #include "kube/model/names.hh"
 #include "runtimes/pipeline/patches.hh"
 
@@ -12,18 +13,26 @@ namespace trainer::pipeline {
 
 namespace {
 
-bool has_named(const kube::Json& list_owner, std::string_view list, std::string_view name) {
-  const auto& items = list_owner.get_array(list);
-  return std::any_of(items.begin(), items.end(),
-                     [name](const kube::Json& item) { return item.get_string("name") == name; });
+// "a, b"; of many names the first, since each unknown one is answered with all known ones.
+template <class Items, class NameOf>
+std::string list_names(const Items& items, const NameOf& name_of) {
+  constexpr std::size_t kEnough = 2'000;
+  std::string names;
+  for (const auto& item : items) {
+    if (names.size() > kEnough) return names.substr(0, kEnough) + "...";
+    if (!names.empty()) names += ", ";
+    names += name_of(item);
+  }
+  return names.empty() ? "none" : names;
 }
 
 std::string names_in(const kube::Json& list_owner, std::string_view list) {
-  std::string names;
-  for (const kube::Json& item : list_owner.get_array(list))
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", item.get_string("name"));
-  return names.empty() ? "none" : names;
+  return list_names(list_owner.get_array(list),
+                    [](const kube::Json& item) { return item.get_string("name"); });
 }
+
+// More would not be read, and each holds a list of names.
+constexpr std::size_t kEnoughErrors = 200;
 
 // The trainer and the initializers take their env from fields of their own.
 std::string_view env_field_of(std::string_view container) {
@@ -35,32 +44,32 @@ std::string_view env_field_of(std::string_view container) {
 
 struct PatchRules {
   const Runtime& runtime;
-  kube::FieldErrors errors;
+  const std::vector<ReplicatedJob>& jobs = jobs_of(runtime);
+  kube::NameIndex by_name{jobs,
+                          [](const ReplicatedJob& job) { return std::string_view(job.name); }};
+  kube::FieldErrors errors = {};
 
-  const ReplicatedJob* find_job(std::string_view name) const {
-    if (!runtime.spec.template_ || !runtime.spec.template_->spec) return nullptr;
-    const auto& jobs = runtime.spec.template_->spec->replicatedJobs;
-    const auto found = std::find_if(jobs.begin(), jobs.end(),
-                                    [name](const auto& job) { return job.name == name; });
-    return found == jobs.end() ? nullptr : &*found;
+  static const std::vector<ReplicatedJob>& jobs_of(const Runtime& runtime) {
+    static const std::vector<ReplicatedJob> kNone;
+    const auto& template_ = runtime.spec.template_;
+    return template_ && template_->spec ? template_->spec->replicatedJobs : kNone;
   }
 
-  std::string job_names() const {
-    std::string names;
-    if (runtime.spec.template_ && runtime.spec.template_->spec)
-      for (const auto& job : runtime.spec.template_->spec->replicatedJobs)
-        names += (names.empty() ? "" : ", ") + job.name;
-    return names.empty() ? "none" : names;
+  const ReplicatedJob* find_job(std::string_view name) const {
+    const auto found = by_name.find(name);
+    return found ? &jobs[*found] : nullptr;
   }
 
   void check_containers(const kube::Json& patched_pod, const kube::Json& pod, std::string_view list,
                         const std::string& job, const std::string& path) {
     const bool is_init = list == "initContainers";
     const auto& items = patched_pod.get_array(list);
-    for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items.empty()) return;
+    const kube::NameIndex known(pod.get_array(list));
+    for (std::size_t i = 0; i < items.size() && errors.size() < kEnoughErrors; ++i) {
       const std::string at = kube::join_index(kube::join_field(path, list), i);
       const std::string_view name = items[i].get_string("name");
-      if (!has_named(pod, list, name))
+      if (!known.contains(name))
         errors.push_back(kube::invalid(
             at + ".name", name,
             fmt::format("must not have {} that doesn't exist in the runtime job {}; its {}: {}",
@@ -75,6 +84,7 @@ struct PatchRules {
   }
 
   void check_job(const kube::Json& patched_job, const std::string& path) {
+    if (errors.size() >= kEnoughErrors) return;
     const std::string name(patched_job.get_string("name"));
     const ReplicatedJob* job = find_job(name);
     if (job == nullptr) {
@@ -82,7 +92,10 @@ struct PatchRules {
           kube::invalid(path + ".name", name,
                         fmt::format("must not have replicated job that doesn't exist in the "
                                     "runtime job template; jobs of {} \"{}\": {}",
-                                    runtime.kind, runtime.metadata.name, job_names())));
+                                    runtime.kind, runtime.metadata.name,
+                                    list_names(jobs, [](const ReplicatedJob& known) {
+                                      return std::string_view(known.name);
+                                    }))));
       return;
     }
     const kube::Json* patched_pod = patched_job.find_path({"template", "spec", "template", "spec"});
@@ -97,7 +110,8 @@ struct PatchRules {
 }  // namespace
 
 kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime) {
-  PatchRules rules{runtime, {}};
+  if (job.spec.runtimePatches.empty()) return {};
+  PatchRules rules{runtime};
   for (std::size_t i = 0; i < job.spec.runtimePatches.size(); ++i) {
     const RuntimePatch& patch = job.spec.runtimePatches[i];
     const std::string path = kube::join_index("spec.runtimePatches", i);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "api/api.hh"
+#include "kube/model/name_index.hh"
 #include "kube/model/patch.hh"
 #include "runtimes/pipeline/leaves.hh"
 #include "runtimes/pipeline/shapes.hh"
@@ -32,15 +35,11 @@ void drop_empty_lists(kube::Json& value) {
   if (value.is_array()) {
     for (kube::Json& item : value.as_array()) drop_empty_lists(item);
   } else if (value.is_object()) {
-    kube::Json::Object& members = value.as_object();
-    for (auto at = members.begin(); at != members.end();) {
-      if (at->second.is_array() && at->second.empty()) {
-        at = members.erase(at);
-      } else {
-        drop_empty_lists(at->second);
-        ++at;
-      }
-    }
+    value.as_object().keep_if([](kube::Json::Object::Member& member) {
+      if (member.second.is_array() && member.second.empty()) return false;
+      drop_empty_lists(member.second);
+      return true;
+    });
   }
 }
 
@@ -76,29 +75,30 @@ void add_of_runtime(Draft& draft, kube::FieldErrors errors) {
   }
 }
 
-kube::Json* find_named(kube::Json* list, std::string_view name) {
-  if (list == nullptr || !list->is_array()) return nullptr;
-  auto& items = list->as_array();
-  const auto found = std::find_if(items.begin(), items.end(), [name](const kube::Json& item) {
-    return item.get_string("name") == name;
-  });
-  return found == items.end() ? nullptr : &*found;
-}
-
 // A volume has one source. Merged member by member, a patch that exchanges an emptyDir for a claim
 // would leave both, and no API server takes that; so the source of the template is dropped.
 void drop_replaced_sources(kube::Json& spec, const kube::Json& patch) {
+  std::optional<kube::NameIndex> jobs;  // few patches have volumes
   for (const kube::Json& patched : patch.get_array("replicatedJobs")) {
     const kube::Json* changes =
         patched.find_path({"template", "spec", "template", "spec", "volumes"});
-    kube::Json* job = find_named(spec.find("replicatedJobs"), patched.get_string("name"));
-    if (changes == nullptr || !changes->is_array() || job == nullptr) continue;
-    kube::Json* volumes = job->find_path({"template", "spec", "template", "spec", "volumes"});
-    for (const kube::Json& change : changes->as_array()) {
-      kube::Json* volume = find_named(volumes, change.get_string("name"));
-      if (volume == nullptr || change.size() < 2) continue;
+    if (changes == nullptr || !changes->is_array()) continue;
+    if (!jobs) jobs.emplace(spec.get_array("replicatedJobs"));
+    const auto job = jobs->find(patched.get_string("name"));
+    kube::Json* volumes = !job
+                              ? nullptr
+                              : spec.find("replicatedJobs")
+                                    ->as_array()[*job]
+                                    .find_path({"template", "spec", "template", "spec", "volumes"});
+    if (volumes == nullptr || !volumes->is_array()) continue;
+    std::vector<std::pair<const kube::Json*, kube::Json*>> replaced;  // change, volume
+    for (const kube::NameIndex by_name(volumes->as_array());
+         const kube::Json& change : changes->as_array())
+      if (const auto at = by_name.find(change.get_string("name")); at && change.size() >= 2)
+        replaced.emplace_back(&change, &volumes->as_array()[*at]);
+    for (const auto& [change, volume] : replaced) {
       kube::Json kept = kube::Json::object();
-      for (const auto& [member, value] : change.as_object())
+      for (const auto& [member, value] : change->as_object())
         if (kube::Json* present = volume->find(member)) kept.set(member, *present);
       *volume = std::move(kept);
     }
@@ -181,6 +181,7 @@ bool merge_template(Draft& draft) {
 }
 
 std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
+  if (job.spec.runtimePatches.size() < 2) return {};
   struct Setting {
     std::string manager;
     kube::Json value;

@@ -51,6 +51,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   if (!merge_template(draft)) return draft;
   normalize(draft);
   count_pods(draft);
+  if (!check_copies(draft)) return draft;
   merge_resources(draft);
   return draft;
 }
@@ -59,7 +60,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
 
 std::vector<std::string> PodSet::endpoints() const {
   std::vector<std::string> names;
-  names.reserve(static_cast<std::size_t>(replicas) * static_cast<std::size_t>(count));
+  names.reserve(static_cast<std::size_t>(pods()));
   for (std::int32_t replica = 0; replica < replicas; ++replica)
     for (std::int32_t pod = 0; pod < count; ++pod)
       names.push_back(fmt::format("{}{}-{}.{}", pod_prefix, replica, pod, subdomain));
@@ -81,10 +82,10 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
 
   const std::vector<const Plugin*> plugins = active_plugins(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
-  if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
-    return tl::unexpected(std::move(errors));
   for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
   settle_pod_sets(draft);
+  if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
+    return tl::unexpected(std::move(errors));
   for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);
   for (const Plugin* plugin : plugins) plugin->add_dependents(draft);
 

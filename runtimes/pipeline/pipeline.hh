@@ -1,6 +1,8 @@
 // TrainJob + runtime -> JobSet and its dependent objects. Pure.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +42,8 @@ struct PodSet {
   kube::ResourceList requests;  // of one pod, from the merged template
   std::string pod_prefix;       // "j-node-"
   std::string subdomain;        // "j"
+  // Of all replicas together.
+  std::int64_t pods() const { return std::int64_t{std::max(count, 0)} * std::max(replicas, 0); }
   // DNS names of its pods, "j-node-0-0.j". Computed when asked for: a job may have a great many.
   std::vector<std::string> endpoints() const;
 };

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "api/api.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 
@@ -73,6 +75,24 @@ void count_pods(Draft& draft) {
   }
 }
 
+bool check_copies(Draft& draft) {
+  constexpr std::size_t kFew = 16;              // even of the largest objects
+  constexpr std::size_t kMostBytes = 16 << 20;  // the API server takes a tenth of that
+  if (draft.pod_sets.size() <= kFew) return true;
+  const std::size_t settings = kube::print_json(write(draft.job.spec)).size();
+  std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
+  for (const PodSet& set : draft.pod_sets) bytes += set.ancestor.empty() ? 0 : settings;
+  if (bytes <= kMostBytes) return true;
+  draft.errors.push_back(kube::invalid(
+      "spec.runtimeRef", draft.job.spec.runtimeRef.name,
+      fmt::format("the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
+                  "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
+                  "network.subdomain",
+                  draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
+                  kMostBytes, kAncestorLabel)));
+  return false;
+}
+
 void merge_resources(Draft& draft) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !trainer->resourcesPerNode || draft.ml_policy() == nullptr) return;
@@ -115,19 +135,39 @@ void settle_pod_sets(Draft& draft) {
   }
 }
 
+kube::FieldError too_many_pods(const Draft& draft, const PodSet& set, std::string detail) {
+  const auto& trainer = draft.job.spec.trainer;
+  const MlPolicy* policy = draft.ml_policy();
+  const bool is_counted =
+      set.ancestor == kTrainerStep || (policy != nullptr && policy->mpi && set.name == kNode);
+  const bool is_jobs = is_counted && trainer && trainer->numNodes;
+  return kube::invalid(
+      is_jobs ? "spec.trainer.numNodes" : "spec.runtimeRef.name",
+      is_jobs ? kube::Json(*trainer->numNodes) : kube::Json(draft.job.spec.runtimeRef.name),
+      std::move(detail));
+}
+
 kube::FieldErrors check_sizes(const Draft& draft) {
   kube::FieldErrors errors;
+  std::int64_t total = 0;
+  const PodSet* largest = nullptr;
   for (const PodSet& set : draft.pod_sets) {
-    if (set.count <= kMaxPods) continue;
-    const bool is_jobs =
-        set.ancestor == kTrainerStep && draft.job.spec.trainer && draft.job.spec.trainer->numNodes;
-    errors.push_back(
-        kube::invalid(is_jobs ? "spec.trainer.numNodes" : "spec.runtimeRef.name",
-                      is_jobs ? kube::Json(*draft.job.spec.trainer->numNodes)
-                              : kube::Json(draft.job.spec.runtimeRef.name),
-                      fmt::format("job \"{}\" would have {} pods; an indexed Job has {} at most",
-                                  set.name, set.count, kMaxPods)));
+    if (set.count > kMaxPods)
+      errors.push_back(
+          too_many_pods(draft, set,
+                        fmt::format("job \"{}\" would have {} pods; an indexed Job has {} at most",
+                                    set.name, set.count, kMaxPods)));
+    if (largest == nullptr || set.pods() > largest->pods()) largest = &set;
+    total = std::min(total + set.pods(), std::numeric_limits<std::int64_t>::max() / 2);
   }
+  if (errors.empty() && total > kMaxPods)
+    errors.push_back(too_many_pods(
+        draft, *largest,
+        fmt::format("the jobs of {} \"{}\" would have {} pods, most of them job \"{}\" "
+                    "({} replicas of {}); a TrainJob has {} at most: ask for fewer nodes, or set "
+                    "fewer replicas in the runtime",
+                    draft.runtime.kind, draft.runtime.metadata.name, total, largest->name,
+                    largest->replicas, largest->count, kMaxPods)));
   return errors;
 }
 

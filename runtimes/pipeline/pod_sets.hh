@@ -15,6 +15,10 @@ void normalize(Draft& draft);
 // One pod set for each replicated job, in order, with its count before any plugin.
 void count_pods(Draft& draft);
 
+// Refuses, in draft.errors, what would multiply: the job's own settings go into each job that
+// trains or initializes, the subdomain into each of its hosts' names. False where it did.
+bool check_copies(Draft& draft);
+
 // spec.trainer.resourcesPerNode over the runtime's, key by key, in every container that trains.
 void merge_resources(Draft& draft);
 
@@ -26,10 +30,15 @@ void apply_num_nodes(Draft& draft, std::string_view source);
 // its pods.
 void settle_pod_sets(Draft& draft);
 
-// What one Job may have: batch/v1 refuses an indexed Job of more, and a number with too many
-// zeros should be refused before anything is computed for each pod.
+// What one Job may have, since batch/v1 refuses an indexed Job of more, and what all Jobs of a
+// TrainJob may have together: Kubernetes is built for 150,000 pods a cluster. A number with too
+// many zeros must be refused before anything is computed for each pod. Needs settled pod sets.
 inline constexpr std::int32_t kMaxPods = 100'000;
 kube::FieldErrors check_sizes(const Draft& draft);
+
+// An error about the number of pods, at spec.trainer.numNodes where `set` is counted by it, else at
+// the runtime.
+kube::FieldError too_many_pods(const Draft& draft, const PodSet& set, std::string detail);
 
 // Names that would exceed the 63 characters of a DNS label, with what is left for the job's own
 // name.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtimes/jobset/failure_pattern.hh"
 #include "runtimes/pipeline/draft.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/warnings.hh"
@@ -99,6 +100,10 @@ std::vector<std::string> warn_runtime(const Runtime& runtime) {
                     "trainer's label, so {1} launchers would start; "
                     "set 1 here, and parallelism in job {2}",
                     pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
+  if (spec != nullptr && spec->failurePolicy) {
+    const jobset::FailurePatterns patterns(*spec->failurePolicy);
+    if (!patterns.refusal().empty()) out.push_back("spec.template." + patterns.refusal());
+  }
   const auto& group = runtime.spec.podGroupPolicy;
   if (group && group->coscheduling && group->volcano)
     out.push_back(

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/plugins/progress/progress.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
@@ -56,6 +58,7 @@ class ChildrenPlanner {
     const SnapshotState snapshot = inspect_snapshot(observed_);
     if (!needs_jobset_write() && !is_dependent_missing()) {
       keep_snapshot(snapshot);
+      keep_ca();
       return state_;
     }
     switch (snapshot.kind) {
@@ -129,6 +132,27 @@ class ChildrenPlanner {
       case SnapshotState::Kind::kRefused:
         break;
     }
+  }
+
+  // The kubelet brings a changed ConfigMap to pods that run, so that they trust a new CA, too.
+  void keep_ca() {
+    if (!options_.is_progress_enabled || !observed_.jobset_object ||
+        !pipeline::reports_progress(*observed_.jobset_object)) {
+      return;
+    }
+    const DependentObject ca = pipeline::progress_ca(observed_.job, options_);
+    const auto meta = kube::ObjectMeta::of(ca.object);
+    const std::string name = dependent_name(ca.resource, meta.name);
+    if (!observed_.dependents.contains(name)) {
+      plan_.needs_dependents.emplace_back(ca.resource, meta.key());
+      return;
+    }
+    const auto stored = observed_.dependent_objects.find(name);
+    if (stored == observed_.dependent_objects.end() || !stored->second ||
+        !is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
+      return;
+    }
+    add_write(ca, meta.key(), stored->second.get());
   }
 
   // The hash of a snapshot that is only about to be written is not reported yet: should the write
@@ -206,13 +230,11 @@ class ChildrenPlanner {
       const Json* found = job.find_path({"template", "spec", "template", "spec", "affinity"});
       return found && !found->empty() ? *found : Json();
     };
+    const kube::NameIndex desired(jobs_of(built));
     for (const Json& stored : jobs_of(*observed_.jobset_object)) {
-      for (const Json& job : jobs_of(built)) {
-        if (job.get_string("name") == stored.get_string("name") &&
-            affinity_of(job) != affinity_of(stored)) {
-          return std::string(job.get_string("name"));
-        }
-      }
+      const auto at = desired.find(stored.get_string("name"));
+      if (at && affinity_of(jobs_of(built)[*at]) != affinity_of(stored))
+        return std::string(stored.get_string("name"));
     }
     return std::nullopt;
   }

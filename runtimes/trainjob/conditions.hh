@@ -23,8 +23,9 @@ bool is_finished(const TrainJobStatus& status);
 // takes any as "not running".
 void set_suspended(TrainJobStatus& status, bool is_suspended, kube::Time now);
 
-// jobsStatus one to one, in the JobSet's order; Complete and Failed unchanged, with their times.
-// A job that is finished keeps its terminal condition, also when its JobSet changes later.
+// jobsStatus one to one, in the JobSet's order (where there are more than the status has a place
+// for, active ones first); Complete and Failed unchanged, with their times. A job that is finished
+// keeps its terminal condition, also when its JobSet changes later.
 void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now);
 
 void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now);

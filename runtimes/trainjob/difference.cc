@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/name_index.hh"
 
 namespace trainer {
 namespace {
@@ -33,11 +34,8 @@ const Json& pod_template_of(const Json& replicated_job) {
   return replicated_job.get_path({"template", "spec", "template"});
 }
 
-const Json* find_replicated_job(const Json& jobset, std::string_view name) {
-  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
-    if (job.get_string("name") == name) return &job;
-  }
-  return nullptr;
+const Json::Array& replicated_jobs_of(const Json& jobset) {
+  return jobset.get("spec").get_array("replicatedJobs");
 }
 
 // The names of labels and annotations, as "JOB/labels/KEY"; "" is the JobSet itself.
@@ -71,7 +69,7 @@ void add_desired(FieldNames& names, std::string_view job, const Json& metadata) 
 std::uint64_t desired_template_fields(const Json& jobset) {
   FieldNames names;
   add_desired(names, "", jobset.get("metadata"));
-  for (const Json& job : jobset.get("spec").get_array("replicatedJobs")) {
+  for (const Json& job : replicated_jobs_of(jobset)) {
     add_desired(names, job.get_string("name"), pod_template_of(job).get("metadata"));
   }
   return hash_of(std::move(names));
@@ -161,8 +159,10 @@ bool is_jobset_changed(const Json& desired, const Json& stored,
   // Absent and false mean the same, so containment does not see a `suspend` that must go.
   if (desired.get("spec").get_bool("suspend") != stored.get("spec").get_bool("suspend"))
     return true;
-  for (const Json& job : desired.get("spec").get_array("replicatedJobs")) {
-    const Json* other = find_replicated_job(stored, job.get_string("name"));
+  const kube::NameIndex stored_jobs(replicated_jobs_of(stored));
+  for (const Json& job : replicated_jobs_of(desired)) {
+    const auto at = stored_jobs.find(job.get_string("name"));
+    const Json* other = at ? &replicated_jobs_of(stored)[*at] : nullptr;
     if (!other || !are_scheduling_fields_equal(pod_template_of(job), pod_template_of(*other)))
       return true;
     if (!owned && are_labels_removed(pod_template_of(job).get("metadata"),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/quantity.hh"
 
@@ -16,6 +17,9 @@ namespace {
 using kube::Json;
 
 constexpr std::string_view kOverrides[] = {"podSpecOverrides", "podTemplateOverrides"};
+// Each is merged into all before it. That is twice what runtimePatches may have.
+constexpr std::size_t kMostOverrides = 32;
+constexpr std::size_t kMostBytes = 1'500'000;  // no larger object is stored
 constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
@@ -43,17 +47,29 @@ Json template_of(std::string_view field, const Json& entry) {
 }
 
 // One override as a JobSetSpec of patches, one for each target job.
+// `bytes` counts what all of them have.
 Json replicated_jobs_of(std::string_view field, const Json& entry, const std::string& path,
-                        Conversion& conversion) {
+                        std::size_t& bytes, Conversion& conversion) {
   Json jobs = Json::array();
+  const Json pod = template_of(field, entry);
+  const std::size_t weight = kube::print_json(pod).size();
   for (const Json& target : entry.get_array("targetJobs")) {
+    bytes += weight;
+    if (bytes > kMostBytes) {
+      conversion.errors.push_back(kube::invalid(
+          kube::join_field(path, "targetJobs"),
+          static_cast<std::int64_t>(entry.get_array("targetJobs").size()),
+          fmt::format("the overrides would have more than {} bytes, written once for each of their "
+                      "jobs: name fewer jobs",
+                      kMostBytes)));
+      return jobs;
+    }
     const std::string_view name =
         target.is_string() ? std::string_view(target.as_string()) : target.get_string("name");
     if (name.empty()) continue;
-    jobs.push_back(Json::object(
-        {{"name", name},
-         {"template",
-          Json::object({{"spec", Json::object({{"template", template_of(field, entry)}})}})}}));
+    jobs.push_back(
+        Json::object({{"name", name},
+                      {"template", Json::object({{"spec", Json::object({{"template", pod}})}})}}));
   }
   if (jobs.empty()) {
     conversion.errors.push_back(
@@ -75,18 +91,25 @@ void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
   for (const std::string_view field : kOverrides) {
     const Json* entries = spec.find(field);
     if (!entries) continue;
+    if (entries->size() > kMostOverrides) {
+      conversion.errors.push_back(
+          kube::too_many(kube::join_field("spec", field), entries->size(), kMostOverrides));
+      return;
+    }
     Json merged = Json::object();
     if (const Json* so_far = patch.find_path({"template", "spec"})) merged = *so_far;
     std::size_t i = 0;
+    std::size_t bytes = 0;
     for (const Json& entry : spec.get_array(field)) {
       const std::string path = kube::join_index(kube::join_field("spec", field), i++);
-      const Json jobs = replicated_jobs_of(field, entry, path, conversion);
-      auto next = kube::strategic_merge(merged, Json::object({{"replicatedJobs", jobs}}),
+      const Json jobs = replicated_jobs_of(field, entry, path, bytes, conversion);
+      auto next = kube::strategic_merge(std::move(merged), Json::object({{"replicatedJobs", jobs}}),
                                         jobset_merge_keys());
       if (next) {
         merged = std::move(*next);
       } else {
         conversion.errors.push_back(kube::invalid(path, entry, next.error().message));
+        return;
       }
     }
     if (!merged.empty()) patch["template"].set("spec", std::move(merged));

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <unordered_map>
+
+#include "kube/model/name_index.hh"
 
 namespace trainer {
 namespace {
@@ -43,8 +46,14 @@ struct TrackedJob {
 struct TrackedJobs {
   std::vector<TrackedJob> all;
   std::int64_t total = 0;
+  std::optional<kube::NameIndex> by_name;
 
+  // Of few jobs, as nearly always, without the index.
   const TrackedJob* find(std::string_view name) const {
+    if (by_name) {
+      const auto at = by_name->find(name);
+      return at ? &all[*at] : nullptr;
+    }
     for (const TrackedJob& job : all) {
       if (job.name == name) return &job;
     }
@@ -53,6 +62,8 @@ struct TrackedJobs {
 
   // Numbers the places. Where no job is marked as training, all but the initializers train.
   void settle() {
+    constexpr std::size_t kFew = 16;
+    if (all.size() > kFew) by_name.emplace(all, [](const TrackedJob& job) { return job.name; });
     const bool is_marked = std::any_of(all.begin(), all.end(), [](const TrackedJob& job) {
       return job.role == TrackedJob::Role::kTrains;
     });
@@ -143,15 +154,16 @@ void count_place(NodeCounts& counts, const Place& place) {
 }
 
 void survey_initializers(PodFacts& facts, const JobSet& jobset, const TrackedJobs& tracked_jobs) {
-  for (const TrackedJob& job : tracked_jobs.all) {
-    if (job.role != TrackedJob::Role::kInitializes) continue;
-    facts.has_initializers = true;
-    const auto status = std::find_if(
-        jobset.status.replicatedJobsStatus.begin(), jobset.status.replicatedJobsStatus.end(),
-        [&job](const ReplicatedJobStatus& s) { return s.name == job.name; });
-    if (status == jobset.status.replicatedJobsStatus.end() || status->succeeded == 0)
-      facts.are_initializers_done = false;
+  std::int64_t waiting = 0;
+  for (const TrackedJob& job : tracked_jobs.all)
+    waiting += job.role == TrackedJob::Role::kInitializes ? 1 : 0;
+  if (waiting == 0) return;
+  facts.has_initializers = true;
+  for (const ReplicatedJobStatus& status : jobset.status.replicatedJobsStatus) {
+    const TrackedJob* job = status.succeeded == 0 ? nullptr : tracked_jobs.find(status.name);
+    if (job && job->role == TrackedJob::Role::kInitializes) --waiting;
   }
+  facts.are_initializers_done = facts.are_initializers_done && waiting <= 0;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/api.hh"
 #include "runtimes/trainjob/children.hh"
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/deadline.hh"
@@ -126,10 +127,15 @@ class TrainJobPlanner {
     after_.reason = verdict.reason;
     after_.message = verdict.message;
     if (verdict.is_unexplained) request_events();
+    if (before_ == after_) return;  // as nearly always
+    const std::vector<std::string> cuts = fit(after_);
     plan_.status_patch = status_patch(before_, after_);
     if (!plan_.status_patch) return;
     plan_.is_status_minor = is_minor_change(before_, after_);
     plan_.events = events_between(before_, after_, verdict, children_.blocked);
+    if (plan_.is_status_minor && !before_.phase.empty()) return;
+    for (const std::string& cut : cuts)
+      plan_.events.push_back({"Warning", "StatusTruncated", "status: " + cut});
   }
 
   PodFacts settle_nodes() {
@@ -219,8 +225,10 @@ class TrainJobPlanner {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
     if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
-    // The end must be recorded, for clients that watch, before the object is deleted.
-    if (plan_.status_patch) return wake_within(plan_, milliseconds(1));
+    // The end must be recorded, for clients that watch, before the object is deleted. Counters that
+    // would be held back meanwhile are not waited for.
+    if (plan_.status_patch && !plan_.is_status_minor) return wake_within(plan_, milliseconds(1));
+    plan_.status_patch.reset();
     kube::Action action;
     action.verb = kube::Action::Verb::kDelete;
     action.resource = kTrainJobs;

@@ -7,7 +7,6 @@
 
 #include "api/api.hh"
 #include "kube/model/digest.hh"
-#include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/yaml.hh"
 
@@ -15,6 +14,10 @@ namespace trainer {
 namespace {
 
 using kube::Json;
+
+// What a snapshot may be: reading more would hold up all other jobs. A ConfigMap takes 1 MiB, and
+// any client of the namespace may write this one.
+constexpr kube::YamlLimits kLimits{.max_bytes = 512U << 10, .max_nodes = 40'000};
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -39,12 +42,15 @@ Json canonical_runtime(const Json& runtime) {
   return canonical;
 }
 
-// JSON is YAML, but reading it as JSON is far cheaper where a snapshot was written that way.
-kube::Result<Json> parse_snapshot(std::string_view text) {
-  if (!text.empty() && text.front() == '{') {
-    if (auto parsed = kube::parse_json(text)) return parsed;
+// As parse_yaml() counts them.
+std::size_t count_nodes(const Json& value) {
+  std::size_t count = 1;
+  if (value.is_array()) {
+    for (const Json& item : value.as_array()) count += count_nodes(item);
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.as_object()) count += 1 + count_nodes(member);
   }
-  return kube::parse_yaml(text);
+  return count;
 }
 
 tl::unexpected<kube::Error> invalid_text(std::string_view why) {
@@ -57,7 +63,6 @@ std::shared_ptr<const RuntimeSnapshot> make_snapshot(std::string text,
                                                      const kube::Result<Json>& object) {
   auto snapshot = std::make_shared<RuntimeSnapshot>();
   snapshot->hash = kube::sha256_hex(text);
-  snapshot->text = std::move(text);
   if (!object) {
     snapshot->runtime = invalid_text(object.error().message);
     return snapshot;
@@ -67,6 +72,7 @@ std::shared_ptr<const RuntimeSnapshot> make_snapshot(std::string text,
         invalid_text(fmt::format("it is of type {}, not an object", object->type_name()));
     return snapshot;
   }
+  snapshot->text = std::move(text);
   snapshot->is_object = true;
   const std::string_view api_version = object->get_string("apiVersion");
   const auto meta = kube::ObjectMeta::of(*object);
@@ -99,18 +105,23 @@ bool is_cluster_scoped(const RuntimeRef& ref) {
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const Json& runtime) {
   kube::Result<Json> canonical = canonical_runtime(runtime);
   std::string text = kube::print_yaml(*canonical);
+  // Refused now, not when another process reads it.
+  if (text.size() > kLimits.max_bytes || count_nodes(*canonical) > kLimits.max_nodes) {
+    canonical = kube::fail(kube::ErrorCode::kInvalid,
+                           fmt::format("the runtime is larger than {} bytes or {} values of YAML",
+                                       kLimits.max_bytes, kLimits.max_nodes));
+  }
   return make_snapshot(std::move(text), canonical);
 }
 
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text) {
-  const auto object = parse_snapshot(text);
+  const auto object = kube::parse_yaml(text, kLimits);
   return make_snapshot(std::move(text), object);
 }
 
-std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string text) {
+std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text) {
   auto snapshot = std::make_shared<RuntimeSnapshot>();
   snapshot->hash = kube::sha256_hex(text);
-  snapshot->text = std::move(text);
   snapshot->runtime = invalid_text("it is not the one that this job started with");
   return snapshot;
 }

@@ -15,7 +15,7 @@ namespace trainer {
 
 // Immutable once made, so that thousands of jobs can share one.
 struct RuntimeSnapshot {
-  std::string text;        // data.runtime of the ConfigMap
+  std::string text;        // data.runtime of the ConfigMap; "" where it is no runtime
   std::string hash;        // its SHA-256, hex
   bool is_object = false;  // else the text is no runtime, and `runtime` says why
   // Which runtime the text claims to be of.
@@ -30,11 +30,12 @@ struct RuntimeSnapshot {
 // The snapshot of a runtime as it is now. Its text is canonical: equal runtimes have equal texts,
 // also with different uids, versions and times.
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
-// A text of a ConfigMap, which any client may have written.
+// A text of a ConfigMap, which any client may have written. At most 512 KiB and 40,000 nodes of it
+// are read, and of snapshot_of() no more are written.
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text);
-// One that is not the job's, or no longer: nothing of it is read but its hash. Any client may write
-// a ConfigMap of that name, and reading YAML can cost a great deal.
-std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string text);
+// One that is not the job's, or no longer: nothing of it is read or kept but its hash. Any client
+// may write a ConfigMap of that name, and reading YAML can cost a great deal.
+std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text);
 // Whether a job of this status may use a text: it is the one it started with, or none is known.
 bool is_text_of(const TrainJobStatus& status, std::string_view text);
 

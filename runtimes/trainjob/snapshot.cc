@@ -86,6 +86,8 @@ SnapshotState write_from_runtime(const TrainJobObserved& observed) {
         refuse("RuntimeNotFound", fmt::format("{}: {}", text, observed.runtime_error));
     return state;
   }
+  if (!observed.live_runtime->is_object)  // too large
+    return refuse_snapshot(job.spec.runtimeRef, observed.live_runtime->runtime.error().message);
   SnapshotState state;
   state.kind = SnapshotState::Kind::kUsable;
   state.content = observed.live_runtime;

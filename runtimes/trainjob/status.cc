@@ -11,7 +11,6 @@ namespace trainer {
 using kube::Json;
 
 std::optional<Json> status_patch(const TrainJobStatus& before, const TrainJobStatus& after) {
-  if (before == after) return std::nullopt;  // as nearly always
   // Both sides are written the same way, so a member that only reads differently is no difference.
   Json difference = kube::merge_diff(write(before), write(after));
   if (difference.is_null() || difference.empty()) return std::nullopt;

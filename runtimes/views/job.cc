@@ -125,9 +125,12 @@ Json scheduling_of(const Json& pod_template) {
 std::shared_ptr<JobView> transform_job(std::string_view json_text) {
   static const kube::JsonFilter kSuspended = filter_of(members_of_jobs());
   static const kube::JsonFilter kUsual = filter_of(without_template(members_of_jobs()));
-  auto job = kube::parse_json(json_text, {}, kUsual);
-  if (job && job->get("spec").get_bool("suspend"))
-    job = kube::parse_json(json_text, {}, kSuspended);
+  auto job = kube::parse_json(json_text, kube::kObjectLimits, kUsual);
+  if (job && job->get("spec").get_bool("suspend")) {
+    // As long as the Job is suspended, the view holds this: of a larger template it goes without.
+    constexpr kube::JsonLimits kHeld{.max_values = 20'000};
+    if (auto suspended = kube::parse_json(json_text, kHeld, kSuspended)) job = std::move(suspended);
+  }
   return job ? view_job(*job) : nullptr;
 }
 

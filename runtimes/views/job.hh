@@ -38,7 +38,8 @@ struct JobView {
   // True FailureTarget: the Job counts as failed at once, while its pods are still ending.
   std::optional<kube::Condition> failure_target;
   // What a resume may merge into: {labels, annotations, nodeSelector, tolerations, schedulingGates}
-  // of the pod template. Held only while the Job is suspended, nullptr otherwise.
+  // of the pod template. Held only while the Job is suspended, nullptr otherwise; empty of a
+  // template with more than 20,000 values there.
   std::shared_ptr<const kube::Json> scheduling;
 
   kube::ObjectKey key() const { return {ns, name}; }

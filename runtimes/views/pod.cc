@@ -19,6 +19,7 @@ using kube::Json;
 
 constexpr std::size_t kMaxFailureText = 2048;
 constexpr std::size_t kMaxWaitingText = 1024;
+constexpr std::size_t kMaxAttemptText = 64;  // a number; annotations may have 256 KiB
 
 struct PodMembers {
   const Json *name, *ns, *uid, *resource_version, *deletion_timestamp, *grace_period, *jobset,
@@ -217,7 +218,7 @@ void read_placement(PodView& view, const PodMembers& of) {
 void read_restarts(PodView& view, const PodMembers& of) {
   if (const Json& attempt = of.annotations->get(jobset::kInPlaceRestartAttemptKey);
       attempt.is_string())
-    view.in_place_attempt = attempt.as_string();
+    view.in_place_attempt = keep_head(attempt.as_string(), kMaxAttemptText);
   view.restart_count = largest_restart_count(of);
   view.is_infrastructure_failure = view.is_disrupted || is_disruption_reason(text_of(*of.reason));
 }
@@ -256,7 +257,7 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
 
 std::shared_ptr<PodView> transform_pod(std::string_view json_text) {
   static const kube::JsonFilter kFilter = filter_of(members_of_pods());
-  const auto pod = kube::parse_json(json_text, {}, kFilter);
+  const auto pod = kube::parse_json(json_text, kube::kObjectLimits, kFilter);
   return pod ? view_pod(*pod) : nullptr;
 }
 

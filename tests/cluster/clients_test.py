@@ -31,7 +31,11 @@ def trainjob(name, **spec):
 @contextlib.contextmanager
 def served(cluster):
     """A controller with admission, and a runtime in the namespace."""
-    controller = harness.Controller(tempfile.mkdtemp(), "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443").start()
+    directory = tempfile.mkdtemp()
+    controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443")
+    with open(os.path.join(directory, "controller.yaml"), "a") as config:
+        config.write("removeLegacyFinalizers: true\n")
+    controller.start()
     try:
         wait_until("admission", lambda: "webhooks published" in controller.said())
         cluster.apply(runtime())

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import traceback
+import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -165,6 +166,67 @@ class Controller:
             raise Failed("the controller did not end within 30 s of SIGTERM")
         if status != 0:
             raise Failed(f"the controller ended with {status} on SIGTERM:\n{self.log.read_text()[-2000:]}")
+
+
+class Neighbour:
+    """Another user of the cluster, with a namespace of their own, whom nothing in the namespace of a test may delay. Requests go
+    through `kubectl proxy`, since starting kubectl takes longer than what is measured."""
+
+    def __init__(self, cluster):
+        self.namespace = f"{cluster.namespace[:50]}-neighbour"
+        self.jobsets = 0
+
+    def __enter__(self):
+        run("kubectl", "delete", "namespace", self.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+        run("kubectl", "create", "namespace", self.namespace)
+        self.proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
+        self.url = "http://" + re.search(r"127\.0\.0\.1:\d+", self.proxy.stdout.readline())[0]
+        return self
+
+    def __exit__(self, *_):
+        self.proxy.kill()
+        self.proxy.wait()
+        run("kubectl", "delete", "namespace", self.namespace, "--wait=false")
+
+    def request(self, path, body=None):
+        """The answer; None for a 404."""
+        data = json.dumps(body).encode() if body else None
+        try:
+            asked = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise Failed(f"{path}: {error.code} {error.read().decode()[:500]}") from error
+            return None
+
+    def wait_for_job(self):
+        """Creates a JobSet; answers the seconds until its Job exists."""
+        self.jobsets += 1
+        name = f"n{self.jobsets}"
+        pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "localhost/none:1"}]}
+        began = time.monotonic()
+        self.request(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self.namespace}/jobsets", {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
+            "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {
+                "parallelism": 0, "completions": 1, "template": {"spec": pod}}}}]}})
+        job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}-w-0"
+        wait_until(f"the Job of the neighbour's JobSet {name} exists", lambda: self.request(job), every=0.005)
+        return time.monotonic() - began
+
+    def check_is_served(self, times=20):
+        """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second."""
+        waits, probes = [], []
+        for _ in range(times):
+            waits.append(self.wait_for_job())
+            began = time.monotonic()
+            with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8081/healthz", timeout=10) as answer:
+                assert answer.status == 200
+            probes.append(time.monotonic() - began)
+        p95 = sorted(waits)[int(0.95 * (times - 1))]
+        print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms (p95 of {times}), healthz after {max(probes) * 1000:.0f} ms")
+        assert p95 < 0.15, f"a neighbour's JobSets waited for their Jobs: {[round(wait, 3) for wait in waits]} s"
+        assert max(probes) < 1, f"healthz took {max(probes):.1f} s"
 
 
 def run_test(path, name, test):

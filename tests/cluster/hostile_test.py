@@ -1,12 +1,21 @@
 #!/usr/bin/python3
 """Objects that are harmful or make no sense: other jobs continue, the owner of each such object gets the reason, and foreign objects are not touched.
+Peers that open connections and do not use them: admission and probes go on. Who may read the metrics.
 
 The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
 hold such objects from before, or from another version. Needs a control plane without node.
 """
+import contextlib
 import json
+import os
 import re
+import socket
+import ssl
 import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
 
 import harness
 from harness import Failed, run, wait_until
@@ -15,6 +24,7 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
 JOBSET = "jobset.x-k8s.io/v1alpha2"
 OPENED = ("trainjobs.trainer.kubeflow.org", "trainingruntimes.trainer.kubeflow.org", "jobsets.jobset.x-k8s.io")
 LARGE = "x" * 1_400_000   # the API server takes 1.5 MB
+BOMB = "a:\n" + "- b\n" * 250_000   # a megabyte of YAML, which takes a parser half a second
 
 
 DEPTH = 3_000
@@ -65,6 +75,7 @@ HOPELESS = {
     "taken-jobset": trainjob("taken-jobset"),
     "taken-snapshot": trainjob("taken-snapshot"),
     "taken-service": trainjob("taken-service"),
+    "bomb": trainjob("bomb"),
     "taken-job": trainjob("taken-job"),
     "set-is-text": jobset("set-is-text", "text"),
     "set-without-jobs": jobset("set-without-jobs", {"replicatedJobs": "none"}),
@@ -91,6 +102,51 @@ FOREIGN = [
         "jobset.sigs.k8s.io/job-index": "none", "jobset.sigs.k8s.io/restart-attempt": "9x"}},
      "spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}},
 ]
+
+
+def plant_bomb(cluster):
+    """A snapshot that is the job's own by its owner reference, before the controller has written one."""
+    uid = cluster.get("trainjobs", "bomb")["metadata"]["uid"]
+    create(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"runtime": BOMB[:1_000_000]}, "metadata": {
+        "name": "bomb-runtime-snapshot", "ownerReferences": [
+            {"apiVersion": TRAINER, "kind": "TrainJob", "name": "bomb", "uid": uid, "controller": True}]}})
+
+
+def claim_from_elsewhere(cluster, victim):
+    """Jobs of another namespace that name the uid of a JobSet as their owner's: one has failed, and one was complete and is deleted."""
+    elsewhere = harness.Cluster(cluster.namespace + "-x")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+    run("kubectl", "create", "namespace", elsewhere.namespace)
+    owner = {"apiVersion": JOBSET, "kind": "JobSet", "name": victim, "uid": cluster.get("jobsets", victim)["metadata"]["uid"],
+             "controller": True}
+    at = "2026-01-01T00:00:00Z"
+    ends = {"FailureTarget": {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "a", "lastTransitionTime": at}]},
+            "Complete": {"startTime": at, "completionTime": at, "succeeded": 1, "uncountedTerminatedPods": {}, "conditions": [
+                {"type": kind, "status": "True", "reason": "a", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")]}}
+    for end, status in ends.items():
+        elsewhere.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {
+            "name": f"{victim}-node-0", "ownerReferences": [owner], "labels": {
+                "jobset.sigs.k8s.io/jobset-name": victim, "jobset.sigs.k8s.io/replicatedjob-name": "node",
+                "jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/restart-attempt": "0"}},
+            "spec": {"suspend": end == "FailureTarget", "completions": 1, "parallelism": 1,
+                     "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}}})
+        # The garbage collector deletes it soon, since there is no such owner in its namespace.
+        run("kubectl", "-n", elsewhere.namespace, "patch", "job", f"{victim}-node-0", "--subresource=status", "--type=merge",
+            "-p", json.dumps({"status": status}), check=False)
+        elsewhere.kubectl("delete", "job", f"{victim}-node-0", "--ignore-not-found", "--cascade=background")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--wait=false")
+
+
+def check_untouched(cluster, victim):
+    """By a job that comes later: its Job's status has come by the same watch."""
+    def counts_its_job():
+        jobs = (cluster.get("jobsets", "later") or {}).get("status", {}).get("replicatedJobsStatus") or [{}]
+        return jobs[0].get("active")
+
+    wait_until("the JobSet of a later job counts its Job", counts_its_job, seconds=60)
+    status = cluster.get("jobsets", victim).get("status", {})
+    assert not status.get("restarts") and not status.get("terminalState"), f"JobSet {victim} was ended from elsewhere: {status}"
+    assert cluster.get("jobs", f"{victim}-node-0"), f"the Job of JobSet {victim} is gone"
 
 
 def open_schema():
@@ -176,6 +232,7 @@ def test_hostile_objects_do_not_stop_others(cluster):
         for o in (runtime("wrong", template=7), runtime("large", volumes=[{"name": LARGE}]), *FOREIGN,
                   *HOPELESS.values(), *HARMLESS.values(), *DEEP.values()):
             create(cluster, o)
+        plant_bomb(cluster)
         before = versions(cluster)
         with tempfile.TemporaryDirectory() as directory:
             controller = harness.Controller(directory, "--no-webhooks").start()
@@ -202,10 +259,12 @@ def check(cluster, controller, before):
         raise Failed(f"{late}: not {sorted(set(HOPELESS) - reported(cluster))}")
     check_log_names_deep(cluster, controller)
     # Nor do those that come while it runs, or change.
+    claim_from_elsewhere(cluster, "good")
     create(cluster, trainjob("late", "text"))
     cluster.kubectl("annotate", "trainjobs,jobsets", "--all", "example.com/looked-at=yes")
     cluster.apply(trainjob("later"))
     runs(cluster, "later")
+    check_untouched(cluster, "good")
     wait_until("a late one reports why", lambda: "late" in reported(cluster), seconds=60)
     slow_steps(controller)
     controller.stop()
@@ -221,6 +280,190 @@ def check(cluster, controller, before):
         was = without_version(before)[kind, name]
         o["metadata"].setdefault("annotations", {}), was["metadata"].setdefault("annotations", {})
         assert o == was, f"{kind} {name} was changed:\n{was}\n{o}"
+
+
+def unverified():
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+@contextlib.contextmanager
+def flood(host, port):
+    """300 connections without a TLS handshake and 25 more a second; a dozen bodies in chunks that hardly go on."""
+    done = threading.Event()
+
+    def half_open():
+        kept = [socket.create_connection((host, port)) for _ in range(300)]
+        while not done.wait(1 / 25):
+            kept.append(socket.create_connection((host, port)))
+
+    def slow_body():
+        while not done.is_set():
+            with contextlib.suppress(OSError), socket.create_connection((host, port), 5) as plain:
+                with unverified().wrap_socket(plain) as peer:
+                    peer.sendall(b"POST /mutate-trainer-kubeflow-org-v1alpha1-trainjob HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    while not done.wait(0.5):
+                        peer.sendall(b"1\r\nx\r\n")
+
+    threads = [threading.Thread(target=each, daemon=True) for each in [half_open] + 12 * [slow_body]]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_flood_of_connections_does_not_stop_admission(cluster):
+    host = os.environ["TESTBED_HOST"]
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443").start()
+        try:
+            wait_until("admission", lambda: "webhooks published" in controller.said())
+            cluster.apply(runtime("plain"))
+            with flood(host, 9443):
+                wait_until("it is crowded", lambda: controller.metric("trainer_connections_evicted_total") > 0)
+                waits, end = [], time.monotonic() + 10
+                while time.monotonic() < end:
+                    began = time.monotonic()
+                    cluster.kubectl("create", "--dry-run=server", "-f", "-", text=json.dumps(trainjob("neighbour")))
+                    waits.append(time.monotonic() - began)
+                    began = time.monotonic()
+                    with urllib.request.urlopen(f"http://{host}:8081/healthz", timeout=1) as answer:
+                        assert answer.status == 200
+                    assert time.monotonic() - began < 1, "healthz took longer than a second"
+                memory = controller.metric("process_resident_memory_bytes")
+            print(f"     {len(waits)} creates during the flood, the slowest took {max(waits):.2f} s; {memory / 1e6:.0f} MB")
+            assert max(waits) < 3, f"creates took {waits} s"
+            assert memory < 150e6, f"{memory} bytes are resident"
+            controller.stop()
+        finally:
+            controller.kill()
+
+
+def test_metrics_are_for_those_who_may_get_them(cluster):
+    host = os.environ["TESTBED_HOST"]
+
+    def status(token=None):
+        request = urllib.request.Request(f"https://{host}:8443/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=unverified()) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443")
+        config = controller.log.parent / "controller.yaml"
+        config.write_text(config.read_text().replace("secureServing: false", "secureServing: true, auth: {enabled: true}"))
+        role = f"metrics-of-{cluster.namespace}"[:63]
+        controller.start()
+        try:
+            token = wait_until("a token", lambda: cluster.kubectl("create", "token", "default", check=False).strip())
+            assert status() == 401, "without a token"
+            assert status("nonsense") == 401, "with a wrong token"
+            assert status(token) == 403, "without the right"
+            run("kubectl", "create", "clusterrole", role, "--verb=get", "--non-resource-url=/metrics")
+            run("kubectl", "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={cluster.namespace}:default")
+            wait_until("the right is there", lambda: status(token) == 200)
+            controller.stop()
+        finally:
+            controller.kill()
+            run("kubectl", "delete", "clusterrole,clusterrolebinding", role, "--ignore-not-found")
+
+
+def attacked(test):
+    """Runs test(cluster, controller, neighbour); afterwards no step of a loop may have been slow."""
+    def run_attacked(cluster):
+        with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
+            controller = harness.Controller(directory, "--no-webhooks").start()
+            try:
+                neighbour.check_is_served()   # also what else the first JobSets make the controller do
+                test(cluster, controller, neighbour)
+                slow_steps(controller)
+            except AssertionError as error:
+                raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")
+            finally:
+                controller.kill()
+                cluster.kubectl("delete", "jobsets,trainjobs", "--all", "--wait=false")
+    return run_attacked
+
+
+def failing_jobset(name, replicas):
+    """Its Jobs fail a second after they have been started. It is suspended: its failure policy can be added by an update."""
+    job = replicated_job()
+    job["template"]["spec"].update(activeDeadlineSeconds=1, parallelism=1, completions=1)
+    return jobset(name, {"suspend": True, "replicatedJobs": [{**job, "replicas": replicas}]})
+
+
+def start_with_policy(cluster, name, policy):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as patch:   # it is too long for a command line
+        json.dump({"spec": {"failurePolicy": policy, "suspend": False}}, patch)
+        patch.flush()
+        cluster.kubectl("patch", "jobset", name, "--type=merge", "--patch-file", patch.name)
+
+
+def has_failed(cluster, name):
+    """Its one restart, and then its end."""
+    wait_until(f"JobSet {name} has failed", lambda: cluster.condition("jobset", name, "Failed"), seconds=120, every=0.5)
+    assert cluster.get("jobset", name)["status"]["restarts"] == 1, cluster.get("jobset", name)["status"]
+
+
+@attacked
+def test_patterns_that_are_too_large_delay_no_one(cluster, controller, neighbour):
+    cluster.apply(failing_jobset("bomb", 20))
+    patterns = [f"{i}" + ".{999}" * 140 for i in range(1000)]
+    start_with_policy(cluster, "bomb", {"maxRestarts": 1, "rules": [
+        {"name": "bomb", "action": "FailJobSet", "onJobFailureMessagePatterns": patterns}]})
+    wait_until("a Job has failed", lambda: cluster.get("jobset", "bomb").get("status", {}).get("restarts"), seconds=60)
+    neighbour.check_is_served()
+    has_failed(cluster, "bomb")
+    reasons = {event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == "bomb"}
+    assert "FailurePatternRefused" in reasons, reasons
+
+
+@attacked
+def test_a_rule_whose_name_is_no_reason_acts(cluster, controller, neighbour):
+    cluster.apply(failing_jobset("named", 1))
+    start_with_policy(cluster, "named", {"maxRestarts": 1, "rules": [{"name": "x-y", "action": "RestartJobSet"}]})
+    has_failed(cluster, "named")
+    reasons = {event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == "named"}
+    assert "FailurePolicy_x_y" in reasons, reasons
+    assert controller.metric("trainer_status_refused_total") == 0
+
+
+@attacked
+def test_more_replicated_jobs_than_a_status_has_a_place_for(cluster, controller, neighbour):
+    empty = {"parallelism": 0, "completions": 1, **replicated_job()["template"]["spec"]}
+    many = [replicated_job()] + [{"name": f"w{i}", "template": {"spec": empty}} for i in range(149)]
+    cluster.apply(runtime("many", template={"spec": {"replicatedJobs": many}}), trainjob("many", refers_to("many")))
+    wait_until("the status shows as many as it has a place for",
+               lambda: len((cluster.get("trainjob", "many").get("status") or {}).get("jobsStatus", [])) == 100, seconds=60)
+    neighbour.check_is_served()
+    assert cluster.get("trainjob", "many")["status"]["phase"]
+    assert controller.metric("trainer_status_refused_total") == 0
+
+
+@attacked
+def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+    jobs = int(os.environ.get("MANY_JOBS", "3000"))
+    job = replicated_job()
+    job["template"]["spec"].update(parallelism=0, completions=1)
+    cluster.apply(jobset("huge", {"replicatedJobs": [{**job, "replicas": jobs}]}))
+
+    def count(field):
+        status = (cluster.get("jobset", "huge").get("status") or {}).get("replicatedJobsStatus", [])
+        return sum(each[field] for each in status)
+
+    neighbour.check_is_served()   # while they are created
+    # Ready, since none of their pods is missing.
+    wait_until("all Jobs exist", lambda: count("ready") == jobs, seconds=60 + jobs / 50, every=0.5)
+    cluster.kubectl("patch", "jobset", "huge", "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    neighbour.check_is_served()
+    wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 50, every=0.5)
 
 
 if __name__ == "__main__":

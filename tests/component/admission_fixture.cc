@@ -34,8 +34,7 @@ CertificateBundle certificates() {
   return *made;
 }
 
-AdmissionFixture::AdmissionFixture(const KindOptions& kinds) {
-  ServingOptions options;
+AdmissionFixture::AdmissionFixture(const KindOptions& kinds, ServingOptions options) {
   options.make_transport = [config = api.config()](kube::asio::io_context& on,
                                                    const kube::TransportLimits& limits) {
     return kube::make_transport(on, config, limits);
@@ -56,8 +55,7 @@ AdmissionFixture::AdmissionFixture(const KindOptions& kinds) {
   connect(bundle);
 }
 
-void AdmissionFixture::connect(const CertificateBundle& trusted) {
-  kube::ClientConfig config;
+void AdmissionFixture::connect(const CertificateBundle& trusted, kube::ClientConfig config) {
   config.server = "https://127.0.0.1:" + std::to_string(serving->webhook_port());
   config.ca_pem = trusted.ca_certificate;
   transport = kube::make_transport(io, config, kube::TransportLimits());

@@ -48,8 +48,10 @@ struct AdmissionFixture {
   CertificateBundle bundle = certificates();
   std::unique_ptr<kube::Transport> transport;
 
-  explicit AdmissionFixture(const KindOptions& options = KindOptions());
-  void connect(const CertificateBundle& trusted);
+  explicit AdmissionFixture(const KindOptions& options = KindOptions(),
+                            ServingOptions serving_options = ServingOptions());
+  // `config`: with the client's certificate, where it has one.
+  void connect(const CertificateBundle& trusted, kube::ClientConfig config = kube::ClientConfig());
   kube::Result<kube::HttpResponse> send(const std::string& method, std::string_view path,
                                         std::string body);
   // Sends a review and returns the `response` of the answer.

@@ -52,19 +52,17 @@ spec: {runtimeRef: {apiGroup: trainer.kubeflow.org, kind: ClusterTrainingRuntime
 struct Fixture : AdmissionFixture {
   using AdmissionFixture::AdmissionFixture;
   void publish_runtime(const std::string& name) {
-    auto view = std::make_shared<AdmissionView>();
     const std::string text = runtime_text(name);
     auto stored = kube::StoredObjectTransform(kClusterTrainingRuntimes)(text);
     REQUIRE(stored);
     const kube::ObjectKey key = stored->key();
-    view->add(kClusterTrainingRuntimes, key, std::move(stored));
-    state.publish(std::move(view));
+    state.set(kClusterTrainingRuntimes, key, std::move(stored));
   }
 };
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a runtime that the view has costs no request") {
+TEST_CASE_METHOD(Fixture, "a runtime that is cached costs no request") {
   publish_runtime("torch");
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
   CHECK(api.log().empty());
@@ -229,6 +227,39 @@ TEST_CASE_METHOD(Fixture, "objects of any shape are answered without a crash") {
       CHECK(updated->status < 500);
     }
   }
+}
+
+TEST_CASE_METHOD(Fixture, "a review of many claims is answered after few requests") {
+  Json templates = Json::array({});
+  for (int i = 0; i < 500; ++i) {
+    templates.push_back(
+        Json::object({{"metadata", Json::object({{"name", "claim-" + std::to_string(i)}})},
+                      {"spec", Json::object()}}));
+  }
+  Json jobset = *kube::parse_json(R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
+      "metadata":{"name":"js","namespace":"team-a"},"spec":{"replicatedJobs":[]}})");
+  jobset["spec"]["volumeClaimPolicies"].push_back(
+      Json::object({{"templates", std::move(templates)}}));
+  ask(kValidateJobSet, review_of(jobset));
+  CHECK(api.lines().size() > 0);
+  CHECK(api.lines().size() <= 20);
+}
+
+TEST_CASE("reviews of clients without the certificate are not read") {
+  const CertificateBundle client = certificates();
+  ServingOptions options;
+  options.client_ca_pem = client.ca_certificate;
+  Fixture fixture(KindOptions(), options);
+  const auto refused = fixture.send("POST", kValidateTrainJob, review_of(trainjob("torch")));
+  REQUIRE(refused);
+  CHECK(refused->status == 401);
+  CHECK(fixture.api.lines().empty());
+  CHECK(fixture.outcomes.empty());
+  kube::ClientConfig config;
+  config.client_certificate_pem = client.ca_certificate;  // the other is for servers alone
+  config.client_key_pem = client.ca_key;
+  fixture.connect(fixture.bundle, config);
+  CHECK(fixture.send("POST", kValidateTrainJob, review_of(trainjob("torch")))->status == 200);
 }
 
 TEST_CASE_METHOD(Fixture, "only known paths and POST are served") {

@@ -34,6 +34,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   const test::CapturedErrors errors;
   kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
   std::vector<CertificateBundle> used;
+  std::vector<std::string> trusted;  // ahead of their use
   std::unique_ptr<CertificateKeeper> keeper;
 
   ~Fixture() {
@@ -58,7 +59,8 @@ struct Fixture : trainer::test::ScriptedPeer {
   void keep(CertificateOptions options = with_secret()) {
     keeper = std::make_unique<CertificateKeeper>(
         io, client, warnings, std::move(options),
-        [this](CertificateBundle bundle) { return use(std::move(bundle)); });
+        [this](CertificateBundle bundle) { return use(std::move(bundle)); },
+        [this](const std::string& ca_pem) { trusted.push_back(ca_pem); });
     tasks.spawn("keeper", keeper->run());
   }
   // Syncs once with a Secret that another client fills.
@@ -160,6 +162,66 @@ TEST_CASE_METHOD(Fixture, "the leader renews ahead of the end, with the same CA"
   REQUIRE(used.size() == 2);
   CHECK(used[1].ca_certificate == first.ca_certificate);
   CHECK(used[1].certificate != first.certificate);
+}
+
+TEST_CASE_METHOD(Fixture, "a Secret that is lost is written again with what clients trust") {
+  const CertificateBundle first = make();
+  api.on("GET", kSecret).answer(200, secret_of(first));
+  SECTION("because it was deleted") {
+    api.on("POST", kSecrets_).reply([](const kube::ReceivedRequest& request) {
+      return kube::ScriptedReply(201, request.body);
+    });
+  }
+  SECTION("because it was emptied") {
+    api.on("GET", kSecret)
+        .answer(200, R"({"metadata":{"name":"cert","resourceVersion":"8"}})")
+        .always();
+    api.on("PATCH", kSecret).answer(200, "{}");
+  }
+  keep();
+  run_until_idle(1);
+  // A replica that does not lead goes on with what it has, and writes it once it leads.
+  clock.advance(std::chrono::seconds(30));
+  run_until_idle(2);
+  keeper->lead();
+  run_until_idle(4);
+  REQUIRE(used.size() == 1);
+  CHECK(trusted.empty());
+  const auto written = read_certificate_secret(*kube::parse_json(api.log().back().body), true);
+  REQUIRE(written);
+  CHECK(written->ca_certificate == first.ca_certificate);
+  CHECK(written->ca_key.reveal() == first.ca_key.reveal());
+  CHECK(written->certificate == first.certificate);
+  CHECK(written->key.reveal() == first.key.reveal());
+}
+
+TEST_CASE_METHOD(Fixture, "clients trust a new CA before it is used, and the old one beside it") {
+  const CertificateBundle oldest = make();
+  clock.advance(std::chrono::hours(24 * 3'550));
+  const auto renewed = make_certificates(kHosts, clock.now(), &oldest);
+  REQUIRE(renewed);
+  REQUIRE(renewed->ca_certificate == oldest.ca_certificate);
+  clock.advance(std::chrono::hours(24 * 15));
+  api.on("GET", kSecret).answer(200, secret_of(*renewed)).always();
+  api.on("PATCH", kSecret).answer(200, "{}");
+  keep();
+  keeper->lead();
+  run_until_idle(1);
+  REQUIRE(trusted.size() == 1);
+  CHECK(trusted[0].ends_with(oldest.ca_certificate));
+  CHECK(trusted[0].size() > oldest.ca_certificate.size());
+  // Pods have mounted a ConfigMap with the CA: the kubelet takes up to two minutes.
+  for (std::size_t requests = 2; requests <= 5; ++requests) {
+    clock.advance(std::chrono::seconds(30));
+    run_until_idle(requests);
+    REQUIRE(used.size() == 1);
+    CHECK(used[0].certificate == renewed->certificate);
+  }
+  clock.advance(std::chrono::seconds(30));
+  run_until_idle(7);
+  REQUIRE(used.size() == 2);
+  CHECK(used[1].ca_certificate == trusted[0]);
+  CHECK(trusted.size() == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a Secret that another client fills is never written") {

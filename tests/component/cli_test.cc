@@ -163,3 +163,15 @@ TEST_CASE("the port that webhooks listen on is explained") {
   const std::string help = run({"trainer", "controller", "--help"}).out;
   CHECK(help.find("webhook.port") != std::string::npos);
 }
+
+TEST_CASE("an option's ClusterRole is printed, and an unknown option refused") {
+  CHECK(run({"trainer", "rbac"}).out.find("  name: kubeflow-trainer-controller-manager\n") !=
+        std::string::npos);
+  CHECK(run({"trainer", "rbac", "volcano"}).out.find("  name: kubeflow-trainer-volcano\n") !=
+        std::string::npos);
+  const Outcome refused = run({"trainer", "rbac", "kueue"});
+  CHECK(refused.code == kExitRefused);
+  CHECK(refused.err ==
+        "option kueue: there is none of this name: choose from legacy-finalizers, coscheduling, "
+        "volcano\n");
+}

@@ -108,3 +108,16 @@ TEST_CASE_METHOD(Fixture,
   see();
   CHECK(writes_group());
 }
+
+TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
+  KindOptions options = trainer::test::own_jobsets();
+  options.configuration.featureGates.TrainJobStatus = true;
+  trainer::test::IdleManager idle(options);
+  REQUIRE(idle.trainjobs().upsert(trainjob(6, 1, "{}")));
+  idle.enqueued.clear();
+  options.server->set_ca("old");  // the first: no pod trusts any
+  options.server->set_ca("old");
+  CHECK(idle.enqueued.empty());
+  options.server->set_ca("new+old");
+  CHECK(idle.enqueued == std::vector<std::string>{"trainjob_controller n/j for counters"});
+}

@@ -3,9 +3,13 @@
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "controller/admission/admission.hh"
+#include "controller/cli/cluster.hh"
+#include "controller/cli/log_pod.hh"
+#include "controller/cli/why_report.hh"
 #include "controller/process/metrics.hh"
 #include "controller/registration/cluster_role.hh"
 #include "kube/client/task_group.hh"
@@ -184,6 +188,128 @@ TEST_CASE("its webhook, RBAC rule and CRD are among those to install") {
                              "  resources: [widgets]\n  verbs: [get, list, watch]\n"));
   CHECK(custom_resource_definitions(registry).back().find_path({"metadata"})->get_string("name") ==
         "widgets.example.com");
+}
+
+TEST_CASE("it is rendered, beside the kinds of production") {
+  Registry registry = production_registry(KindOptions());
+  registry.push_back(sample::widget_registration());
+  const auto render = [&registry](const std::string& yaml) {
+    std::istringstream in(yaml);
+    std::ostringstream out;
+    std::ostringstream err;
+    Console console{in, out, err};
+    RenderOptions options;
+    options.files = {"-"};
+    run_render(options, registry, console);
+    return out.str() + err.str();
+  };
+  CHECK(render("apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n") ==
+        "metadata:\n  name: w\n  namespace: default\n");
+  CHECK_THAT(render("apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: w}\n"),
+             Catch::StartsWith("Widget w: apiVersion: Unsupported value"));
+  CHECK(render("") == "nothing to render: name a file with a TrainJob or a JobSet or a Widget\n");
+}
+
+TEST_CASE("`why` and `logs` know it by its resource's names, and say which kinds they know") {
+  Registry registry = production_registry(KindOptions());
+  registry.push_back(sample::widget_registration());
+  struct Row {
+    std::vector<std::string> words;
+    const char* kind;
+  };
+  const Row rows[] = {
+      {{"w"}, "TrainJob"},
+      {{"trainjob", "w"}, "TrainJob"},
+      {{"TrainJobs/w"}, "TrainJob"},
+      {{"jobset.jobset.x-k8s.io/w"}, "JobSet"},
+      {{"widget/w"}, "Widget"},
+      {{"Widgets", "w"}, "Widget"},
+      {{"widgets.example.com/w"}, "Widget"},
+      {{"pod/w"}, ""},
+      {{"widget/"}, ""},
+      {{"trainjob/w", "x"}, ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.words);
+    const auto target = find_target(
+        registry, row.words, [](const KindRegistration& kind) { return kind.why.has_value(); });
+    if (*row.kind == '\0') {
+      REQUIRE_FALSE(target);
+      CHECK_THAT(target.error().message,
+                 Catch::EndsWith("write trainjob/NAME or jobset/NAME or widget/NAME"));
+      continue;
+    }
+    REQUIRE(target);
+    CHECK(target->resource().kind == row.kind);
+    CHECK(target->name == "w");
+  }
+  const KindRegistration& widget = registry.back();
+  const auto state = widget.why->read_state(*kube::parse_json(R"({"status":{"ready":true}})"), "");
+  REQUIRE(state);
+  CHECK(why(sample::kWidgets, {"n", "w"}, *state, {}, {}, kube::Time()).to_text() ==
+        "Widget n/w: Ready\n");
+  const auto pod = LogPod::read(
+      *kube::parse_json(R"({"metadata":{"name":"p","labels":{"example.com/widget":"w"}}})"),
+      *widget.logs);
+  REQUIRE(pod);
+  CHECK(pod->prefix("c") == "[w-0]");
+}
+
+TEST_CASE("a JobSet's state is the first condition of a list that is true") {
+  const auto registry = production_registry(KindOptions());
+  const auto read = registry[1].why->read_state;
+  struct Row {
+    const char* status;
+    const char* phase;
+    bool is_finished;
+    bool is_failed;
+  };
+  for (
+      const Row& row : {
+          Row{"{}", "", false, false},
+          Row{R"({"replicatedJobsStatus":[{"name":"a"}]})", "Active", false, false},
+          Row{R"({"conditions":[{"type":"Suspended","status":"True","reason":"r","message":"m"}]})",
+              "Suspended", false, false},
+          Row{R"({"conditions":[{"type":"Suspended","status":"False","reason":"r","message":"m"},
+                 {"type":"Completed","status":"True","reason":"r","message":"m"}]})",
+              "Completed", true, false},
+          Row{R"({"conditions":[{"type":"Failed","status":"True","reason":"r","message":"m"}]})",
+              "Failed", true, true},
+      }) {
+    CAPTURE(row.status);
+    const auto state =
+        read(*kube::parse_json(std::string(R"({"metadata":{"name":"j"},"spec":{},"status":)") +
+                               row.status + "}"),
+             "");
+    REQUIRE(state);
+    CHECK(state->phase == row.phase);
+    CHECK(state->is_finished == row.is_finished);
+    CHECK(state->is_failed == row.is_failed);
+  }
+}
+
+TEST_CASE("rights that few installations need are in ClusterRoles of their own") {
+  const Registry registry = production_registry(KindOptions());
+  CHECK(cluster_role_options(registry) ==
+        std::vector<std::string>{"legacy-finalizers", "coscheduling", "volcano"});
+  const std::string usual = cluster_role(registry);
+  CHECK_THAT(usual, !Catch::Contains("podgroups"));
+  CHECK_THAT(usual, Catch::Contains("  resources: [trainingruntimes, clustertrainingruntimes]\n"
+                                    "  verbs: [get, list, watch]\n"));
+  CHECK_THAT(cluster_role(registry, "volcano"),
+             Catch::Contains("  name: kubeflow-trainer-volcano\n") &&
+                 Catch::Contains("- apiGroups: [scheduling.volcano.sh]\n"
+                                 "  resources: [podgroups]\n"
+                                 "  verbs: [create, get, patch]\n") &&
+                 !Catch::Contains("scheduling.x-k8s.io"));
+  // A right to patch any webhook configuration would be one to all objects of the cluster.
+  std::string names;
+  for (const std::string& name : configuration_names(registry))
+    names += (names.empty() ? "" : ", ") + name;
+  CHECK_THAT(usual, Catch::Contains("  resources: [mutatingwebhookconfigurations, "
+                                    "validatingwebhookconfigurations]\n"
+                                    "  resourceNames: [" +
+                                    names + "]\n  verbs: [patch]\n"));
 }
 
 TEST_CASE_METHOD(test::ScriptedPeer,

@@ -5,6 +5,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "tests/component/captured_errors.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -24,7 +25,7 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
 struct Fixture : trainer::test::ScriptedPeer {
   StoredCache runtimes{kube::StoredObjectTransform(kTrainingRuntimes)};
   StoredCache cluster_runtimes{kube::StoredObjectTransform(kClusterTrainingRuntimes)};
-  LegacyFinalizers finalizers{io, client, runtimes, cluster_runtimes, log};
+  LegacyFinalizers finalizers{io, client, runtimes, cluster_runtimes, true, log};
   kube::TaskGroup tasks{io.get_executor(), [](std::string_view, std::string_view) {}};
 
   bool wait_for(std::size_t requests) {
@@ -57,6 +58,21 @@ TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also fro
   CHECK(api.log()[0].method == "PATCH");
   CHECK(api.log()[0].body == R"({"metadata":{"finalizers":[],"resourceVersion":"5"}})");
 
-  finalizers.wake();  // another runtime has changed; the event of the write has not come yet
+  finalizers.changed({"n", "new"});  // only what has changed is read
+  kube::settle(io);
+  CHECK(api.log().size() == 1);
+  finalizers.changed({"n", "old"});  // the event of the write has not come yet
   REQUIRE(wait_for(2));
+}
+
+TEST_CASE_METHOD(Fixture, "where that is not enabled nothing is patched, and one warning says so") {
+  const test::CapturedErrors errors;
+  const kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
+  LegacyFinalizers idle{io, client, runtimes, cluster_runtimes, false, warnings};
+  for (const char* name : {"old", "older"})
+    REQUIRE(runtimes.upsert(runtime(name, R"(["trainer.kubeflow.org/resource-in-use"])")));
+  tasks.spawn("finalizers", idle.run());
+  REQUIRE(kube::run_until(io, [this] { return clock.timers() > 0; }));
+  CHECK(errors.count("removeLegacyFinalizers") == 1);
+  CHECK(api.log().empty());
 }

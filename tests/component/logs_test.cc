@@ -4,6 +4,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "controller/cli/log_follow.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/fake_clock.hh"
@@ -56,6 +57,10 @@ std::string line(int second, const std::string& text) {
   return "2026-08-20T10:00:0" + std::to_string(second) + ".000000000Z " + text + "\n";
 }
 
+LogsHook hook() {
+  return *production_registry(KindOptions()).front().logs;
+}
+
 struct Fixture {
   kube::asio::io_context io;
   kube::ScriptedServer api{io};
@@ -69,6 +74,8 @@ struct Fixture {
 
   LogFollower::Options options() {
     LogFollower::Options made;
+    made.resource = kTrainJobs;
+    made.hook = hook();
     made.job = {"ns", "j"};
     made.print = [this](const LogPod& from, std::string_view container, const LogLine& text) {
       lines.push_back(from.prefix(container) + " " + text.text);
@@ -76,7 +83,7 @@ struct Fixture {
     made.report = [this](std::string_view what) { reported.emplace_back(what); };
     return made;
   }
-  kube::Result<std::optional<TrainJob>> follow(LogFollower::Options made) {
+  kube::Result<std::optional<ObjectState>> follow(LogFollower::Options made) {
     LogFollower follower(io, client, std::move(made));
     return run_in_time(follower.run());
   }
@@ -129,7 +136,7 @@ TEST_CASE_METHOD(Fixture, "a stream that breaks is opened again, and every line 
   log_of(0).stream({line(1, "a"), line(2, "b"), line(2, "b"), line(3, "c")});
   const auto last = follow(options());
   REQUIRE(last);
-  CHECK((*last)->is_finished());
+  CHECK((*last)->is_finished);
   CHECK(lines == Lines{"[node-0] a", "[node-0] b", "[node-0] b", "[node-0] c"});
 }
 
@@ -248,7 +255,7 @@ TEST_CASE_METHOD(Fixture, "without following, all logs are merged by time") {
   log_of(2).answer(500, "{}").always();
   std::vector<LogPod> pods;
   for (const int index : {2, 1, 0}) {
-    pods.push_back(*LogPod::read(*kube::parse_json(pod(index, "Succeeded", kEnded))));
+    pods.push_back(*LogPod::read(*kube::parse_json(pod(index, "Succeeded", kEnded)), hook()));
   }
   std::vector<std::string> errors;
   REQUIRE(
@@ -267,8 +274,9 @@ TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again wh
   std::vector<LogPod> pods;
   for (const int index : {0, 1, 2}) {
     const bool is_running = index == 1;
-    pods.push_back(*LogPod::read(*kube::parse_json(
-        pod(index, is_running ? "Running" : "Succeeded", is_running ? kRunning : kEnded))));
+    pods.push_back(*LogPod::read(*kube::parse_json(pod(index, is_running ? "Running" : "Succeeded",
+                                                       is_running ? kRunning : kEnded)),
+                                 hook()));
   }
   std::vector<std::string> errors;
   REQUIRE(run_in_time(merge_logs(client, std::move(pods), LogQuery(), options().print,

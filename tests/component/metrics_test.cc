@@ -38,6 +38,12 @@ TEST_CASE("a request that could not be evaluated is not counted as denied") {
   CHECK(value_of(metrics, name + R"({code="500",webhook="/validate"})") == 1);
 }
 
+TEST_CASE("a status that was refused is counted by kind and code") {
+  Metrics metrics;
+  metrics.status_refused("JobSet", 422);
+  CHECK(value_of(metrics, R"(trainer_status_refused_total{code="422",kind="JobSet"})") == 1);
+}
+
 TEST_CASE("a queue's totals are the same, however often they are read") {
   Metrics metrics;
   for (const std::uint64_t adds : {3U, 3U, 8U}) {

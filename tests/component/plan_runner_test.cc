@@ -102,7 +102,7 @@ struct Fixture : trainer::test::ScriptedPeer {
   std::function<kube::ScriptedReply()> on_status = [] { return kube::ScriptedReply(200, "{}"); };
   kube::CacheSet caches;
   kube::EventRouter router;
-  kube::Semaphore writes{4};
+  kube::Semaphore writes{4, kube::Pacing::kStatusShare};
   kube::Executor executor{io, client, caches, writes, "trainer", log};
   kube::EventRecorder events{client, "trainer"};
   const Registry registry = production_registry(KindOptions());
@@ -118,6 +118,7 @@ struct Fixture : trainer::test::ScriptedPeer {
         router.add_controller([this](const kube::ObjectKey& key, Debounce debounce) {
           enqueued.push_back(key.name + (debounce == Debounce::kNone ? " now" : " later"));
         }));
+    router.set_owner("u1", {0, {"n", "x"}});
     // As the manager's handler of a primary collection.
     cache<kube::StoredObject>(all_of(kJobSets))
         .add_event_handler([this](const auto&, const auto& after) {
@@ -521,6 +522,40 @@ TEST_CASE("changes during a status write are enqueued, whatever its result") {
   }
 }
 
+TEST_CASE("a status that is refused is an event, and counted") {
+  struct Row {
+    int status;
+    const char* reason;
+    bool is_reported;
+  };
+  const Row rows[] = {
+      {400, "BadRequest", true},       {401, "Unauthorized", true},   {403, "Forbidden", true},
+      {404, "NotFound", false},        {409, "Conflict", false},      {422, "Invalid", true},
+      {429, "TooManyRequests", false}, {500, "InternalError", false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.status);
+    Fixture world;
+    Lines counted;
+    world.jobsets.plan_runner.on_status_refused = [&](std::string_view kind, int http_status) {
+      counted.push_back(std::string(kind) + " " + std::to_string(http_status));
+    };
+    world.on_status = [&row] {
+      return kube::ScriptedReply(row.status, refusal(row.status, row.reason, "no such reason"));
+    };
+    kube::Plan plan = with_status({}, false);
+    plan.events.push_back({"Warning", "FailedJobs", "it has failed", true});
+    const auto done = world.run(kJobSets, std::move(plan));
+    CHECK(done.has_value() == (row.status == 404));
+    if (row.status == 404) continue;
+    CHECK(counted == (row.is_reported ? Lines{"JobSet " + std::to_string(row.status)} : Lines{}));
+    CHECK(world.sent_events() ==
+          (row.is_reported
+               ? Lines{"Warning StatusUpdateFailed: status of JobSet n/x: no such reason"}
+               : Lines{}));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
   const Lines refused{
@@ -561,6 +596,45 @@ TEST_CASE_METHOD(Fixture, "counters that wait requeue the object") {
   kube::Plan sooner = with_status({}, true);
   sooner.requeue_after = milliseconds(20);
   CHECK(run(kJobSets, std::move(sooner)).value() == milliseconds(20));
+}
+
+TEST_CASE_METHOD(Fixture, "a plan that writes nothing and asks again at once waits ever longer") {
+  kube::Plan again;
+  again.requeue_after = milliseconds(1);
+  for (const int expected : {20, 40, 80, 160, 320, 640, 1'280, 2'560, 5'120, 10'000, 10'000})
+    CHECK(run(kJobSets, again).value() == milliseconds(expected));
+  SECTION("until it asks for a later time") {
+    kube::Plan later;
+    later.requeue_after = milliseconds(21);
+    CHECK(run(kJobSets, std::move(later)).value() == milliseconds(21));
+    CHECK(run(kJobSets, again).value() == milliseconds(20));
+  }
+  SECTION("until it writes: a child") {
+    const kube::Action desired = create_job("x-w-0");
+    on(desired).answer(201, stored(kube::kJobs, "x-w-0", "u1"));
+    kube::Plan plan = plan_of({desired});
+    plan.requeue_after = milliseconds(0);
+    CHECK(run(kJobSets, std::move(plan)).value() == milliseconds(0));
+    CHECK(run(kJobSets, again).value() == milliseconds(20));
+  }
+  SECTION("until it writes: its status") {
+    CHECK(run(kJobSets, with_status(again, false)).value() == milliseconds(1));
+    CHECK(run(kJobSets, again).value() == milliseconds(20));
+  }
+  SECTION("counters that are held back are no write, and wait no longer") {
+    CHECK(run(kJobSets, with_status(again, true)).value() == milliseconds(150));
+    CHECK(run(kJobSets, again).value() == milliseconds(10'000));
+  }
+  SECTION("each object by itself, and until it is deleted") {
+    runner_of(kJobSets).forget("u1");
+    CHECK(run(kJobSets, again).value() == milliseconds(20));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "of an object that was deleted meanwhile no counters wait") {
+  router.remove_owner("u1");
+  CHECK(run(kJobSets, with_status({}, true)).value() == std::nullopt);
+  CHECK(asked().empty());
 }
 
 TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written either") {

@@ -7,12 +7,17 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
+#include "controller/admission/certificates.hh"
 #include "controller/process/descriptors.hh"
 #include "controller/process/endpoints.hh"
 #include "controller/process/run.hh"
+#include "kube/client/clock.hh"
 #include "kube/client/kubeconfig.hh"
+#include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
+#include "kube/tests/scripted_server.hh"
 #include "tests/component/captured_errors.hh"
 #include "tests/support/catch.hh"
 
@@ -46,6 +51,49 @@ struct Files {
   }
 };
 
+std::string kubeconfig_of(const std::string& server) {
+  return R"(apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: ")" +
+         server + R"("}}]
+users: [{name: u, user: {}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+)";
+}
+
+struct Environment {
+  std::string name;
+  Environment(std::string name_, const std::string& value) : name(std::move(name_)) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { unsetenv(name.c_str()); }
+};
+
+// An API server that has the certificates' Secret and nothing else, on a thread of its own.
+struct ScriptedApi {
+  kube::asio::io_context io;
+  kube::ScriptedServer api{io};
+  std::thread thread;
+  ScriptedApi() {
+    const auto made = make_certificates({"127.0.0.1"}, kube::SystemClock().now());
+    REQUIRE(made);
+    api.on("GET", "/api/v1/namespaces/kubeflow-system/secrets/kubeflow-trainer-webhook-cert")
+        .answer(200,
+                kube::print_json(kube::Json::object({{"data", certificate_secret_data(*made)}})))
+        .always();
+    thread = std::thread([this] { io.run(); });
+  }
+  ScriptedApi(const ScriptedApi&) = delete;
+  ScriptedApi& operator=(const ScriptedApi&) = delete;
+  ~ScriptedApi() {
+    io.stop();
+    thread.join();
+  }
+};
+
 // A controller with webhooks whose API server does not answer.
 struct Fixture {
   TakenPort api;
@@ -54,14 +102,7 @@ struct Fixture {
   ControllerOptions options;
 
   Fixture() {
-    options.kubeconfig = files.write("kubeconfig", R"(apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "http://)" + api.address() +
-                                                       R"("}}]
-users: [{name: u, user: {}}]
-contexts: [{name: c, context: {cluster: c, user: u}}]
-current-context: c
-)");
+    options.kubeconfig = files.write("kubeconfig", kubeconfig_of("http://" + api.address()));
     options.webhook_url = "https://127.0.0.1:0";
     options.health_address = "127.0.0.1:0";
     options.metrics_address = "127.0.0.1:0";
@@ -87,6 +128,7 @@ kube::Result<kube::HttpResponse> get(kube::asio::io_context& io, const std::stri
                                      const std::string& path) {
   kube::ClientConfig config;
   config.server = server;
+  config.insecure_skip_tls_verify = true;
   const auto transport = kube::make_transport(io, config, kube::TransportLimits());
   return kube::run_task(io, transport->send(kube::HttpRequest("GET", path)));
 }
@@ -136,13 +178,55 @@ webhook: {host: 192.0.2.1}
   CHECK_THAT(end.errors, Catch::Contains("webhook server: cannot listen on 192.0.2.1"));
 }
 
+TEST_CASE_METHOD(Fixture, "after SIGTERM it is unready at once, and serves for five seconds more") {
+  const ScriptedApi api_server;
+  const auto free_port = [] { return TakenPort().acceptor.local_endpoint().port(); };
+  const auto webhook_port = free_port();
+  const std::string health = "127.0.0.1:" + std::to_string(free_port());
+  const Environment in_pod("KUBERNETES_SERVICE_HOST", "127.0.0.1");
+  const Environment kubeconfig(
+      "KUBECONFIG", files.write("scripted", kubeconfig_of(api_server.api.config().server)));
+  options.kubeconfig.clear();
+  options.webhook_url.clear();
+  options.health_address = health;
+  options.config_file =
+      files.write("config.yaml",
+                  "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"
+                  "certManagement: {enable: false}\nwebhook: {host: 127.0.0.1, port: " +
+                      std::to_string(webhook_port) + "}\n");
+  const test::CapturedErrors captured;
+  kube::asio::io_context io;
+  const auto ask = [&io](const std::string& url, const std::string& path) {
+    const auto got = get(io, url, path);
+    return got ? std::to_string(got->status) + " " + got->body : std::string();
+  };
+  const auto await = [&](const std::string& url, const std::string& path, const std::string& what) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (ask(url, path).find(what) == std::string::npos)
+      if (std::chrono::steady_clock::now() > end) return false;
+    return true;
+  };
+  const std::string webhooks = "https://127.0.0.1:" + std::to_string(webhook_port);
+  auto ended = std::async(std::launch::async, [this] { return run_controller(options); });
+  CHECK(await(webhooks, "/", "404 there is no webhook"));
+  const auto signalled_at = std::chrono::steady_clock::now();
+  raise(SIGTERM);
+  CHECK(await("http://" + health, "/readyz", "503 the process is ending"));
+  CHECK(std::chrono::steady_clock::now() - signalled_at < std::chrono::seconds(2));
+  CHECK_THAT(ask(webhooks, "/"), Catch::StartsWith("404"));
+  CHECK(ended.get() == 0);
+  CHECK(std::chrono::steady_clock::now() - signalled_at >= std::chrono::seconds(5));
+}
+
 TEST_CASE("probes are reached by both families where no host is named") {
   const auto address = listen_address(":0");
   REQUIRE(address);
   REQUIRE(*address);
   kube::asio::io_context io;
   std::string missing = "something";
-  const auto served = serve_probes(io, **address, [&] { return missing; });
+  std::string dead;
+  const auto served = serve_probes(
+      io, **address, [&] { return dead; }, [&] { return missing; });
   REQUIRE(served);
   std::vector<std::string> hosts = {"127.0.0.1"};
   if (has_ipv6()) {
@@ -160,6 +244,10 @@ TEST_CASE("probes are reached by both families where no host is named") {
     missing.clear();
     CHECK(get(io, url, "/readyz")->status == 200);
     CHECK(get(io, url, "/")->status == 404);
+    dead = "the serving thread has not run for 20 s";
+    CHECK(get(io, url, "/healthz")->status == 503);
+    CHECK_THAT(get(io, url, "/healthz")->body, Catch::Contains(dead));
+    dead.clear();
   }
 }
 

@@ -18,6 +18,8 @@ const std::string kPath =
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
 const std::string kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 const std::string kPod = "/api/v1/namespaces/team-a/pods/j-node-0-0-x";
+const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team-a/jobsets/j";
+const std::string kJob = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j";
 
 const std::string kAudience = "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status";
 constexpr std::int64_t kNone = 1'767'225'600;  // the time of the fake clock
@@ -51,11 +53,24 @@ std::string review(const std::string& audience = kAudience,
 }
 
 std::string pod(const std::string& jobset = "j", const std::string& uid = "pod-uid",
-                const std::string& owner = "Job") {
+                const std::string& owner = "Job", const std::string& jobset_uid = "set-uid") {
   return R"({"metadata":{"name":"j-node-0-0-x","namespace":"team-a","uid":")" + uid +
          R"(","labels":{"jobset.sigs.k8s.io/jobset-name":")" + jobset +
+         R"(","jobset.sigs.k8s.io/jobset-uid":")" + jobset_uid +
          R"("},"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + owner +
          R"(","name":"j-node-0","uid":"x","controller":true}]}})";
+}
+
+std::string stored_jobset(const std::string& uid = "set-uid", const std::string& owner = "j",
+                          const std::string& owner_uid = "job-uid") {
+  return R"({"metadata":{"name":"j","namespace":"team-a","uid":")" + uid +
+         R"(","ownerReferences":[{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","name":")" +
+         owner + R"(","uid":")" + owner_uid + R"(","controller":true}]}})";
+}
+
+std::string stored_trainjob(const std::string& uid = "job-uid", const std::string& version = "7") {
+  return R"({"metadata":{"name":"j","namespace":"team-a","uid":")" + uid +
+         R"(","resourceVersion":")" + version + R"("}})";
 }
 
 std::string report(int progress) {
@@ -74,9 +89,11 @@ struct Fixture : trainer::test::ScriptedPeer {
   void trust() {
     api.on("POST", kReviews).answer(201, review()).always();
     api.on("GET", kPod).answer(200, pod()).always();
+    api.on("GET", kJobSet).answer(200, stored_jobset()).always();
+    api.on("GET", kJob).answer(200, stored_trainjob()).always();
   }
   void accept_writes() {
-    api.on("PATCH", kPath).answer(200, R"({"metadata":{"name":"j"}})").always();
+    api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8")).always();
   }
 
   kube::ServerRequest request(std::string body) {
@@ -121,20 +138,20 @@ TEST_CASE_METHOD(Fixture, "a report of the job's own pod is applied to its statu
       *kube::parse_json(response.body) ==
       *kube::parse_json(
           R"({"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}})"));
-  REQUIRE(api.log().size() == 3);
+  REQUIRE(api.log().size() == 5);
   const auto& asked = api.log()[0];
   CHECK(kube::parse_json(asked.body)
             ->find_path({"spec", "audiences"})
             ->as_array()
             .front()
             .as_string() == "trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/j/status");
-  const auto& write = api.log()[2];
+  const auto& write = api.log()[4];
   CHECK(write.headers.at("content-type").find("application/apply-patch+yaml") != std::string::npos);
   CHECK(write.query.find("fieldManager=trainer-status") != std::string::npos);
   CHECK(write.query.find("force=true") != std::string::npos);
   CHECK(*kube::parse_json(write.body) ==
         *kube::parse_json(R"({"apiVersion":"trainer.kubeflow.org/v1alpha1",
-      "kind":"TrainJob","metadata":{"name":"j","namespace":"team-a"},
+      "kind":"TrainJob","metadata":{"name":"j","namespace":"team-a","resourceVersion":"7"},
       "status":{"trainerStatus":{"lastUpdatedTime":"2026-08-20T10:00:00Z","progressPercentage":42}}})"));
 }
 
@@ -143,6 +160,7 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
     const char* what;
     std::string review;
     std::string pod;
+    std::string jobset = stored_jobset();
   };
   const Case cases[] = {
       {"not authenticated",
@@ -164,6 +182,9 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
       {"a pod of another job", review(), pod("k")},
       {"a later pod of the same name", review(), pod("j", "other-uid")},
       {"a pod of no Job", review(), pod("j", "pod-uid", "ReplicaSet")},
+      {"a pod of a former JobSet", review(), pod("j", "pod-uid", "Job", "former-uid")},
+      {"a JobSet of another owner", review(), pod(), stored_jobset("set-uid", "k")},
+      {"a JobSet without an owner", review(), pod(), R"({"metadata":{"uid":"set-uid"}})"},
       {"no review at all", "[]", pod()},
   };
   for (const Case& c : cases) {
@@ -171,6 +192,7 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
     Fixture fixture;
     fixture.api.on("POST", kReviews).answer(201, c.review);
     fixture.api.on("GET", kPod).answer(200, c.pod);
+    fixture.api.on("GET", kJobSet).answer(200, c.jobset);
     fixture.accept_writes();
     const auto response = fixture.ask(report(1));
     CHECK(response.status == 403);
@@ -180,6 +202,39 @@ TEST_CASE_METHOD(Fixture, "only reports of a pod of the job are accepted") {
             R"({"metadata":{},"status":"Failure","message":"Forbidden","reason":"Forbidden","code":403})"));
     CHECK(fixture.written().empty());
   }
+}
+
+TEST_CASE_METHOD(Fixture, "a report never lands on a successor of the same name") {
+  // The token is still trusted when the job is deleted, and created again.
+  api.on("GET", kJob).answer(200, stored_trainjob());
+  api.on("GET", kJob).answer(200, stored_trainjob("successor")).always();
+  api.on("PATCH", kPath).answer(200, stored_trainjob("job-uid", "8"));
+  api.on("PATCH", kPath)
+      .answer(409, R"({"kind":"Status","message":"x","reason":"Conflict","code":409})")
+      .always();
+  trust();
+  REQUIRE(ask(report(1)).status == 200);
+  clock.advance(std::chrono::seconds(2));
+  CHECK(ask(report(2)).status == 404);
+  CHECK(count("POST", kReviews) == 1);
+  CHECK(written() == std::vector<std::int64_t>{1, 2});  // the second one was refused
+}
+
+TEST_CASE_METHOD(Fixture, "a report is written again after another client's write") {
+  trust();
+  api.on("PATCH", kPath)
+      .answer(409, R"({"kind":"Status","message":"x","reason":"Conflict","code":409})");
+  accept_writes();
+  CHECK(ask(report(1)).status == 200);
+  CHECK(written() == std::vector<std::int64_t>{1, 1});
+  CHECK(count("GET", kJob) == 2);
+  // The answer says which version is the next one's: no read is needed.
+  clock.advance(std::chrono::seconds(2));
+  CHECK(ask(report(2)).status == 200);
+  CHECK(count("GET", kJob) == 2);
+  CHECK(kube::parse_json(api.log().back().body)
+            ->find_path({"metadata", "resourceVersion"})
+            ->as_string() == "8");
 }
 
 TEST_CASE_METHOD(Fixture, "without a token no TokenReview is sent") {

@@ -29,6 +29,15 @@ def test_installs_and_becomes_ready(_):
     assert run("kubectl", "get", "clustertrainingruntime", "torch-distributed").returncode == 0
 
 
+def test_any_user_will_do(_):
+    """As on OpenShift, where the platform chooses the user: it owns no file of the image, and is in no group but root's."""
+    security = {"spec": {"template": {"spec": {"securityContext": {"runAsUser": 1_000_650_000, "runAsGroup": 0, "fsGroup": 1_000_650_000}}}}}
+    for change in (security, {"spec": {"template": {"spec": {"securityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))}}}}):
+        SYSTEM.kubectl("patch", f"deployment/{MANAGER}", "--type=merge", "-p", json.dumps(change))
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=90s")
+    assert SYSTEM.kubectl("get", "namespace", SYSTEM.namespace, "-o", r"jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}") == "restricted"
+
+
 def test_webhooks_are_those_that_are_shipped(_):
     """What is in manifests/base/webhooks.yaml is what the program itself installs outside a cluster."""
     def configurations():

@@ -9,6 +9,10 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
+// A review may name thousands of claims, and each would be a request. Real objects have a few; of
+// claims beyond these, it is not checked whether they exist already.
+constexpr std::size_t kMaxLookups = 20;
+
 Task<Result<AdmissionFacts::Object>> read_runtime(AdmissionReader& reader, std::string kind,
                                                   ObjectKey key) {
   for (const kube::Resource& resource : {kTrainingRuntimes, kClusterTrainingRuntimes}) {
@@ -19,7 +23,9 @@ Task<Result<AdmissionFacts::Object>> read_runtime(AdmissionReader& reader, std::
 
 Task<Result<void>> read_others(AdmissionReader& reader, const AdmissionNeeds& needs,
                                AdmissionFacts& facts) {
+  std::size_t left = kMaxLookups;
   for (const ObjectKey& key : needs.claims) {
+    if (left-- == 0) break;
     const auto claim = co_await reader.read(kube::kPersistentVolumeClaims, key);
     if (!claim) co_return tl::unexpected(claim.error());
     if (*claim) facts.claims.emplace(key, **claim);

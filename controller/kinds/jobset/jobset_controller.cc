@@ -1,6 +1,7 @@
 #include "controller/kinds/jobset/jobset_controller.hh"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "controller/config/configuration.hh"
@@ -16,6 +17,10 @@ namespace {
 using kube::Debounce;
 using kube::Result;
 using kube::Task;
+
+// A hundred thousand Jobs take 60 ms to collect, sort and count: more than this many are sorted in
+// steps, so that others have their turn.
+constexpr std::size_t kSlice = 20'000;
 
 // Whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
@@ -77,16 +82,18 @@ void JobSetController::upstream_changed(bool is_present) {
 
 // A Service that this controller created needs nothing; one that was deleted is created again.
 void JobSetController::on_service(const Stored& before, const Stored& after) {
-  if (!after) context_.router.enqueue_owner(context_.id, before->controller_uid, Debounce::kNone);
+  if (after) return;
+  context_.router.enqueue_owner(context_.id, before->object_key.ns, before->controller_uid,
+                                Debounce::kNone);
 }
 
 void JobSetController::on_job(const Job& before, const Job& after) {
   const auto& job = after ? after : before;
   if (job->owner_uid.empty() || is_unchanged(before, after)) return;
-  if (!context_.router.find_owned(context_.id, job->owner_uid)) return;
+  if (!context_.router.find_owner(context_.id, job->ns, job->owner_uid)) return;
   if (!after && before->is_complete()) removed_[before->owner_uid][before->name] = before;
   const bool has_ended = after && (after->finished || after->failure_target);
-  context_.router.enqueue_owner(context_.id, job->owner_uid,
+  context_.router.enqueue_owner(context_.id, job->ns, job->owner_uid,
                                 !after || has_ended ? Debounce::kNone : Debounce::kCounters);
 }
 
@@ -117,11 +124,11 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   claims_.forget_after_failures(*jobset);
   const bool were_claims_known = claims_.has(stored->uid);
   if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
-  kube::Plan plan = plan_for(*stored, *jobset);
+  kube::Plan plan = co_await plan_for(*stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {
     claims_.forget(stored->uid);  // a user may have deleted claims that the new pods mount
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
-    plan = plan_for(*stored, *jobset);
+    plan = co_await plan_for(*stored, *jobset);
   }
   // Deleted during the reads: a claim created now would never be garbage collected.
   if (!exists(key, stored->uid)) co_return kube::Requeue{};
@@ -136,11 +143,38 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   co_return done;
 }
 
-kube::Plan JobSetController::plan_for(const kube::StoredObject& stored,
-                                      const JobSet& jobset) const {
+Task<kube::Plan> JobSetController::plan_for(const kube::StoredObject& stored,
+                                            const JobSet& jobset) {
   jobset::Observed observed{jobset};
+  observed.gates = settings_.gates;
+  const std::string& ns = stored.object_key.ns;
+  const auto* owned = jobs_.bucket_of(kByOwner, ns, stored.uid);
+  if (!owned || owned->size() <= kSlice) {
+    observed.jobs = jobs_of(ns, stored.uid);
+    observe(stored, jobset, observed);
+    co_return jobset::plan(observed);
+  }
+  co_await kube::yield();
+  owned = jobs_.bucket_of(kByOwner, ns, stored.uid);
+  std::vector<Job> jobs;  // these may go, or change, while others have their turn
+  if (owned) {
+    for (const auto& [name, job] : *owned) jobs.push_back(job);
+  }
+  std::vector<const JobView*> views;
+  for (const Job& job : jobs) views.push_back(job.get());
+  jobset::SlicedPlan plan(observed);
+  for (std::size_t at = 0; at < views.size(); at += kSlice) {
+    co_await kube::yield();
+    plan.add(std::span(views).subspan(at, std::min(kSlice, views.size() - at)));
+  }
+  co_await kube::yield();
+  observe(stored, jobset, observed);
+  co_return plan.finish();
+}
+
+void JobSetController::observe(const kube::StoredObject& stored, const JobSet& jobset,
+                               jobset::Observed& observed) {
   const kube::ObjectKey& key = stored.object_key;
-  observed.jobs = jobs_of(key.ns, stored.uid);
   observed.removed_jobs = removed_jobs_of(stored.uid);
   if (jobset::needs_pods(jobset, settings_.gates))
     observed.pods = pods_.find_by(kByJobSet, key.ns, key.name);
@@ -151,10 +185,9 @@ kube::Plan JobSetController::plan_for(const kube::StoredObject& stored,
   }
   observed.claims = claims_.names(stored.uid);
   observed.now = context_.client.clock().now();
-  observed.gates = settings_.gates;
   if (stored.controller_kind == "TrainJob") observed.decorators = production_job_decorators();
+  observed.failure_patterns = &failure_patterns_;
   observed.is_managed_here = true;  // nothing is planned for any other
-  return jobset::plan(observed);
 }
 
 std::vector<const JobView*> JobSetController::jobs_of(const std::string& ns,

@@ -44,7 +44,9 @@ class JobSetController final : public kube::Controller {
   void on_pod(const Pod& before, const Pod& after);
 
  private:
-  kube::Plan plan_for(const kube::StoredObject& stored, const JobSet& jobset) const;
+  kube::Task<kube::Plan> plan_for(const kube::StoredObject& stored, const JobSet& jobset);
+  // Fills in what plan() reads beside Jobs and gates.
+  void observe(const kube::StoredObject& stored, const JobSet& jobset, jobset::Observed& observed);
   std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
@@ -59,6 +61,7 @@ class JobSetController final : public kube::Controller {
   const JobCache& jobs_;
   const PodCache& pods_;
   KnownClaims claims_;
+  jobset::FailurePatternCache failure_patterns_;
   bool is_mode_known_;
   // Jobs that were complete when they were deleted, in their last state: by the uid of their
   // JobSet, as long as that exists, and by name.

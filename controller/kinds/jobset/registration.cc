@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/kinds/common/collections.hh"
+#include "controller/kinds/jobset/command_hooks.hh"
 #include "controller/kinds/jobset/jobset_controller.hh"
 #include "controller/kinds/jobset/webhooks.hh"
 
@@ -87,6 +88,7 @@ KindRegistration jobset_registration(const KindOptions& options,
   made.controller.rules = rules();
   made.crds = {jobset_kind()};
   made.admission = jobset_admission(shared, settings.gates);
+  add_jobset_hooks(made);
   made.controller.make = [shared = std::move(shared),
                           settings](const kube::ControllerContext& context) {
     return std::make_unique<JobSetController>(context, shared, settings);

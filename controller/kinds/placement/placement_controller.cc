@@ -35,11 +35,12 @@ PlacementController::PlacementController(const kube::ControllerContext& context,
     : context_(context),
       shared_(std::move(shared)),
       pods_(context.caches.get<PodView>(jobset_pods())) {
-  shared_->ownership.on_change([this] {
-    pods_.each([this](const kube::ObjectKey& key, const auto& pod) {
-      if (pod->is_exclusive_leader)
-        context_.router.enqueue(context_.id, key, kube::Debounce::kNone);
-    });
+  shared_->ownership.on_change([this] { enqueue_all(); });
+}
+
+void PlacementController::enqueue_all() {
+  pods_.each([this](const kube::ObjectKey& key, const auto& pod) {
+    if (pod->is_exclusive_leader) context_.router.enqueue(context_.id, key, kube::Debounce::kNone);
   });
 }
 
@@ -95,7 +96,8 @@ Task<Result<std::vector<Json>>> PlacementController::pods_of_job(const PodView& 
       leader.replicated_job, jobset::kJobIndexKey, leader.job_index);
   std::vector<Json> pods;
   std::function<void(std::string_view)> on_item = [&pods](std::string_view text) {
-    if (auto pod = kube::parse_json(text)) pods.push_back(std::move(*pod));
+    auto pod = kube::parse_json(text, kube::kObjectLimits, jobset::read_of_listed_pods());
+    if (pod) pods.push_back(std::move(*pod));
   };
   const auto listed = co_await context_.client.list(
       kube::kPods, ns, "labelSelector=" + kube::percent_encode(selector), std::move(on_item));

@@ -22,6 +22,7 @@ class PlacementController final : public kube::Controller {
   PlacementController(const kube::ControllerContext& context, std::shared_ptr<JobSetState> shared);
 
   kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
+  void enqueue_all() override;
 
   // Enqueues a leader under exclusive placement that got a node or has changed.
   void on_pod(const Pod& before, const Pod& after);

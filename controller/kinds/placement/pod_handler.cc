@@ -70,7 +70,7 @@ Task<Result<void>> PodHandler::list_leaders(const AdmissionRequest& request, Fac
   // Labels that the API server refuses are on no pod.
   if (const auto selector = jobset::leader_selector(request.object)) {
     std::function<void(std::string_view)> on_item = [&found, &base_name](std::string_view text) {
-      const auto pod = kube::parse_json(text);
+      const auto pod = kube::parse_json(text, kube::kObjectLimits, jobset::read_of_listed_pods());
       auto leader = pod ? jobset::read_leader(*pod, base_name) : std::nullopt;
       if (leader) found.push_back(std::move(*leader));
     };

@@ -13,7 +13,7 @@ constexpr int kWorkers = 4;
 
 std::vector<kube::PolicyRule> rules() {
   return {
-      {"", {""}, {"pods"}, {}, {"get", "list", "watch"}},
+      {"", {""}, {"pods"}, {}, {"list", "watch"}},
       {"Whether the webhooks of exclusive placement are installed.",
        {"admissionregistration.k8s.io"},
        {"validatingwebhookconfigurations"},

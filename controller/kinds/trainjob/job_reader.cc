@@ -5,6 +5,7 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -14,9 +15,21 @@ using kube::Task;
 
 // The events of a job that waits are read at most this often.
 constexpr std::chrono::seconds kEventsInterval{30};
+constexpr std::size_t kMaxEventText = 2'048;
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
   return {job.metadata.ns, job.metadata.name + "-runtime-snapshot"};
+}
+
+// What the plan reads of a dependent object: all of one to update; of a Secret, and of an object of
+// another owner, only who controls it. Those may be large, and keys are not kept.
+kube::Json kept_of(kube::Json object, const kube::Resource& resource, const TrainJob& job) {
+  const auto meta = kube::ObjectMeta::of(object);
+  const kube::OwnerReference* const owner = meta.controller();
+  if (resource != kube::kSecrets && owner && owner->uid == job.metadata.uid) return object;
+  kube::Json kept = kube::Json::object({{"metadata", kube::Json::object()}});
+  if (owner) kept["metadata"].set("ownerReferences", kube::Json::array({owner->to_json()}));
+  return kept;
 }
 
 }  // namespace
@@ -62,7 +75,8 @@ Task<Result<void>> JobReader::read_dependent(const TrainJob& job, kube::Resource
   }
   state->dependents[name] = existing.has_value();
   if (existing) {
-    state->dependent_objects[name] = std::make_shared<const kube::Json>(std::move(*existing));
+    state->dependent_objects[name] =
+        std::make_shared<const kube::Json>(kept_of(std::move(*existing), resource, job));
   }
   co_return Result<void>{};
 }
@@ -81,6 +95,7 @@ Task<Result<void>> JobReader::read_snapshot(const TrainJob& job, std::shared_ptr
     co_return tl::unexpected(existing.error().at("read the runtime snapshot"));
   }
   state->snapshot = existing ? view_of_snapshot(*existing, job) : nullptr;
+  state->former_content.reset();
   co_return Result<void>{};
 }
 
@@ -117,12 +132,19 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
   std::string latest;
   std::string text;
   const auto take = [&latest, &text](std::string_view item) {
-    const auto event = kube::parse_json(item);
+    static const kube::JsonFilter kRead{
+        "",
+        kube::JsonFilter::Members::kInclude,
+        {{"type"}, {"reason"}, {"message"}, {"lastTimestamp"}, {"eventTime"}}};
+    const auto event = kube::parse_json(item, kube::kObjectLimits, kRead);
     if (!event || event->get_string("type") != "Warning") return;
     std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
     if (at < latest) return;
     latest = std::move(at);
-    text = fmt::format("{}: {}", event->get_string("reason"), event->get_string("message"));
+    // Of a core/v1 Event the API server bounds neither.
+    text =
+        keep_head(fmt::format("{}: {}", event->get_string("reason"), event->get_string("message")),
+                  kMaxEventText);
   };
   const std::string selector =
       fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);

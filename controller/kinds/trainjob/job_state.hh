@@ -27,8 +27,12 @@ struct JobState {
   std::string waiting_event;
   std::optional<std::chrono::steady_clock::time_point> events_read_at;
 
+  // Of a snapshot that was forgotten: if the text is still the same, it is not parsed again.
+  std::shared_ptr<const RuntimeSnapshot> former_content;
+
   // Dependent objects are read again before they are written again.
   void forget_reads() {
+    if (snapshot && *snapshot) former_content = (*snapshot)->content;
     snapshot.reset();
     dependents.clear();
     dependent_objects.clear();

@@ -2,9 +2,9 @@
 
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "api/runtime.hh"
+#include "kube/client/yield.hh"
 
 namespace trainer {
 namespace {
@@ -36,32 +36,35 @@ std::optional<Json> without_legacy_finalizer(const Json& runtime) {
   return patch;
 }
 
+void LegacyFinalizers::changed(const kube::ObjectKey& key) {
+  if (!is_running_) return;
+  waiting_.insert(key);
+  wake_.notify();
+}
+
 Task<void> LegacyFinalizers::run() {
+  is_running_ = true;
+  for (const StoredCache* cache : {&runtimes_, &cluster_runtimes_})
+    cache->each([this](const kube::ObjectKey& key, const auto&) { waiting_.insert(key); });
   while (true) {
-    has_changed_ = false;
-    const bool is_done = co_await drop_all();
-    if (has_changed_) continue;
-    co_await wake_.wait_for(client_.clock(),
-                            is_done ? kube::Milliseconds(kIdle) : kube::Milliseconds(kRetry));
+    std::set<kube::ObjectKey> failed;
+    while (!waiting_.empty()) {
+      const kube::ObjectKey key = waiting_.extract(waiting_.begin()).value();
+      if (!co_await check(key)) failed.insert(key);
+      co_await kube::yield();  // a text may be large, and there may be many
+    }
+    co_await wake_.wait_for(
+        client_.clock(), failed.empty() ? kube::Milliseconds(kIdle) : kube::Milliseconds(kRetry));
+    waiting_.merge(failed);
   }
 }
 
-Task<bool> LegacyFinalizers::drop_all() {
-  using Pointer = std::shared_ptr<const kube::StoredObject>;
-  std::vector<std::pair<kube::Resource, Pointer>> all;  // the caches change during the writes
-  runtimes_.each([&all](const kube::ObjectKey&, const Pointer& stored) {
-    all.emplace_back(kTrainingRuntimes, stored);
-  });
-  cluster_runtimes_.each([&all](const kube::ObjectKey&, const Pointer& stored) {
-    all.emplace_back(kClusterTrainingRuntimes, stored);
-  });
-  bool is_done = true;
-  for (auto& [resource, stored] : all) {
-    std::string room;
-    if (stored->body.text(room).find(kFinalizer) == std::string::npos) continue;
-    is_done = co_await drop(resource, stored) && is_done;
-  }
-  co_return is_done;
+Task<bool> LegacyFinalizers::check(kube::ObjectKey key) {
+  const bool is_cluster_scoped = key.ns.empty();
+  const auto stored = (is_cluster_scoped ? cluster_runtimes_ : runtimes_).find(key);
+  std::string room;
+  if (!stored || stored->body.text(room).find(kFinalizer) == std::string::npos) co_return true;
+  co_return co_await drop(is_cluster_scoped ? kClusterTrainingRuntimes : kTrainingRuntimes, stored);
 }
 
 Task<bool> LegacyFinalizers::drop(kube::Resource resource,
@@ -69,6 +72,16 @@ Task<bool> LegacyFinalizers::drop(kube::Resource resource,
   auto patch = without_legacy_finalizer(*stored->object());
   if (!patch) co_return true;
   const std::string what = resource.kind + " " + stored->object_key.to_string();
+  if (!is_enabled_) {
+    if (!std::exchange(has_warned_, true)) {
+      log_.warn("legacy finalizer",
+                {{"object", what},
+                 {"then",
+                  "it cannot be deleted: set removeLegacyFinalizers in the configuration, "
+                  "and apply the overlay legacy-finalizers"}});
+    }
+    co_return true;
+  }
   const auto patched =
       co_await client_.merge_patch(resource, stored->object_key, std::move(*patch), {});
   if (patched) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "controller/kinds/common/collections.hh"
 #include "kube/client/api_client.hh"
@@ -18,31 +19,33 @@ std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 // Concurrency: the control loops' thread. For the leader only.
 class LegacyFinalizers {
  public:
+  // `is_enabled` false: it only warns, once, that such a runtime exists.
   LegacyFinalizers(kube::asio::io_context& io, kube::ApiClient& client, const StoredCache& runtimes,
-                   const StoredCache& cluster_runtimes, const kube::Log& log)
+                   const StoredCache& cluster_runtimes, bool is_enabled, const kube::Log& log)
       : client_(client),
         runtimes_(runtimes),
         cluster_runtimes_(cluster_runtimes),
+        is_enabled_(is_enabled),
         log_(log),
         wake_(io.get_executor()) {}
 
-  // A runtime has changed.
-  void wake() {
-    has_changed_ = true;
-    wake_.notify();
-  }
+  // The runtime of this key has changed; without a namespace it is a ClusterTrainingRuntime.
+  void changed(const kube::ObjectKey& key);
   // Runs until it is cancelled.
   kube::Task<void> run();
 
  private:
-  kube::Task<bool> drop_all();
+  kube::Task<bool> check(kube::ObjectKey key);
   kube::Task<bool> drop(kube::Resource resource, std::shared_ptr<const kube::StoredObject> stored);
 
   kube::ApiClient& client_;
   const StoredCache& runtimes_;
   const StoredCache& cluster_runtimes_;
+  const bool is_enabled_;
   const kube::Log& log_;
-  bool has_changed_ = true;  // since the last pass began
+  bool has_warned_ = false;
+  bool is_running_ = false;  // run() begins with all, so until then no change is kept
+  std::set<kube::ObjectKey> waiting_;
   kube::Notifier wake_;
 };
 

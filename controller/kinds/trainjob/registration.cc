@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/kinds/common/collections.hh"
+#include "controller/kinds/trainjob/command_hooks.hh"
 #include "controller/kinds/trainjob/trainjob_controller.hh"
 #include "controller/kinds/trainjob/webhooks.hh"
 #include "controller/status/status_handler.hh"
@@ -50,11 +51,17 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"delete", "get", "list", "watch"}},
       {"", {"trainer.kubeflow.org"}, {"trainjobs/status"}, {}, {"patch"}},
-      {"`patch` removes a finalizer of v2.0 to v2.2.",
+      {"",
        {"trainer.kubeflow.org"},
        {"trainingruntimes", "clustertrainingruntimes"},
        {},
-       {"get", "list", "patch", "watch"}},
+       {"get", "list", "watch"}},
+      {"Removes a finalizer of v2.0 to v2.2 (removeLegacyFinalizers).",
+       {"trainer.kubeflow.org"},
+       {"trainingruntimes", "clustertrainingruntimes"},
+       {},
+       {"patch"},
+       "legacy-finalizers"},
       {"Lets owner references block a deletion.",
        {"trainer.kubeflow.org"},
        {"trainjobs/finalizers"},
@@ -67,18 +74,25 @@ std::vector<kube::PolicyRule> rules() {
        {"create", "delete", "get", "list", "patch", "watch"}},
       {"", {"batch"}, {"jobs"}, {}, {"list", "watch"}},
       {"", {""}, {"pods"}, {}, {"list", "watch"}},
-      {"What a TrainJob has beside its JobSet: the runtime's snapshot, hostfiles, keys, gangs. "
+      {"What a TrainJob has beside its JobSet: the runtime's snapshot, hostfiles, keys. "
        "Secrets are read by name only.",
        {""},
        {"configmaps"},
        {},
        {"create", "get", "patch"}},
       {"", {""}, {"secrets"}, {}, {"create", "get"}},
-      {"",
-       {"scheduling.x-k8s.io", "scheduling.volcano.sh"},
+      {"Gangs of the coscheduling plugin.",
+       {"scheduling.x-k8s.io"},
        {"podgroups"},
        {},
-       {"create", "get", "patch"}},
+       {"create", "get", "patch"},
+       "coscheduling"},
+      {"Gangs of Volcano.",
+       {"scheduling.volcano.sh"},
+       {"podgroups"},
+       {},
+       {"create", "get", "patch"},
+       "volcano"},
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
       {"For admission.", {""}, {"persistentvolumeclaims"}, {}, {"get"}},
       {"Events are written for reconciled objects, and read for those of a job that is stuck.",
@@ -120,6 +134,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   settings.pipeline.cluster_domain = configuration.clusterDomain;
   settings.pipeline.is_progress_enabled = configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
+  settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
   settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);
 
   KindRegistration made;
@@ -137,6 +152,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.admission = trainjob_admission(settings.gates);
   if (configuration.featureGates.TrainJobStatus)
     made.servers.push_back(status_server(configuration));
+  add_trainjob_hooks(made);
   made.controller.make = [shared = std::move(shared),
                           settings = std::move(settings)](const kube::ControllerContext& context) {
     return std::make_unique<TrainJobController>(context, shared, settings);

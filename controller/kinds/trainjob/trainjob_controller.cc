@@ -13,6 +13,7 @@
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -72,7 +73,15 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
       finalizers_(context.io, context.client,
                   context.caches.get<kube::StoredObject>(all_of(kTrainingRuntimes)),
                   context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
-                  context.log) {}
+                  settings_.removes_legacy_finalizers, context.log) {
+  if (!settings_.pipeline.is_progress_enabled) return;
+  // Each running job has a ConfigMap with the CA.
+  settings_.server->on_ca_change.push_back([this] {
+    trainjobs_.each([this](const kube::ObjectKey& key, const auto&) {
+      context_.router.enqueue(context_.id, key, Debounce::kCounters);
+    });
+  });
+}
 
 std::vector<kube::BackgroundTask> TrainJobController::leader_tasks() {
   std::vector<kube::BackgroundTask> tasks;
@@ -100,8 +109,8 @@ void TrainJobController::on_pod(const Pod& before, const Pod& after) {
   if (trainjobs_.find(key)) context_.router.enqueue(context_.id, key, Debounce::kCounters);
 }
 
-void TrainJobController::on_runtime(const Stored&, const Stored&) {
-  finalizers_.wake();
+void TrainJobController::on_runtime(const Stored&, const Stored& after) {
+  if (after) finalizers_.changed(after->object_key);
 }
 
 Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
@@ -110,7 +119,6 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   const auto decoded = decoded_.of(stored);
   const kube::Json& object = *decoded->object;
   const auto& job = decoded->job;
-  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   if (!job) {
     kube::ObjectRef unreadable{key, stored->uid, stored->resource_version};
     co_return co_await context_.plan_runner.run(std::move(unreadable),
@@ -119,6 +127,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   auto& slot = states_[stored->uid];
   if (!slot) slot = std::make_shared<JobState>();
   const auto state = slot;  // the map may change during a co_await
+  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   // Dependent objects are not watched: a deleted one is created again when the job changes.
   if (state->shape != decoded->shape) {
     if (state->shape) state->forget_reads();
@@ -126,6 +135,10 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   }
   // An existing object blocks this one: read again, since it may have been deleted meanwhile.
   if (is_snapshot_refused(job->status) || is_name_taken(job->status)) state->forget_reads();
+  if (is_finished(job->status)) {  // nothing is built any more, and a snapshot may be large
+    state->forget_reads();
+    state->former_content.reset();
+  }
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
 

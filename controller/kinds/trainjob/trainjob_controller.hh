@@ -28,9 +28,10 @@ class TrainJobController final : public kube::Controller {
   struct Settings {
     explicit Settings(const pipeline::Plugins& plugins) : pipeline(plugins) {}
     PipelineOptions pipeline;  // without the status server
-    std::shared_ptr<const ServerIdentity> server;
+    std::shared_ptr<ServerIdentity> server;
     unsigned short status_port = 0;
     jobset::Gates gates;
+    bool removes_legacy_finalizers = false;
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Pod = std::shared_ptr<const PodView>;

@@ -35,8 +35,8 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer) return;
   if (trainer->image) edit("spec.trainer.image")->set("image", *trainer->image);
-  for (const kube::Json& variable : trainer->env)
-    edit("spec.trainer.env")->env(converted_env(variable));
+  auto container = edit("spec.trainer.env");
+  for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
 }
 
 class TrainerOverrides final : public Plugin {

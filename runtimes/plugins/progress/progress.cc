@@ -1,7 +1,10 @@
 // Where a training process reports its progress, and with which token (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/trainjobstatus).
+#include "runtimes/plugins/progress/progress.hh"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kube/model/resources.hh"
@@ -21,8 +24,8 @@ std::string report_path(const TrainJob& job) {
                      job.metadata.ns, job.metadata.name);
 }
 
-std::string ca_name(const Draft& draft) {
-  return draft.name() + "-tls-config";
+std::string ca_name(const TrainJob& job) {
+  return job.metadata.name + "-tls-config";
 }
 
 kube::Json token_volume(const Draft& draft) {
@@ -32,7 +35,7 @@ kube::Json token_volume(const Draft& draft) {
                                                    {"path", "token"}})}});
   const kube::Json ca = kube::Json::object(
       {{"configMap",
-        kube::Json::object({{"name", ca_name(draft)},
+        kube::Json::object({{"name", ca_name(draft.job)},
                             {"items", kube::Json::array({kube::Json::object(
                                           {{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
   return kube::Json::object(
@@ -77,15 +80,33 @@ void Progress::enforce_pod_spec(Draft& draft) const {
 }
 
 void Progress::add_dependents(Draft& draft) const {
+  draft.dependents.push_back(progress_ca(draft.job, draft.options));
+}
+
+bool reports_progress(const kube::Json& jobset) {
+  const auto has_volume = [](const kube::Json& job) {
+    const kube::Json* pod = job.find_path({"template", "spec", "template", "spec"});
+    if (!pod) return false;
+    const auto& volumes = pod->get_array("volumes");
+    return std::any_of(volumes.begin(), volumes.end(), [](const kube::Json& volume) {
+      return volume.get_string("name") == kVolume;
+    });
+  };
+  const kube::Json* spec = jobset.find("spec");
+  if (!spec) return false;
+  const auto& jobs = spec->get_array("replicatedJobs");
+  return std::any_of(jobs.begin(), jobs.end(), has_volume);
+}
+
+DependentObject progress_ca(const TrainJob& job, const PipelineOptions& options) {
   DependentObject ca;
   ca.resource = kube::kConfigMaps;
   ca.object = kube::Json::object(
       {{"apiVersion", kube::kConfigMaps.api_version()},
        {"kind", kube::kConfigMaps.kind},
-       {"metadata",
-        kube::Json::object({{"name", ca_name(draft)}, {"namespace", draft.job.metadata.ns}})},
-       {"data", kube::Json::object({{"ca.crt", draft.options.status_server_ca}})}});
-  draft.dependents.push_back(std::move(ca));
+       {"metadata", kube::Json::object({{"name", ca_name(job)}, {"namespace", job.metadata.ns}})},
+       {"data", kube::Json::object({{"ca.crt", options.status_server_ca}})}});
+  return ca;
 }
 
 std::unique_ptr<const Plugin> make_progress() {

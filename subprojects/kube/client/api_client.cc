@@ -140,7 +140,7 @@ Task<Result<Json>> ApiClient::send_json(HttpRequest request, ObjectRef subject) 
   const std::string what = request.method + " " + request.target;
   const auto text = co_await send_text(std::move(request), std::move(subject));
   if (!text) co_return tl::unexpected(text.error());
-  auto body = parse_json(*text);
+  auto body = parse_json(*text, kObjectLimits);
   if (!body) co_return tl::unexpected(body.error().at(what));
   if (text->size() >= kLargeText) co_await yield();
   co_return std::move(*body);
@@ -224,13 +224,6 @@ Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key
   // An operation that inserts into a list does something else the second time.
   auto request = with_body("PATCH", api_path(resource, key, subresource),
                            "application/json-patch+json", operations, false);
-  co_return co_await send_text(std::move(request),
-                               ObjectRef(resource.plural, std::move(subresource)));
-}
-
-Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object,
-                                             std::string subresource) {
-  auto request = with_body("PUT", api_path(resource, key, subresource), kJson, object, true);
   co_return co_await send_text(std::move(request),
                                ObjectRef(resource.plural, std::move(subresource)));
 }

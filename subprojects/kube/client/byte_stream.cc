@@ -154,6 +154,12 @@ class TlsStream final : public LinkStream {
     co_return result;
   }
   Task<IoResult> write_all(std::string_view text) override { return write_to(tls_, text); }
+  Task<Result<void>> shake_hands() override {
+    const error_code error = co_await handshake(asio::ssl::stream_base::server);
+    if (!error) co_return Result<void>();
+    co_return tl::unexpected(to_error(link_->is_timed_out, error, "the TLS handshake"));
+  }
+  ClientCertificate client_certificate() override { return kube::client_certificate(native()); }
   SSL* native() { return tls_.native_handle(); }
 
  private:
@@ -293,22 +299,11 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(std::vector<tcp::endpoi
   co_return std::move(secure);
 }
 
-Task<Result<std::unique_ptr<ByteStream>>> accept_stream(tcp::socket socket, ServerTls tls,
-                                                        Deadline deadline) {
+std::unique_ptr<ByteStream> accepted_stream(tcp::socket socket, ServerTls tls) {
   auto link = std::make_shared<Link>(std::move(socket));
   set_options(link->socket);
-  if (!tls) {
-    auto plain = std::make_unique<PlainStream>(link);
-    plain->set_deadline(deadline);
-    co_return std::move(plain);
-  }
-  auto secure = std::make_unique<TlsStream>(link, *tls, tls);
-  secure->set_deadline(deadline);
-  const error_code error = co_await secure->handshake(asio::ssl::stream_base::server);
-  if (error) {
-    co_return tl::unexpected(to_error(link->is_timed_out, error, "the TLS handshake"));
-  }
-  co_return std::move(secure);
+  if (!tls) return std::make_unique<PlainStream>(std::move(link));
+  return std::make_unique<TlsStream>(std::move(link), *tls, tls);
 }
 
 }  // namespace kube

@@ -36,6 +36,10 @@ class ByteStream {
   // Says to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;
   virtual void close() = 0;
+  // Of an accepted connection: the TLS handshake, where it has one. Errors: kNetwork, kTimeout,
+  // kCancelled.
+  virtual Task<Result<void>> shake_hands() { co_return Result<void>(); }
+  virtual ClientCertificate client_certificate() { return ClientCertificate::kNone; }
 };
 
 // Connects and shakes hands. `tls` is nullptr for a plain connection and outlives the stream.
@@ -49,9 +53,8 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(
 // two seconds where there are as many, as Go's dialer has it (net/dial.go: partialDeadline). One
 // that drops packets leaves time for the others.
 Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses);
-// Takes over an accepted socket and shakes hands; `tls` is empty for a plain connection.
-Task<Result<std::unique_ptr<ByteStream>>> accept_stream(asio::ip::tcp::socket socket, ServerTls tls,
-                                                        Deadline deadline);
+// Takes over an accepted socket, before shake_hands(); `tls` is empty for a plain connection.
+std::unique_ptr<ByteStream> accepted_stream(asio::ip::tcp::socket socket, ServerTls tls);
 
 // The Error that an I/O error on `stream` means.
 Error error_of(const ByteStream& stream, const IoResult& result, std::string_view doing);

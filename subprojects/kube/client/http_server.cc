@@ -9,16 +9,14 @@
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <exception>
-#include <list>
 #include <optional>
 #include <utility>
 
+#include "kube/client/connections.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/listen.hh"
 #include "kube/client/notifier.hh"
-#include "kube/client/semaphore.hh"
 #include "kube/client/task_group.hh"
-#include "kube/client/tls.hh"
 
 namespace kube {
 
@@ -29,13 +27,13 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 using Parser = http::request_parser<http::string_body>;
+using Phase = ServerConnection::Phase;
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
 constexpr std::size_t kShortBody = 64U << 10;
-constexpr int kRetryAfter = 1;  // second
 
 // What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
@@ -43,8 +41,6 @@ struct Shared {
   Shared(asio::io_context& io, ServerOptions options_, HttpServer::Handler handler_)
       : options(std::move(options_)),
         handler(std::move(handler_)),
-        long_bodies(std::max<std::size_t>(
-            1, options.max_bytes_under_way / std::max(options.max_body_bytes, kShortBody))),
         acceptor(io),
         changed(io.get_executor()),
         tasks(io.get_executor(), [on_error = options.on_error](auto, std::string_view what) {
@@ -53,12 +49,12 @@ struct Shared {
 
   ServerOptions options;
   HttpServer::Handler handler;
-  Semaphore long_bodies;
   tcp::acceptor acceptor;
-  Notifier changed;  // rung when a connection ends or falls idle
+  SystemClock clock;
+  Notifier changed;  // rung when a connection ends, falls idle or gives back bytes
   ServerTls tls;
-  std::list<ByteStream*> idle;  // longest idle first
-  std::size_t connections = 0;
+  ServerConnections connections;
+  std::size_t body_bytes = 0;  // reserved by all connections
   bool is_stopping = false;
   TaskGroup tasks;
 
@@ -67,41 +63,70 @@ struct Shared {
     error_code ignored;
     acceptor.close(ignored);
     changed.notify();
-    for (ByteStream* const stream : idle) stream->close();
+    for (ServerConnection& each : connections) {
+      const bool is_waiting = each.phase == Phase::kNew || each.phase == Phase::kIdle;
+      if (is_waiting && each.stream != nullptr) each.stream->close();
+    }
+  }
+
+  // Waits for a change; where a connection can make room, it is closed first.
+  Task<void> make_room(Scarce what, Deadline deadline) {
+    const auto now = SteadyClock::now();
+    if (ServerConnection* victim = find_victim(connections, what, now, options.grace)) {
+      victim->is_evicted = true;
+      victim->stream->close();
+      changed.notify();  // it may wait for room itself
+      if (options.on_eviction) options.on_eviction();
+    }
+    // One may pass its time of grace without a change.
+    co_await changed.wait_until(clock, std::min(deadline, now + options.grace / 10));
   }
 };
 
-// Counts a connection for as long as its session lives.
-class Counted {
+// The entry of a connection, for as long as its session lives.
+class Entry {
  public:
-  explicit Counted(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
-    ++shared_->connections;
+  Entry(std::shared_ptr<Shared> shared, const tcp::socket& socket) : shared_(std::move(shared)) {
+    at_ = shared_->connections.emplace(shared_->connections.end());
+    error_code ignored;
+    at_->peer = socket.remote_endpoint(ignored).address();
+    at_->since = SteadyClock::now();
   }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-  ~Counted() {
-    --shared_->connections;
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  ~Entry() {
+    give_back();
+    shared_->connections.erase(at_);
+    shared_->changed.notify();
+  }
+  ServerConnection* operator->() { return &*at_; }
+
+  void enter(Phase phase) {
+    at_->enter(phase, SteadyClock::now());
+    if (phase == Phase::kIdle) shared_->changed.notify();
+  }
+  // Waits until `bytes` of a body fit in; false where they do not by the deadline.
+  Task<bool> reserve(std::size_t bytes, Deadline deadline) {
+    const ServerOptions& options = shared_->options;
+    while (shared_->body_bytes + bytes >
+           std::max(options.max_bytes_under_way, options.max_body_bytes)) {
+      const bool is_over = shared_->is_stopping || SteadyClock::now() >= deadline;
+      if (at_->is_evicted || is_over) co_return false;
+      co_await shared_->make_room(Scarce::kBodyBytes, deadline);
+    }
+    at_->body_bytes = bytes;
+    shared_->body_bytes += bytes;
+    co_return true;
+  }
+  void give_back() {
+    if (at_->body_bytes == 0) return;
+    shared_->body_bytes -= std::exchange(at_->body_bytes, 0);
     shared_->changed.notify();
   }
 
  private:
   std::shared_ptr<Shared> shared_;
-};
-
-// Marks a connection as one that may be closed without harm.
-class Idle {
- public:
-  Idle(Shared& shared, ByteStream& stream)
-      : shared_(shared), at_(shared.idle.insert(shared.idle.end(), &stream)) {
-    shared_.changed.notify();
-  }
-  Idle(const Idle&) = delete;
-  Idle& operator=(const Idle&) = delete;
-  ~Idle() { shared_.idle.erase(at_); }
-
- private:
-  Shared& shared_;
-  std::list<ByteStream*>::iterator at_;
+  ServerConnections::iterator at_;
 };
 
 std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_body) {
@@ -148,7 +173,7 @@ ServerResponse plain(int status, std::string body) {
 std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t max_body) {
   if (failure.error.code == ErrorCode::kTooManyRequests) {
     ServerResponse busy = plain(503, failure.error.message + "\n");
-    busy.retry_after = kRetryAfter;
+    busy.retry_after = 1;
     return busy;
   }
   if (!failure.code) return std::nullopt;
@@ -159,16 +184,17 @@ std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t
   return plain(400, "the request is malformed: " + failure.code.message() + "\n");
 }
 
-// Not known in advance of one that comes in chunks.
-bool is_body_long(const Parser& parser) {
-  const auto length = parser.content_length();
-  return parser.chunked() || (length && *length > kShortBody);
+// How long the body may become; one that is too long is refused when it is read.
+std::size_t length_of_body(const Parser& parser, std::size_t max) {
+  if (parser.chunked()) return max;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(parser.content_length().value_or(0), max));
 }
 
 class Session {
  public:
-  Session(std::shared_ptr<Shared> shared, std::unique_ptr<ByteStream> stream)
-      : shared_(std::move(shared)), stream_(std::move(stream)) {}
+  Session(std::shared_ptr<Shared> shared, Entry& entry, ByteStream& stream)
+      : shared_(std::move(shared)), entry_(entry), stream_(&stream) {}
 
   Task<void> run() {
     while (!shared_->is_stopping && co_await wait_for_request()) {
@@ -180,8 +206,10 @@ class Session {
   // False where the connection ended, or was idle for too long.
   Task<bool> wait_for_request() {
     if (buffer_.size() > 0) co_return true;
-    const Idle idle(*shared_, *stream_);
-    stream_->set_deadline(SteadyClock::now() + shared_->options.idle_deadline);
+    const bool is_new = entry_->phase == Phase::kNew;
+    if (!is_new) entry_.enter(Phase::kIdle);
+    stream_->set_deadline(SteadyClock::now() + (is_new ? shared_->options.head_deadline
+                                                       : shared_->options.idle_deadline));
     const IoResult got = co_await stream_->read_some(buffer_.space(), buffer_.space_left());
     buffer_.filled(got.bytes);
     co_return !got.error && got.bytes > 0;
@@ -189,61 +217,76 @@ class Session {
 
   // True where another request may follow.
   Task<bool> serve_one() {
-    stream_->set_deadline(SteadyClock::now() + shared_->options.read_deadline);
+    entry_.enter(Phase::kReading);
     Parser parser;
     parser.header_limit(InputBuffer::kSize);
     parser.body_limit(shared_->options.max_body_bytes);
     parser.eager(true);
-    std::optional<Semaphore::Permit> turn;  // of a long body
-    const auto read = co_await read_request(parser, turn);
-    if (!read) {
-      if (const auto refusal = refusal_of(read.error(), shared_->options.max_body_bytes)) {
-        co_await answer(*refusal, false, true);
-        co_await linger();
-      }
-      co_return false;
+    auto read = co_await read_head(parser);
+    auto refusal = read ? refusal_of_client() : std::nullopt;
+    if (read && !refusal) read = co_await read_body(parser);
+    if (!read) refusal = refusal_of(read.error(), shared_->options.max_body_bytes);
+    if (refusal) {
+      co_await answer(*refusal, false, true);
+      co_await linger();
     }
+    if (refusal || !read) co_return false;
     const bool keeps_alive = parser.get().keep_alive() && !shared_->is_stopping;
     const bool has_body = parser.get().method() != http::verb::head;
     stream_->set_deadline(Deadline::max());  // a handler has deadlines of its own
+    entry_.enter(Phase::kHandled);
     const ServerResponse response = co_await handle(request_of(parser));
+    entry_.enter(Phase::kReading);
+    entry_.give_back();
     co_return co_await answer(response, keeps_alive && !shared_->is_stopping, has_body) &&
         keeps_alive;
   }
 
-  Task<tl::expected<void, ReadFailure>> read_request(Parser& parser,
-                                                     std::optional<Semaphore::Permit>& turn) {
-    bool was_announced = false;
-    if (const error_code refused = feed(parser, buffer_, false)) {
-      ReadFailure failure;
-      failure.code = refused;
-      co_return tl::unexpected(std::move(failure));
-    }
-    while (!parser.is_done()) {
-      if (parser.is_header_done() && !was_announced) {
-        was_announced = true;
-        if (is_body_long(parser) && !co_await take(turn)) {
-          ReadFailure failure;
-          failure.error =
-              Error(ErrorCode::kTooManyRequests, "too many long requests are under way, try again");
-          co_return tl::unexpected(std::move(failure));
-        }
-        if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-          co_await stream_->write_all("HTTP/1.1 100 Continue\r\n\r\n");
-        }
-      }
+  using Read = tl::expected<void, ReadFailure>;
+
+  Task<Read> read_head(Parser& parser) {
+    stream_->set_deadline(SteadyClock::now() + shared_->options.head_deadline);
+    ReadFailure failure;
+    failure.code = feed(parser, buffer_, false);
+    if (failure.code) co_return tl::unexpected(std::move(failure));
+    while (!parser.is_header_done()) {
       const auto step = co_await read_step(*stream_, parser, buffer_, false);
       if (!step) co_return tl::unexpected(step.error());
     }
-    co_return tl::expected<void, ReadFailure>();
+    co_return Read();
   }
 
-  // What is left of the deadline is for the body.
-  Task<bool> take(std::optional<Semaphore::Permit>& turn) {
-    auto permit = co_await shared_->long_bodies.acquire(SteadyClock::now() +
-                                                        shared_->options.read_deadline / 2);
-    if (permit) turn.emplace(std::move(*permit));
-    co_return turn.has_value();
+  Task<Read> read_body(Parser& parser) {
+    if (parser.is_done()) co_return Read();
+    const auto now = SteadyClock::now();
+    stream_->set_deadline(now + shared_->options.read_deadline);
+    // What is left of the deadline is for the body.
+    const std::size_t length = length_of_body(parser, shared_->options.max_body_bytes);
+    if (length > kShortBody &&
+        !co_await entry_.reserve(length, now + shared_->options.read_deadline / 2)) {
+      ReadFailure failure;
+      failure.error =
+          Error(ErrorCode::kTooManyRequests, "too many long requests are under way, try again");
+      co_return tl::unexpected(std::move(failure));
+    }
+    if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      co_await stream_->write_all("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    while (!parser.is_done()) {
+      const auto step = co_await read_step(*stream_, parser, buffer_, false);
+      if (!step) co_return tl::unexpected(step.error());
+    }
+    co_return Read();
+  }
+
+  // Of a client without the certificate that the options ask for: before its body is read.
+  std::optional<ServerResponse> refusal_of_client() {
+    const auto certificate = stream_->client_certificate();
+    if (shared_->options.tls.client_ca_pem.empty() || certificate == ClientCertificate::kTrusted)
+      return std::nullopt;
+    return certificate == ClientCertificate::kNone
+               ? plain(401, "a client certificate is required here\n")
+               : plain(403, "the client certificate is not signed by a CA that is trusted here\n");
   }
 
   Task<ServerResponse> handle(ServerRequest request) {
@@ -281,25 +324,19 @@ class Session {
   }
 
   std::shared_ptr<Shared> shared_;
-  std::unique_ptr<ByteStream> stream_;
+  Entry& entry_;
+  ByteStream* stream_;
   InputBuffer buffer_;
 };
 
 Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
-  const Counted counted(shared);
-  auto stream = co_await accept_stream(std::move(socket), shared->tls,
-                                       SteadyClock::now() + shared->options.read_deadline);
-  if (!stream) co_return;
-  Session session(shared, std::move(*stream));
+  Entry entry(shared, socket);
+  const auto stream = accepted_stream(std::move(socket), shared->tls);
+  stream->set_deadline(SteadyClock::now() + shared->options.head_deadline);
+  entry->stream = stream.get();
+  if (!co_await stream->shake_hands()) co_return;
+  Session session(shared, entry, *stream);
   co_await session.run();
-}
-
-// Waits until a newcomer fits in.
-Task<void> make_room(std::shared_ptr<Shared> shared) {
-  while (shared->connections >= shared->options.max_connections && !shared->is_stopping) {
-    if (!shared->idle.empty()) shared->idle.front()->close();
-    co_await shared->changed.wait();
-  }
 }
 
 Task<void> accept_all(std::shared_ptr<Shared> shared) {
@@ -312,7 +349,8 @@ Task<void> accept_all(std::shared_ptr<Shared> shared) {
       co_await pause.async_wait(kToken);
       continue;
     }
-    co_await make_room(shared);
+    while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
+      co_await shared->make_room(Scarce::kConnections, Deadline::max());
     if (shared->is_stopping) co_return;
     shared->tasks.spawn("session", run_session(shared, std::move(socket)));
   }
@@ -328,7 +366,7 @@ class Server final : public HttpServer {
   unsigned short port() const override { return port_; }
   Result<void> set_certificate(const std::string& certificate_pem,
                                const Secret<std::string>& key_pem) override {
-    auto tls = make_server_tls(certificate_pem, key_pem, shared_->options.min_tls_version);
+    auto tls = make_server_tls(certificate_pem, key_pem, shared_->options.tls);
     if (!tls) return tl::unexpected(tls.error());
     shared_->tls = std::move(*tls);
     return {};
@@ -351,7 +389,7 @@ Result<std::unique_ptr<HttpServer>> serve(asio::io_context& io, ServerOptions op
   auto shared = std::make_shared<Shared>(io, std::move(options), std::move(handler));
   if (shared->options.is_tls) {
     auto tls = make_server_tls(shared->options.certificate_pem, shared->options.private_key_pem,
-                               shared->options.min_tls_version);
+                               shared->options.tls);
     if (!tls) return tl::unexpected(tls.error());
     shared->tls = std::move(*tls);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "kube/client/tls.hh"
 #include "kube/client/transport.hh"
 #include "kube/model/secret.hh"
 
@@ -36,18 +37,21 @@ struct ServerOptions {
   bool is_tls = false;
   std::string certificate_pem;  // with is_tls; changeable later with set_certificate
   Secret<std::string> private_key_pem;
-  std::string min_tls_version = "1.2";
+  ServerTlsOptions tls;  // with tls.client_ca_pem, other clients are answered 401 or 403
   std::size_t max_body_bytes = 8U << 20;  // more is answered 413
-  // Of all long bodies together, from their arrival until they are answered: as many as fit in, if
-  // each were as long as it may be. Further ones wait their turn, for half of `read_deadline` at
-  // most: then they are answered 503, to be tried again. Short ones never wait: `max_connections`
-  // bounds them.
-  std::size_t max_bytes_under_way = 64U << 20;
-  Milliseconds read_deadline{10'000};
+  // Of all long bodies together, from their arrival until they are answered. A body counts with the
+  // length that it announces, one in chunks as the longest. Where it does not fit in, an unfinished
+  // request makes room (connections.hh), or it waits, for half of `read_deadline` at most: then it
+  // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
+  std::size_t max_bytes_under_way = 32U << 20;
+  Milliseconds head_deadline{5'000};   // for the TLS handshake, and for the head of a request
+  Milliseconds read_deadline{10'000};  // for the body, and for the writing of the answer
   Milliseconds idle_deadline{120'000};
-  // When all are taken, the one that has been idle longest makes room; with none idle, newcomers
-  // wait.
+  // When all are taken, one makes room (connections.hh); where none may, newcomers wait.
   std::size_t max_connections = 250;
+  // For how long an unfinished request is safe from making room for others.
+  Milliseconds grace{1'000};
+  std::function<void()> on_eviction;  // called when a connection makes room; may be empty
   // Called with a sentence about a handler that threw, called on the io thread; may be empty.
   std::function<void(std::string_view)> on_error;
   ServerOptions() {}

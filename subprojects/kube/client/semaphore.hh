@@ -4,20 +4,21 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "kube/client/task.hh"
 
 namespace kube {
 
-// First come, first served among equals. Concurrency: one thread. Lifecycle: permits, and those who
-// wait for one, may outlive it: the frames that hold them may go with the io_context, which goes
-// last.
+// Namespaces take turns, one permit each; among equals of a namespace the first to come goes first.
+// Concurrency: one thread. Lifecycle: permits, and those who wait for one, may outlive it: the
+// frames that hold them may go with the io_context, which goes last. Cost: O(1).
 class Semaphore {
   struct State;
 
  public:
-  // Waiters with kHigh go before all waiters with kLow.
+  // Waiters with kHigh go before those of their namespace with kLow, except for `low_share`.
   enum class Priority { kHigh, kLow };
   // Without one, acquire() waits for as long as it takes.
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
@@ -34,13 +35,14 @@ class Semaphore {
     std::shared_ptr<State> state_;  // nullptr once moved from
   };
 
-  explicit Semaphore(std::size_t count);
+  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits.
+  explicit Semaphore(std::size_t count, std::size_t low_share = 1);
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
-  // Errors: kTimeout, kCancelled.
+  // `ns` is borrowed until the result. Errors: kTimeout, kCancelled.
   Task<Result<Permit>> acquire(std::chrono::steady_clock::time_point deadline,
-                               Priority priority = Priority::kHigh);
+                               Priority priority = Priority::kHigh, std::string_view ns = {});
   std::size_t waiting() const;
 
  private:

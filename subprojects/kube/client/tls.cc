@@ -52,6 +52,20 @@ int on_new_session(SSL* connection, SSL_SESSION* session) {
   return 1;  // the reference is owned here now
 }
 
+// The slot of an SSL that is set once any check of the client's certificate has failed.
+int refused_slot() {
+  static const int slot = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return slot;
+}
+
+int accept_any(int is_ok, X509_STORE_CTX* store) {
+  static char refused = 0;
+  auto* connection =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (is_ok == 0) SSL_set_ex_data(connection, refused_slot(), &refused);
+  return 1;
+}
+
 }  // namespace
 
 ClientTls::ClientTls() : context_(ssl::context::tls_client) {
@@ -108,17 +122,45 @@ void ClientTls::keep(SSL_SESSION* session) {
 
 Result<ServerTls> make_server_tls(const std::string& certificate_pem,
                                   const Secret<std::string>& key_pem,
-                                  const std::string& min_version) {
+                                  const ServerTlsOptions& options) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
-  if (min_version != "1.2" && min_version != "1.3") {
-    return fail(ErrorCode::kInvalid,
-                "TLS version \"" + min_version + "\" is not known; write \"1.2\" or \"1.3\"");
+  SSL_CTX* const native = context->native_handle();
+  if (options.min_version != "1.2" && options.min_version != "1.3") {
+    return fail(ErrorCode::kInvalid, "TLS version \"" + options.min_version +
+                                         "\" is not known; write \"1.2\" or \"1.3\"");
   }
-  SSL_CTX_set_min_proto_version(context->native_handle(),
-                                min_version == "1.3" ? TLS1_3_VERSION : TLS1_2_VERSION);
+  SSL_CTX_set_min_proto_version(native,
+                                options.min_version == "1.3" ? TLS1_3_VERSION : TLS1_2_VERSION);
+  if (!options.ciphers.empty() && SSL_CTX_set_cipher_list(native, options.ciphers.c_str()) != 1) {
+    return fail(ErrorCode::kInvalid,
+                "none of the cipher suites \"" + options.ciphers + "\" can be used");
+  }
   const auto used = use_key_pair(*context, certificate_pem, key_pem, "server's");
   if (!used) return tl::unexpected(used.error());
+  if (!options.client_ca_pem.empty()) {
+    error_code error;
+    context->add_certificate_authority(boost::asio::buffer(options.client_ca_pem), error);
+    if (error) return unusable("CA certificate of clients", error);
+    SSL_CTX_set_verify(native, SSL_VERIFY_PEER, accept_any);
+    // A resumed session would carry the result of an earlier verification.
+    SSL_CTX_set_options(native, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(native, 0);
+    SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
+  }
   return context;
+}
+
+ClientCertificate client_certificate(const SSL* connection) {
+  if (SSL_get0_peer_certificate(connection) == nullptr) return ClientCertificate::kNone;
+  const bool is_trusted = SSL_get_verify_result(connection) == X509_V_OK &&
+                          SSL_get_ex_data(connection, refused_slot()) == nullptr;
+  return is_trusted ? ClientCertificate::kTrusted : ClientCertificate::kUntrusted;
+}
+
+std::optional<std::string> openssl_cipher(const std::string& iana_name) {
+  const std::string name = OPENSSL_cipher_name(iana_name.c_str());
+  if (name == "(NONE)") return std::nullopt;
+  return name.starts_with("TLS_") ? std::string() : name;  // 1.3 alone has the same names in both
 }
 
 std::string verification_error(SSL* connection) {

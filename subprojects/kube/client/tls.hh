@@ -3,6 +3,7 @@
 
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kube/model/error.hh"
@@ -37,10 +38,28 @@ class ClientTls {
 
 using ServerTls = std::shared_ptr<boost::asio::ssl::context>;
 
-// Errors (kInvalid) name the unusable certificate, key or version ("1.2" and "1.3" are known).
+struct ServerTlsOptions {
+  std::string min_version = "1.2";
+  std::string ciphers;        // of TLS 1.2, in OpenSSL's form; empty: OpenSSL's defaults
+  std::string client_ca_pem;  // empty: clients are not asked for a certificate
+  ServerTlsOptions() {}
+};
+
+// Errors (kInvalid) name the unusable certificate, key, cipher list or version ("1.2" and "1.3" are
+// known). A client's certificate that is missing or not trusted does not end the handshake:
+// client_certificate() says so, and the server can answer why it refuses.
 Result<ServerTls> make_server_tls(const std::string& certificate_pem,
                                   const Secret<std::string>& key_pem,
-                                  const std::string& min_version);
+                                  const ServerTlsOptions& options = ServerTlsOptions());
+
+enum class ClientCertificate { kNone, kUntrusted, kTrusted };
+
+// After the handshake of a server.
+ClientCertificate client_certificate(const SSL* connection);
+
+// OpenSSL's name of a cipher suite by its IANA name, which Go uses too; empty for a suite of TLS
+// 1.3, nullopt for one that this build of OpenSSL does not have.
+std::optional<std::string> openssl_cipher(const std::string& iana_name);
 
 // Why the peer's certificate was refused, or an empty string when that was not the problem.
 std::string verification_error(SSL* connection);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <deque>
-#include <set>
+#include <map>
+#include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "kube/client/notifier.hh"
@@ -13,10 +13,6 @@
 namespace kube {
 
 namespace {
-
-using Keys = std::unordered_set<ObjectKey, ObjectKeyHash>;
-template <class T>
-using ByKey = std::unordered_map<ObjectKey, T, ObjectKeyHash>;
 
 constexpr Milliseconds kFirstBackoff{5};
 constexpr Milliseconds kLongestBackoff{1'000'000};
@@ -34,19 +30,43 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     bool is_served = false;
   };
 
+  struct Item;
+  using Entry = std::pair<const ObjectKey, Item>;
+  using ByTime = std::multimap<Clock::Steady, Entry*>;
+
+  // The keys of a namespace that are ready, in order, and how many are being worked on.
+  struct Lane {
+    Entry* first = nullptr;
+    Entry* last = nullptr;
+    std::size_t working = 0;
+  };
+
+  // What is known of a key.
+  struct Item {
+    bool is_ready = false;
+    bool is_working = false;
+    bool is_dirty = false;  // added while being worked on
+    int failures = 0;
+    Lane* lane = nullptr;   // while it is ready or being worked on
+    Entry* next = nullptr;  // the one after it that is ready
+    Clock::Steady since;    // when it became ready
+    std::optional<ByTime::iterator> due;
+    // Of what is being worked on: the delay that this answers if it succeeds.
+    std::optional<Clock::Steady> answered;
+  };
+
   asio::any_io_executor executor;
   Clock& clock;
-  std::deque<std::pair<ObjectKey, Clock::Steady>> ready;  // with the time they became so
-  Keys queued;                                            // the keys of `ready`
-  Keys working;
-  Keys dirty;  // added while being worked on
-  ByKey<Clock::Steady> due;
-  std::set<std::pair<Clock::Steady, ObjectKey>> by_time;  // the same, in order
-  ByKey<Clock::Steady>
-      answered;  // of what is worked on: the delay that this answers if it succeeds
+  std::unordered_map<ObjectKey, Item, ObjectKeyHash> items;  // of which something is known
+  std::unordered_map<std::string, Lane> lanes;  // of keys that are ready or being worked on
+  std::deque<Lane*> turn;                       // those with ready keys
+  std::size_t ready = 0;
+  std::size_t working = 0;
+  std::size_t workers = 0;  // 0: not known, no bound
+  std::size_t share = 0;
+  ByTime by_time;
   std::unique_ptr<Timer> timer;
   Clock::Steady timer_at = Clock::Steady::max();
-  ByKey<int> failures;
   std::deque<std::shared_ptr<Waiter>> waiters;
   // The owner's; nullptr once it is gone.
   const std::function<void(std::chrono::steady_clock::duration)>* on_wait = nullptr;
@@ -54,55 +74,116 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   std::uint64_t adds = 0;
   std::uint64_t retries = 0;
 
-  void add(ObjectKey key) {
-    if (is_closed) return;
-    const bool is_new =
-        working.count(key) ? dirty.insert(std::move(key)).second : make_ready(std::move(key));
-    if (is_new) ++adds;
+  Entry& entry_of(ObjectKey key) { return *items.try_emplace(std::move(key)).first; }
+
+  void drop_if_idle(const Entry& entry) {
+    const Item& item = entry.second;
+    if (!item.is_ready && !item.is_working && !item.due && item.failures == 0)
+      items.erase(entry.first);
   }
 
-  // Also what was counted when it was added. False where the key is ready already.
-  bool make_ready(ObjectKey key) {
-    if (is_closed || !queued.insert(key).second) return false;
-    ready.emplace_back(std::move(key), clock.steady());
+  void add(Entry& entry) {
+    Item& item = entry.second;
+    if (item.is_ready || item.is_dirty) return;
+    ++adds;
+    item.is_dirty = item.is_working;
+    if (item.is_working) return;
+    make_ready(entry);
     serve();
-    return true;
   }
 
-  // Gives ready keys to waiters, both in the order in which they came.
+  // Of a key that is neither ready nor being worked on.
+  void make_ready(Entry& entry) {
+    Item& item = entry.second;
+    Lane& lane = lanes.try_emplace(entry.first.ns).first->second;
+    item.is_ready = true;
+    item.since = clock.steady();
+    item.lane = &lane;
+    item.next = nullptr;
+    if (lane.first) {
+      lane.last->second.next = &entry;
+    } else {
+      lane.first = &entry;
+      turn.push_back(&lane);
+    }
+    lane.last = &entry;
+    ++ready;
+  }
+
+  // Gives ready keys to waiters, in the order in which they came.
   void serve() {
-    while (!waiters.empty() && (is_closed || !ready.empty())) {
+    while (!waiters.empty()) {
+      std::optional<ObjectKey> key;
+      if (!is_closed && !(key = take())) return;
       const auto waiter = waiters.front();
       waiters.pop_front();
       waiter->is_served = true;
-      if (!is_closed) waiter->key = take();
+      waiter->key = std::move(key);
       waiter->woken.notify();
     }
   }
 
-  ObjectKey take() {
-    auto [key, since] = std::move(ready.front());
-    ready.pop_front();
-    queued.erase(key);
-    working.insert(key);
-    if (const auto at = due.find(key); at != due.end()) {
-      answered.emplace(key, at->second);
-      by_time.erase({at->second, key});
-      due.erase(at);
-    }
-    if (on_wait != nullptr && *on_wait) (*on_wait)(clock.steady() - since);
-    return key;
+  bool may_work(const Lane& lane) const {
+    return workers == 0 || lane.working == 0 ||
+           lane.working + share * (working + 1) < share * workers;
   }
 
-  void add_at(ObjectKey key, Clock::Steady when) {
-    if (is_closed) return;
-    const auto at = due.find(key);
-    if (at != due.end()) {
-      if (at->second <= when) return;
-      by_time.erase({at->second, key});
+  // nullopt where nothing is ready whose namespace may have another worker.
+  std::optional<ObjectKey> take() {
+    for (std::size_t left = turn.size(); left > 0; --left) {
+      Lane& lane = *turn.front();
+      turn.pop_front();
+      if (may_work(lane)) {
+        Entry& entry = *lane.first;
+        lane.first = entry.second.next;
+        if (lane.first) turn.push_back(&lane);
+        start(entry);
+        return entry.first;
+      }
+      turn.push_back(&lane);
     }
-    due[key] = when;
-    by_time.emplace(when, std::move(key));
+    return std::nullopt;
+  }
+
+  void start(Entry& entry) {
+    Item& item = entry.second;
+    item.is_ready = false;
+    item.is_working = true;
+    --ready;
+    ++working;
+    ++item.lane->working;
+    if (item.due) {
+      item.answered = (*item.due)->first;
+      cancel_delay(item);
+    }
+    if (on_wait != nullptr && *on_wait) (*on_wait)(clock.steady() - item.since);
+  }
+
+  // The work on a key has ended; `is_again`: the key is ready at once.
+  void finish(Entry& entry, bool is_again) {
+    Lane& lane = *entry.second.lane;
+    entry.second.is_working = entry.second.is_dirty = false;
+    entry.second.answered.reset();
+    --working;
+    --lane.working;
+    if (is_again && !is_closed) make_ready(entry);
+    if (!lane.first && lane.working == 0) lanes.erase(entry.first.ns);
+    drop_if_idle(entry);
+    serve();  // its namespace may have been held back
+  }
+
+  void cancel_delay(Item& item) {
+    by_time.erase(*item.due);
+    item.due.reset();
+  }
+
+  void add_at(Entry& entry, Clock::Steady when) {
+    Item& item = entry.second;
+    if (item.due) {
+      if ((*item.due)->first <= when) return;
+      cancel_delay(item);
+    }
+    item.due = by_time.emplace(when, &entry);
     set_timer();
   }
 
@@ -120,10 +201,9 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     timer_at = Clock::Steady::max();
     const auto now = clock.steady();
     while (!by_time.empty() && by_time.begin()->first <= now) {
-      ObjectKey key = by_time.begin()->second;
-      by_time.erase(by_time.begin());
-      due.erase(key);
-      add(std::move(key));
+      Entry& entry = *by_time.begin()->second;
+      cancel_delay(entry.second);
+      add(entry);
     }
     set_timer();
   }
@@ -132,11 +212,13 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   void close() {
     is_closed = true;
     timer.reset();
-    ready.clear();
-    queued.clear();
-    due.clear();
     by_time.clear();
-    answered.clear();
+    turn.clear();
+    ready = 0;
+    std::erase_if(items, [](const Entry& entry) { return !entry.second.is_working; });
+    for (auto& [key, item] : items) item.due.reset();
+    std::erase_if(lanes, [](const auto& lane) { return lane.second.working == 0; });
+    for (auto& [ns, lane] : lanes) lane.first = nullptr;
     serve();
   }
 };
@@ -151,39 +233,49 @@ WorkQueue::~WorkQueue() {
   state_->on_wait = nullptr;
 }
 
+void WorkQueue::share_workers(std::size_t workers, std::size_t share) {
+  state_->workers = workers;
+  state_->share = share;
+}
+
 void WorkQueue::add(ObjectKey key) {
-  state_->add(std::move(key));
+  if (!state_->is_closed) state_->add(state_->entry_of(std::move(key)));
 }
 
 void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
+  if (state_->is_closed) return;
+  auto& entry = state_->entry_of(std::move(key));
   if (delay.count() <= 0) {
-    state_->add(std::move(key));
+    state_->add(entry);
   } else {
-    state_->add_at(std::move(key), state_->clock.steady() + delay);
+    state_->add_at(entry, state_->clock.steady() + delay);
   }
 }
 
 void WorkQueue::add_failed(ObjectKey key) {
-  const int failures = state_->failures[key]++;
+  const int failures = state_->items[key].failures++;
   ++state_->retries;
   const auto delay = kFirstBackoff * (std::int64_t{1} << std::min(failures, kMaxDoublings));
   add_after(std::move(key), std::min<Milliseconds>(delay, kLongestBackoff));
 }
 
 void WorkQueue::forget(const ObjectKey& key) {
-  state_->failures.erase(key);
-  state_->answered.erase(key);
+  const auto at = state_->items.find(key);
+  if (at == state_->items.end()) return;
+  at->second.failures = 0;
+  at->second.answered.reset();
+  state_->drop_if_idle(*at);
 }
 
 int WorkQueue::failures(const ObjectKey& key) const {
-  const auto at = state_->failures.find(key);
-  return at == state_->failures.end() ? 0 : at->second;
+  const auto at = state_->items.find(key);
+  return at == state_->items.end() ? 0 : at->second.failures;
 }
 
 Task<std::optional<ObjectKey>> WorkQueue::next() {
   const auto state = state_;
   if (state->is_closed) co_return std::nullopt;
-  if (!state->ready.empty()) co_return state->take();
+  if (auto key = state->take()) co_return key;
   const auto waiter = std::make_shared<State::Waiter>(state->executor);
   state->waiters.push_back(waiter);
   co_await waiter->woken.wait();
@@ -195,22 +287,17 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
   const auto asked = co_await asio::this_coro::cancellation_state;
   if (asked.cancelled() != asio::cancellation_type::none && waiter->key) {
     // The one who asked will not come back for it.
-    state->working.erase(*waiter->key);
-    state->dirty.erase(*waiter->key);
-    state->answered.erase(*waiter->key);
-    state->make_ready(std::move(*waiter->key));
+    state->finish(*state->items.find(*waiter->key), true);
     co_return std::nullopt;
   }
   co_return std::move(waiter->key);
 }
 
 void WorkQueue::done(const ObjectKey& key) {
-  state_->working.erase(key);
-  if (const auto at = state_->answered.find(key); at != state_->answered.end()) {
-    state_->add_at(key, at->second);
-    state_->answered.erase(at);
-  }
-  if (state_->dirty.erase(key) > 0) state_->make_ready(key);
+  const auto at = state_->items.find(key);
+  if (at == state_->items.end() || !at->second.is_working) return;
+  if (at->second.answered && !state_->is_closed) state_->add_at(*at, *at->second.answered);
+  state_->finish(*at, at->second.is_dirty);
 }
 
 void WorkQueue::close() {
@@ -218,7 +305,7 @@ void WorkQueue::close() {
 }
 
 std::size_t WorkQueue::depth() const {
-  return state_->ready.size();
+  return state_->ready;
 }
 
 std::uint64_t WorkQueue::adds() const {
@@ -230,7 +317,7 @@ std::uint64_t WorkQueue::retries() const {
 }
 
 bool WorkQueue::is_idle() const {
-  return state_->ready.empty() && state_->working.empty();
+  return state_->ready == 0 && state_->working == 0;
 }
 
 }  // namespace kube

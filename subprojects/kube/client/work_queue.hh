@@ -16,13 +16,20 @@ namespace kube {
 // if it was added meanwhile it is handed out again after done(); of several delays for a key the
 // earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. A delay that is pending when its
 // key is handed out has come early: it counts again only where the work fails. So a worker reads
-// all that a key needs, and asks again for what is still to come. Concurrency: the io_context
-// thread. Lifecycle: close() drops the keys that wait and makes every waiting and later next()
-// answer nullopt.
+// all that a key needs, and asks again for what is still to come.
+// Namespaces take turns, one key each; within a namespace the first key to become ready goes first.
+// So a key that is added again goes behind all that its namespace has ready.
+// Concurrency: the io_context thread. Lifecycle: close() drops the keys that wait and makes every
+// waiting and later next() answer nullopt. Cost: O(1) for what is ready, plus a step for each
+// namespace that is held back; O(log n) for delays.
 class WorkQueue {
  public:
   WorkQueue(asio::io_context& io, Clock& clock);
   ~WorkQueue();
+  // At most `workers` call next(). From now on a namespace that holds some of them gets another one
+  // only while it holds fewer than `share` times as many as would be left free, so that others find
+  // a free one: with 32 and 7 one namespace gets 28, two get 29. Before that: no bound.
+  void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
   void add_failed(ObjectKey key);  // add_after with this key's backoff, which doubles

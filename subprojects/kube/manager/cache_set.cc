@@ -23,7 +23,7 @@ bool selects(std::string_view selector, std::string_view object) {
   static const JsonFilter kLabels{"",
                                   JsonFilter::Members::kInclude,
                                   {{"metadata", JsonFilter::Members::kInclude, {{"labels"}}}}};
-  const auto parsed = parse_json(object, {}, kLabels);
+  const auto parsed = parse_json(object, kObjectLimits, kLabels);
   if (!parsed) return false;
   const StringMap labels = ObjectMeta::of(*parsed).labels;
   while (!selector.empty()) {

@@ -12,6 +12,8 @@ std::vector<BackgroundTask> Controller::tasks() {
   return {};
 }
 
+void Controller::enqueue_all() {}
+
 std::vector<BackgroundTask> Controller::leader_tasks() {
   return {};
 }

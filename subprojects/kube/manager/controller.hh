@@ -55,6 +55,9 @@ class Controller {
   virtual bool is_ready() const;
   // On every replica, from the start of its watches.
   virtual std::vector<BackgroundTask> tasks();
+  // This replica starts to lead, and nothing was enqueued before: enqueues what is to be reconciled
+  // of a primary collection that is not kept as StoredObjects.
+  virtual void enqueue_all();
   // On the leader, besides its workers.
   virtual std::vector<BackgroundTask> leader_tasks();
 };
@@ -108,6 +111,8 @@ struct PolicyRule {
   std::vector<std::string> resources;
   std::vector<std::string> names;  // resourceNames; empty: all
   std::vector<std::string> verbs;
+  // Of an installation that needs it, in a ClusterRole of its own of this name; "": of every one.
+  std::string option;
 };
 
 // Everything that the manager needs to run a controller.
@@ -117,7 +122,7 @@ struct ControllerRegistration {
   int workers = 1;         // reconciles at a time, unless configured
   // The collection whose objects are reconciled is the first watch. Where it is kept as
   // StoredObjects, the manager enqueues what changes in it, keeps its uids in the owner index and
-  // calls forget(); a primary of another type has a handler for that.
+  // calls forget(); a primary of another type has a handler for that, and enqueue_all().
   std::vector<Watch> watches;
   DebounceTimes debounce{};
   DefaultFailure default_failure;

@@ -9,13 +9,17 @@ std::size_t EventRouter::add_controller(Enqueue enqueue) {
   return queues_.size() - 1;
 }
 
-const ObjectKey* EventRouter::find_owned(std::size_t controller, const std::string& uid) const {
+const ObjectKey* EventRouter::find_owner(std::size_t controller, std::string_view ns,
+                                         const std::string& uid) const {
   const auto at = owners_.find(uid);
-  return at != owners_.end() && at->second.controller == controller ? &at->second.key : nullptr;
+  if (at == owners_.end()) return nullptr;
+  const Owner& owner = at->second;
+  return owner.controller == controller && owner.key.ns == ns ? &owner.key : nullptr;
 }
 
-bool EventRouter::enqueue_owner(std::size_t controller, const std::string& uid, Debounce debounce) {
-  const ObjectKey* const key = find_owned(controller, uid);
+bool EventRouter::enqueue_owner(std::size_t controller, std::string_view ns, const std::string& uid,
+                                Debounce debounce) {
+  const ObjectKey* const key = find_owner(controller, ns, uid);
   if (key) enqueue(controller, *key, debounce);
   return key != nullptr;
 }

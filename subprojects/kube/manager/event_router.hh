@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -34,10 +35,14 @@ class EventRouter {
   void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
     queues_[controller](key, debounce);
   }
-  // The key of the object of this uid among those that `controller` reconciles, or nullptr.
-  const ObjectKey* find_owned(std::size_t controller, const std::string& uid) const;
+  // The key of the object of this uid among those that `controller` reconciles, or nullptr. `ns`:
+  // of the object that names the uid as its owner. Any user can write any uid into an owner
+  // reference, and the garbage collector counts only owners of the same namespace.
+  const ObjectKey* find_owner(std::size_t controller, std::string_view ns,
+                              const std::string& uid) const;
   // Enqueues that object. False: there is none.
-  bool enqueue_owner(std::size_t controller, const std::string& uid, Debounce debounce);
+  bool enqueue_owner(std::size_t controller, std::string_view ns, const std::string& uid,
+                     Debounce debounce);
 
   void set_owner(const std::string& uid, Owner owner) { owners_[uid] = std::move(owner); }
   void remove_owner(const std::string& uid) { owners_.erase(uid); }

@@ -120,7 +120,8 @@ Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage
 }
 
 Task<Result<void>> Executor::run_one(Action action) {
-  const auto permit = co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kHigh);
+  const auto permit =
+      co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kHigh, action.key.ns);
   if (!permit) co_return tl::unexpected(permit.error());
   if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
   const std::string what = describe(action);

@@ -56,7 +56,7 @@ Manager::Manager(asio::io_context& io, ApiClient& client,
       options_(std::move(options)),
       metrics_(metrics),
       log_(log),
-      writes_(Pacing::kWritesInFlight),
+      writes_(Pacing::kWritesInFlight, Pacing::kStatusShare),
       events_(client, options_.component),
       executor_(io, client, caches_, writes_, options_.component, log),
       watches_(io.get_executor(), on_task_error()),
@@ -98,6 +98,9 @@ Manager::Running& Manager::add(ControllerRegistration registration) {
   running.plan_runner.on_finished = [this](std::string_view kind, std::string_view result) {
     metrics_.finished(kind, result);
   };
+  running.plan_runner.on_status_refused = [this](std::string_view kind, int http_status) {
+    metrics_.status_refused(kind, http_status);
+  };
   const ControllerContext context{
       io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_, metrics_};
   running.controller = running.registration.make(context);
@@ -126,9 +129,17 @@ void Manager::connect_primary(Running& running) {
 
 void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce) {
   if (options_.on_enqueue) options_.on_enqueue(running.registration.name, key, debounce);
+  if (!is_leading_) return;  // start_workers() enqueues what exists then
   const auto object = running.primary ? running.primary->find(key) : nullptr;
   if (!object || debounce == Debounce::kNone) return running.queue.add(key);
   running.queue.add_after(key, running.plan_runner.delay_of(debounce, object->uid));
+}
+
+void Manager::enqueue_all(Running& running) {
+  running.controller->enqueue_all();
+  if (!running.primary) return;
+  running.primary->each(
+      [&](const ObjectKey& key, const auto&) { enqueue(running, key, Debounce::kNone); });
 }
 
 void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
@@ -193,6 +204,7 @@ Task<void> Manager::start_workers() {
   is_leading_ = true;
   workers_.spawn("events", events_.run());
   for (const auto& each : running_) {
+    enqueue_all(*each);
     for (BackgroundTask& task : each->controller->leader_tasks())
       workers_.spawn(std::move(task.name), std::move(task.task));
     const ControllerRegistration& registration = each->registration;
@@ -226,12 +238,6 @@ Task<void> Manager::drain(Milliseconds limit) {
   co_await workers_.join();
   watches_.cancel();
   co_await watches_.join();
-}
-
-void Manager::on_change(const Collection& collection, std::function<void()> handler) {
-  for (const auto& entry : caches_.entries()) {
-    if (entry->collection == collection) entry->cache->add_change_handler(handler);
-  }
 }
 
 void Manager::collect() {

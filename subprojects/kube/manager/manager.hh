@@ -50,7 +50,8 @@ class Manager {
   // What the caches still wait for: "jobsets.jobset.x-k8s.io (not served ...)"; "" where it is not
   // a cache.
   std::string missing() const;
-  // Starts the workers when is_ready(). Only the leader calls this.
+  // When is_ready(), enqueues all objects and starts the workers. Before, nothing is enqueued, so
+  // that the queues of a standby do not grow. Only the leader calls this.
   Task<void> start_workers();
   bool is_leading() const { return is_leading_; }
   // Starts no new reconciles, waits for running ones and sends the events; cancels what still runs
@@ -58,8 +59,15 @@ class Manager {
   Task<void> drain(Milliseconds limit);
 
   const CacheSet& caches() const { return caches_; }
-  // Calls `handler` after every change of a collection that a controller watches.
-  void on_change(const Collection& collection, std::function<void()> handler);
+  // Calls `handler` for every change of a collection that a controller watches as T, after that
+  // controller's own handler.
+  template <class T>
+  void on_change(const Collection& collection, typename ObjectCache<T>::EventHandler handler) {
+    for (const auto& entry : caches_.entries()) {
+      if (entry->collection == collection)
+        dynamic_cast<ObjectCache<T>&>(*entry->cache).add_event_handler(handler);
+    }
+  }
   // Reads queues and caches into the metrics.
   void collect();
 
@@ -69,6 +77,7 @@ class Manager {
   void connect_primary(Running& running);
   void watch(CacheSet::Entry& entry, Milliseconds batch);
   void enqueue(Running& running, const ObjectKey& key, Debounce debounce);
+  void enqueue_all(Running& running);
   bool are_queues_idle() const;
   TaskGroup::OnError on_task_error() const;
 

@@ -28,8 +28,6 @@ class AnyObjectCache : public WatchSink {
   virtual std::size_t size() const = 0;
   // True once a first list has arrived.
   virtual bool is_synced() const = 0;
-  // `handler` is called after every change, without the object.
-  virtual void add_change_handler(std::function<void()> handler) = 0;
 };
 
 // T is the result of the transform of an object: any type with `std::string resource_version` and
@@ -60,10 +58,6 @@ class ObjectCache final : public AnyObjectCache {
   // Handlers are called in the order in which they were added.
   void add_event_handler(EventHandler handler) { handlers_.push_back(std::move(handler)); }
 
-  void add_change_handler(std::function<void()> handler) override {
-    add_event_handler([handler = std::move(handler)](const auto&, const auto&) { handler(); });
-  }
-
   // Call before the first object. Adding an index of the same name again does nothing.
   void add_index(std::string_view name, IndexFunc value_of) {
     const bool exists = std::any_of(indexes_.begin(), indexes_.end(),
@@ -71,18 +65,28 @@ class ObjectCache final : public AnyObjectCache {
     if (!exists) indexes_.push_back({std::string(name), std::move(value_of), {}});
   }
 
+  // By name: the items of a bucket are in one namespace.
+  using Bucket = std::map<std::string, Pointer, std::less<>>;
+
   // The items of a namespace that have this value in an index, in the order of their names.
   std::vector<const T*> find_by(std::string_view index, std::string_view ns,
                                 std::string_view value) const {
     std::vector<const T*> found;
+    if (const Bucket* const bucket = bucket_of(index, ns, value)) {
+      found.reserve(bucket->size());
+      for (const auto& [name, item] : *bucket) found.push_back(item.get());
+    }
+    return found;
+  }
+  // The same as they are held, until the next change of the cache; nullptr: there is none.
+  const Bucket* bucket_of(std::string_view index, std::string_view ns,
+                          std::string_view value) const {
     for (const Index& each : indexes_) {
       if (each.name != index) continue;
       const auto at = each.buckets.find(ObjectKeyView{ns, value});
-      if (at == each.buckets.end()) break;
-      found.reserve(at->second.size());
-      for (const auto& [name, item] : at->second) found.push_back(item.get());
+      if (at != each.buckets.end()) return &at->second;
     }
-    return found;
+    return nullptr;
   }
 
   Pointer find(const ObjectKey& key) const {
@@ -170,8 +174,6 @@ class ObjectCache final : public AnyObjectCache {
   }
 
  private:
-  // By name: the items of a bucket are in one namespace.
-  using Bucket = std::map<std::string, Pointer, std::less<>>;
   struct Index {
     std::string name;
     IndexFunc value_of;

@@ -5,6 +5,10 @@
 // A watch event enqueues its object after a debounce, so that one reconcile sees what changes
 // together. A status that differs only in counters waits, and its writes are rate limited. The
 // number of writes in flight is bounded. A busy event loop sleeps briefly between two wakes.
+//
+// Namespaces are served in turn where they wait: for workers, one key each, and for writes, one
+// each. So one namespace with a hundred thousand Jobs to create delays the others by a few writes.
+// The order in which it serves its own: keys as they became ready; children before statuses.
 #pragma once
 
 #include <chrono>
@@ -41,6 +45,17 @@ struct Pacing {
   // More do not help: with forty, writes no longer queue, so statuses are written more often and a
   // job takes more requests. The transport must allow more requests, or reads wait for writes.
   static constexpr std::size_t kWritesInFlight = 24;
+  // Of the writes of one namespace a status gets one of so many while children wait. Few, since a
+  // status that is written early is written again; enough for counters that users wait for.
+  static constexpr std::size_t kStatusShare = 32;
+  // A namespace that holds workers of a controller gets another one only while it holds fewer than
+  // so many times as many as would be left free. Some workers are free for others at any time,
+  // since a reconcile may take seconds: one namespace gets 28 of 32, two get 29.
+  static constexpr std::size_t kWorkerShare = 7;
+  // A plan that writes nothing and asks for the next reconcile sooner than this waits this long,
+  // then twice as long each time, up to kLongestPause. Without a change it would be the same again.
+  static constexpr std::chrono::milliseconds kShortestPause{20};
+  static constexpr std::chrono::milliseconds kLongestPause{10'000};
   // A loop that uses more than this share of a processor sleeps after each wake. A job a second
   // needs half a percent.
   static constexpr double kBusyShare = 0.02;

@@ -24,6 +24,7 @@ Requeue earlier(Requeue a, Requeue b) {
 Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   Requeue delayed;
   const auto planned = clock_.steady();
+  const bool has_actions = !plan.actions.empty();
   if (plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
@@ -47,13 +48,15 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     if (delayed && !error.retry_after) error.retry_after = delayed;
     co_return tl::unexpected(std::move(error));
   }
-  co_return earlier(plan.requeue_after, delayed);
+  const bool has_written = has_actions || (plan.status_patch && !delayed);
+  co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
 }
 
 Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& plan,
                                                StatusRateLimiter::Time planned) {
   if (plan.status_patch) {
     if (plan.is_status_minor) {
+      if (!statuses_.exists(object.key, object.uid)) co_return Requeue{};  // deleted during the actions
       const auto delay = delay_of_status(object);
       if (delay.count() > 0) co_return Requeue(delay);
     }
@@ -61,7 +64,10 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     auto written =
         co_await statuses_.patch(registration_.resource(), object.key, object.resource_version,
                                  std::move(patch), plan.is_status_minor);
-    if (!written) co_return tl::unexpected(written.error());
+    if (!written) {
+      record_refused_status(object, written.error());
+      co_return tl::unexpected(written.error());
+    }
   }
   limiter_.clear_waiting(object.uid, planned);
   // Events say what is in the status, so they follow it.
@@ -88,6 +94,16 @@ milliseconds PlanRunner::delay_of_status(const ObjectRef& object) {
   return limiter_.delay(object.uid, clock_.steady(), window);
 }
 
+Requeue PlanRunner::paced(const ObjectRef& object, Requeue asked, bool has_written) {
+  if (has_written || !asked || *asked >= Pacing::kShortestPause) {
+    pauses_.erase(object.uid);
+    return asked;
+  }
+  milliseconds& pause = pauses_[object.uid];
+  pause = std::clamp(2 * pause, Pacing::kShortestPause, Pacing::kLongestPause);
+  return pause;
+}
+
 void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& failure) {
   const auto code = failure.error.code;
   if (code == ErrorCode::kCancelled || code == ErrorCode::kConflict) return;
@@ -98,6 +114,21 @@ void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& fa
   event.reason = failure.reason.empty() ? otherwise.reason : failure.reason;
   event.message = failure.error.message;
   if (event.reason == otherwise.reason) event.message = otherwise.prefix + event.message;
+  record(object, event);
+}
+
+// Without an event, nothing that a user sees says why an object makes no progress.
+void PlanRunner::record_refused_status(const ObjectRef& object, const Error& error) {
+  const bool is_refused = error.status >= 400 && error.status < 500;
+  if (!is_refused || error.code == ErrorCode::kConflict ||
+      error.code == ErrorCode::kTooManyRequests || is_namespace_terminating(error)) {
+    return;
+  }
+  if (on_status_refused) on_status_refused(registration_.resource().kind, error.status);
+  PlannedEvent event;
+  event.type = "Warning";
+  event.reason = "StatusUpdateFailed";
+  event.message = error.message;
   record(object, event);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "kube/client/clock.hh"
 #include "kube/client/events.hh"
@@ -39,6 +40,9 @@ class PlanRunner {
   // Called once for each object when its terminal status has been written: its kind, and
   // "succeeded" or "failed". May be empty.
   std::function<void(std::string_view kind, std::string_view result)> on_finished;
+  // Called for each status that the API server refuses: its kind, and the HTTP status. May be
+  // empty.
+  std::function<void(std::string_view kind, int http_status)> on_status_refused;
 
   // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
   // result's error, but the status is written nevertheless: a child that was refused must not hide
@@ -47,15 +51,22 @@ class PlanRunner {
   // The debounce of an object whose children have changed, so that one reconcile sees what changes
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);
-  // The object was deleted: drops its state in the rate limiter.
-  void forget(const std::string& uid) { limiter_.forget(uid); }
+  // The object was deleted: drops what is kept of it.
+  void forget(const std::string& uid) {
+    limiter_.forget(uid);
+    pauses_.erase(uid);
+  }
 
  private:
   // How long a difference in counters must still wait; zero: write it now.
   std::chrono::milliseconds delay_of_status(const ObjectRef& object);
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
+  // When to reconcile again for the plan's own sake. One that writes nothing and asks for that at
+  // once would be the same again: it waits, and longer each time.
+  Requeue paced(const ObjectRef& object, Requeue asked, bool has_written);
   void record_failure(const ObjectRef& object, const ActionFailure& failure);
+  void record_refused_status(const ObjectRef& object, const Error& error);
   void record(const ObjectRef& object, const PlannedEvent& event);
   std::string name_of(const ObjectRef& object) const {
     return registration_.resource().kind + " " + object.key.to_string();
@@ -68,6 +79,7 @@ class PlanRunner {
   Clock& clock_;
   const Log& log_;
   StatusRateLimiter limiter_;
+  std::unordered_map<std::string, std::chrono::milliseconds> pauses_;  // by uid, see paced()
 };
 
 }  // namespace kube

@@ -9,7 +9,8 @@ namespace kube {
 
 Task<Result<void>> StatusWriter::patch(Resource resource, ObjectKey key,
                                        std::string resource_version, Json patch, bool is_minor) {
-  const auto permit = co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kLow);
+  const auto permit =
+      co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kLow, key.ns);
   if (!permit) co_return tl::unexpected(permit.error());
   if (log_.is_debug()) {
     log_.debug("status",

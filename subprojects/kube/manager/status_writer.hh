@@ -15,7 +15,8 @@ namespace kube {
 // Concurrency: the control loops' thread; never two statuses of one object at a time.
 class StatusWriter {
  public:
-  // `writes` is shared with the executor: statuses wait for the creation of children.
+  // `writes` is shared with the executor: statuses wait for the creation of children in their
+  // namespace, which leaves them a share.
   StatusWriter(ApiClient& client, CacheSet& caches, EventRouter& router, Semaphore& writes,
                const Log& log)
       : client_(client), caches_(caches), router_(router), writes_(writes), log_(log) {}
@@ -30,6 +31,11 @@ class StatusWriter {
   // be reconciled after the write.
   Task<Result<void>> patch(Resource resource, ObjectKey key, std::string resource_version,
                            Json patch, bool is_minor);
+
+  // Whether the object of this uid still exists.
+  bool exists(const ObjectKey& key, const std::string& uid) const {
+    return router_.find_owner(controller_, key.ns, uid) != nullptr;
+  }
 
   // For the event handler of the primary collection. True where the version may be of a status
   // write in flight: when that ends, it decides whether the object is enqueued.

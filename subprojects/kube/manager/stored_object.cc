@@ -74,7 +74,7 @@ std::string body_of(std::string_view text, const Json& head, const Resource& res
 
 std::shared_ptr<const Json> StoredObject::object() const {
   std::string room;
-  auto parsed = parse_json(body.text(room));
+  auto parsed = parse_json(body.text(room), kObjectLimits);
   return std::make_shared<const Json>(parsed ? std::move(*parsed) : Json());
 }
 
@@ -85,20 +85,21 @@ StoredObjectTransform::StoredObjectTransform(Resource resource, std::optional<Di
       compressor_(std::make_shared<TextCompressor>()) {}
 
 std::shared_ptr<StoredObject> StoredObjectTransform::operator()(std::string_view text) {
-  const auto object = parse_json(text, {}, head_);
+  const auto object = parse_json(text, kObjectLimits, head_);
   auto stored = object ? transform_header(*object) : nullptr;
   if (!stored) return nullptr;
   if (digest_) stored->digest = digest_->compute(*object);
   std::string body = body_of(text, *object, resource_);
+  const bool is_packed = is_idle(*object) || body.size() > TextCompressor::kLong;
   stored->body =
-      is_idle(*object) ? compressor_->compress(std::move(body)) : CompressedText(std::move(body));
+      is_packed ? compressor_->compress(std::move(body)) : CompressedText(std::move(body));
   return stored;
 }
 
 std::shared_ptr<StoredObject> transform_owner(std::string_view text) {
   static const JsonFilter kHeader{
       "", JsonFilter::Members::kInclude, {metadata_with({{"ownerReferences"}})}};
-  const auto object = parse_json(text, {}, kHeader);
+  const auto object = parse_json(text, kObjectLimits, kHeader);
   return object ? transform_header(*object) : nullptr;
 }
 

@@ -41,7 +41,8 @@ struct Digest {
 // A transform of ObjectCache<StoredObject>. It parses only the head of an object; of the body it
 // finds the end and checks the depth, so other errors in the body appear when it is decoded. The
 // text of an idle object (suspended, or finished) is compressed; an active one is read many times a
-// second, and decompressing it would cost too much.
+// second, and decompressing it would cost too much, unless it is a long one: a user can have
+// hundreds of those.
 class StoredObjectTransform {
  public:
   // `resource` gives kind and apiVersion to texts that lack them, as the items of a list do.

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "kube/client/yield.hh"
+#include "kube/manager/pacing.hh"
 
 namespace kube {
 namespace {
@@ -68,6 +69,7 @@ Task<void> run_worker(WorkerPool& pool) {
 }
 
 void start_workers(TaskGroup& group, WorkerPool& pool, int count) {
+  pool.queue.share_workers(static_cast<std::size_t>(count), Pacing::kWorkerShare);
   for (int i = 0; i < count; ++i) {
     group.spawn(pool.name + " worker " + std::to_string(i), run_worker(pool));
   }

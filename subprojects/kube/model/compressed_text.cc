@@ -8,6 +8,7 @@
 #include <bit>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -25,6 +26,9 @@ constexpr std::size_t kTrial = 64;
 int window_bits(std::size_t dictionary, std::size_t text) {
   return static_cast<int>(std::clamp<std::size_t>(std::bit_width(dictionary + text), 9, 15));
 }
+
+// How much of a long text is deflated before it is seen whether it shrinks: a millisecond of work.
+constexpr std::size_t kPart = std::size_t{64} << 10;
 
 // These streams work on memory alone, so only its lack and bugs make them fail.
 void must(int code, int desired, const char* what) {
@@ -70,6 +74,31 @@ std::string deflate_all(const std::string& text, const std::string& dictionary) 
              deflateBound(&stream, text.size()));
 }
 
+// nullopt where the text does not shrink to a half.
+std::optional<std::string> deflate_to_half(const std::string& text) {
+  z_stream stream{};
+  const int bits = window_bits(0, text.size());
+  must(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -bits, 9, Z_DEFAULT_STRATEGY), Z_OK,
+       "deflateInit2");
+  const Ending ending(&stream, deflateEnd);
+  std::string out(text.size() / 2, '\0');
+  stream.next_in = reinterpret_cast<const Bytef*>(text.data());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  for (std::size_t done = 0; done < text.size();) {
+    const std::size_t part = std::min(kPart, text.size() - done);
+    done += part;
+    stream.avail_in = static_cast<uInt>(part);
+    const bool is_last = done == text.size();
+    const int code = deflate(&stream, is_last ? Z_FINISH : Z_NO_FLUSH);
+    const bool is_good = code == (is_last ? Z_STREAM_END : Z_OK) && stream.avail_in == 0 &&
+                         stream.total_out <= done / 2;
+    if (!is_good) return std::nullopt;
+  }
+  out.resize(stream.total_out);
+  return out;
+}
+
 std::string inflate_all(const std::string& bytes, const std::string& dictionary, std::size_t size) {
   z_stream stream{};
   must(inflateInit2(&stream, -window_bits(dictionary.size(), size)), Z_OK, "inflateInit2");
@@ -97,6 +126,14 @@ CompressedText CompressedText::deflated(const std::string& text,
   return compressed;
 }
 
+CompressedText CompressedText::halved(std::string text) {
+  auto bytes = deflate_to_half(text);
+  if (!bytes) return CompressedText(std::move(text));
+  CompressedText compressed(std::move(*bytes));
+  compressed.size_ = text.size();
+  return compressed;
+}
+
 std::string_view CompressedText::text(std::string& room) const {
   if (!is_deflated()) return bytes_;
   room = inflate_all(bytes_, text_or_none(dictionary_), size_);
@@ -109,7 +146,7 @@ std::string CompressedText::text() const {
 }
 
 CompressedText TextCompressor::compress(std::string text) {
-  if (text.size() > kLongest) return CompressedText(std::move(text));
+  if (text.size() > kLong) return CompressedText::halved(std::move(text));
   CompressedText compressed = CompressedText::deflated(text, dictionary_);
   ++compressed_;
   const bool is_tried = !dictionary_ || compressed_ >= kTrial;

@@ -20,6 +20,9 @@ class CompressedText {
   // last 32 KiB count) takes next to nothing, and the dictionary lives as long as the result.
   static CompressedText deflated(const std::string& text,
                                  std::shared_ptr<const std::string> dictionary);
+  // Deflated if that halves it; stops as soon as a part of it shows the contrary, since what
+  // does not shrink takes the longest.
+  static CompressedText halved(std::string text);
 
   std::string text() const;
   // The same without a copy where it is kept as it is; else it is unpacked into `room`. Valid as
@@ -43,8 +46,9 @@ class CompressedText {
 // Concurrency: one thread; what it made may be read from any.
 class TextCompressor {
  public:
-  // Longer texts are kept as they are: packing one would hold up a control loop for milliseconds.
-  static constexpr std::size_t kLongest = std::size_t{64} << 10;
+  // A longer text takes milliseconds to pack, and does not use the dictionary. It is kept as it is
+  // where that does not halve it.
+  static constexpr std::size_t kLong = std::size_t{64} << 10;
 
   CompressedText compress(std::string text);
 

@@ -14,6 +14,7 @@ namespace kube {
 namespace {
 
 constexpr std::size_t kLongestValue = 300;
+constexpr std::size_t kMostLines = 200;  // of an object with an error in each item of a long list
 
 std::string_view describe(FieldError::Type type) {
   switch (type) {
@@ -126,6 +127,10 @@ std::string FieldError::to_string() const {
 std::string to_string(const FieldErrors& errors) {
   std::vector<std::string> lines;
   for (const FieldError& error : errors) {
+    if (lines.size() == kMostLines) {
+      lines.push_back(fmt::format("and more; {} errors in all", errors.size()));
+      break;
+    }
     std::string line = error.to_string();
     if (std::find(lines.begin(), lines.end(), line) == lines.end())
       lines.push_back(std::move(line));

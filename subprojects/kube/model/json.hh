@@ -35,7 +35,9 @@ class JsonObject {
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   Json& operator[](std::string_view name);  // made (as null) where it is missing
   bool erase(std::string_view name);        // false when there was none
-  iterator erase(const_iterator at);
+  // Removes the members for which `keep(member)` is false, in one pass; `keep` may change values.
+  template <class Keep>
+  void keep_if(const Keep& keep);
   // Takes members in any order: O(n log n), so a document cannot make the parser quadratic. Of
   // equal names the last one stays; returns a name that occurred twice, if any did.
   std::optional<std::string> assign(Members members);
@@ -145,6 +147,16 @@ struct Json::Named {
   mutable Json value;
 };
 
+template <class Keep>
+void JsonObject::keep_if(const Keep& keep) {
+  auto kept = members_.begin();
+  for (Member& member : members_) {
+    if (!keep(member)) continue;
+    if (&*kept != &member) *kept = std::move(member);
+    ++kept;
+  }
+  members_.erase(kept, members_.end());
+}
 inline JsonObject::iterator JsonObject::begin() {
   return members_.begin();
 }
@@ -162,9 +174,6 @@ inline std::size_t JsonObject::size() const {
 }
 inline bool JsonObject::empty() const {
   return members_.empty();
-}
-inline JsonObject::iterator JsonObject::erase(const_iterator at) {
-  return members_.erase(at);
 }
 
 }  // namespace kube

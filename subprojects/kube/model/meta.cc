@@ -1,10 +1,6 @@
 #include "kube/model/meta.hh"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "kube/model/names.hh"
 
 namespace kube {
 namespace {
@@ -124,6 +120,18 @@ Json Condition::to_json() const {
   return value;
 }
 
+std::string condition_reason(std::string text) {
+  constexpr std::size_t kMostBytes = 1'024;
+  if (text.size() > kMostBytes) text.resize(kMostBytes);
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (char& c : text) {
+    if (!is_word(c) && ((c != ',' && c != ':') || &c == &text.back())) c = '_';
+  }
+  return text;
+}
+
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
   const auto at = std::find_if(conditions.begin(), conditions.end(),
                                [&](const Condition& condition) { return condition.type == type; });
@@ -158,92 +166,6 @@ bool is_newer_version(std::string_view a, std::string_view b) {
   a = without_leading_zeros(a);
   b = without_leading_zeros(b);
   return a.size() != b.size() ? a.size() > b.size() : a > b;
-}
-
-Result<LabelSelector> LabelSelector::read(const Json& value) {
-  LabelSelector selector;
-  if (value.is_null()) return selector;
-  selector.matches_nothing_ = false;
-  if (!value.is_object())
-    return fail(ErrorCode::kInvalid,
-                fmt::format("a label selector must be an object, not {}", value.type_name()));
-
-  for (const auto& [key, label] : value.get_object("matchLabels")) {
-    std::string problem = check_qualified_name(key);
-    if (problem.empty())
-      problem = label.is_string() ? check_label_value(label.as_string()) : "must be a string";
-    if (!problem.empty())
-      return fail(ErrorCode::kInvalid, fmt::format("matchLabels[{}]: {}", key, problem));
-    selector.requirements_.push_back({key, Requirement::Op::kIn, {label.as_string()}});
-  }
-  std::size_t index = 0;
-  for (const Json& expression : value.get_array("matchExpressions")) {
-    auto requirement = read_expression(expression);
-    if (!requirement)
-      return tl::unexpected(requirement.error().at(fmt::format("matchExpressions[{}]", index)));
-    selector.requirements_.push_back(std::move(*requirement));
-    ++index;
-  }
-  return selector;
-}
-
-Result<LabelSelector::Requirement> LabelSelector::read_expression(const Json& value) {
-  Requirement requirement;
-  requirement.key = value.get_string("key");
-  if (std::string problem = check_qualified_name(requirement.key); !problem.empty())
-    return fail(ErrorCode::kInvalid, fmt::format("key \"{}\": {}", requirement.key, problem));
-
-  const std::string_view op = value.get_string("operator");
-  if (op == "In") {
-    requirement.op = Requirement::Op::kIn;
-  } else if (op == "NotIn") {
-    requirement.op = Requirement::Op::kNotIn;
-  } else if (op == "Exists") {
-    requirement.op = Requirement::Op::kExists;
-  } else if (op == "DoesNotExist") {
-    requirement.op = Requirement::Op::kDoesNotExist;
-  } else {
-    return fail(ErrorCode::kInvalid,
-                fmt::format("operator \"{}\": must be In, NotIn, Exists or DoesNotExist", op));
-  }
-
-  for (const Json& item : value.get_array("values")) {
-    const std::string problem =
-        item.is_string() ? check_label_value(item.as_string()) : "must be a string";
-    if (!problem.empty())
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("values[{}]: {}", requirement.values.size(), problem));
-    requirement.values.push_back(item.as_string());
-  }
-  const bool needs_values = op == "In" || op == "NotIn";
-  if (needs_values == requirement.values.empty()) {
-    return fail(ErrorCode::kInvalid, fmt::format("values: must {} for operator {}",
-                                                 needs_values ? "not be empty" : "be empty", op));
-  }
-  return requirement;
-}
-
-bool LabelSelector::matches(const StringMap& labels) const {
-  if (matches_nothing_) return false;
-  return std::all_of(
-      requirements_.begin(), requirements_.end(), [&](const Requirement& requirement) {
-        const auto label = labels.find(requirement.key);
-        const bool present = label != labels.end();
-        const auto& values = requirement.values;
-        const bool listed =
-            present && std::find(values.begin(), values.end(), label->second) != values.end();
-        switch (requirement.op) {
-          case Requirement::Op::kIn:
-            return listed;
-          case Requirement::Op::kNotIn:
-            return !listed;
-          case Requirement::Op::kExists:
-            return present;
-          case Requirement::Op::kDoesNotExist:
-            return !present;
-        }
-        return false;
-      });
 }
 
 }  // namespace kube

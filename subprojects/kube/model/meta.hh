@@ -114,6 +114,10 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
+// A text that begins with a letter, as the API accepts it for a reason: cut after 1,024 bytes, and
+// what is no letter, digit, "_", "," or ":" becomes "_", as do the last two at the end.
+std::string condition_reason(std::string text);
+
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
 // meta.SetStatusCondition: the transition time moves only when the status flips (to
@@ -123,23 +127,5 @@ bool set_condition(std::vector<Condition>& conditions, Condition condition, Time
 // Orders resourceVersions of one collection: true when `a` is newer than `b`. Versions are decimal
 // strings of any length; anything else compares as not newer.
 bool is_newer_version(std::string_view a, std::string_view b);
-
-// metav1.LabelSelector. An empty selector ({}) matches everything, an absent one (null) nothing.
-class LabelSelector {
- public:
-  // Errors (kInvalid) name the path of the bad requirement.
-  static Result<LabelSelector> read(const Json& value);
-  bool matches(const StringMap& labels) const;
-
- private:
-  struct Requirement {
-    std::string key;
-    enum class Op { kIn, kNotIn, kExists, kDoesNotExist } op = Op::kIn;
-    std::vector<std::string> values;
-  };
-  static Result<Requirement> read_expression(const Json& value);
-  bool matches_nothing_ = true;
-  std::vector<Requirement> requirements_;
-};
 
 }  // namespace kube

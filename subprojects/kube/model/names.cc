@@ -16,7 +16,6 @@ constexpr std::string_view kLabel1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 constexpr std::string_view kSubdomain1123 =
     "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 constexpr std::string_view kLabel1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
-constexpr std::string_view kQualifiedName = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 constexpr std::string_view kLabelValue = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 constexpr std::string_view kHttpPath = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 constexpr std::size_t kLabelLimit = 63;
@@ -69,13 +68,6 @@ std::string mismatch(std::string_view rule, std::string_view regex,
   return text + fmt::format("regex used for validation is '{}')", regex);
 }
 
-std::string bad_qualified_name() {
-  return mismatch(
-      "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-      "alphanumeric character",
-      kQualifiedName, {"MyName", "my.name", "123-abc"});
-}
-
 std::string join(const std::vector<std::string>& messages) {
   return fmt::format("{}", fmt::join(messages, ", "));
 }
@@ -107,45 +99,6 @@ std::vector<std::string> dns1123_subdomain_problems(std::string_view name) {
                  "and must start and end with an alphanumeric character",
                  kSubdomain1123, {"example.com"}));
   }
-  return problems;
-}
-
-std::vector<std::string> dns1035_label_problems(std::string_view name) {
-  std::vector<std::string> problems;
-  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
-  if (!matches_label(name) || !is_lower(name.front())) {
-    problems.push_back(
-        mismatch("a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-                 "start with an alphabetic "
-                 "character, and end with an alphanumeric character",
-                 kLabel1035, {"my-name", "abc-123"}));
-  }
-  return problems;
-}
-
-std::vector<std::string> qualified_name_problems(std::string_view name) {
-  std::vector<std::string> problems;
-  const std::size_t slash = name.find('/');
-  if (slash != name.npos) {
-    const std::string_view prefix = name.substr(0, slash);
-    name.remove_prefix(slash + 1);
-    if (name.find('/') != name.npos) {
-      return {"a qualified name " + bad_qualified_name() +
-              " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"};
-    }
-    if (prefix.empty()) {
-      problems.emplace_back("prefix part must be non-empty");
-    } else {
-      for (const auto& problem : dns1123_subdomain_problems(prefix))
-        problems.push_back("prefix part " + problem);
-    }
-  }
-  if (name.empty()) {
-    problems.emplace_back("name part must be non-empty");
-  } else if (name.size() > kLabelLimit) {
-    problems.push_back("name part " + too_long(kLabelLimit));
-  }
-  if (!matches_qualified(name)) problems.push_back("name part " + bad_qualified_name());
   return problems;
 }
 
@@ -188,10 +141,16 @@ std::string check_dns1123_subdomain(std::string_view name) {
   return join(dns1123_subdomain_problems(name));
 }
 std::string check_dns1035_label(std::string_view name) {
-  return join(dns1035_label_problems(name));
-}
-std::string check_qualified_name(std::string_view name) {
-  return join(qualified_name_problems(name));
+  std::vector<std::string> problems;
+  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
+  if (!matches_label(name) || !is_lower(name.front())) {
+    problems.push_back(
+        mismatch("a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+                 "start with an alphabetic "
+                 "character, and end with an alphanumeric character",
+                 kLabel1035, {"my-name", "abc-123"}));
+  }
+  return join(problems);
 }
 std::string check_label_value(std::string_view value) {
   return join(label_value_problems(value));

@@ -13,9 +13,6 @@ namespace kube {
 // may be both too long and malformed, and upstream's webhooks report each as an error of its own.
 std::vector<std::string> dns1123_label_problems(std::string_view name);
 std::vector<std::string> dns1123_subdomain_problems(std::string_view name);
-std::vector<std::string> dns1035_label_problems(std::string_view name);
-std::vector<std::string> qualified_name_problems(
-    std::string_view name);  // label and annotation keys
 std::vector<std::string> label_value_problems(std::string_view value);
 // "acme.io/foo": one error per problem, whose value is the part it is about.
 FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view value);
@@ -24,7 +21,6 @@ FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view 
 std::string check_dns1123_label(std::string_view name);
 std::string check_dns1123_subdomain(std::string_view name);
 std::string check_dns1035_label(std::string_view name);
-std::string check_qualified_name(std::string_view name);
 std::string check_label_value(std::string_view value);
 std::string check_domain_prefixed_path(std::string_view value);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <iterator>
 #include <utility>
 
 namespace kube {
@@ -143,13 +142,12 @@ void drop_omitted(Json& value, std::string_view parent) {
     return;
   }
   if (!value.is_object()) return;
-  Json::Object& members = value.as_object();
-  for (auto at = members.begin(); at != members.end();) {
-    if (!is_string_map(at->first, at->second)) drop_omitted(at->second, at->first);
-    at = is_omitted(parent, at->first, at->second) ? members.erase(at) : std::next(at);
-  }
+  value.as_object().keep_if([parent](Json::Object::Member& member) {
+    if (!is_string_map(member.first, member.second)) drop_omitted(member.second, member.first);
+    return !is_omitted(parent, member.first, member.second);
+  });
   // A struct, which `omitempty` never omits; clients that read no divisor write this one.
-  if (parent == "resourceFieldRef" && !members.contains("divisor")) value.set("divisor", "0");
+  if (parent == "resourceFieldRef" && !value.find("divisor")) value.set("divisor", "0");
 }
 
 }  // namespace
@@ -214,19 +212,21 @@ ResourceList pod_requests(const Json& pod_template, bool limits_default_requests
     add_to(total, container_requests(container, limits_default_requests));
 
   // While an init container runs, the sidecars before it run too; a sidecar also runs beside the
-  // containers.
+  // containers. What a container does not ask for was raised by the sidecars before it.
   ResourceList sidecars;
   ResourceList most_while_starting;
   for (const Json& container : spec->get_array("initContainers")) {
     ResourceList running = container_requests(container, limits_default_requests);
-    if (container.get_string("restartPolicy") == "Always") {
-      add_to(total, running);
-      add_to(sidecars, running);
-      raise_to(most_while_starting, sidecars);
-    } else {
-      add_to(running, sidecars);
-      raise_to(most_while_starting, running);
+    const bool is_sidecar = container.get_string("restartPolicy") == "Always";
+    if (is_sidecar) add_to(total, running);
+    for (auto& [name, amount] : running) {
+      if (is_sidecar) {
+        amount = sidecars[name] += amount;
+      } else if (const auto beside = sidecars.find(name); beside != sidecars.end()) {
+        amount += beside->second;
+      }
     }
+    raise_to(most_while_starting, running);
   }
   raise_to(total, most_while_starting);
 

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <limits>
+#include <numeric>
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
@@ -27,20 +30,20 @@ void discard_nulls(Json& value) {
   if (value.is_array()) {
     for (Json& item : value.as_array()) discard_nulls(item);
   } else if (value.is_object()) {
-    JsonObject& members = value.as_object();
-    for (auto at = members.begin(); at != members.end();) {
-      if (at->second.is_null()) {
-        at = members.erase(at);
-      } else {
-        discard_nulls(at->second);
-        ++at;
-      }
-    }
+    value.as_object().keep_if([](JsonObject::Member& member) {
+      discard_nulls(member.second);
+      return !member.second.is_null();
+    });
   }
 }
 
-// The position of the first item of each name.
-using Positions = std::map<std::string, std::size_t, std::less<>>;
+// The identities of the items of a list.
+struct Names {
+  std::vector<std::string_view> all;
+  std::deque<std::string> printed;
+};
+
+constexpr std::size_t kUntouched = std::numeric_limits<std::size_t>::max();
 
 class Merger {
  public:
@@ -69,12 +72,19 @@ class Merger {
   }
 
  private:
-  // The identity of an item; as text, since keys may be numbers ("containerPort").
-  Result<std::string> identify(const Json& item, std::string_view key, std::string_view owner,
-                               const Location& at) const {
+  // Checks that an item has an identity, and adds it to `names`. Strings are borrowed; keys that
+  // are numbers ("containerPort") are printed into `printed`, behind a byte that begins no name.
+  std::optional<Error> identify(const Json& item, std::string_view key, std::string_view owner,
+                                const Location& at, std::size_t index, Names& names) const {
     const Json* value = item.find(key);
-    if (value && (value->is_string() || value->is_number() || value->is_bool()))
-      return print_json(*value);
+    if (value && value->is_string()) {
+      names.all.emplace_back(value->as_string());
+      return std::nullopt;
+    }
+    if (value && (value->is_number() || value->is_bool())) {
+      names.all.emplace_back(names.printed.emplace_back('\0' + print_json(*value)));
+      return std::nullopt;
+    }
     const std::string problem =
         item.is_object()
             ? fmt::format("has {} \"{}\", by which the items of this list are merged; {} it",
@@ -82,64 +92,80 @@ class Merger {
                           key, value ? "correct" : "add")
             : fmt::format("is of type {}, but the items of this list are objects merged by \"{}\"",
                           item.type_name(), key);
-    return fail(ErrorCode::kInvalid, fmt::format("{}: the {}'s item {}", at.place, owner, problem));
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{}: the {}'s item {}", at.item(index).place, owner, problem));
   }
 
   std::optional<Error> merge_lists(Json::Array& target, const Json::Array& patch,
                                    const Location& at) {
     const std::string_view key = *keys_.key_of(at.type);
-    std::vector<std::string> names;  // of the items in `target`
-    Positions positions;
-    for (const Json& item : target) {
-      auto name = identify(item, key, "target", at.item(names.size()));
-      if (!name) return name.error();
-      positions.emplace(*name, names.size());
-      names.push_back(std::move(*name));
-    }
+    Names names;
+    names.all.reserve(target.size() + patch.size());
+    for (std::size_t i = 0; i < target.size(); ++i)
+      if (auto error = identify(target[i], key, "target", at, i, names)) return error;
+    for (std::size_t i = 0; i < patch.size(); ++i)
+      if (auto error = identify(patch[i], key, "patch", at, i, names)) return error;
+
     const std::size_t originals = target.size();
-    Positions patch_order;
+    std::vector<std::size_t> first = first_of_each(names.all);
+    std::vector<std::size_t> ranks(originals, kUntouched);
     for (std::size_t i = 0; i < patch.size(); ++i) {
-      auto name = identify(patch[i], key, "patch", at.item(i));
-      if (!name) return name.error();
-      patch_order.emplace(*name, i);
-      const auto [position, is_new] = positions.emplace(*name, target.size());
-      if (is_new) {
-        names.push_back(std::move(*name));
+      std::size_t& position = first[originals + i];
+      if (position == originals + i) {  // a new name
+        position = target.size();
         target.push_back(patch[i]);
         discard_nulls(target.back());
-      } else if (auto error =
-                     merge_objects(target[position->second], patch[i], at.item(position->second))) {
-        return error;
+        ranks.push_back(i);
+        continue;
       }
+      if (position >= originals) position = first[position];  // new, and in the patch before
+      ranks[position] = std::min(ranks[position], i);
+      if (auto error = merge_objects(target[position], patch[i], at.item(position))) return error;
     }
-    reorder(target, names, originals, positions, patch_order);
+    // Each new item is the first of its name.
+    for (std::size_t i = originals; i < target.size(); ++i) first[i] = i;
+    reorder(target, originals, first, ranks);
     return std::nullopt;
   }
 
-  // Puts the merged items into upstream's order, see strategic_merge(). `names` are those of
-  // `target`, of which the first `originals` items were there before.
-  static void reorder(Json::Array& target, const std::vector<std::string>& names,
-                      std::size_t originals, const Positions& positions,
-                      const Positions& patch_order) {
+  // For each name the position of the first that is equal.
+  static std::vector<std::size_t> first_of_each(const std::vector<std::string_view>& names) {
+    std::vector<std::size_t> order(names.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&names](std::size_t a, std::size_t b) {
+      const int compared = names[a].compare(names[b]);
+      return compared != 0 ? compared < 0 : a < b;
+    });
+    std::vector<std::size_t> first(names.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+      first[order[i]] =
+          i > 0 && names[order[i]] == names[order[i - 1]] ? first[order[i - 1]] : order[i];
+    return first;
+  }
+
+  // Puts the merged items into upstream's order, see strategic_merge(). The first `originals` items
+  // were there before. By position: the first item of the same name; by that, its place in the
+  // patch.
+  static void reorder(Json::Array& target, std::size_t originals,
+                      const std::vector<std::size_t>& first,
+                      const std::vector<std::size_t>& ranks) {
     std::vector<std::size_t> untouched;
     std::vector<std::size_t> patched;
     for (std::size_t i = 0; i < target.size(); ++i)
-      (patch_order.contains(names[i]) ? patched : untouched).push_back(i);
-    const auto sort_by = [&](std::vector<std::size_t>& items, const Positions& order) {
-      std::stable_sort(items.begin(), items.end(), [&](std::size_t a, std::size_t b) {
-        return order.find(names[a])->second < order.find(names[b])->second;
-      });
-    };
-    sort_by(patched, patch_order);
-    sort_by(untouched, positions);  // which moves items of equal names together
+      (ranks[first[i]] == kUntouched ? untouched : patched).push_back(i);
+    std::stable_sort(patched.begin(), patched.end(), [&](std::size_t a, std::size_t b) {
+      return ranks[first[a]] < ranks[first[b]];
+    });
+    // Moves items of equal names together.
+    const auto by_first = [&](std::size_t a, std::size_t b) { return first[a] < first[b]; };
+    if (!std::is_sorted(untouched.begin(), untouched.end(), by_first))
+      std::stable_sort(untouched.begin(), untouched.end(), by_first);
 
     Json::Array ordered;
     ordered.reserve(target.size());
     auto next = untouched.begin();
     for (const std::size_t item : patched) {
-      const std::size_t position = positions.find(names[item])->second;
-      for (; next != untouched.end() && position < originals &&
-             positions.find(names[*next])->second < position;
+      for (; next != untouched.end() && first[item] < originals && first[*next] < first[item];
            ++next)
         ordered.push_back(std::move(target[*next]));
       ordered.push_back(std::move(target[item]));

@@ -21,14 +21,13 @@
 namespace kube {
 namespace {
 
-constexpr std::size_t kMaxBytes = 16U << 20;
 constexpr int kMaxDepth = 200;  // as parse_json()
 // Of nodes that are copies of others, in all documents together.
 constexpr std::size_t kMaxCopied = 1'000'000;
 constexpr std::size_t kTextPerNode = 16;
 // The parser holds a flow collection ("[a, {b: c}]") as tokens until it ends, 250 bytes for one of
 // text. It does not do so with what is written line by line.
-constexpr std::ptrdiff_t kMaxFlowMarks = 1'000'000;
+constexpr std::size_t kMaxFlowMarks = 1'000'000;
 
 Error error_at(const YAML::Mark& mark, std::string_view what) {
   return Error(ErrorCode::kParse, fmt::format("bad YAML at line {}, column {}: {}", mark.line + 1,
@@ -114,8 +113,8 @@ bool is_closed(std::string_view text) {
 // Builds Json from the parser's events.
 class Builder : public YAML::EventHandler {
  public:
-  Builder(std::string_view text, std::size_t max_documents)
-      : text_(text), max_documents_(max_documents) {}
+  Builder(std::string_view text, std::size_t max_documents, std::size_t max_nodes)
+      : text_(text), max_documents_(max_documents), max_nodes_(max_nodes) {}
 
   // The documents of the text. The parser closes a quoted scalar at the end of the text by itself;
   // such a text is refused, since a forgotten quote would swallow all that follows.
@@ -271,6 +270,8 @@ class Builder : public YAML::EventHandler {
 
   // Puts a value where it belongs: a document, a sequence, a member's name or a member's value.
   void finish(const YAML::Mark& mark, YAML::anchor_t anchor, Node node) {
+    if (++finished_ > max_nodes_)
+      refuse(mark, fmt::format("there are more than {} nodes", max_nodes_));
     if (anchor != 0) {
       charge(mark, node.weight);
       anchors_[anchor] = node;
@@ -324,6 +325,8 @@ class Builder : public YAML::EventHandler {
 
   const std::string_view text_;
   const std::size_t max_documents_;
+  const std::size_t max_nodes_;
+  std::size_t finished_ = 0;
   bool started_ = false;
   int document_start_ = 0;
   YAML::Mark last_scalar_;
@@ -343,10 +346,11 @@ bool is_flow_mark(char c) {
   return c == '[' || c == ']' || c == '{' || c == '}' || c == ',';
 }
 
-Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_documents) {
-  if (text.size() > kMaxBytes) {
+Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_documents,
+                                         const YamlLimits& limits) {
+  if (text.size() > limits.max_bytes) {
     return fail(ErrorCode::kParse, fmt::format("bad YAML: {} bytes, more than the limit of {}",
-                                               text.size(), kMaxBytes));
+                                               text.size(), limits.max_bytes));
   }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   // All that there are: the parser would drop one more, and its marks would be off by that.
@@ -358,14 +362,18 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
     return fail(ErrorCode::kParse, "bad YAML: the text holds a NUL byte");
   // JSON is YAML but for its escaped surrogate pairs.
   if (looks_like_json(text)) {
-    if (auto value = parse_json(text)) return std::vector<Json>{std::move(*value)};
+    const JsonLimits json{.max_values = limits.max_nodes};
+    if (auto value = parse_json(text, json)) return std::vector<Json>{std::move(*value)};
   }
-  if (std::count_if(text.begin(), text.end(), is_flow_mark) > kMaxFlowMarks) {
+  const auto flow_marks = std::count_if(text.begin(), text.end(), is_flow_mark);
+  const std::size_t max_marks = std::min(kMaxFlowMarks, limits.max_nodes);
+  if (static_cast<std::size_t>(flow_marks) > max_marks) {
     return fail(ErrorCode::kParse,
-                "bad YAML: more than 1,000,000 brackets, braces and commas; write the items of "
-                "long lists on lines of their own, after \"- \", or split the text");
+                fmt::format("bad YAML: more than {} brackets, braces and commas; write the items "
+                            "of long lists on lines of their own, after \"- \", or split the text",
+                            max_marks));
   }
-  Builder builder(text, max_documents);
+  Builder builder(text, max_documents, limits.max_nodes);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -382,11 +390,11 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
 }  // namespace
 
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
-  return read_documents(text, std::numeric_limits<std::size_t>::max());
+  return read_documents(text, std::numeric_limits<std::size_t>::max(), {});
 }
 
-Result<Json> parse_yaml(std::string_view text) {
-  auto documents = read_documents(text, 1);
+Result<Json> parse_yaml(std::string_view text, const YamlLimits& limits) {
+  auto documents = read_documents(text, 1, limits);
   if (!documents) return tl::unexpected(documents.error());
   if (documents->empty())
     return fail(ErrorCode::kParse, "bad YAML: expected one document, found none");

@@ -2,6 +2,8 @@
 // ones strings). The only place that knows yaml-cpp.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,14 @@
 
 namespace kube {
 
+// What one text may be at most. A text of other people is given less than what the program reads
+// for its own user: the parser takes a microsecond and more for each node.
+struct YamlLimits {
+  std::size_t max_bytes = 16U << 20;
+  // Scalars (the names of members too), lists and mappings, aliases each once.
+  std::size_t max_nodes = std::numeric_limits<std::size_t>::max();
+};
+
 // All documents of a stream, empty ones left out. Takes what kubectl takes: anchors, aliases and
 // merge keys ("<<", where the order of members counts), and a text that is JSON is read as JSON.
 // Errors (kParse) name line and column: syntax, a member written twice, a quote or colon missing at
@@ -18,8 +28,9 @@ namespace kube {
 // 1,000,000 brackets, braces and commas, and anchors, aliases, merge keys and tags that copy more
 // than 1,000,000 nodes in all documents together.
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text);
-// Exactly one document; where a second begins, nothing more is read.
-Result<Json> parse_yaml(std::string_view text);
+// Exactly one document; where a second begins, nothing more is read. Also refuses what passes
+// `limits`; a flow collection may have as many brackets, braces and commas as there may be nodes.
+Result<Json> parse_yaml(std::string_view text, const YamlLimits& limits = {});
 // Block style, members sorted, strings quoted where a YAML 1.1 reader would take them for something
 // else.
 std::string print_yaml(const Json& value);

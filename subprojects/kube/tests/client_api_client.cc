@@ -154,7 +154,7 @@ TEST_CASE("a server may ask for a pause of a day, not of ages") {
 
 TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   const std::string answer = R"({"metadata":{"name":"y"}})";
-  for (const char* const method : {"GET", "PATCH", "PUT", "DELETE"}) {
+  for (const char* const method : {"GET", "PATCH", "DELETE"}) {
     server.on(method, kPath).answer(200, answer).always();
   }
   server.on("PATCH", std::string(kPath) + "/status").answer(200, answer);
@@ -167,13 +167,12 @@ TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   CHECK(finish(client.apply(kJobs, key, job(), "a b", true)));
   CHECK(finish(client.merge_patch(kJobs, key, job(), "status")));
   CHECK(finish(client.json_patch(kJobs, key, Json::array({}))));
-  CHECK(finish(client.replace(kJobs, key, job())));
   CHECK(finish(client.remove(kJobs, key, options)));
-  CHECK(server.lines() ==
-        Lines{std::string("GET ") + kPath, std::string("POST ") + kAll + "?fieldManager=trainer",
-              std::string("PATCH ") + kPath + "?fieldManager=a%20b&force=true",
-              std::string("PATCH ") + kPath + "/status", std::string("PATCH ") + kPath,
-              std::string("PUT ") + kPath, std::string("DELETE ") + kPath});
+  CHECK(server.lines() == Lines{std::string("GET ") + kPath,
+                                std::string("POST ") + kAll + "?fieldManager=trainer",
+                                std::string("PATCH ") + kPath + "?fieldManager=a%20b&force=true",
+                                std::string("PATCH ") + kPath + "/status",
+                                std::string("PATCH ") + kPath, std::string("DELETE ") + kPath});
   const auto& log = server.log();
   CHECK(log[2].headers.at("content-type") == "application/apply-patch+yaml");
   CHECK(log[3].headers.at("content-type") == "application/merge-patch+json");
@@ -334,13 +333,11 @@ TEST_CASE_METHOD(Fixture, "a write answers the text that came, whatever it is") 
   const std::string text = "{\"metadata\" :{\"name\":\"y\"},\n";
   server.on("PATCH", kPath).answer(200, text).times(3);
   server.on("POST", kAll).answer(201, text);
-  server.on("PUT", kPath).answer(200, text);
   server.on("DELETE", kPath).answer(200, text);
   const Json object = Json::object({{"metadata", Json::object({{"namespace", "x"}})}});
   CHECK(*finish(client.create(kJobs, object)) == text);
   CHECK(*finish(client.apply(kJobs, key, object, "t", true)) == text);
   CHECK(*finish(client.merge_patch(kJobs, key, object)) == text);
   CHECK(*finish(client.json_patch(kJobs, key, Json::array())) == text);
-  CHECK(*finish(client.replace(kJobs, key, object)) == text);
   CHECK(*finish(client.remove(kJobs, key, DeleteOptions())) == text);
 }

@@ -75,6 +75,15 @@ struct Fixture {
 
   // Says `text` on a connection of its own and reads what comes until the server closes.
   std::string raw(std::string text) { return run_task(io, talk(server->port(), std::move(text))); }
+  // Says `text` from this address of the loopback, and leaves the connection as it is.
+  tcp::socket say_from(const std::string& address, const std::string& text) {
+    tcp::socket socket(io);
+    socket.open(tcp::v4());
+    socket.bind(tcp::endpoint(asio::ip::make_address(address), 0));
+    socket.connect(tcp::endpoint(asio::ip::address_v4::loopback(), server->port()));
+    asio::write(socket, asio::buffer(text));
+    return socket;
+  }
   static Task<std::string> talk(unsigned short port, std::string text) {
     constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
     tcp::socket socket(co_await asio::this_coro::executor);
@@ -180,15 +189,17 @@ TEST_CASE_METHOD(Fixture, "a client that waits to be asked for its body is asked
 
 TEST_CASE_METHOD(Fixture,
                  "a request that does not come to its end, and an idle connection, are closed") {
-  options.read_deadline = Milliseconds(30);
+  options.head_deadline = Milliseconds(30);
   options.idle_deadline = Milliseconds(30);
   start();
+  CHECK_THAT(raw("GET /a HTTP/1.1\r\n\r\n"), Catch::StartsWith("HTTP/1.1 200"));
   CHECK(raw("GET /a HTT").empty());
   CHECK(raw("").empty());
 }
 
-TEST_CASE_METHOD(Fixture, "with all connections taken the longest idle one makes room") {
+TEST_CASE_METHOD(Fixture, "with all connections taken the oldest without a request makes room") {
   options.max_connections = 2;
+  options.grace = Milliseconds(20);
   start();
   std::vector<tcp::socket> sockets;
   for (int i = 0; i < 5; ++i) {
@@ -200,6 +211,38 @@ TEST_CASE_METHOD(Fixture, "with all connections taken the longest idle one makes
   boost::system::error_code error;
   sockets.front().read_some(asio::buffer(&byte, 1), error);
   CHECK(error == asio::error::eof);
+}
+
+TEST_CASE_METHOD(Fixture, "half a request of one peer makes room for a request of another") {
+  options.max_connections = 8;
+  options.grace = Milliseconds(20);
+  int evictions = 0;
+  options.on_eviction = [&] { ++evictions; };
+  start();
+  REQUIRE(get("/a"));  // a connection that stays idle
+  std::vector<tcp::socket> flood;
+  for (int i = 0; i < 60; ++i) flood.push_back(say_from("127.0.0.2", "GET /a HTT"));
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(get("/a")->status == 200);  // the idle connection is still there
+  CHECK_THAT(raw("GET /b HTTP/1.1\r\nConnection: close\r\n\r\n"),
+             Catch::StartsWith("HTTP/1.1 200"));
+  CHECK(std::chrono::steady_clock::now() - begin < options.head_deadline);
+  CHECK(evictions >= 53);
+}
+
+TEST_CASE_METHOD(Fixture, "slow bodies of one peer make room for a long body of another") {
+  options.max_body_bytes = 100'000;
+  options.max_bytes_under_way = 300'000;
+  options.grace = Milliseconds(20);
+  start();
+  std::vector<tcp::socket> flood;
+  for (int i = 0; i < 12; ++i) {
+    flood.push_back(
+        say_from("127.0.0.2", "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) CHECK(send(post("/a", std::string(100'000, 'x')))->status == 200);
+  CHECK(std::chrono::steady_clock::now() - begin < options.read_deadline / 2);
 }
 
 TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is accepted") {
@@ -252,7 +295,7 @@ TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and sh
   options.max_body_bytes = options.max_bytes_under_way = 200'000;
   start();
   tcp::socket first(io);
-  run_task(io, announce(first, server->port(), 100'000));
+  run_task(io, announce(first, server->port(), 120'000));
   std::vector<int> statuses;
   TaskGroup group(io.get_executor(), nullptr);
   group.spawn("second", note_status(*transport, post("/b", std::string(100'000, 'x')), statuses));
@@ -269,7 +312,7 @@ TEST_CASE_METHOD(Fixture, "a long body that waits for too long is to be sent aga
   options.read_deadline = Milliseconds(400);
   start();
   tcp::socket first(io);
-  run_task(io, announce(first, server->port(), 100'000));
+  run_task(io, announce(first, server->port(), 120'000));
   const std::string body(100'000, 'x');
   CHECK_THAT(raw("POST /b HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + body),
              Catch::StartsWith("HTTP/1.1 503") && Catch::Contains("Retry-After: 1\r\n"));
@@ -297,8 +340,15 @@ TEST_CASE("an address that cannot be had, and a certificate that cannot be used"
   options.private_key_pem = Secret<std::string>(make_certificate("two").key);
   CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
   options.private_key_pem = Secret<std::string>(one.key);
-  options.min_tls_version = "1.0";
+  options.tls.min_version = "1.0";
   CHECK(serve(io, options, none).error().code == ErrorCode::kInvalid);
+  options.tls.min_version = "1.2";
+  options.tls.ciphers = "NONE-SUCH";
+  CHECK_THAT(serve(io, options, none).error().message, Catch::Contains("NONE-SUCH"));
+  options.tls.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256";
+  options.tls.client_ca_pem = "nonsense";
+  CHECK_THAT(serve(io, options, none).error().message,
+             Catch::Contains("CA certificate of clients"));
 }
 
 namespace {
@@ -334,6 +384,35 @@ TEST_CASE_METHOD(TlsFixture, "TLS is verified: authority, host name, server name
   config.insecure_skip_tls_verify = true;
   connect_as(config);
   CHECK(get("/a")->status == 200);
+}
+
+TEST_CASE_METHOD(TlsFixture, "where clients need a certificate, others are refused with a reason") {
+  const Certificate known = make_certificate("client");
+  options.tls.client_ca_pem = known.certificate;
+  start();
+  const auto ask = [this](const Certificate* own) {
+    ClientConfig config = tls_config(made);
+    if (own != nullptr) {
+      config.client_certificate_pem = own->certificate;
+      config.client_key_pem = Secret<std::string>(own->key);
+    }
+    connect_as(config);
+    return send(post("/a", "{}"));
+  };
+  for (int i = 0; i < 2; ++i) {  // on a second connection, too
+    CHECK(ask(nullptr)->status == 401);
+    CHECK_THAT(ask(nullptr)->body, Catch::Contains("client certificate is required"));
+    const Certificate stranger = make_certificate("client");
+    CHECK(ask(&stranger)->status == 403);
+    CHECK(ask(&known)->status == 200);
+  }
+}
+
+TEST_CASE("cipher suites have OpenSSL's names") {
+  CHECK(openssl_cipher("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256") ==
+        "ECDHE-ECDSA-AES128-GCM-SHA256");
+  CHECK(openssl_cipher("TLS_AES_128_GCM_SHA256") == "");  // always offered with TLS 1.3
+  CHECK_FALSE(openssl_cipher("TLS_RSA_WITH_NOTHING"));
 }
 
 TEST_CASE_METHOD(TlsFixture, "large bodies pass through TLS both ways") {

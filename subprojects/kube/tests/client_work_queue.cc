@@ -20,6 +20,15 @@ struct Fixture {
   FakeClock clock;
   WorkQueue queue{io, clock};
 
+  // All that next() gives at once, as "NAMESPACE/NAME NAMESPACE/NAME"; each stays worked on.
+  std::string ready_in_turn() {
+    std::string all;
+    while (queue.depth() > 0) {
+      if (!all.empty()) all += " ";
+      all += run_task(io, queue.next())->to_string();
+    }
+    return all;
+  }
   // What next() gives at once; "-" while it has to wait.
   std::string ready() {
     if (queue.depth() == 0) return "-";
@@ -30,6 +39,11 @@ struct Fixture {
     settle(io);
   }
 };
+
+// A worker that never ends its work.
+Task<void> take_and_hold(WorkQueue& queue, std::vector<ObjectKey>& taken) {
+  if (auto got = co_await queue.next()) taken.push_back(std::move(*got));
+}
 
 Task<void> take_one(WorkQueue& queue, std::vector<std::string>& taken) {
   const auto got = co_await queue.next();
@@ -237,4 +251,91 @@ TEST_CASE_METHOD(Fixture, "a key counts when it is added, not while it waits alr
   queue.close();
   queue.add(key("b"));
   CHECK(queue.adds() == 3);
+}
+
+TEST_CASE_METHOD(Fixture, "namespaces take turns, within one the first that was ready goes first") {
+  for (const char* name : {"1", "2", "3", "4"}) queue.add({"many", name});
+  queue.add({"few", "1"});
+  queue.add({"few", "2"});
+  queue.add({"", "cluster-scoped"});
+  CHECK(ready_in_turn() == "many/1 few/1 cluster-scoped many/2 few/2 many/3 many/4");
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a key that is added again while it is worked on goes behind its namespace") {
+  queue.add({"a", "slices"});
+  CHECK(ready() == "slices");
+  queue.add({"a", "1"});
+  queue.add({"a", "2"});
+  queue.add({"b", "1"});
+  queue.add_after({"a", "slices"}, Milliseconds(0));  // the next slice
+  queue.forget({"a", "slices"});
+  queue.done({"a", "slices"});
+  CHECK(ready_in_turn() == "a/1 b/1 a/2 a/slices");
+}
+
+TEST_CASE_METHOD(Fixture, "one namespace never holds all workers") {
+  struct Row {
+    std::size_t workers;
+    std::vector<std::size_t> held;  // by a namespace each, all with many keys
+  };
+  const Row rows[] = {
+      {32, {28}}, {32, {15, 14}}, {32, {10, 10, 10}}, {4, {3}}, {3, {2}}, {2, {1}}, {1, {1}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.workers, row.held.size());
+    Fixture world;
+    world.queue.share_workers(row.workers, 7);
+    for (std::size_t i = 0; i < 64; ++i) {
+      for (std::size_t ns = 0; ns < row.held.size(); ++ns)
+        world.queue.add({"ns" + std::to_string(ns), std::to_string(i)});
+    }
+    std::vector<ObjectKey> taken;
+    TaskGroup group(world.io.get_executor(), nullptr);
+    for (std::size_t i = 0; i < row.workers; ++i)
+      group.spawn("worker", take_and_hold(world.queue, taken));
+    settle(world.io);
+    std::vector<std::size_t> held(row.held.size());
+    for (const ObjectKey& each : taken) ++held.at(each.ns.back() - '0');
+    CHECK(held == row.held);
+
+    world.queue.add({"other", "1"});
+    settle(world.io);
+    CHECK((taken.back().ns == "other") == (row.workers > 1));
+    group.cancel();
+    run_task(world.io, group.join());
+  }
+}
+
+TEST_CASE_METHOD(
+    Fixture, "a namespace that is held back gets a waiting worker once one of its own is done") {
+  queue.share_workers(3, 7);
+  for (const char* name : {"1", "2", "3", "4"}) queue.add({"a", name});
+  std::vector<ObjectKey> taken;
+  TaskGroup group(io.get_executor(), nullptr);
+  for (int i = 0; i < 3; ++i) group.spawn("worker", take_and_hold(queue, taken));
+  settle(io);
+  REQUIRE(taken.size() == 2);
+  queue.done({"a", "1"});
+  settle(io);
+  REQUIRE(taken.size() == 3);
+  CHECK(taken.back().name == "3");
+  CHECK(queue.depth() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "the last free worker is for a namespace that holds none") {
+  queue.share_workers(3, 7);
+  for (const char* name : {"1", "2", "3"}) queue.add({"a", name});
+  CHECK(ready() == "1");
+  CHECK(ready() == "2");
+  queue.add({"b", "1"});
+  queue.add({"b", "2"});
+  CHECK(run_task(io, queue.next())->ns == "b");
+  queue.done({"a", "1"});
+  CHECK(queue.depth() == 2);
+  queue.close();
+  CHECK(queue.depth() == 0);
+  queue.done({"a", "2"});
+  queue.done({"b", "1"});
+  CHECK(queue.is_idle());
 }

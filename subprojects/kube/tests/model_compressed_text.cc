@@ -81,10 +81,30 @@ TEST_CASE("a packer follows what it is given, but not every text") {
   CHECK(compressor.compress(object(after, 3)).kept() < 100);
 }
 
-TEST_CASE("long texts are not packed") {
-  const std::string text(TextCompressor::kLongest + 1, 'x');
+TEST_CASE("a long text is packed where that halves it, whatever its size") {
+  std::mt19937 engine(5);
   TextCompressor compressor;
-  const CompressedText compressed = compressor.compress(text);
-  CHECK(compressed.kept() == text.size());
-  CHECK(compressed.text() == text);
+  const std::size_t size = TextCompressor::kLong;
+  const std::string some = noise(engine, 20'000);
+  struct Case {
+    std::string text;
+    bool is_packed;
+  };
+  std::string resembling;
+  while (resembling.size() < 1'400'000) resembling += some;
+  const Case cases[] = {
+      {std::string(size + 1, 'x'), true},
+      {std::string(1'400'000, 'x'), true},
+      {resembling, true},
+      {noise(engine, size + 1), false},
+      {noise(engine, 1'400'000), false},
+      {std::string(size, 'x') + noise(engine, 20 * size), false},
+      {noise(engine, 3 * size) + std::string(20 * size, 'x'), false},  // its beginning does not
+  };
+  for (const Case& c : cases) {
+    const CompressedText compressed = compressor.compress(c.text);
+    CHECK(compressed.size() == c.text.size());
+    CHECK((compressed.kept() <= c.text.size() / 2) == c.is_packed);
+    CHECK(compressed.text() == c.text);
+  }
 }

@@ -1,5 +1,7 @@
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
@@ -7,7 +9,6 @@
 
 using kube::Condition;
 using kube::Json;
-using kube::LabelSelector;
 using kube::ObjectMeta;
 using kube::print_json;
 using kube::StringMap;
@@ -19,11 +20,6 @@ Json json(std::string_view text) {
   auto value = kube::parse_json(text);
   if (!value) FAIL(value.error().message);
   return std::move(*value);
-}
-
-std::string selector_error(std::string_view text) {
-  const auto selector = LabelSelector::read(json(text));
-  return selector ? "" : selector.error().message;
 }
 
 }  // namespace
@@ -129,65 +125,6 @@ TEST_CASE("resource versions compare as numbers of any length") {
   CHECK_FALSE(kube::is_newer_version("-2", "-3"));
 }
 
-TEST_CASE("label selectors match as upstream's") {
-  struct Case {
-    std::string_view selector;
-    StringMap labels;
-    bool matches;
-  };
-  const Case cases[] = {
-      {"null", {}, false},
-      {"{}", {}, true},
-      {"{}", {{"a", "1"}}, true},
-      {R"({"matchLabels":{"a":"1"}})", {{"a", "1"}, {"b", "2"}}, true},
-      {R"({"matchLabels":{"a":"1"}})", {{"a", "2"}}, false},
-      {R"({"matchLabels":{"a":"1","b":"2"}})", {{"a", "1"}}, false},
-      {R"({"matchExpressions":[{"key":"a","operator":"In","values":["1","2"]}]})",
-       {{"a", "2"}},
-       true},
-      {R"({"matchExpressions":[{"key":"a","operator":"In","values":["1","2"]}]})", {}, false},
-      {R"({"matchExpressions":[{"key":"a","operator":"NotIn","values":["1"]}]})",
-       {{"a", "1"}},
-       false},
-      {R"({"matchExpressions":[{"key":"a","operator":"NotIn","values":["1"]}]})", {}, true},
-      {R"({"matchExpressions":[{"key":"a","operator":"Exists"}]})", {{"a", ""}}, true},
-      {R"({"matchExpressions":[{"key":"a","operator":"Exists"}]})", {}, false},
-      {R"({"matchExpressions":[{"key":"a","operator":"DoesNotExist","values":[]}]})", {}, true},
-      {R"({"matchLabels":{"a":"1"},"matchExpressions":[{"key":"b","operator":"Exists"}]})",
-       {{"a", "1"}},
-       false},
-  };
-  for (const auto& c : cases) {
-    INFO(c.selector);
-    const auto selector = LabelSelector::read(json(c.selector));
-    REQUIRE(selector);
-    CHECK(selector->matches(c.labels) == c.matches);
-  }
-  CHECK_FALSE(LabelSelector().matches({}));
-}
-
-TEST_CASE("bad label selectors name the requirement") {
-  CHECK(selector_error("[]") == "a label selector must be an object, not array");
-  CHECK(selector_error(R"({"matchLabels":{"a":1}})") == "matchLabels[a]: must be a string");
-  CHECK(selector_error(R"({"matchLabels":{"a":"-"}})")
-            .find("matchLabels[a]: a valid label must be") == 0);
-  CHECK(selector_error(R"({"matchLabels":{"":"a"}})")
-            .find("matchLabels[]: name part must be non-empty") == 0);
-  CHECK(
-      selector_error(
-          R"({"matchExpressions":[{"key":"a","operator":"Exists"},{"key":"a","operator":"in"}]})") ==
-      "matchExpressions[1]: operator \"in\": must be In, NotIn, Exists or DoesNotExist");
-  CHECK(selector_error(R"({"matchExpressions":[{"key":"a","operator":"In"}]})") ==
-        "matchExpressions[0]: values: must not be empty for operator In");
-  CHECK(
-      selector_error(R"({"matchExpressions":[{"key":"a","operator":"Exists","values":["x"]}]})") ==
-      "matchExpressions[0]: values: must be empty for operator Exists");
-  CHECK(selector_error(R"({"matchExpressions":[{"key":"a","operator":"In","values":["x",1]}]})") ==
-        "matchExpressions[0]: values[1]: must be a string");
-  CHECK(selector_error(R"({"matchExpressions":[{"operator":"Exists"}]})")
-            .find("matchExpressions[0]: key \"\": name part") == 0);
-}
-
 namespace kube {
 
 TEST_CASE("keys are told apart by either half") {
@@ -208,3 +145,13 @@ TEST_CASE("a key is found by a view of it") {
 }
 
 }  // namespace kube
+
+TEST_CASE("any text becomes a reason that the API accepts") {
+  for (const auto& [text, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"Rule_a,b:c", "Rule_a,b:c"},
+           {"Rule_x-y z", "Rule_x_y_z"},
+           {"Rule:", "Rule_"},
+           {std::string(2'000, 'a'), std::string(1'024, 'a')}}) {
+    CHECK(kube::condition_reason(text) == reason);
+  }
+}

@@ -284,7 +284,7 @@ TEST_CASE("documents cannot exhaust the process") {
   CHECK_THAT(too_many.error().message, is_copied_too_often);
   // The parser takes 250 bytes for each of these.
   const std::string marks = times(1'000'001, "[");
-  CHECK_THAT(as_json(marks), Catch::StartsWith("bad YAML: more than 1,000,000 brackets, braces"));
+  CHECK_THAT(as_json(marks), Catch::StartsWith("bad YAML: more than 1000000 brackets, braces"));
   // Aliases that nest.
   std::string nest = "- &a0 [x]\n";
   for (int i = 1; i < 300; ++i)
@@ -293,6 +293,21 @@ TEST_CASE("documents cannot exhaust the process") {
   CHECK(as_json(std::string(100'000, '[')).substr(0, 8) == "bad YAML");
   CHECK(as_json(std::string(17U << 20, ' ')) ==
         "bad YAML: 17825792 bytes, more than the limit of 16777216");
+}
+
+TEST_CASE("a text of others may be less than one of the user's own") {
+  const kube::YamlLimits limits{.max_bytes = 1'000, .max_nodes = 10};
+  const auto refusal = [&limits](const std::string& text) {
+    const auto value = parse_yaml(text, limits);
+    return value ? std::string() : value.error().message;
+  };
+  CHECK(
+      refusal("a: 1\nb: [2, {c: 3}]\n").empty());  // two mappings, a list, three names and scalars
+  CHECK_THAT(refusal(times(10, "- a\n")), Catch::EndsWith("there are more than 10 nodes"));
+  CHECK_THAT(refusal("{" + times(10, "\"a\":1,") + "\"b\":[]}"), Catch::StartsWith("bad YAML"));
+  CHECK_THAT(refusal(times(11, "[")),
+             Catch::StartsWith("bad YAML: more than 10 brackets, braces and commas"));
+  CHECK(refusal(std::string(1'001, ' ')) == "bad YAML: 1001 bytes, more than the limit of 1000");
 }
 
 TEST_CASE("ordinary use of anchors and merge keys stays far from the limit") {

@@ -16,11 +16,13 @@ using kube::Result;
 using kube::StoredObject;
 using kube::Task;
 
+constexpr const char* kWidgetLabel = "example.com/widget";
+
 kube::Collection widgets() {
   return {kWidgets, ""};
 }
 kube::Collection config_maps() {
-  return {kube::kConfigMaps, "example.com/widget"};
+  return {kube::kConfigMaps, kWidgetLabel};
 }
 
 // The rules: pure.
@@ -58,7 +60,8 @@ class WidgetController final : public kube::Controller {
   }
 
   void on_config_map(const Stored& before, const Stored& after) {
-    context_.router.enqueue_owner(context_.id, (after ? after : before)->controller_uid,
+    const StoredObject& dependent = *(after ? after : before);
+    context_.router.enqueue_owner(context_.id, dependent.object_key.ns, dependent.controller_uid,
                                   kube::Debounce::kNone);
   }
 
@@ -81,6 +84,29 @@ trainer::wire::Schema make_schema() {
   trainer::wire::Schema schema;
   schema.document = Json::object({{"type", "object"}});
   return schema;
+}
+
+tl::expected<trainer::Rendered, kube::FieldErrors> render(const Json& object,
+                                                          const trainer::RenderInputs&) {
+  StoredObject widget;
+  widget.object_key = kube::ObjectMeta::of(object).key();
+  trainer::Rendered rendered;
+  for (kube::Action& action : plan_widget(widget, false).actions)
+    rendered.objects.push_back({std::move(action.body), {}});
+  return rendered;
+}
+
+tl::expected<trainer::ObjectState, kube::FieldErrors> read_state(const Json& object,
+                                                                 std::string_view) {
+  trainer::ObjectState state;
+  if (object.find_path({"status", "ready"}) != nullptr) state.phase = "Ready";
+  return state;
+}
+
+std::optional<trainer::PodPlace> read_place(const kube::ObjectMeta& pod) {
+  trainer::PodPlace place;
+  place.role = pod.labels.at(kWidgetLabel);
+  return place;
 }
 
 }  // namespace
@@ -108,6 +134,12 @@ trainer::KindRegistration widget_registration() {
   made.admission.webhooks = {webhook};
   made.admission.handlers = {{"/validate-widget", validate, {}}};
   made.crds = {{kWidgets, {{.name = "v1", .make_schema = make_schema}}}};
+  trainer::RenderHook hook;
+  hook.resource = kWidgets;
+  hook.render = render;
+  made.render = {hook};
+  made.why = {kWidgetLabel, read_state};
+  made.logs = {kWidgetLabel, read_state, read_place};
   return made;
 }
 

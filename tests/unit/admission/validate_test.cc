@@ -261,6 +261,17 @@ TEST_CASE("old fields that nothing converted are refused with what to write") {
 
 TEST_CASE("warnings about what is allowed and will not work") {
   Cluster cluster;
+  SECTION("more pods than a TrainJob can have") {
+    cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
+        .push_back(yaml("{name: other, replicas: 2000000000, template: {spec: {template: {spec: "
+                        "{containers: [{name: c, image: i}]}}}}}"));
+    const auto answer = validate(create(train_job()), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find("this job cannot be started: spec.") == 0);
+    CHECK(answer.warnings[0].find("(2000000000 replicas of 1); a TrainJob has 100000 at most") !=
+          std::string::npos);
+  }
   SECTION("a claim of one machine") {
     Json& pod =
         cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"]["replicatedJobs"]
@@ -354,6 +365,23 @@ TEST_CASE("JobSets: defaults on creation only, immutability on updates, nothing 
   CHECK(validate_jobset(update(defaulted, changed), Cluster().lookups(), {}).code == 422);
   changed["metadata"].set("deletionTimestamp", "2027-01-15T08:00:00Z");
   CHECK(validate_jobset(update(defaulted, changed), Cluster().lookups(), {}).is_allowed);
+}
+
+TEST_CASE("JobSets: patterns that nothing searches for are warned about") {
+  Json plain = jobset();
+  plain["spec"].erase("successPolicy");
+  Json bomb = plain;
+  bomb["spec"].set("failurePolicy", yaml(R"(
+rules: [{name: r, action: FailJobSet, onJobFailureMessagePatterns: ["x{1000}y{1000}z{1000}"]}]
+)"));
+  for (const auto& request : {create(bomb), update(plain, bomb)}) {
+    const auto answer = validate_jobset(request, Cluster().lookups(), {});
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: \"x{1000}y") !=
+          std::string::npos);
+  }
+  CHECK(validate_jobset(update(bomb, bomb), Cluster().lookups(), {}).warnings.empty());
 }
 
 TEST_CASE("what a request needs read") {

@@ -1,5 +1,6 @@
 #include "controller/cli/log_pod.hh"
 
+#include "controller/kinds/jobset/command_hooks.hh"
 #include "kube/model/json_text.hh"
 #include "tests/support/catch.hh"
 
@@ -7,13 +8,15 @@ using namespace trainer;
 
 namespace {
 
+const LogsHook kHook{"", nullptr, read_jobset_place};
+
 LogPod pod(const std::string& status, const std::string& extra_labels = "") {
   const auto object =
       kube::parse_json(R"({"metadata":{"name":"j-node-0-3-x","namespace":"ns","uid":"u","labels":{
       "jobset.sigs.k8s.io/replicatedjob-name":"node","batch.kubernetes.io/job-completion-index":"3")" +
                        extra_labels + R"(}},"status":)" + status + "}");
   REQUIRE(object);
-  const auto read = LogPod::read(*object);
+  const auto read = LogPod::read(*object, kHook);
   REQUIRE(read);
   return *read;
 }
@@ -92,7 +95,7 @@ TEST_CASE("malformed pods are read without a crash") {
        R"({"metadata":{"name":"x","labels":{"jobset.sigs.k8s.io/replicatedjob-name":"n"}},
                                "status":{"containerStatuses":[7,{"name":1,"state":3,"restartCount":"x"}]}})"}) {
     CAPTURE(text);
-    CHECK_NOTHROW(LogPod::read(*kube::parse_json(text)));
+    CHECK_NOTHROW(LogPod::read(*kube::parse_json(text), kHook));
   }
 }
 

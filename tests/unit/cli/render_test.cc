@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "controller/cli/commands.hh"
+#include "controller/kinds/registry.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
@@ -24,7 +25,7 @@ Outcome render(const std::string& yaml, RenderOptions options = {}) {
   Console console{in, out, err};
   options.files = {"-"};
   Outcome outcome;
-  outcome.code = run_render(options, console);
+  outcome.code = run_render(options, production_registry(KindOptions()), console);
   outcome.out = out.str();
   outcome.err = err.str();
   return outcome;

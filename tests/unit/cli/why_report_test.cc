@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/kinds/trainjob/command_hooks.hh"
 #include "kube/model/json_text.hh"
 #include "tests/support/catch.hh"
 
@@ -25,6 +26,12 @@ TrainJob job(std::string phase, std::string reason, std::string message) {
   made.status.reason = std::move(reason);
   made.status.message = std::move(message);
   return made;
+}
+
+WhyReport why(const TrainJob& asked, const std::vector<Json>& pods, const std::vector<Json>& events,
+              Time now, std::string_view program = "trainer") {
+  return trainer::why(kTrainJobs, asked.metadata.key(), trainjob_state(asked, program), pods,
+                      events, now);
 }
 
 bool has_line(const WhyReport& report, const std::string& line) {
@@ -134,4 +141,30 @@ TEST_CASE("many pods and events are cut, the newest events stay") {
   CHECK(has_line(report, "and 4 more pods that are not well"));
   CHECK(report.evidence[6].find("R8: m8") != std::string::npos);
   CHECK(report.evidence[10].find("R4: m4") != std::string::npos);
+}
+
+TEST_CASE("no text of pods, events or statuses reaches the terminal with control characters") {
+  const std::string bad =
+      "\x1b]0;owned\x07\xc2\x9b"
+      "2J\x1b[31mred\x1b[0m\rall is well";
+  const std::string shown = "\\x1b]0;owned\\x07\\x9b2Jred\nall is well";
+  TrainJob failed = job("Failed" + bad, bad, bad);
+  failed.status.firstFailure.emplace().message = "lines: " + bad;
+  const auto with = [&bad](std::string_view text) {
+    Json made = json(text);
+    for (const char* member : {"reason", "message"}) made.set(member, bad);
+    return made;
+  };
+  Json pod = json(R"({"metadata":{"name":"p"}})");
+  pod.set("status", with(R"({"phase":"Failed"})"));
+  const WhyReport report =
+      why(failed, {pod}, {with(R"({"type":"Warning"})"), json(R"({"type":"Warning"})")}, kNone);
+  CHECK(report.message == shown);
+  CHECK(report.reason == shown);
+  CHECK(has_line(report, "its last lines:\nlines: " + shown));
+  CHECK(has_line(report, "pod p: failed: " + shown + " " + shown));
+  for (const std::string& text : {report.to_text(), kube::print_json_pretty(report.to_json())}) {
+    CAPTURE(text);
+    CHECK(text.find_first_of("\x1b\x07\x9b\r") == std::string::npos);
+  }
 }

@@ -36,6 +36,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.leaderElection.resourceName == "trainer.kubeflow.org");
     CHECK(c.metrics.bindAddress == ":8443");
     CHECK(c.metrics.secureServing);
+    CHECK_FALSE(c.metrics.auth.enabled);
     CHECK(c.health.healthProbeBindAddress == ":8081");
     CHECK(c.certManagement.enable);
     CHECK(c.certManagement.webhookSecretName == "kubeflow-trainer-webhook-cert");
@@ -45,6 +46,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.tls.minVersion == "1.2");
     CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
     CHECK(c.jobsetController.upstreamNamespaces.empty());
+    CHECK_FALSE(c.removeLegacyFinalizers);
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -75,6 +77,7 @@ featureGates: {TrainJobStatus: true}
 tls: {minVersion: "1.3", nextProtos: [http/1.1]}
 expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
+removeLegacyFinalizers: true
 )");
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
@@ -106,6 +109,7 @@ clusterDomain: example.org
   CHECK(c.jobsetController.mode == JobSetControllerMode::kShare);
   CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
+  CHECK(c.removeLegacyFinalizers);
   CHECK(parsed->warnings.empty());
 }
 
@@ -151,12 +155,12 @@ TEST_CASE("refusals name the path, the value and what to write") {
        "greater than 0"},
       {"webhook: {ports: 1}",
        "webhook.ports: Forbidden: there is no such field: choose from port, host, "
-       "exclusivePlacement"},
+       "exclusivePlacement, clientCAFile"},
       {"metrics: {auth: {enable: true}}",
        "metrics.auth.enable: Forbidden: there is no such field: choose from enabled"},
-      {"metrics: {auth: {enabled: true}}",
-       "metrics.auth.enabled: Invalid value: true: is not supported: leave it off, and restrict "
-       "the port with a NetworkPolicy"},
+      {"metrics: {auth: {enabled: true}, secureServing: false}",
+       "metrics.auth.enabled: Invalid value: true: needs metrics.secureServing: true, or tokens "
+       "would be sent without encryption"},
       {"health: {readinessEndpointName: 7}",
        "health.readinessEndpointName: Invalid value: 7: must be a string: put it in quotes"},
       {"expander: {upstreamNamespaces: [jobset-system, \"\"]}",
@@ -216,12 +220,26 @@ TEST_CASE("a duplicate field is refused") {
 
 TEST_CASE("settings that are accepted but have no effect are warned about") {
   const auto parsed = parse_configuration(kHead + R"(
-tls: {minVersion: "1.1", cipherSuites: [TLS_AES_128_GCM_SHA256], nextProtos: [h2, http/1.1]}
+tls: {minVersion: "1.1", nextProtos: [h2, http/1.1]}
 controller: {groupKindConcurrency: {Pod: 3}}
 )");
   REQUIRE(parsed);
-  CHECK(parsed->warnings.size() == 4);
+  CHECK(parsed->warnings.size() == 3);
   CHECK(parsed->configuration.tls.minVersion == "1.2");
+}
+
+TEST_CASE("cipher suites have Go's names, and those of TLS 1.3 alone leave no TLS 1.2") {
+  const auto tls_of = [](const std::string& suites) {
+    const auto parsed = parse_configuration(kHead + "tls: {cipherSuites: [" + suites + "]}");
+    REQUIRE(parsed);
+    return parsed->configuration.tls;
+  };
+  const std::string strong = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
+  CHECK(tls_of(strong).cipherSuites == std::vector<std::string>{"ECDHE-ECDSA-AES256-GCM-SHA384"});
+  CHECK(tls_of(strong + ", TLS_AES_128_GCM_SHA256").minVersion == "1.2");
+  CHECK(tls_of("TLS_AES_128_GCM_SHA256").minVersion == "1.3");
+  CHECK(tls_of("TLS_UNKNOWN").cipherSuites.empty());
+  CHECK(tls_of("TLS_UNKNOWN").minVersion == "1.2");
 }
 
 TEST_CASE("a warning names the path, the value and what applies instead") {
@@ -236,6 +254,10 @@ TEST_CASE("a warning names the path, the value and what applies instead") {
       {"health: {livenessEndpointName: /live}",
        "health.livenessEndpointName: \"/live\" has no effect: the endpoint is /healthz, let "
        "probes ask for that"},
+      {"tls: {cipherSuites: [TLS_UNKNOWN]}",
+       "tls.cipherSuites: \"TLS_UNKNOWN\" is not known here; it is left out"},
+      {"tls: {cipherSuites: [TLS_RSA_WITH_AES_128_CBC_SHA]}",
+       "tls.cipherSuites: \"TLS_RSA_WITH_AES_128_CBC_SHA\" is not secure"},
       {"statusServer: {burst: 3}",
        "statusServer.burst: 3 has no effect without statusServer.qps, for there is no limit then"},
       {"clientConnection: {qps: 0, burst: 3}",
@@ -248,6 +270,22 @@ TEST_CASE("a warning names the path, the value and what applies instead") {
     REQUIRE(parsed);
     CHECK(parsed->warnings == std::vector<std::string>{c.warning});
   }
+}
+
+TEST_CASE("a CA of clients that is missing, or has no certificate, is refused") {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("trainer-client-ca-" + std::to_string(::getpid()) + ".pem");
+  ControllerOptions options;
+  options.webhook_client_ca = path.string();
+  CHECK_THAT(load_configuration(options).error().message,
+             Catch::Contains("--webhook-client-ca " + path.string()));
+  std::ofstream(path) << "\n";
+  CHECK_FALSE(load_configuration(options));
+  std::ofstream(path) << "-----BEGIN CERTIFICATE-----\n";
+  const auto loaded = load_configuration(options);
+  REQUIRE(loaded);
+  CHECK(loaded->configuration.webhook.client_ca_pem == "-----BEGIN CERTIFICATE-----\n");
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("the flags win over the file") {

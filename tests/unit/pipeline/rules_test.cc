@@ -31,6 +31,56 @@ TEST_CASE("more pods than a Job can have are refused before any is computed", "[
   CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef.name"});
 }
 
+TEST_CASE("more pods than a TrainJob can have, all jobs and replicas together, are refused",
+          "[sizes]") {
+  Runtime runtime = mpi_runtime();
+  auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+  jobs[0].replicas = 20'000;
+  const auto errors = refused(job_with("trainer: {numNodes: 2001}"), runtime);
+  REQUIRE(paths_of(errors) == Words{"spec.trainer.numNodes"});
+  CHECK(errors[0].value == kube::Json(2001));
+  CHECK(errors[0].detail ==
+        "the jobs of ClusterTrainingRuntime \"rt\" would have 40000001 pods, most of them job "
+        "\"node\" (20000 replicas of 2000); a TrainJob has 100000 at most: ask for fewer nodes, or "
+        "set fewer replicas in the runtime");
+  // The greatest numbers neither overflow nor are computed with.
+  jobs[0].replicas = 2'147'483'647;
+  CHECK(paths_of(refused(job_with("trainer: {numNodes: 100001}"), runtime)) ==
+        Words{"spec.trainer.numNodes"});
+  jobs[0].replicas = 49'999;  // of two, and the launcher
+  CHECK(paths_of(refused(job_with("trainer: {numNodes: 3}"), runtime)).size() == 1);  // hostfile
+  CHECK(refused(job_with("trainer: {numNodes: 3}"), runtime)[0].detail.find("hostfile") !=
+        std::string::npos);
+
+  Runtime other = runtime_with("{torch: {}}", R"(
+- {name: a, replicas: 60000, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}
+- {name: b, replicas: 40000, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}
+)");
+  CHECK(build(job_with("{}"), other, production()).has_value());
+  other.spec.template_->spec->replicatedJobs[1].replicas = 40'001;
+  CHECK(paths_of(refused(job_with("{}"), other)) == Words{"spec.runtimeRef.name"});
+}
+
+TEST_CASE("replicas that the pipeline sets to one are not counted before", "[sizes]") {
+  Runtime runtime = torch_runtime();
+  runtime.spec.template_->spec->replicatedJobs[0].replicas = 1'000'000;
+  CHECK(built(job_with("trainer: {numNodes: 2}"), runtime).pod_sets.at(0).pods() == 2);
+}
+
+TEST_CASE("settings that would be copied into very many jobs are refused", "[sizes]") {
+  Runtime runtime = torch_runtime();
+  auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+  for (int i = 0; i < 99; ++i) {
+    jobs.push_back(jobs[0]);
+    jobs.back().name = "n" + std::to_string(i);
+  }
+  TrainJob job = job_with("trainer: {}");
+  job.spec.trainer->args = std::vector<std::string>{std::string(100'000, 'a')};
+  CHECK(build(job, runtime, production()).has_value());
+  job.spec.trainer->args = std::vector<std::string>{std::string(200'000, 'a')};
+  CHECK(paths_of(refused(job, runtime)) == Words{"spec.runtimeRef"});
+}
+
 TEST_CASE("a name that is too long is admitted with a warning, as upstream does", "[names]") {
   TrainJob job = job_with("{}");
   job.metadata.name = std::string(63, 'a');

@@ -90,6 +90,36 @@ TEST_CASE("snapshots that cannot be used say why, in upstream's words") {
   CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
 }
 
+TEST_CASE("a snapshot that is too large is not read, nor written") {
+  const std::string good = snapshot_of(torch_runtime())->text;
+  std::string many = good + "more:\n";
+  for (int i = 0; i < 41'000; ++i) many += "- a\n";
+  std::string brackets = "{\"a\":[1";
+  for (int i = 0; i < 41'000; ++i) brackets += ",1";
+  for (const std::string& text :
+       {many, brackets + "]}", brackets, good + "# " + std::string(513U << 10, 'x') + "\n"}) {
+    const auto snapshot = snapshot_from(text);
+    CHECK_FALSE(snapshot->is_object);
+    CHECK_FALSE(snapshot->runtime);
+    CHECK(snapshot->hash == kube::sha256_hex(text));
+    CHECK(snapshot->text.empty());
+  }
+  CHECK(unread_snapshot(many)->text.empty());
+  CHECK(unread_snapshot(many)->hash == kube::sha256_hex(many));
+
+  Json annotations = Json::object();
+  for (int i = 0; i < 25'000; ++i) annotations.set(std::to_string(100'000 + i), "");
+  for (const Json& large : {annotations, Json::object({{"a", std::string(513U << 10, 'x')}})}) {
+    World world;
+    world.runtime["metadata"].set("annotations", large);
+    CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
+    CHECK(world.reason() == "RuntimeSnapshotInvalid");
+    CHECK(world.message().find("larger than 524288 bytes or 40000 values") != std::string::npos);
+    CHECK_FALSE(world.jobset);
+    CHECK_FALSE(world.others.contains(kSnapshot));
+  }
+}
+
 TEST_CASE("unset parts of a reference print as any") {
   RuntimeRef ref;
   ref.name = "other";
@@ -353,6 +383,46 @@ TEST_CASE("dependent objects: created before the JobSet, never adopted, silent w
     CHECK(world.reason() == "ChildNameTaken");
     CHECK(world.others[name].find_path({"spec", "minMember"})->as_int() == 7);
     CHECK_FALSE(world.jobset);
+  }
+}
+
+TEST_CASE("pods that report progress get a new CA while they run") {
+  const std::string name = "ConfigMap/j-tls-config";
+  const auto ca_of = [&name](World& world) {
+    return std::string(world.others.at(name).find_path({"data", "ca.crt"})->as_string());
+  };
+  World world;
+  world.options.is_progress_enabled = true;
+  world.options.status_server_ca = "old";
+  world.settle();
+  REQUIRE(ca_of(world) == "old");
+  REQUIRE_FALSE(world.job().is_suspended());
+
+  world.options.status_server_ca = "new+old";
+  world.restart();
+  const TrainJobPlan plan = world.reconcile();
+  const kube::Action* write = find_action(plan, kube::Action::Verb::kApply, "ConfigMap");
+  REQUIRE(write);
+  CHECK(write->owner_uid == world.job().metadata.uid);
+  CHECK_FALSE(find_action(plan, kube::Action::Verb::kApply, "JobSet"));
+  CHECK(ca_of(world) == "new+old");
+  world.restart();
+  world.settle();
+  CHECK_FALSE(find_action(world.reconcile(), kube::Action::Verb::kApply, "ConfigMap"));
+
+  SECTION("but not one that is another's by now") {
+    world.others[name] = yaml("{metadata: {name: j-tls-config, uid: x}, data: {ca.crt: theirs}}");
+    world.restart();
+    world.settle();
+    CHECK(ca_of(world) == "theirs");
+  }
+  SECTION("and a job without reports gets none") {
+    World plain;
+    plain.settle();
+    plain.options.is_progress_enabled = true;
+    plain.restart();
+    plain.settle();
+    CHECK_FALSE(plain.others.contains(name));
   }
 }
 

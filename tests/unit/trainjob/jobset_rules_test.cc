@@ -1,4 +1,6 @@
 // What the JobSet of a job is refused for, and what is said of a job without one.
+#include <algorithm>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -87,6 +89,28 @@ TEST_CASE("the affinity of a job that never ran changes, of one that ran it cann
   world.settle();
   CHECK(world.reason() != "ChildRefused");
   CHECK_FALSE(world.jobset->find_path({"spec", "suspend"})->as_bool());
+}
+
+TEST_CASE("more replicated jobs than the status has a place for: active ones are shown") {
+  World world;
+  world.settle();
+  kube::Json jobs = kube::Json::array();
+  for (int i = 0; i < 150; ++i) {
+    jobs.push_back(kube::Json::object({{"name", "job-" + std::to_string(i)},
+                                       {"active", i >= 140 ? 1 : 0},
+                                       {"ready", 0},
+                                       {"succeeded", 0},
+                                       {"failed", 0},
+                                       {"suspended", 0}}));
+  }
+  world.set_jobset_status(kube::Json::object({{"restarts", 1}, {"replicatedJobsStatus", jobs}}));
+  const auto events = world.settle();
+  const auto& shown = world.status().get_array("jobsStatus");
+  REQUIRE(shown.size() == 100);
+  CHECK(shown[0].get_string("name") == "job-140");
+  CHECK(shown[9].get_int("active") == 1);
+  CHECK(shown[10].get_string("name") == "job-0");
+  CHECK(std::count(events.begin(), events.end(), "StatusTruncated") == 1);
 }
 
 TEST_CASE("a job whose JobSet is gone has no active pods") {

@@ -147,6 +147,31 @@ TEST_CASE("a time to live that was over before a reconcile: record first, delete
   CHECK(world.is_deleted);
 }
 
+TEST_CASE("counters that are held back do not delay the end of a time to live") {
+  World world = at_creation(job_with("ttlSecondsAfterFinished", 100));
+  world.settle();
+  Json status = Json::object(
+      {{"conditions",
+        yaml("[{type: Completed, status: 'True', reason: AllJobsCompleted, message: m, "
+             "lastTransitionTime: '2027-01-15T08:00:00Z'}]")}});
+  world.set_jobset_status(status);
+  world.reconcile();
+  world.are_minor_statuses_held = true;
+  status.set("replicatedJobsStatus",
+             yaml("[{name: node, ready: 0, succeeded: 1, failed: 0, active: 0, suspended: 0}]"));
+  world.set_jobset_status(std::move(status));
+  world.advance(99s);
+  TrainJobPlan plan = world.reconcile();
+  CHECK(plan.is_status_minor);
+  CHECK(plan.status_patch);
+  CHECK(plan.requeue_after == 1s);
+  world.advance(1s);
+  plan = world.reconcile();
+  CHECK(world.is_deleted);
+  CHECK_FALSE(plan.status_patch);
+  CHECK_FALSE(plan.requeue_after);
+}
+
 TEST_CASE("events are asked for when nothing else explains the wait") {
   World world = at_creation(train_job());
   world.settle();

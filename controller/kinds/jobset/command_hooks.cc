@@ -1,0 +1,95 @@
+#include "controller/kinds/jobset/command_hooks.hh"
+
+#include <charconv>
+#include <utility>
+
+#include "api/api.hh"
+#include "runtimes/jobset/plan.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer {
+namespace {
+
+using kube::FieldErrors;
+using kube::Json;
+
+std::int32_t number_of(const kube::StringMap& map, std::string_view name) {
+  const auto at = map.find(name);
+  std::int32_t value = 0;
+  if (at != map.end())
+    std::from_chars(at->second.data(), at->second.data() + at->second.size(), value);
+  return value;
+}
+
+tl::expected<Rendered, FieldErrors> render_jobset(const Json& object, const RenderInputs& inputs) {
+  Rendered rendered;
+  rendered.objects.push_back({object, {}});
+  if (!inputs.has_jobs) return rendered;
+  FieldErrors errors = add_jobs(object, inputs.gates, {}, rendered);
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  return rendered;
+}
+
+// JobSets have no phase: the first of these conditions that is true counts as one.
+tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view) {
+  auto jobset = read_jobset(object);
+  if (!jobset) return tl::unexpected(std::move(jobset.error()));
+  ObjectState state;
+  for (const char* type : {"Failed", "Completed", "Suspended", "StartupPolicyInProgress"}) {
+    if (!kube::is_condition_true(jobset->status.conditions, type)) continue;
+    const auto* condition = kube::find_condition(jobset->status.conditions, type);
+    state.phase = type;
+    state.reason = condition->reason;
+    state.message = condition->message;
+    break;
+  }
+  if (state.phase.empty() && !jobset->status.replicatedJobsStatus.empty()) state.phase = "Active";
+  state.is_failed = state.phase == "Failed";
+  state.is_finished = state.is_failed || state.phase == "Completed";
+  return state;
+}
+
+}  // namespace
+
+FieldErrors add_jobs(const Json& object, const FeatureGates& gates,
+                     jobset::JobDecorators decorators, Rendered& rendered) {
+  const auto jobset = read_jobset(object);
+  if (!jobset) return jobset.error();
+  if (auto service = jobset::headless_service(*jobset))
+    rendered.objects.push_back({std::move(*service), {}});
+  for (Json& job : jobset::all_jobs(*jobset, jobset_gates(gates), decorators))
+    rendered.objects.push_back({std::move(job), {}});
+  return {};
+}
+
+std::optional<PodPlace> read_jobset_place(const kube::ObjectMeta& pod) {
+  const auto role = pod.labels.find(jobset::kReplicatedJobNameKey);
+  if (role == pod.labels.end()) return std::nullopt;
+  PodPlace place;
+  place.role = role->second;
+  place.job_index = number_of(pod.labels, jobset::kJobIndexKey);
+  place.has_one_job = number_of(pod.labels, jobset::kReplicatedJobReplicasKey) <= 1;
+  place.attempt = number_of(pod.labels, jobset::kRestartAttemptKey);
+  const bool is_label = pod.labels.contains(kCompletionIndexKey);
+  place.index = number_of(is_label ? pod.labels : pod.annotations, kCompletionIndexKey);
+  place.is_node = place.role != "dataset-initializer" && place.role != "model-initializer";
+  return place;
+}
+
+void add_jobset_hooks(KindRegistration& registration) {
+  RenderHook hook;
+  hook.resource = kJobSets;
+  hook.mutate = [](const AdmissionRequest& request, const RenderInputs&) {
+    return mutate_jobset(request);
+  };
+  // Offline, claims count as existing.
+  hook.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
+    return validate_jobset(request, {}, jobset_gates(inputs.gates));
+  };
+  hook.render = render_jobset;
+  registration.render = {std::move(hook)};
+  registration.why = {jobset::kJobSetNameKey, read_state};
+  registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
+}
+
+}  // namespace trainer

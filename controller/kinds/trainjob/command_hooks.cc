@@ -1,0 +1,164 @@
+#include "controller/kinds/trainjob/command_hooks.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/api.hh"
+#include "controller/kinds/jobset/command_hooks.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
+#include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer {
+namespace {
+
+using kube::FieldErrors;
+using kube::Json;
+
+// Offline, claims and priority classes count as existing.
+AdmissionLookups lookups(const RenderInputs& inputs) {
+  AdmissionLookups lookups;
+  lookups.runtime = [&inputs](const std::string& kind, const std::string& ns,
+                              const std::string& name) -> std::shared_ptr<const Json> {
+    if (kind == kTrainingRuntimes.kind) return inputs.find(kTrainingRuntimes, {ns, name});
+    if (kind != kClusterTrainingRuntimes.kind) return nullptr;
+    return inputs.find(kClusterTrainingRuntimes, {"", name});
+  };
+  return lookups;
+}
+
+tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
+                                                    const RenderInputs& inputs) {
+  const auto job = read_trainjob(object);
+  if (!job) return tl::unexpected(job.error());
+  const RuntimeRef& ref = job->spec.runtimeRef;
+  const auto stored = lookups(inputs).runtime(ref.kind.value_or(kClusterTrainingRuntimes.kind),
+                                              job->metadata.ns, ref.name);
+  const auto runtime = read_runtime(stored ? *stored : Json());
+  if (!runtime) return tl::unexpected(runtime.error());
+
+  PipelineOptions options{production_plugins()};
+  options.is_progress_enabled = inputs.gates.TrainJobStatus;
+  // Offline, the certificate is unknown; the Service's name is the installation's default.
+  options.status_server_url =
+      "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:10443";
+  std::vector<Explanation> explanations;
+  auto built = build(*job, *runtime, options, inputs.is_explained ? &explanations : nullptr);
+  if (!built) return tl::unexpected(std::move(built.error()));
+  apply_schema_defaults(built->jobset);
+  Rendered rendered;
+  rendered.warnings = std::move(built->warnings);
+  rendered.objects.push_back({built->jobset, std::move(explanations)});
+  for (DependentObject& dependent : built->dependents)
+    rendered.objects.push_back({std::move(dependent.object), {}});
+  if (!inputs.has_jobs) return rendered;
+  FieldErrors errors = add_jobs(built->jobset, inputs.gates, production_job_decorators(), rendered);
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  return rendered;
+}
+
+std::string without_line_ends(std::string_view text) {
+  return std::string(text.substr(0, text.find_last_not_of("\n ") + 1));
+}
+
+// Left out where the status message contains it already.
+void add_first_failure(const TrainJobStatus& status, ObjectState& state) {
+  if (!status.firstFailure) return;
+  const FirstFailure& first = *status.firstFailure;
+  const std::string failure = describe(first);
+  if (state.message.find(failure) == std::string::npos)
+    state.evidence.push_back("first failure: " + failure);
+  const std::string lines = without_line_ends(first.message);
+  if (!lines.empty() && state.message.find(lines) == std::string::npos)
+    state.evidence.push_back("its last lines:\n" + lines);
+  if (first.message.empty()) return;
+  state.last_output = fmt::format("[{}-{}] last lines of {}, from the TrainJob's status:\n{}",
+                                  first.job, first.index.value_or(0), first.pod, first.message);
+}
+
+std::string logs_command(const TrainJob& job, std::string_view program) {
+  return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
+}
+
+std::string advice_for_failure(const TrainJob& job, std::string_view program) {
+  const auto* failed = kube::find_condition(job.status.conditions, "Failed");
+  if (failed != nullptr && failed->reason == "DeadlineExceeded") {
+    return "The job ran longer than spec.activeDeadlineSeconds: start a new one with a later "
+           "deadline.";
+  }
+  if (job.status.firstFailure && job.status.firstFailure->reason == "OOMKilled") {
+    return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
+           "process.";
+  }
+  return fmt::format("Read the output with {}, mend the cause, and start a new job.",
+                     logs_command(job, program));
+}
+
+std::string advice(const TrainJob& job, std::string_view program) {
+  const TrainJobStatus& status = job.status;
+  if (status.phase.empty())
+    return "Check that the controller runs: `kubectl -n kubeflow-system get pods,leases`.";
+  std::string text = advice_for(status.reason);
+  if (status.phase == "Failed" && text.empty()) return advice_for_failure(job, program);
+  if (status.phase != "Failed" && status.reason == "ContainersCrashing")
+    text += fmt::format(" Read it with {}.", logs_command(job, program));
+  return text;
+}
+
+tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
+  auto job = read_trainjob(object);
+  if (!job) return tl::unexpected(std::move(job.error()));
+  return trainjob_state(*job, program);
+}
+
+}  // namespace
+
+ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
+  const TrainJobStatus& status = job.status;
+  ObjectState state;
+  state.phase = status.phase;
+  state.reason = status.reason;
+  state.message = without_line_ends(status.message);
+  if (status.phase.empty()) {
+    state.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
+                        ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)
+                        : std::string("no controller has looked at this job yet");
+  }
+  add_first_failure(status, state);
+  state.next_step = advice(job, program);
+  state.is_finished = job.is_finished();
+  state.is_failed = kube::is_condition_true(status.conditions, "Failed");
+  return state;
+}
+
+void add_trainjob_hooks(KindRegistration& registration) {
+  RenderHook runtime;
+  runtime.mutate = [](const AdmissionRequest& request, const RenderInputs&) {
+    return mutate_runtime(request);
+  };
+  runtime.validate = [](const AdmissionRequest& request, const RenderInputs&) {
+    return validate_runtime(request);
+  };
+  runtime.resource = kTrainingRuntimes;
+  RenderHook cluster_runtime = runtime;
+  cluster_runtime.resource = kClusterTrainingRuntimes;
+  cluster_runtime.builtin = builtin_runtimes;
+  RenderHook job;
+  job.resource = kTrainJobs;
+  job.mutate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
+    return mutate_trainjob(request, inputs.now);
+  };
+  job.validate = [](const AdmissionRequest& request, const RenderInputs& inputs) {
+    return validate_trainjob(request, lookups(inputs), production_plugins(),
+                             jobset_gates(inputs.gates));
+  };
+  job.render = render_trainjob;
+  registration.render = {std::move(runtime), std::move(cluster_runtime), std::move(job)};
+  registration.why = {jobset::kJobSetNameKey, read_state};
+  registration.logs = {jobset::kJobSetNameKey, read_state, read_jobset_place};
+}
+
+}  // namespace trainer

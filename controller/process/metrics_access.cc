@@ -1,0 +1,95 @@
+#include "controller/process/metrics_access.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/model/digest.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+using kube::ErrorCode;
+using kube::Json;
+using kube::Result;
+using kube::Task;
+
+namespace {
+
+constexpr std::chrono::seconds kAllowedFor{60};
+constexpr std::chrono::seconds kRefusedFor{10};
+constexpr std::chrono::seconds kMaxWait{5};
+constexpr std::size_t kMaxKnown = 1'000;
+constexpr std::size_t kMaxReviews = 4;  // in flight
+
+Json review_of(std::string_view api_version, std::string_view kind, Json spec) {
+  return Json::object({{"apiVersion", api_version}, {"kind", kind}, {"spec", std::move(spec)}});
+}
+
+// The SubjectAccessReview of the user that a TokenReview names.
+Json access_of(const Json& user) {
+  Json spec = Json::object(
+      {{"user", user.get_string("username")},
+       {"nonResourceAttributes", Json::object({{"path", "/metrics"}, {"verb", "get"}})}});
+  for (const char* name : {"uid", "groups", "extra"}) {
+    if (const Json* value = user.find(name)) spec.set(name, *value);
+  }
+  return review_of("authorization.k8s.io/v1", "SubjectAccessReview", std::move(spec));
+}
+
+}  // namespace
+
+MetricsAccess::MetricsAccess(kube::ApiClient& client) : client_(client), reviews_(kMaxReviews) {}
+
+Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token) {
+  if (token.reveal().empty())
+    co_return kube::fail(ErrorCode::kUnauthorized, "a bearer token is required");
+  std::string digest = kube::sha256_raw(token.reveal());
+  if (const Known* known = recall(digest)) co_return known->result;
+  const auto permit = co_await reviews_.acquire(std::chrono::steady_clock::now() + kMaxWait);
+  if (!permit) co_return tl::unexpected(permit.error());
+  // Another request with the same token may have been checked meanwhile.
+  if (const Known* known = recall(digest)) co_return known->result;
+  const auto result = co_await review(std::move(token));
+  const bool is_verdict =
+      result || (result.error().status == 0 && (result.error().code == ErrorCode::kUnauthorized ||
+                                                result.error().code == ErrorCode::kForbidden));
+  if (is_verdict) remember(std::move(digest), result);
+  co_return result;
+}
+
+Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
+  Json body = review_of("authentication.k8s.io/v1", "TokenReview",
+                        Json::object({{"token", token.reveal()}}));
+  const auto tokens =
+      co_await client_.post("/apis/authentication.k8s.io/v1/tokenreviews", std::move(body));
+  if (!tokens) co_return tl::unexpected(tokens.error().at("TokenReview"));
+  const Json* status = tokens->find("status");
+  const Json* user = status == nullptr ? nullptr : status->find("user");
+  if (user == nullptr || !status->get_bool("authenticated"))
+    co_return kube::fail(ErrorCode::kUnauthorized, "the token is not valid");
+  body = access_of(*user);
+  const auto access =
+      co_await client_.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", std::move(body));
+  if (!access) co_return tl::unexpected(access.error().at("SubjectAccessReview"));
+  const Json* verdict = access->find("status");
+  if (verdict != nullptr && verdict->get_bool("allowed")) co_return Result<void>();
+  co_return kube::fail(
+      ErrorCode::kForbidden,
+      fmt::format(
+          "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
+          user->get_string("username")));
+}
+
+const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) const {
+  const auto at = known_.find(digest);
+  return at == known_.end() || at->second.until <= client_.clock().steady() ? nullptr : &at->second;
+}
+
+void MetricsAccess::remember(std::string digest, const Result<void>& result) {
+  if (known_.size() >= kMaxKnown) known_.clear();
+  const auto until = client_.clock().steady() + (result ? kAllowedFor : kRefusedFor);
+  known_.insert_or_assign(std::move(digest), Known{result, until});
+}
+
+}  // namespace trainer

@@ -1,0 +1,39 @@
+// Who may read the metrics (`metrics.auth.enabled`).
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "kube/client/api_client.hh"
+#include "kube/client/semaphore.hh"
+#include "kube/model/secret.hh"
+
+namespace trainer {
+
+// Checks a bearer token with a TokenReview, and with a SubjectAccessReview that its user may `get`
+// the path /metrics (controller-runtime, pkg/metrics/filters: WithAuthenticationAndAuthorization).
+// What was allowed is cached for a minute, what was refused for ten seconds; at most four checks
+// are in flight. Concurrency: the io_context thread of `client`.
+class MetricsAccess {
+ public:
+  explicit MetricsAccess(kube::ApiClient& client);
+
+  // Errors: kUnauthorized without a valid token, kForbidden without the right; any error with an
+  // HTTP status, and kTimeout, where the reviews themselves failed.
+  kube::Task<kube::Result<void>> check(kube::Secret<std::string> token);
+
+ private:
+  struct Known {
+    kube::Result<void> result;
+    kube::Clock::Steady until;
+  };
+  kube::Task<kube::Result<void>> review(kube::Secret<std::string> token);
+  const Known* recall(const std::string& digest) const;
+  void remember(std::string digest, const kube::Result<void>& result);
+
+  kube::ApiClient& client_;
+  kube::Semaphore reviews_;
+  std::unordered_map<std::string, Known> known_;  // by the SHA-256 of the token
+};
+
+}  // namespace trainer

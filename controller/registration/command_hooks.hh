@@ -1,0 +1,100 @@
+// What a kind adds to the subcommands `render`, `why` and `logs`. All functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/config/feature_gates.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/time.hh"
+#include "runtimes/admission/admission.hh"
+#include "runtimes/pipeline/pipeline.hh"
+
+namespace trainer {
+
+// What a hook of `render` knows besides its object.
+struct RenderInputs {
+  FeatureGates gates;
+  bool is_explained = false;  // say where each value came from
+  bool has_jobs = false;      // expand JobSets into Jobs and Services
+  kube::Time now;
+  // An object of the files, or a built-in one, whose hook has no `render`. nullptr: there is none.
+  std::function<std::shared_ptr<const kube::Json>(const kube::Resource& resource,
+                                                  const kube::ObjectKey& key)>
+      find;
+};
+
+struct RenderedObject {
+  kube::Json object;
+  std::vector<Explanation> explanations;
+};
+
+struct Rendered {
+  std::vector<RenderedObject> objects;
+  std::vector<std::string> warnings;
+};
+
+// How `render` does offline what the API server and the controller do with a new object: `mutate`,
+// the schema's defaults and checks (from the CRD of the same registration), `validate`, `render`.
+struct RenderHook {
+  using Admit =
+      std::function<AdmissionAnswer(const AdmissionRequest& request, const RenderInputs& inputs)>;
+
+  kube::Resource resource;
+  Admit mutate;    // may be null
+  Admit validate;  // may be null
+  // Null for a kind that is not printed itself: other hooks find its objects.
+  std::function<tl::expected<Rendered, kube::FieldErrors>(const kube::Json& object,
+                                                          const RenderInputs& inputs)>
+      render;
+  std::vector<kube::Json> (*builtin)() = nullptr;  // objects that no file needs to contain
+};
+
+// What `why` and `logs` say of one object.
+struct ObjectState {
+  std::string phase;  // "": not started
+  std::string reason;
+  std::string message;
+  std::vector<std::string> evidence;
+  std::string next_step;    // "" where there is nothing to do
+  std::string last_output;  // of a pod that may be deleted, with a title; "" where there is none
+  bool is_finished = false;
+  bool is_failed = false;
+};
+
+// `program`: the command's name in advice.
+using ReadState = tl::expected<ObjectState, kube::FieldErrors> (*)(const kube::Json& object,
+                                                                   std::string_view program);
+
+// `trainer why` for objects of the registration's primary collection.
+struct WhyHook {
+  std::string_view pod_label;  // its value is the name of the object that the pod belongs to
+  ReadState read_state = nullptr;
+};
+
+// A pod's place in its job: lines begin with it, and pods are ordered by it.
+struct PodPlace {
+  std::string role;            // the replicated job
+  std::int32_t job_index = 0;  // among its Jobs
+  std::int32_t index = 0;      // the completion index
+  bool has_one_job = true;
+  std::int32_t attempt = 0;  // of the whole job
+  bool is_node = true;       // `--node` can choose it
+};
+
+// `trainer logs`, likewise.
+struct LogsHook {
+  std::string_view pod_label;
+  ReadState read_state = nullptr;
+  // nullopt: the pod has no place, so its log is left out.
+  std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
+};
+
+}  // namespace trainer

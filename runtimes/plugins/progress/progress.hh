@@ -1,0 +1,16 @@
+// The ConfigMap by which pods that report their progress trust the status server. Pure.
+#pragma once
+
+#include "api/trainjob.hh"
+#include "runtimes/pipeline/pipeline.hh"
+
+namespace trainer::pipeline {
+
+// Whether pods of a JobSet have the volume with the CA: those that were built without the gate
+// TrainJobStatus do not.
+bool reports_progress(const kube::Json& jobset);
+
+// "JOB-tls-config", with `options.status_server_ca`.
+DependentObject progress_ca(const TrainJob& job, const PipelineOptions& options);
+
+}  // namespace trainer::pipeline

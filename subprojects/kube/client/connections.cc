@@ -1,0 +1,50 @@
+#include "kube/client/connections.hh"
+
+#include <map>
+
+namespace kube {
+namespace {
+
+// Of the peer whose eligible connections weigh most together, the oldest. `weight` is 0 for a
+// connection that is not eligible.
+template <class Weight>
+ServerConnection* oldest_of_greediest(ServerConnections& connections, const Weight& weight) {
+  std::map<asio::ip::address, std::size_t> totals;
+  for (const ServerConnection& each : connections) totals[each.peer] += weight(each);
+  ServerConnection* found = nullptr;
+  for (ServerConnection& each : connections) {
+    if (weight(each) == 0) continue;
+    const std::size_t total = totals[each.peer];
+    const std::size_t best = found == nullptr ? 0 : totals[found->peer];
+    if (total > best || (total == best && each.since < found->since)) found = &each;
+  }
+  return found;
+}
+
+}  // namespace
+
+ServerConnection* find_victim(ServerConnections& connections, Scarce what,
+                              ServerConnection::Steady now, Milliseconds grace) {
+  const auto is_open = [](const ServerConnection& each) {
+    return each.stream != nullptr && !each.is_evicted;
+  };
+  auto* const stale = oldest_of_greediest(connections, [&](const ServerConnection& each) {
+    const bool is_stale = is_open(each) && each.is_unfinished() && now - each.since >= grace;
+    if (!is_stale) return std::size_t{0};
+    return what == Scarce::kConnections ? std::size_t{1} : each.body_bytes;
+  });
+  if (stale != nullptr || what == Scarce::kBodyBytes) return stale;
+  std::size_t idle = 0;
+  std::size_t unfinished = 0;
+  for (const ServerConnection& each : connections) {
+    if (!is_open(each)) continue;
+    idle += each.phase == ServerConnection::Phase::kIdle ? 1U : 0U;
+    unfinished += each.is_unfinished() ? 1U : 0U;
+  }
+  if (idle < unfinished) return nullptr;
+  return oldest_of_greediest(connections, [&](const ServerConnection& each) {
+    return std::size_t{is_open(each) && each.phase == ServerConnection::Phase::kIdle};
+  });
+}
+
+}  // namespace kube

@@ -1,0 +1,48 @@
+// The connections of a server, and which of them are closed when there are too many.
+#pragma once
+
+#include <boost/asio/ip/address.hpp>
+#include <chrono>
+#include <list>
+
+#include "kube/client/byte_stream.hh"
+
+namespace kube {
+
+struct ServerConnection {
+  enum class Phase {
+    kNew,      // no byte of a request yet
+    kReading,  // of a request, or the writing of an answer
+    kHandled,  // a handler runs: it is not closed for others
+    kIdle,     // after an answer
+  };
+  using Steady = std::chrono::steady_clock::time_point;
+  asio::ip::address peer;
+  Steady since{};  // when the request or answer, or the idle time, began
+  Phase phase = Phase::kNew;
+  std::size_t body_bytes = 0;    // reserved for the body that is read
+  ByteStream* stream = nullptr;  // nullptr before and after it is open
+  bool is_evicted = false;
+
+  bool is_unfinished() const { return phase == Phase::kNew || phase == Phase::kReading; }
+  // A first request counts from when the connection was accepted, handshake included.
+  void enter(Phase next, Steady now) {
+    if (phase != Phase::kNew || next != Phase::kReading) since = now;
+    phase = next;
+  }
+};
+
+using ServerConnections = std::list<ServerConnection>;
+
+// What is short: connections, or room for bodies.
+enum class Scarce { kConnections, kBodyBytes };
+
+// The connection to close: the oldest of those that have been unfinished for `grace`, of the peer
+// (address) that has the most of them, by number or by bytes. Where connections are short, none has
+// been, and no more are unfinished than idle: the one that has been idle longest, of the peer with
+// most idle ones. nullptr: none may be closed yet. A client with proper requests finishes each
+// within `grace`, so one that does not cannot take the connections of the others.
+ServerConnection* find_victim(ServerConnections& connections, Scarce what,
+                              ServerConnection::Steady now, Milliseconds grace);
+
+}  // namespace kube

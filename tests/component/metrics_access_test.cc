@@ -1,0 +1,101 @@
+// Who may read the metrics, and what the checks cost.
+#include "controller/process/metrics_access.hh"
+
+#include "controller/process/endpoints.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/run_task.hh"
+#include "tests/component/peer.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::ErrorCode;
+
+namespace {
+
+const std::string kTokens = "/apis/authentication.k8s.io/v1/tokenreviews";
+const std::string kAccess = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const char* const kUser =
+    R"({"status":{"authenticated":true,"user":{"username":"prometheus","groups":["monitoring"]}}})";
+
+struct Fixture : test::ScriptedPeer {
+  MetricsAccess access{client};
+
+  ErrorCode refusal(const std::string& token) {
+    const auto checked = kube::run_task(io, access.check(kube::Secret<std::string>(token)));
+    REQUIRE_FALSE(checked);
+    return checked.error().code;
+  }
+  bool is_allowed(const std::string& token) {
+    return kube::run_task(io, access.check(kube::Secret<std::string>(token))).has_value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture,
+                 "a token whose user may get /metrics is allowed, and cached for a minute") {
+  api.on("POST", kTokens).answer(201, kUser).always();
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})").always();
+  CHECK(is_allowed("t"));
+  CHECK(is_allowed("t"));
+  REQUIRE(api.log().size() == 2);
+  const auto asked = *kube::parse_json(api.log()[1].body);
+  CHECK(*asked.find("spec") == *kube::parse_json(R"({"user":"prometheus","groups":["monitoring"],
+      "nonResourceAttributes":{"path":"/metrics","verb":"get"}})"));
+  CHECK(is_allowed("other"));
+  CHECK(api.log().size() == 4);
+  clock.advance(std::chrono::seconds(61));
+  CHECK(is_allowed("t"));
+  CHECK(api.log().size() == 6);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a token without the right, or that is not valid, is refused for a while") {
+  CHECK(refusal("") == ErrorCode::kUnauthorized);
+  CHECK(api.log().empty());
+  api.on("POST", kTokens).answer(201, R"({"status":{"authenticated":false}})");
+  CHECK(refusal("wrong") == ErrorCode::kUnauthorized);
+  CHECK(refusal("wrong") == ErrorCode::kUnauthorized);
+  CHECK(api.log().size() == 1);
+  api.on("POST", kTokens).answer(201, kUser);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":false}})");
+  CHECK(refusal("weak") == ErrorCode::kForbidden);
+  clock.advance(std::chrono::seconds(11));
+  api.on("POST", kTokens).answer(201, kUser);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  CHECK(is_allowed("weak"));
+}
+
+TEST_CASE_METHOD(Fixture, "a check that failed is not remembered") {
+  api.on("POST", kTokens).answer(403, "{}");
+  const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t")));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().status == 403);
+  api.on("POST", kTokens).answer(201, kUser);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  CHECK(is_allowed("t"));
+}
+
+TEST_CASE_METHOD(Fixture, "the server answers 401, 403 and 500") {
+  Metrics metrics;
+  const auto server = serve_metrics(io, {"127.0.0.1", 0}, kube::ServerOptions(), metrics,
+                                    std::make_shared<MetricsAccess>(client));
+  REQUIRE(server);
+  kube::ClientConfig config;
+  config.server = "http://127.0.0.1:" + std::to_string((*server)->port());
+  const auto status_of = [&](const std::string& token) {
+    config.token = kube::Secret<std::string>(token);
+    const auto to_server = kube::make_transport(io, config, kube::TransportLimits());
+    const auto got = kube::run_task(io, to_server->send(kube::HttpRequest("GET", "/metrics")));
+    REQUIRE(got);
+    return got->status;
+  };
+  CHECK(status_of("") == 401);
+  api.on("POST", kTokens).answer(201, kUser).times(2);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":false}})");
+  CHECK(status_of("weak") == 403);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  CHECK(status_of("good") == 200);
+  api.on("POST", kTokens).answer(403, "{}");
+  CHECK(status_of("unlucky") == 500);
+}

@@ -1,0 +1,154 @@
+// Owner references of other namespaces, and what is kept of objects that others wrote.
+#include <string>
+#include <vector>
+
+#include "api/api.hh"
+#include "controller/kinds/trainjob/job_reader.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/children.hh"
+#include "tests/component/idle_manager.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using kube::Json;
+
+namespace {
+
+const std::string kJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
+    "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5"},
+    "spec":{"replicatedJobs":[{"name":"w","replicas":1,"groupName":"default","template":{"spec":{
+      "template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}}]},
+    "status":{"replicatedJobsStatus":[
+      {"name":"w","ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0}]}})";
+
+// Job js-w-0 of JobSet js, by its owner reference, in a namespace.
+std::string job(const std::string& ns, const std::string& version, const std::string& condition) {
+  return R"({"metadata":{"name":"js-w-0","namespace":")" + ns + R"(","uid":"u-)" + ns +
+         R"(","resourceVersion":")" + version +
+         R"(","labels":{"jobset.sigs.k8s.io/jobset-name":"js",
+           "jobset.sigs.k8s.io/replicatedjob-name":"w","jobset.sigs.k8s.io/job-index":"0",
+           "jobset.sigs.k8s.io/restart-attempt":"0"},
+         "ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"js",
+           "uid":"u1","controller":true}]},
+         "spec":{"suspend":true},"status":{"conditions":[{"type":")" +
+         condition + R"(","status":"True"}]}})";
+}
+
+struct Fixture : trainer::test::IdleManager {
+  const std::string jobs_path = "/apis/batch/v1/namespaces/n/jobs";
+  Fixture() {
+    REQUIRE(jobsets().upsert(kJobSet));
+    enqueued.clear();
+    api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/js/status")
+        .always()
+        .answer(200, "{}");
+    api.on("POST", jobs_path).always().answer(201, "{}");
+  }
+  // What a reconcile of the JobSet creates; its status has no end.
+  std::vector<std::string> written() {
+    REQUIRE(reconcile("jobset", {"n", "js"}));
+    std::vector<std::string> lines;
+    for (const auto& request : api.log()) {
+      if (request.method == "POST") lines.push_back(request.method + " " + request.path);
+      if (request.method != "PATCH") continue;
+      CHECK(request.body.find("\"Failed\"") == std::string::npos);
+      CHECK(request.body.find("\"Completed\"") == std::string::npos);
+    }
+    return lines;
+  }
+};
+
+TrainJob trainjob() {
+  auto read = read_trainjob(*kube::parse_json(
+      R"({"metadata":{"name":"j","namespace":"n","uid":"u1"},"spec":{"runtimeRef":{"name":"rt"}}})"));
+  REQUIRE(read);
+  return std::move(*read);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a Job of another namespace that names a JobSet's uid does not fail it") {
+  REQUIRE(jobs().upsert(job("elsewhere", "10", "FailureTarget")));
+  CHECK(enqueued.empty());
+  CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
+}
+
+TEST_CASE_METHOD(Fixture, "a Job that was complete and deleted elsewhere does not complete it") {
+  REQUIRE(jobs().upsert(job("elsewhere", "10", "Complete")));
+  REQUIRE(jobs().remove(job("elsewhere", "11", "Complete")));
+  CHECK(enqueued.empty());
+  CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
+}
+
+TEST_CASE_METHOD(Fixture, "a Job of the JobSet's namespace counts") {
+  REQUIRE(jobs().upsert(job("n", "10", "Complete")));
+  REQUIRE(jobs().remove(job("n", "11", "Complete")));
+  CHECK(enqueued == std::vector<std::string>{"jobset n/js now", "jobset n/js now"});
+  REQUIRE(reconcile("jobset", {"n", "js"}));
+  for (const auto& request : api.log()) CHECK(request.path != jobs_path);  // not made again
+}
+
+TEST_CASE_METHOD(Fixture, "a Service elsewhere enqueues nothing") {
+  auto& services = cache<kube::StoredObject>(all_of(kube::kServices));
+  const auto service = [](const std::string& ns) {
+    return R"({"metadata":{"name":"s","namespace":")" + ns +
+           R"(","uid":"s","resourceVersion":"7","ownerReferences":[{"kind":"JobSet","uid":"u1","controller":true}]}})";
+  };
+  for (const std::string ns : {"elsewhere", "n"}) {
+    REQUIRE(services.upsert(service(ns)));
+    REQUIRE(services.remove(service(ns)));
+  }
+  CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "of a Secret, and of an object of another owner, only the owner is kept") {
+  struct Case {
+    kube::Resource resource;
+    std::string owner;
+    bool is_kept;
+  };
+  const Case cases[] = {{kube::kSecrets, "u1", false},
+                        {kube::kConfigMaps, "u1", true},
+                        {kube::kConfigMaps, "another", false}};
+  const TrainJob trained = trainjob();
+  for (const Case& c : cases) {
+    CAPTURE(c.resource.kind, c.owner);
+    JobReader reader(client, jobsets(), jobs(), pods());
+    const kube::ObjectKey key{"n", "d-" + c.owner};
+    const std::string large(900'000, 'x');
+    api.on("GET", kube::api_path(c.resource, key))
+        .answer(200, R"({"kind":")" + c.resource.kind + R"(","metadata":{"name":"d","namespace":"n",
+          "ownerReferences":[{"apiVersion":"a/v1","kind":"TrainJob","name":"j","uid":")" +
+                         c.owner + R"(","controller":true}]},"data":{"k":")" + large + R"("}})");
+    TrainJobPlan plan;
+    plan.needs_dependents.emplace_back(c.resource, key);
+    const auto state = std::make_shared<JobState>();
+    JobReader::Reads reads;
+    const auto has_read = kube::run_task(io, reader.read_needs(trained, plan, state, reads));
+    REQUIRE(has_read);
+    const auto kept = state->dependent_objects.at(dependent_name(c.resource, key.name));
+    CHECK((kept->find("data") != nullptr) == c.is_kept);
+    CHECK(is_owned_by(kube::ObjectMeta::of(*kept), trained) == (c.owner == "u1"));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a long text is compressed also while its job runs") {
+  std::string large = kJobSet;
+  large.insert(large.rfind('}'), R"(,"more":")" + std::string(1'400'000, 'x') + "\"");
+  large.replace(large.find("\"5\""), 3, "\"6\"");
+  REQUIRE(jobsets().upsert(large));
+  const auto stored = jobsets().find({"n", "js"});
+  CHECK(stored->body.size() > 1'400'000);
+  CHECK(stored->body.kept() < 20'000);
+  CHECK(stored->object()->get_string("more").size() == 1'400'000);
+}
+
+TEST_CASE("an object of far more values than one of its size has is not decoded") {
+  std::string text =
+      R"({"metadata":{"name":"a","namespace":"n","resourceVersion":"1"},"spec":{"x":[0)";
+  for (int i = 0; i < 400'000; ++i) text += ",0";
+  const auto stored = kube::StoredObjectTransform(kJobSets)(text + "]}}");
+  REQUIRE(stored);  // its name is known, so that a Warning can name it
+  CHECK(stored->object()->is_null());
+}

@@ -1,0 +1,334 @@
+// Every list that a user can write, at the size that the API server stores: what is computed for an
+// object takes time in proportion to its length. Each list is made twice, once four times as long
+// as the other; an algorithm that compares all items with all takes sixteen times as long for it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/api.hh"
+#include "kube/model/json_text.hh"
+#include "runtimes/admission/admission.hh"
+#include "runtimes/jobset/plan.hh"
+#include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/difference.hh"
+#include "runtimes/trainjob/plan.hh"
+#include "tests/support/catch.hh"
+
+namespace trainer::test {
+namespace {
+
+using kube::Json;
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRAINER_IS_SLOW
+#endif
+#endif
+#ifdef TRAINER_IS_SLOW
+constexpr std::size_t kObjectLimit = 200'000;
+#else
+constexpr std::size_t kObjectLimit = 1'500'000;  // of etcd
+#endif
+constexpr double kMostGrowth = 8;  // of four times the length
+constexpr double kMostSeconds = 5;
+const kube::Time kNow = kube::Time::from_seconds(1'767'226'200);
+
+Json json(std::string_view text) {
+  auto value = kube::parse_json(text);
+  if (!value) throw std::runtime_error(value.error().message);
+  return std::move(*value);
+}
+
+double cpu_seconds() {
+  std::timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// What a cluster holds of one job. `suspended` is so that its JobSet is compared and written again.
+struct Objects {
+  Json runtime = json(R"({"apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime", "metadata": {"name": "rt", "uid": "r"},
+    "spec": {"mlPolicy": {"numNodes": 2, "torch": {}}, "podGroupPolicy": {"coscheduling": {}},
+     "template": {"spec": {"replicatedJobs": [
+      {"name": "node", "template": {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"metadata": {}, "spec": {"containers": [
+          {"name": "node", "image": "i"}]}}}}}]}}}})");
+  Json trainjob = json(R"({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+    "metadata": {"name": "j", "namespace": "ns", "uid": "t", "resourceVersion": "1"},
+    "spec": {"runtimeRef": {"name": "rt"}, "suspend": true,
+     "trainer": {"numNodes": 3, "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
+     "runtimePatches": [
+      {"manager": "a.io/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
+       {"name": "node", "template": {"spec": {"template": {
+         "metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"a": "b"},
+         "volumes": [{"name": "v1", "emptyDir": {}}], "containers": [
+          {"name": "node", "volumeMounts": [{"name": "v1", "mountPath": "/v1"}]}]}}}}}]}}}},
+      {"manager": "b.io/b", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
+       {"name": "node", "template": {"spec": {"template": {
+         "spec": {"nodeSelector": {"a": "c"}}}}}}]}}}}]}})");
+  Json jobset = json(R"({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+    "metadata": {"name": "s", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+    "spec": {"suspend": true, "replicatedJobs": [
+      {"name": "node", "template": {"spec": {"template": {"spec": {
+        "containers": [{"name": "node", "image": "i"}]}}}}}],
+      "failurePolicy": {"rules": [{"name": "r", "action": "FailJobSet"}]}}})");
+};
+
+const std::string kJobs = "/spec/template/spec/replicatedJobs";
+const std::string kPod = kJobs + "/0/template/spec/template/spec";
+const std::string kPodOfSet = "/spec/replicatedJobs/0/template/spec/template/spec";
+const std::string kPatch =
+    "/spec/runtimePatches/0/trainingRuntimeSpec/template/spec"
+    "/replicatedJobs/0/template/spec/template";
+
+// One list or map. In `item` each "@" is the item's number and each "^" the number before;
+// an item that begins with a quotation mark is a member of a map.
+struct Row {
+  Json Objects::*object;
+  std::string pointer;
+  std::string item;
+  // A second list of the same length, which names the items of the first.
+  std::string other_pointer = {};
+  std::string other_item = {};
+};
+
+std::string numbered(std::string_view item, std::size_t number) {
+  std::string text;
+  for (const char c : item) {
+    if (c == '@' || c == '^') {
+      text += std::to_string(c == '@' ? number : number - 1);
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+// The value at an RFC 6901 pointer; members that are missing on the way are made.
+Json& at_pointer(Json& object, std::string_view pointer) {
+  Json* at = &object;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string token(pointer.substr(0, pointer.find('/')));
+    pointer.remove_prefix(token.size());
+    at = at->is_array() ? &at->as_array().at(std::stoul(token)) : &(*at)[token];
+  }
+  return *at;
+}
+
+void put_list(Json& object, const std::string& pointer, const std::string& item,
+              std::size_t length) {
+  Json& list = at_pointer(object, pointer);
+  const bool is_map = item.find("\": ") < item.find('{');
+  std::string text(1, is_map ? '{' : '[');
+  for (std::size_t i = 1; i <= length; ++i) text += (i > 1 ? "," : "") + numbered(item, i);
+  // What the list held comes last, so that a search for it passes all others.
+  if (!list.empty()) {
+    const std::string held = kube::print_json(list);
+    text += "," + held.substr(1, held.size() - 2);
+  }
+  list = json(text + (is_map ? '}' : ']'));
+}
+
+Objects objects_of(const Row& row, std::size_t bytes) {
+  const std::size_t length =
+      bytes / (row.item.size() + row.other_item.size() + 5);  // a number has five digits
+  Objects made;
+  put_list(made.*row.object, row.pointer, row.item, length);
+  if (!row.other_item.empty())
+    put_list(made.*row.object, row.other_pointer, row.other_item, length);
+  return made;
+}
+
+AdmissionRequest request(const Json& before, const Json& after) {
+  AdmissionRequest made;
+  made.operation = before.is_null() ? "CREATE" : "UPDATE";
+  made.object = after;
+  made.old_object = before;
+  made.ns = "ns";
+  made.kind = after.get_string("kind");
+  return made;
+}
+
+AdmissionLookups lookups_of(const Objects& objects) {
+  AdmissionLookups lookups;
+  auto runtime = std::make_shared<const Json>(objects.runtime);
+  lookups.runtime = [runtime](const std::string& kind, const std::string&, const std::string&) {
+    return kind == "ClusterTrainingRuntime" ? runtime : nullptr;
+  };
+  lookups.claim = [](const std::string&, const std::string&) { return std::optional<Json>(); };
+  return lookups;
+}
+
+void review(const Objects& objects) {
+  mutate_runtime(request(Json(), objects.runtime));
+  validate_runtime(request(Json(), objects.runtime));
+  const AdmissionLookups lookups = lookups_of(objects);
+  needs_of(request(Json(), objects.trainjob), &objects.runtime);
+  Json changed = objects.trainjob;
+  Json& patch = changed["spec"]["runtimePatches"].as_array().back()["trainingRuntimeSpec"];
+  patch["template"]["metadata"] = Json::object({{"labels", Json::object({{"x", "y"}})}});
+  for (const Json& before : {Json(), objects.trainjob}) {
+    mutate_trainjob(request(before, changed), kNow);
+    validate_trainjob(request(before, changed), lookups, production_plugins());
+  }
+  for (const Json& before : {Json(), objects.jobset}) {
+    mutate_jobset(request(before, objects.jobset));
+    needs_of(request(before, objects.jobset));
+    validate_jobset(request(before, objects.jobset), lookups, {});
+  }
+}
+
+void plan_jobset(Json stored, bool is_suspended) {
+  stored["spec"].set("suspend", is_suspended);
+  const auto jobset = read_jobset(stored);
+  if (!jobset) return;
+  jobset::Observed observed{*jobset};
+  observed.now = kNow;
+  observed.decorators = production_job_decorators();
+  observed.is_managed_here = true;
+  const kube::Plan first = jobset::plan(observed);
+  if (first.status_patch) stored["status"] = first.status_patch->get("status");
+}
+
+void plan(const Objects& objects) {
+  plan_jobset(objects.jobset, true);
+  plan_jobset(objects.jobset, false);
+  const auto job = read_trainjob(objects.trainjob);
+  if (!job) return;
+  TrainJobObserved observed{*job, objects.trainjob};
+  observed.snapshot = nullptr;
+  observed.live_runtime = snapshot_of(objects.runtime);
+  observed.dependents["PodGroup.scheduling.x-k8s.io/j"] = false;
+  observed.now = kNow;
+  const PipelineOptions options(production_plugins());
+  const TrainJobPlan first = plan_trainjob(observed, options);
+  if (first.actions.empty()) return;
+  Json stored = first.actions.back().body;
+  if (stored.get_string("kind") != "JobSet") return;
+  stored["metadata"].set("uid", "u");
+  const auto jobset = read_jobset(stored);
+  if (!jobset) return;
+  observed.jobset = &*jobset;
+  observed.jobset_object = &stored;
+  plan_trainjob(observed, options);
+  observed.jobset_owned_fields = owned_template_fields(stored);
+  plan_trainjob(observed, options);
+}
+
+// The least of some runs: other work on the machine only adds.
+double seconds_for(const Objects& objects, int runs) {
+  double least = 1e9;
+  for (int i = 0; i < runs; ++i) {
+    const double start = cpu_seconds();
+    review(objects);
+    plan(objects);
+    least = std::min(least, cpu_seconds() - start);
+  }
+  return least;
+}
+
+const std::string kAnyJob =
+    R"({"name": "j@", "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}})";
+const std::string kLater =
+    R"({"name": "j@", "dependsOn": [{"name": "j^", "status": "Ready"}], "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}})";
+const std::string kTrains =
+    R"({"name": "j@", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}})";
+
+// Not here: what the schema of TrainJob keeps short, such as 128 variables in spec.trainer.env.
+const Row kRows[] = {
+    {&Objects::runtime, kJobs, kAnyJob},
+    {&Objects::runtime, kJobs, kLater},
+    {&Objects::runtime, kJobs, kTrains},
+    {&Objects::runtime, kJobs + "/0/dependsOn", R"({"name": "j@", "status": "Ready"})"},
+    {&Objects::runtime, kJobs + "/0/template/metadata/labels", R"("l@": "")"},
+    {&Objects::runtime, kJobs + "/0/template/spec/template/metadata/labels", R"("l@": "")"},
+    {&Objects::runtime, kJobs + "/0/template/spec/template/metadata/annotations", R"("l@": "")"},
+    {&Objects::runtime, kPod + "/containers", R"({"name": "c@"})"},
+    {&Objects::runtime, kPod + "/initContainers", R"({"name": "c@"})"},
+    {&Objects::runtime, kPod + "/initContainers",
+     R"({"name": "c@", "restartPolicy": "Always", "resources": {"requests": {"r@": 1}}})"},
+    {&Objects::runtime, kPod + "/containers/0/env", R"({"name": "e@"})"},
+    {&Objects::runtime, kPod + "/containers/0/envFrom", R"({"prefix": "e@"})"},
+    {&Objects::runtime, kPod + "/containers/0/ports", R"({"containerPort": @})"},
+    {&Objects::runtime, kPod + "/containers/0/args", R"({"a": @})"},
+    {&Objects::runtime, kPod + "/containers/0/volumeMounts",
+     R"({"name": "v@", "mountPath": "/@"})"},
+    {&Objects::runtime, kPod + "/containers/0/resources/limits", R"("r@": 1)"},
+    {&Objects::runtime, kPod + "/containers/0/resources/claims", R"({"name": "r@"})"},
+    {&Objects::runtime, kPod + "/volumes", R"({"name": "v@", "emptyDir": {}})"},
+    {&Objects::runtime, kPod + "/volumes",
+     R"({"name": "v@", "persistentVolumeClaim": {"claimName": "c@"}})"},
+    {&Objects::runtime, kPod + "/tolerations", R"({"key": "t@"})"},
+    {&Objects::runtime, kPod + "/nodeSelector", R"("n@": "")"},
+    {&Objects::runtime, kPod + "/imagePullSecrets", R"({"name": "s@"})"},
+    {&Objects::runtime, kPod + "/securityContext", R"("n@": null)"},
+    {&Objects::runtime, kPod + "/schedulingGates", R"({"name": "g@"})"},
+    {&Objects::runtime, kPod + "/overhead", R"("r@": 1)"},
+    {&Objects::runtime, "/spec/template/spec/volumeClaimPolicies",
+     R"({"templates": [{"metadata": {"name": "v@"}}]})", kPod + "/containers/0/volumeMounts",
+     R"({"name": "v@", "mountPath": "/@"})"},
+    {&Objects::runtime, "/spec/template/spec/failurePolicy/rules",
+     R"({"name": "r@", "action": "FailJobSet"})"},
+    {&Objects::runtime, "/spec/template/spec/successPolicy/targetReplicatedJobs", R"("j@")"},
+    {&Objects::runtime, "/spec/template/metadata/labels", R"("l@": "")"},
+    {&Objects::runtime, "/spec/template/metadata/annotations", R"("l@": "")"},
+    {&Objects::runtime, "/metadata/labels", R"("l@": "")"},
+    {&Objects::trainjob, "/metadata/annotations", R"("l@": "")"},
+    {&Objects::trainjob, "/metadata/ownerReferences", R"({"name": "o@"})"},
+    {&Objects::trainjob, "/metadata/finalizers", R"("f@")"},
+    {&Objects::trainjob, "/spec/runtimePatches", R"({"manager": "a.io/a@"})"},
+    {&Objects::trainjob, kPatch + "/metadata/labels", R"("l@": "")"},
+    {&Objects::trainjob, kPatch + "/spec/nodeSelector", R"("l@": "")"},
+    {&Objects::trainjob, kPatch + "/spec/tolerations", R"({"key": "t@"})"},
+    {&Objects::trainjob, kPatch + "/spec/volumes", R"({"name": "w@", "emptyDir": {}})"},
+    {&Objects::trainjob, kPatch + "/spec/containers", R"({"name": "x@"})"},
+    {&Objects::trainjob, kPatch + "/spec/affinity", R"("l@": null)"},
+    {&Objects::trainjob, "/spec/podTemplateOverrides",
+     R"({"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"l@": ""}}})"},
+    {&Objects::trainjob, "/spec/podTemplateOverrides",
+     R"({"targetJobs": [{"name": "j@"}], "spec": {"nodeSelector": {"l@": ""}}})"},
+    {&Objects::jobset, "/spec/replicatedJobs", kAnyJob},
+    {&Objects::jobset, "/spec/replicatedJobs", kLater},
+    {&Objects::jobset, "/spec/replicatedJobs", kAnyJob, "/spec/successPolicy/targetReplicatedJobs",
+     R"("j@")"},
+    {&Objects::jobset, "/spec/replicatedJobs", kAnyJob,
+     "/spec/failurePolicy/rules/0/targetReplicatedJobs", R"("j@")"},
+    {&Objects::jobset, kPodOfSet + "/containers", R"({"name": "c@"})"},
+    {&Objects::jobset, kPodOfSet + "/tolerations", R"({"key": "t@"})"},
+    {&Objects::jobset, kPodOfSet + "/securityContext", R"("n@": null)"},
+    {&Objects::jobset, "/spec/volumeClaimPolicies",
+     R"({"templates": [{"metadata": {"name": "v@"}}]})", kPodOfSet + "/containers/0/volumeMounts",
+     R"({"name": "v@", "mountPath": "/@"})"},
+    {&Objects::jobset, "/metadata/labels", R"("l@": "")"},
+    {&Objects::jobset, "/metadata/annotations", R"("l@": "")"},
+    {&Objects::jobset, "/status/conditions", R"({"type": "T@", "status": "False"})"},
+    {&Objects::jobset, "/status/replicatedJobsStatus", R"({"name": "j@"})"},
+};
+
+TEST_CASE("what is computed for a list takes time in proportion to its length", "[sizes]") {
+  for (const Row& row : kRows) {
+    INFO(row.pointer << " " << row.item);
+    const Objects quarter = objects_of(row, kObjectLimit / 4);
+    const Objects whole = objects_of(row, kObjectLimit);
+    double growth = 0;
+    double seconds = 0;
+    // Other work on the machine may slow one of the two.
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      seconds = seconds_for(whole, 1);
+      growth = seconds / seconds_for(quarter, 2);
+      if (growth < kMostGrowth) break;
+    }
+    CHECK(growth < kMostGrowth);
+    CHECK(seconds < kMostSeconds);
+  }
+}
+
+}  // namespace
+}  // namespace trainer::test
