@@ -321,7 +321,7 @@ int Process::run() {
   share_with_admission();
   manager_.start_watching();
   tasks_.spawn("control loop's health", control_health_.run(clock_));
-  tasks_.spawn(kElectionTask, elect());
+  tasks_.spawn("leader election", elect());
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });
