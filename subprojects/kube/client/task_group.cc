@@ -75,7 +75,7 @@ bool TaskGroup::spawn(std::string name, Task<void> task) {
     state->children.erase(at);
     // A cancellation may still be in the executor's queue, with a bare pointer into the signal.
     if (state->is_cancelled) asio::post(state->executor, [ended] {});
-    const bool was_asked = state->is_cancelled && is_cancellation(error);
+    const bool was_asked = error && state->is_cancelled && is_cancellation(error);
     if (error && !was_asked && state->on_error) {
       state->on_error(ended->name, what_of(error));
     }
