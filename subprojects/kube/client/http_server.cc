@@ -51,7 +51,7 @@ struct Shared {
   HttpServer::Handler handler;
   tcp::acceptor acceptor;
   SystemClock clock;
-  Notifier changed;  // rung when a connection ends, falls idle or gives back bytes
+  Notifier changed;  // when a connection ends, falls idle or gives back bytes
   ServerTls tls;
   ServerConnections connections;
   std::size_t body_bytes = 0;  // reserved by all connections
@@ -146,9 +146,7 @@ std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_b
 
 ServerRequest request_of(Parser& parser) {
   auto message = parser.release();
-  const auto text = [](boost::beast::string_view view) {
-    return std::string(view.data(), view.size());
-  };
+  const auto text = [](auto view) { return std::string(view.data(), view.size()); };
   ServerRequest request;
   request.method = text(message.method_string());
   const std::string target = text(message.target());
