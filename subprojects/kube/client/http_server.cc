@@ -204,10 +204,10 @@ class Session {
   // False where the connection ended, or was idle for too long.
   Task<bool> wait_for_request() {
     if (buffer_.size() > 0) co_return true;
-    const bool is_new = entry_->phase == Phase::kNew;
-    if (!is_new) entry_.enter(Phase::kIdle);
-    stream_->set_deadline(SteadyClock::now() + (is_new ? shared_->options.head_deadline
-                                                       : shared_->options.idle_deadline));
+    if (entry_->phase != Phase::kNew) entry_.enter(Phase::kIdle);
+    // Of a new one, too: Go's client opens connections ahead, and a request that meets their end is
+    // lost. So the server's deadline is the longer one (net/http: IdleConnTimeout).
+    stream_->set_deadline(SteadyClock::now() + shared_->options.idle_deadline);
     const IoResult got = co_await stream_->read_some(buffer_.space(), buffer_.space_left());
     buffer_.filled(got.bytes);
     co_return !got.error && got.bytes > 0;
