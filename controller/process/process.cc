@@ -50,8 +50,8 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
 }
 
-KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<ServerIdentity> server, std::string ns) {
+KindOptions kind_options(const Configuration& configuration, std::shared_ptr<ServerIdentity> server,
+                         std::string ns) {
   return {configuration, std::move(server), std::move(ns)};
 }
 

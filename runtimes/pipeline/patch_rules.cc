@@ -6,6 +6,7 @@
 #include "kube/model/name_index.hh"
 #include "kube/model/names.hh"
 #include "runtimes/pipeline/patches.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::pipeline {
 
@@ -17,7 +18,7 @@ std::string list_names(const Items& items, const NameOf& name_of) {
   constexpr std::size_t kEnough = 2'000;
   std::string names;
   for (const auto& item : items) {
-    if (names.size() > kEnough) return names.substr(0, kEnough) + "...";
+    if (names.size() > kEnough) return keep_head(names, kEnough) + "...";
     if (!names.empty()) names += ", ";
     names += name_of(item);
   }

@@ -48,7 +48,7 @@ struct TaskGroup::State {
       : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {}
   asio::any_io_executor executor;
   OnError on_error;
-  Notifier ended;  // rung when the last child is gone
+  Notifier ended;  // when the last child is gone
   std::list<std::shared_ptr<Child>> children;
   bool is_cancelled = false;
 
