@@ -87,6 +87,9 @@ const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) con
 }
 
 void MetricsAccess::remember(std::string digest, const Result<void>& result) {
+  // Tokens of any client are refused: they must not push out what was allowed.
+  if (known_.size() >= kMaxKnown)
+    std::erase_if(known_, [](const auto& each) { return !each.second.result; });
   if (known_.size() >= kMaxKnown) known_.clear();
   const auto until = client_.clock().steady() + (result ? kAllowedFor : kRefusedFor);
   known_.insert_or_assign(std::move(digest), Known{result, until});

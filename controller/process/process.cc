@@ -50,8 +50,8 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
 }
 
-KindOptions kind_options(const Configuration& configuration,
-                         std::shared_ptr<ServerIdentity> server, std::string ns) {
+KindOptions kind_options(const Configuration& configuration, std::shared_ptr<ServerIdentity> server,
+                         std::string ns) {
   return {configuration, std::move(server), std::move(ns)};
 }
 
@@ -321,7 +321,7 @@ int Process::run() {
   share_with_admission();
   manager_.start_watching();
   tasks_.spawn("control loop's health", control_health_.run(clock_));
-  tasks_.spawn(kElectionTask, elect());
+  tasks_.spawn("leader election", elect());
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });

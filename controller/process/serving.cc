@@ -177,12 +177,14 @@ Task<Result<void>> Serving::use(CertificateBundle bundle) {
   };
   const auto executor = co_await kube::asio::this_coro::executor;
   const auto answer = std::make_shared<Answer>(executor);
-  kube::asio::post(impl_->io, [impl = impl_.get(), bundle = std::move(bundle), answer, executor] {
-    kube::asio::post(executor, [answer, used = impl->use(bundle)] {
-      answer->used = used;
-      answer->arrived.notify();
-    });
-  });
+  kube::asio::post(
+      impl_->io, [impl = impl_.get(), bundle = std::move(bundle), to = answer, executor]() mutable {
+        // Moved: it must not be destroyed on the serving thread.
+        kube::asio::post(executor, [to = std::move(to), used = impl->use(bundle)] {
+          to->used = used;
+          to->arrived.notify();
+        });
+      });
   co_await answer->arrived.wait_for(impl_->clock, impl_->options.use_limit);
   if (!answer->used) {
     co_return kube::fail(kube::ErrorCode::kTimeout,

@@ -21,7 +21,7 @@
 namespace trainer {
 
 struct ServingOptions {
-  MakeTransport make_transport;  // for lookups that the view lacks, and for progress reports
+  MakeTransport make_transport;  // for objects that are not cached, and for progress reports
   std::string address;           // as kube::ServerOptions::address, of all servers
   unsigned short webhook_port = 9443;
   kube::ServerTlsOptions tls;
@@ -32,9 +32,9 @@ struct ServingOptions {
   Admission::OnReview on_review;                               // called on the serving thread
   std::function<void(const kube::RequestRecord&)> on_request;  // likewise
   std::function<void(std::string_view server)> on_eviction;    // likewise
-  LoopHealth* health = nullptr;                                // of the serving thread
   // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
   std::function<void()> on_exception;
+  LoopHealth* health = nullptr;         // of the serving thread
   kube::Milliseconds use_limit{5'000};  // how long use() waits for the thread
   // The same of stop(); longer than its three waits of five seconds for requests and reports.
   kube::Milliseconds stop_limit{20'000};

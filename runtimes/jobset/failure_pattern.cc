@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtimes/views/text.hh"
+
 namespace trainer::jobset {
 namespace {
 
@@ -48,7 +50,7 @@ void FailurePatterns::refuse(std::size_t rule, std::size_t index, const std::str
       "spec.failurePolicy.rules[{}].onJobFailureMessagePatterns[{}]: \"{}{}\" finds nothing: a "
       "failure policy can have {} patterns of {} bytes in all, which compile to {} instructions in "
       "all and {} KiB each; create the JobSet with fewer or shorter patterns",
-      rule, index, pattern.substr(0, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
+      rule, index, keep_head(pattern, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
       kMostPatterns, kMostBytes, kMostInstructions, kMostMemory >> 10);
 }
 

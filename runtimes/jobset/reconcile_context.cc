@@ -12,17 +12,19 @@ constexpr std::size_t kMostActions = 1'000;
 }  // namespace
 
 ReconcileContext::ReconcileContext(const Observed& what)
-    : observed(what), jobset(what.jobset), status(what.jobset.status) {
+    : observed(what),
+      jobset(what.jobset),
+      status(what.jobset.status),
+      by_name_(jobset.spec.replicatedJobs,
+               [](const ReplicatedJob& job) { return std::string_view(job.name); }) {
   rjobs.reserve(jobset.spec.replicatedJobs.size());
   for (const ReplicatedJob& replicated_job : jobset.spec.replicatedJobs) {
     ReplicatedJobState rjob;
     rjob.spec = &replicated_job;
     rjob.replicas = std::max(replicated_job.replica_count(), 0);
     rjob.counters.name = replicated_job.name;
-    by_name_.emplace_back(replicated_job.name, rjobs.size());
     rjobs.push_back(std::move(rjob));
   }
-  std::sort(by_name_.begin(), by_name_.end());
   for (const ReplicatedJobStatus& stored : jobset.status.replicatedJobsStatus) {
     ReplicatedJobState* const rjob = find_rjob(stored.name);
     if (!rjob) continue;
@@ -39,10 +41,8 @@ bool ReconcileContext::is_in_order() const {
 }
 
 ReplicatedJobState* ReconcileContext::find_rjob(std::string_view name) {
-  const auto at = std::lower_bound(
-      by_name_.begin(), by_name_.end(), name,
-      [](const auto& entry, std::string_view desired) { return entry.first < desired; });
-  return at != by_name_.end() && at->first == name ? &rjobs[at->second] : nullptr;
+  const auto at = by_name_.find(name);
+  return at ? &rjobs[*at] : nullptr;
 }
 
 std::int64_t ReconcileContext::total_replicas() const {

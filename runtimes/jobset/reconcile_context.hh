@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "kube/model/name_index.hh"
 #include "runtimes/jobset/plan.hh"
 
 namespace trainer::jobset {
@@ -68,7 +68,7 @@ struct ReconcileContext {
   void warn(std::string_view reason, std::string message);
 
  private:
-  std::vector<std::pair<std::string_view, std::size_t>> by_name_;  // sorted
+  kube::NameIndex by_name_;  // of rjobs
 };
 
 }  // namespace trainer::jobset

@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
 #include "kube/model/name_index.hh"
 #include "kube/model/names.hh"
 #include "runtimes/pipeline/patches.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::pipeline {
 
@@ -19,7 +18,7 @@ std::string list_names(const Items& items, const NameOf& name_of) {
   constexpr std::size_t kEnough = 2'000;
   std::string names;
   for (const auto& item : items) {
-    if (names.size() > kEnough) return names.substr(0, kEnough) + "...";
+    if (names.size() > kEnough) return keep_head(names, kEnough) + "...";
     if (!names.empty()) names += ", ";
     names += name_of(item);
   }

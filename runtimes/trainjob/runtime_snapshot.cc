@@ -106,9 +106,11 @@ std::shared_ptr<const RuntimeSnapshot> snapshot_of(const Json& runtime) {
   kube::Result<Json> canonical = canonical_runtime(runtime);
   std::string text = kube::print_yaml(*canonical);
   // Refused now, not when another process reads it.
-  if (text.size() > kLimits.max_bytes || count_nodes(*canonical) > kLimits.max_nodes) {
+  if (text.size() > kLimits.max_bytes || count_nodes(*canonical) > kLimits.max_nodes ||
+      kube::count_flow_marks(text) > kLimits.max_nodes) {
     canonical = kube::fail(kube::ErrorCode::kInvalid,
-                           fmt::format("the runtime is larger than {} bytes or {} values of YAML",
+                           fmt::format("the runtime is larger than {} bytes or {} values of YAML, "
+                                       "or has more brackets, braces and commas than that",
                                        kLimits.max_bytes, kLimits.max_nodes));
   }
   return make_snapshot(std::move(text), canonical);

@@ -163,18 +163,22 @@ TEST_CASE_METHOD(Fixture, "a namespace whose writes queue delays the others by a
   for (int i = 0; i < 100; ++i)
     exists(all_of(kJobSets), jobset("greedy", "js" + std::to_string(i)));
   sync();
-  int creates = 0;
-  int before_neighbour = -1;
-  api.on("POST", jobs_path("greedy")).always().reply([&](const kube::ReceivedRequest&) {
-    ++creates;
+  // Kept by the scripts, which are asked until the fixture is gone.
+  struct Counts {
+    int creates = 0;
+    int before_neighbour = -1;
+  };
+  const auto counts = std::make_shared<Counts>();
+  api.on("POST", jobs_path("greedy")).always().reply([counts](const kube::ReceivedRequest&) {
+    ++counts->creates;
     return kube::ScriptedReply(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
   });
-  api.on("POST", jobs_path("neighbour")).reply([&](const kube::ReceivedRequest&) {
-    before_neighbour = creates;
+  api.on("POST", jobs_path("neighbour")).reply([counts](const kube::ReceivedRequest&) {
+    counts->before_neighbour = counts->creates;
     return kube::ScriptedReply(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
   });
   REQUIRE(jobsets().upsert(jobset("neighbour", "js", 200)));
   lead();
-  CHECK(kube::run_until(io, [&] { return before_neighbour >= 0; }));
-  CHECK(before_neighbour <= 2 * static_cast<int>(kube::Pacing::kWritesInFlight));
+  CHECK(kube::run_until(io, [counts] { return counts->before_neighbour >= 0; }));
+  CHECK(counts->before_neighbour <= 2 * static_cast<int>(kube::Pacing::kWritesInFlight));
 }

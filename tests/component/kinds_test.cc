@@ -131,7 +131,8 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   api.on("GET", kConfigMapsPath).stream({}).stay_open();
   KindRegistration kind = sample::widget_registration();
   kind.controller.watches[0].connect = [](kube::AnyObjectCache& cache, kube::Controller&) {
-    cache.add_change_handler([] { throw std::runtime_error("a bug"); });
+    dynamic_cast<kube::ObjectCache<kube::StoredObject>&>(cache).add_event_handler(
+        [](const auto&, const auto&) { throw std::runtime_error("a bug"); });
   };
   int lost = 0;
   kube::ManagerOptions options = manager_options();

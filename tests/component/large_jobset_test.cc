@@ -25,10 +25,11 @@ std::string job_text(int index, int version) {
 struct Fixture : trainer::test::IdleManager {
   int turns = 0;
 
-  // Has its turn whenever the reconcile has ended a step; in its first it removes a Job.
+  // Has a turn before the reconcile and one after each of its steps. It removes a Job once the
+  // reconcile has seen them all.
   kube::Task<void> take_turns() {
     while (true) {
-      if (++turns == 1) jobs().remove(job_text(7, 30'000));
+      if (++turns == 3) jobs().remove(job_text(7, 30'000));
       co_await kube::yield();
     }
   }
@@ -46,7 +47,9 @@ TEST_CASE_METHOD(Fixture, "others have their turn while very many Jobs are sorte
       .answer(200, "{}");
   kube::TaskGroup others(io.get_executor(), nullptr);
   others.spawn("others", take_turns());
-  REQUIRE(reconcile("jobset", {"n", "js"}));
+  const auto reconciled = reconcile("jobset", {"n", "js"});
+  INFO((reconciled ? std::string() : reconciled.error().message));
+  REQUIRE(reconciled);
   others.cancel();
   kube::run_task(io, others.join());
   CHECK(turns > 3);

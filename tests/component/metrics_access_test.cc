@@ -66,6 +66,19 @@ TEST_CASE_METHOD(Fixture,
   CHECK(is_allowed("weak"));
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "a flood of tokens that are refused does not push out one that is allowed") {
+  api.on("POST", kTokens).answer(201, kUser);
+  api.on("POST", kAccess).answer(201, R"({"status":{"allowed":true}})");
+  CHECK(is_allowed("t"));
+  api.on("POST", kTokens).answer(201, R"({"status":{"authenticated":false}})").always();
+  for (int i = 0; i < 1'000; ++i)
+    REQUIRE(refusal("wrong" + std::to_string(i)) == ErrorCode::kUnauthorized);
+  const auto before = api.log().size();
+  CHECK(is_allowed("t"));
+  CHECK(api.log().size() == before);
+}
+
 TEST_CASE_METHOD(Fixture, "a check that failed is not remembered") {
   api.on("POST", kTokens).answer(403, "{}");
   const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t")));

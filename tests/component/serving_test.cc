@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <future>
 
 #include "kube/tests/run_task.hh"
@@ -31,6 +32,14 @@ class StuckHandler final : public RequestHandler {
   std::shared_future<void> released_;
 };
 
+unsigned short free_port() {
+  using kube::asio::ip::tcp;
+  kube::asio::io_context io;
+  return tcp::acceptor(io, tcp::endpoint(kube::asio::ip::address_v4::loopback(), 0))
+      .local_endpoint()
+      .port();
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(test::ScriptedPeer,
@@ -48,6 +57,8 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   options.stop_limit = std::chrono::milliseconds(50);
   ServerRegistration server;
   server.name = "stuck server";
+  const unsigned short port = free_port();
+  server.port = port;
   server.max_body_bytes = 1'000;
   server.make = [&is_stuck, released = release.get_future().share()](auto&, auto&, const auto&) {
     return std::make_unique<StuckHandler>(is_stuck, released);
@@ -59,7 +70,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   REQUIRE(kube::run_task(io, serving.use(bundle)));
 
   kube::ClientConfig config;
-  config.server = "https://127.0.0.1:" + std::to_string(serving.port_of("stuck server"));
+  config.server = "https://127.0.0.1:" + std::to_string(port);
   config.ca_pem = bundle.ca_certificate;
   const auto to_server = kube::make_transport(io, config, kube::TransportLimits());
   bool is_answered = false;

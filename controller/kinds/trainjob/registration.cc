@@ -43,6 +43,11 @@ std::vector<Watch> watches() {
   };
 }
 
+kube::PolicyRule pod_groups(std::string comment, std::string group, std::string option) {
+  return {std::move(comment),         {std::move(group)}, {"podgroups"}, {},
+          {"create", "get", "patch"}, std::move(option)};
+}
+
 std::vector<kube::PolicyRule> rules() {
   return {
       {"What users create, and what is deleted at its deadline.",
@@ -81,18 +86,8 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"create", "get", "patch"}},
       {"", {""}, {"secrets"}, {}, {"create", "get"}},
-      {"Gangs of the coscheduling plugin.",
-       {"scheduling.x-k8s.io"},
-       {"podgroups"},
-       {},
-       {"create", "get", "patch"},
-       "coscheduling"},
-      {"Gangs of Volcano.",
-       {"scheduling.volcano.sh"},
-       {"podgroups"},
-       {},
-       {"create", "get", "patch"},
-       "volcano"},
+      pod_groups("Gangs of the coscheduling plugin.", "scheduling.x-k8s.io", "coscheduling"),
+      pod_groups("Gangs of Volcano.", "scheduling.volcano.sh", "volcano"),
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
       {"For admission.", {""}, {"persistentvolumeclaims"}, {}, {"get"}},
       {"Events are written for reconciled objects, and read for those of a job that is stuck.",

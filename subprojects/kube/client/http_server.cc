@@ -51,7 +51,7 @@ struct Shared {
   HttpServer::Handler handler;
   tcp::acceptor acceptor;
   SystemClock clock;
-  Notifier changed;  // rung when a connection ends, falls idle or gives back bytes
+  Notifier changed;  // when a connection ends, falls idle or gives back bytes
   ServerTls tls;
   ServerConnections connections;
   std::size_t body_bytes = 0;  // reserved by all connections
@@ -146,9 +146,7 @@ std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_b
 
 ServerRequest request_of(Parser& parser) {
   auto message = parser.release();
-  const auto text = [](boost::beast::string_view view) {
-    return std::string(view.data(), view.size());
-  };
+  const auto text = [](auto view) { return std::string(view.data(), view.size()); };
   ServerRequest request;
   request.method = text(message.method_string());
   const std::string target = text(message.target());
@@ -206,10 +204,10 @@ class Session {
   // False where the connection ended, or was idle for too long.
   Task<bool> wait_for_request() {
     if (buffer_.size() > 0) co_return true;
-    const bool is_new = entry_->phase == Phase::kNew;
-    if (!is_new) entry_.enter(Phase::kIdle);
-    stream_->set_deadline(SteadyClock::now() + (is_new ? shared_->options.head_deadline
-                                                       : shared_->options.idle_deadline));
+    if (entry_->phase != Phase::kNew) entry_.enter(Phase::kIdle);
+    // Of a new one, too: Go's client opens connections ahead, and a request that meets their end is
+    // lost. So the server's deadline is the longer one (net/http: IdleConnTimeout).
+    stream_->set_deadline(SteadyClock::now() + shared_->options.idle_deadline);
     const IoResult got = co_await stream_->read_some(buffer_.space(), buffer_.space_left());
     buffer_.filled(got.bytes);
     co_return !got.error && got.bytes > 0;

@@ -44,7 +44,7 @@ struct ServerOptions {
   // request makes room (connections.hh), or it waits, for half of `read_deadline` at most: then it
   // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
   std::size_t max_bytes_under_way = 32U << 20;
-  Milliseconds head_deadline{5'000};   // for the TLS handshake, and for the head of a request
+  Milliseconds head_deadline{5'000};   // for the TLS handshake, and for the head of a begun request
   Milliseconds read_deadline{10'000};  // for the body, and for the writing of the answer
   Milliseconds idle_deadline{120'000};
   // When all are taken, one makes room (connections.hh); where none may, newcomers wait.

@@ -65,6 +65,7 @@ class Election {
 
   // Lets a successor start at once.
   Task<void> release() {
+    if (options_.on_renewed) options_.on_renewed({});
     const auto released = co_await with_deadline(kReleaseDeadline, give_back());
     if (!released && released.error().code != ErrorCode::kNotFound) report(released.error());
   }

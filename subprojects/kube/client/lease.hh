@@ -19,7 +19,8 @@ struct LeaseOptions {
       on_holder;  // called with every new holder, also others
   // Called when the lease was acquired or renewed, with the time by Clock::since_boot() until which
   // no other process can hold it: counted from when that was sent, less half of what the duration
-  // has beyond the renew_deadline, for writes that are on their way then. May be empty.
+  // has beyond the renew_deadline, for writes that are on their way then. Before it is given back:
+  // with a time long past. May be empty.
   std::function<void(Clock::Steady until)> on_renewed;
   // Called with the reason why an attempt failed, such as a right that is missing; may be empty.
   std::function<void(std::string_view)> on_error;

@@ -48,7 +48,7 @@ struct TaskGroup::State {
       : executor(std::move(executor_)), on_error(std::move(on_error_)), ended(executor) {}
   asio::any_io_executor executor;
   OnError on_error;
-  Notifier ended;  // rung when the last child is gone
+  Notifier ended;  // when the last child is gone
   std::list<std::shared_ptr<Child>> children;
   bool is_cancelled = false;
 
@@ -75,7 +75,7 @@ bool TaskGroup::spawn(std::string name, Task<void> task) {
     state->children.erase(at);
     // A cancellation may still be in the executor's queue, with a bare pointer into the signal.
     if (state->is_cancelled) asio::post(state->executor, [ended] {});
-    const bool was_asked = state->is_cancelled && is_cancellation(error);
+    const bool was_asked = error && state->is_cancelled && is_cancellation(error);
     if (error && !was_asked && state->on_error) {
       state->on_error(ended->name, what_of(error));
     }

@@ -56,7 +56,8 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
                                                StatusRateLimiter::Time planned) {
   if (plan.status_patch) {
     if (plan.is_status_minor) {
-      if (!statuses_.exists(object.key, object.uid)) co_return Requeue{};  // deleted during the actions
+      if (!statuses_.exists(object.key, object.uid))
+        co_return Requeue{};  // deleted during the actions
       const auto delay = delay_of_status(object);
       if (delay.count() > 0) co_return Requeue(delay);
     }

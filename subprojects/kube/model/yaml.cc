@@ -365,9 +365,8 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
     const JsonLimits json{.max_values = limits.max_nodes};
     if (auto value = parse_json(text, json)) return std::vector<Json>{std::move(*value)};
   }
-  const auto flow_marks = std::count_if(text.begin(), text.end(), is_flow_mark);
   const std::size_t max_marks = std::min(kMaxFlowMarks, limits.max_nodes);
-  if (static_cast<std::size_t>(flow_marks) > max_marks) {
+  if (count_flow_marks(text) > max_marks) {
     return fail(ErrorCode::kParse,
                 fmt::format("bad YAML: more than {} brackets, braces and commas; write the items "
                             "of long lists on lines of their own, after \"- \", or split the text",
@@ -388,6 +387,10 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
 }
 
 }  // namespace
+
+std::size_t count_flow_marks(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_flow_mark));
+}
 
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text) {
   return read_documents(text, std::numeric_limits<std::size_t>::max(), {});

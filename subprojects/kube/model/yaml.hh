@@ -29,8 +29,10 @@ struct YamlLimits {
 // than 1,000,000 nodes in all documents together.
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text);
 // Exactly one document; where a second begins, nothing more is read. Also refuses what passes
-// `limits`; a flow collection may have as many brackets, braces and commas as there may be nodes.
+// `limits`, and a text with more brackets, braces and commas than there may be nodes.
 Result<Json> parse_yaml(std::string_view text, const YamlLimits& limits = {});
+// The brackets, braces and commas of a text, also those within scalars.
+std::size_t count_flow_marks(std::string_view text);
 // Block style, members sorted, strings quoted where a YAML 1.1 reader would take them for something
 // else.
 std::string print_yaml(const Json& value);

@@ -197,6 +197,15 @@ TEST_CASE_METHOD(Fixture,
   CHECK(raw("").empty());
 }
 
+TEST_CASE_METHOD(Fixture, "a connection that is opened ahead stays as long as an idle one") {
+  options.head_deadline = Milliseconds(10);
+  options.idle_deadline = Milliseconds(100);
+  start();
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(raw("").empty());
+  CHECK(std::chrono::steady_clock::now() - begin >= options.idle_deadline);
+}
+
 TEST_CASE_METHOD(Fixture, "with all connections taken the oldest without a request makes room") {
   options.max_connections = 2;
   options.grace = Milliseconds(20);

@@ -153,6 +153,7 @@ TEST_CASE_METHOD(Fixture, "a holder that leaves gives the lease back, and the ne
   CHECK(b.log == Log{"sees a"});
   a.cancel();
   CHECK(a.log == Log{"sees a", "started", "stopped"});
+  CHECK(a.may_write_until == Clock::Steady{});
   CHECK(holder().empty());
   CHECK(spec().get_int("leaseDurationSeconds") == 1);
   pass(Milliseconds(4'000));

@@ -296,7 +296,7 @@ TEST_CASE_METHOD(Fixture, "one namespace never holds all workers") {
       group.spawn("worker", take_and_hold(world.queue, taken));
     settle(world.io);
     std::vector<std::size_t> held(row.held.size());
-    for (const ObjectKey& each : taken) ++held.at(each.ns.back() - '0');
+    for (const ObjectKey& each : taken) ++held.at(static_cast<std::size_t>(each.ns.back() - '0'));
     CHECK(held == row.held);
 
     world.queue.add({"other", "1"});

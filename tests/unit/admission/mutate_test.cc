@@ -249,6 +249,25 @@ TEST_CASE("an override without targets is refused by its path") {
   CHECK(answer.message.find("spec.podTemplateOverrides[0].targetJobs: Required value") == 0);
 }
 
+TEST_CASE("older overrides that would become larger than any object are refused") {
+  Json job = train_job();
+  Json entry = yaml("{targetJobs: [], spec: {}}");
+  for (int i = 0; i < 2'000; ++i)
+    entry["targetJobs"].push_back(Json::object({{"name", "j" + std::to_string(i)}}));
+  entry["spec"].set("schedulerName", std::string(1'000, 'a'));
+  job["spec"].set("podTemplateOverrides", Json::array({entry}));
+  auto answer = mutate_trainjob(create(job), kNone);
+  CHECK_FALSE(answer.is_allowed);
+  CHECK(answer.message.find("spec.podTemplateOverrides[0].targetJobs: Invalid value: 2000: the "
+                            "overrides would have more than 1500000 bytes") == 0);
+  const Json small = yaml("{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}");
+  job["spec"].set("podTemplateOverrides", Json(Json::Array(32, small)));
+  CHECK(mutate_trainjob(create(job), kNone).is_allowed);
+  job["spec"].set("podTemplateOverrides", Json(Json::Array(33, small)));
+  answer = mutate_trainjob(create(job), kNone);
+  CHECK(answer.message == "spec.podTemplateOverrides: Too many: 33: must have at most 32 items");
+}
+
 TEST_CASE("processes were a word once") {
   struct Row {
     const char* value;

@@ -372,13 +372,13 @@ TEST_CASE("JobSets: patterns that nothing searches for are warned about") {
   plain["spec"].erase("successPolicy");
   Json bomb = plain;
   bomb["spec"].set("failurePolicy", yaml(R"(
-rules: [{name: r, action: FailJobSet, onJobFailureMessagePatterns: ["x{1000}y{1000}z{1000}"]}]
+rules: [{name: r, action: FailJobSet, onJobFailureMessagePatterns: [".{999}y"]}]
 )"));
   for (const auto& request : {create(bomb), update(plain, bomb)}) {
     const auto answer = validate_jobset(request, Cluster().lookups(), {});
     CHECK(answer.is_allowed);
     REQUIRE(answer.warnings.size() == 1);
-    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: \"x{1000}y") !=
+    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: \".{999}y") !=
           std::string::npos);
   }
   CHECK(validate_jobset(update(bomb, bomb), Cluster().lookups(), {}).warnings.empty());

@@ -105,7 +105,7 @@ TEST_CASE("initializers are not nodes") {
   CHECK(is_chosen(node, 3));
   CHECK_FALSE(is_chosen(node, 0));
   LogPod initializer = node;
-  initializer.role = "dataset-initializer";
+  initializer.is_node = false;
   CHECK(is_chosen(initializer, std::nullopt));
   CHECK_FALSE(is_chosen(initializer, 3));
 }

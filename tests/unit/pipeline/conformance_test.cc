@@ -121,9 +121,8 @@ Json recorded(const Json& answer) {
   Json out = *answer.find("shown");
   out.erase("TrainJob");
   for (auto& [name, jobset] : out["JobSet"].as_object()) jobset.erase("status");
-  auto& maps = out["ConfigMap"].as_object();
-  for (auto at = maps.begin(); at != maps.end();)
-    at = at->first.ends_with("-runtime-snapshot") ? maps.erase(at) : at + 1;
+  out["ConfigMap"].as_object().keep_if(
+      [](const auto& map) { return !map.first.ends_with("-runtime-snapshot"); });
   return out;
 }
 

@@ -109,7 +109,8 @@ TEST_CASE("a snapshot that is too large is not read, nor written") {
 
   Json annotations = Json::object();
   for (int i = 0; i < 25'000; ++i) annotations.set(std::to_string(100'000 + i), "");
-  for (const Json& large : {annotations, Json::object({{"a", std::string(513U << 10, 'x')}})}) {
+  for (const Json& large : {annotations, Json::object({{"a", std::string(513U << 10, 'x')}}),
+                            Json::object({{"a", std::string(41'000, ',')}})}) {
     World world;
     world.runtime["metadata"].set("annotations", large);
     CHECK(world.settle() == Reasons{"TrainJobResourcesCreationFailed"});
