@@ -16,7 +16,7 @@ namespace {
 
 const std::string kJobSet = R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",
     "metadata":{"name":"js","namespace":"n","uid":"u1","resourceVersion":"5"},
-    "spec":{"replicatedJobs":[{"name":"w","replicas":1,"groupName":"default","template":{"spec":{
+    "spec":{"replicatedJobs":[{"name":"w","replicas":1,"groupName":"default","template":{"spec":{"ttlSecondsAfterFinished":60,
       "template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}}]},
     "status":{"replicatedJobsStatus":[
       {"name":"w","ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0}]}})";

@@ -118,7 +118,7 @@ TEST_CASE("metadata of every level reaches its level; the job's own reaches none
 TEST_CASE("what v2.1 called spec.labels and spec.annotations reaches the pods, too", "[patches]") {
   const TrainJob job = job_with(R"(runtimePatches: [{manager: trainer.kubeflow.org/legacy,
     trainingRuntimeSpec: {template: {
-      metadata: {labels: {team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: n},
+      metadata: {labels: {team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own},
                  annotations: {sidecar.istio.io/inject: 'false', a.volcano.sh/x: y,
                                alpha.jobset.sigs.k8s.io/exclusive-topology: rack,
                                cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}},
@@ -132,7 +132,9 @@ TEST_CASE("what v2.1 called spec.labels and spec.annotations reaches the pods, t
   template: {spec: {template: {spec: {containers: [{name: main, image: i}]}}}}
 )");
   const Built result = built(job, runtime);
-  CHECK(result.jobset.find_path({"metadata", "labels"})->size() == 4);
+  INFO(kube::print_json(*result.jobset.find_path({"metadata", "labels"})));
+  CHECK(*result.jobset.find_path({"metadata", "labels"}) ==
+        yaml("{team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own}"));
   CHECK(*pod_in(result, "node").find_path({"metadata", "labels"}) ==
         yaml("{team: x, kept: 'yes', level: pod}"));
   CHECK(*pod_in(result, "eval").find("metadata") ==
