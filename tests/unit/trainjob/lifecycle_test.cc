@@ -172,7 +172,7 @@ TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
                       {"Starting", "Suspended=False"},
                       {"Running", "Suspended=False"},
                       {"Complete", "Suspended=False,Complete=True"}});
-  CHECK(events == Reasons{"Suspended", "Resumed", "Running", "Complete"});
+  CHECK(events == Reasons{"Suspended", "Created", "Resumed", "Scheduled", "Running", "Complete"});
   const TrainJob job = world.job();
   CHECK(job.status.completionTime->to_string() == "2027-01-15T08:30:00Z");
   const auto* complete = kube::find_condition(job.status.conditions, "Complete");
