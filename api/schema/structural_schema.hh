@@ -19,7 +19,7 @@ kube::FieldErrors check_schema(const kube::Json& object, const wire::Schema& sch
 
 // The paths of the fields that the schema does not have, in order: what the API server's strict
 // decoding refuses (apiextensions-apiserver, pkg/apiserver/schema/pruning). `object` is as it was
-// written, before defaults.
+// before admission.
 std::vector<std::string> unknown_fields(const kube::Json& object, const wire::Schema& schema);
 
 }  // namespace trainer

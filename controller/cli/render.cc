@@ -230,8 +230,7 @@ class Renderer {
   // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
   // the API server does: older fields that the webhook converts are not refused.
   bool admit(const Kind& kind, Json& object) {
-    if (!is_known_to(kind, object)) return false;
-    if (!prepare(kind, object)) return false;
+    if (!prepare(kind, object) || !is_known_to(kind, object)) return false;
     const RenderHook& hook = *kind.hook;
     if (hook.mutate) {
       const AdmissionAnswer answer = hook.mutate(request_of(object), inputs_);

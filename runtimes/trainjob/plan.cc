@@ -142,9 +142,13 @@ class TrainJobPlanner {
 
   // Events that no difference of the status shows.
   void note_progress() {
-    if (is_creating_jobset()) plan_.events.push_back(created_event(observed_.job));
-    if (plan_.are_nodes_scheduled && !observed_.were_nodes_scheduled && after_.phase == "Starting")
-      plan_.events.push_back(scheduled_event(after_.nodes->total));
+    const auto first = plan_.events.begin();
+    if (is_creating_jobset()) {
+      plan_.events.insert(first, created_event(observed_.job));
+    } else if (plan_.are_nodes_scheduled && !observed_.were_nodes_scheduled &&
+               after_.phase == "Starting") {
+      plan_.events.insert(first, scheduled_event(after_.nodes->total));
+    }
   }
 
   bool is_creating_jobset() const {
