@@ -5,9 +5,12 @@
 #include <initializer_list>
 
 #include "controller/cli/symptoms.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
+
+constexpr std::size_t kMaxLine = 1'000;
 
 struct LineRule {
   std::string_view name;
@@ -128,7 +131,7 @@ std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<Po
            std::string(rule.cause),
            {fmt::format("{}: {}",
                         output.pod.empty() ? "the first failure" : "output of pod " + output.pod,
-                        line)},
+                        keep_head(line, kMaxLine))},
            std::string(rule.next_step)});
       break;
     }

@@ -1,4 +1,4 @@
-// Users of a kubeconfig who sign in with another program, a shell script here.
+// Users of a kubeconfig who sign in with another program, a script here.
 #include <unistd.h>
 
 #include <cstdlib>
