@@ -1,6 +1,9 @@
 // What the API server does with an object and its structural schema.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/describe/schema_builder.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
@@ -13,5 +16,10 @@ void apply_schema_defaults(kube::Json& object, const wire::Schema& schema);
 // What the API server's check of the schema would refuse: types, enums, bounds, patterns, required
 // members, list-map duplicates, and the CEL rules that have a predicate.
 kube::FieldErrors check_schema(const kube::Json& object, const wire::Schema& schema);
+
+// The paths of the fields that the schema does not have, in order: what the API server's strict
+// decoding refuses (apiextensions-apiserver, pkg/apiserver/schema/pruning). `object` is as it was
+// before admission.
+std::vector<std::string> unknown_fields(const kube::Json& object, const wire::Schema& schema);
 
 }  // namespace trainer

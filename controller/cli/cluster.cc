@@ -47,8 +47,13 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
 }
 
 kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options) {
-  auto config = kube::load_config(options.kubeconfig, options.context);
+  auto config = kube::load_config(options.kubeconfig, options.context, kube::ExecUsers::kAllowed);
   if (!config) return tl::unexpected(config.error());
+  // Before any request, so that no deadline runs while a user signs in.
+  if (config->exec_plugin) {
+    if (auto renewed = config->exec_plugin->renew(kube::SystemClock().now()); !renewed)
+      return tl::unexpected(renewed.error());
+  }
   config->user_agent = "kubectl-trainer/" TRAINER_VERSION;
   std::unique_ptr<Cluster> cluster(new Cluster());
   cluster->ns_ = options.ns.empty() ? config->ns : options.ns;

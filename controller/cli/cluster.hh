@@ -17,7 +17,7 @@ namespace trainer {
 // Concurrency: the main thread; run() drives everything.
 class Cluster {
  public:
-  // Errors: an unusable kubeconfig, as load_config() reports it.
+  // Errors: an unusable kubeconfig, as load_config() reports it; an exec plugin that failed.
   static kube::Result<std::unique_ptr<Cluster>> connect(const ClusterOptions& options);
 
   kube::asio::io_context& io() { return io_; }

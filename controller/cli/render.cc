@@ -207,6 +207,16 @@ class Renderer {
     return true;
   }
 
+  // As `kubectl apply --validate=strict`, with the API server's words.
+  bool is_known_to(const Kind& kind, const Json& object) {
+    if (!kind.schema) return true;
+    const std::vector<std::string> unknown = unknown_fields(object, *kind.schema);
+    if (unknown.empty()) return true;
+    refuse(object, fmt::format("strict decoding error: unknown field \"{}\"",
+                               fmt::join(unknown, "\", unknown field \"")));
+    return false;
+  }
+
   static AdmissionRequest request_of(const Json& object) {
     AdmissionRequest request;
     request.operation = "CREATE";
@@ -220,7 +230,7 @@ class Renderer {
   // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
   // the API server does: older fields that the webhook converts are not refused.
   bool admit(const Kind& kind, Json& object) {
-    if (!prepare(kind, object)) return false;
+    if (!prepare(kind, object) || !is_known_to(kind, object)) return false;
     const RenderHook& hook = *kind.hook;
     if (hook.mutate) {
       const AdmissionAnswer answer = hook.mutate(request_of(object), inputs_);

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
+#include <set>
 
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
+#include "controller/cli/log_stream.hh"
 #include "controller/cli/why_report.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
@@ -29,6 +32,64 @@ Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, kube::Resource
   co_return items;
 }
 
+constexpr std::size_t kMaxOutputs = 8;       // pods
+constexpr std::int64_t kLinesOfOutput = 20;  // each
+
+// Fewer where a log cannot be read: why it is asked for is elsewhere, too.
+Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook,
+                                          std::vector<Json> objects) {
+  std::vector<LogPod> pods;
+  for (const Json& object : objects)
+    if (auto pod = LogPod::read(object, hook)) pods.push_back(std::move(*pod));
+  // Those that ended first: a failure is there.
+  std::stable_sort(pods.begin(), pods.end(),
+                   [](const LogPod& a, const LogPod& b) { return a.is_over && !b.is_over; });
+  LogQuery query;
+  query.tail = kLinesOfOutput;
+  std::vector<PodOutput> outputs;
+  for (const LogPod& pod : pods) {
+    for (const LogContainer& container : pod.containers) {
+      if (outputs.size() == kMaxOutputs) co_return outputs;
+      if (!container.has_log) continue;
+      auto stream = co_await LogStream::open(client, log_path(pod, container.name, query));
+      if (!stream) continue;
+      PodOutput output{pod.name, ""};
+      for (;;) {
+        const auto line = co_await stream->next();
+        if (!line || !*line) break;
+        output.text += (*line)->text + "\n";
+      }
+      outputs.push_back(std::move(output));
+    }
+  }
+  co_return outputs;
+}
+
+std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
+  std::set<std::string, std::less<>> names;
+  for (const Json& object : objects) {
+    names.emplace(object.get("metadata").get_string("name"));
+    for (const Json& volume : object.get("spec").get_array("volumes"))
+      names.emplace(volume.get("persistentVolumeClaim").get_string("claimName"));
+  }
+  return names;
+}
+
+// The warnings about the object, its Jobs, pods and claims. What the user may not list is left out.
+Task<std::vector<Json>> read_events(kube::ApiClient& client, kube::ObjectKey key,
+                                    std::string selector, std::vector<Json> pods) {
+  auto names = names_of(pods);
+  names.insert(key.name);
+  const auto jobs = co_await list_all(client, kube::kJobs, key.ns, std::move(selector));
+  if (jobs) names.merge(names_of(*jobs));
+  auto events = co_await list_all(client, kube::kEvents, key.ns, "fieldSelector=type%3DWarning");
+  if (!events) co_return std::vector<Json>();
+  std::erase_if(*events, [&names](const Json& event) {
+    return !names.contains(event.get("involvedObject").get_string("name"));
+  });
+  co_return std::move(*events);
+}
+
 Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::ObjectKey key,
                             std::string program) {
   const WhyHook& hook = *target.kind->why;
@@ -36,16 +97,18 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   if (!object) co_return tl::unexpected(object.error());
   auto state = hook.read_state(*object, program);
   if (!state) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(state.error()));
-  const auto pods = co_await list_all(
-      client, kube::kPods, key.ns,
-      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, key.name)));
+  const std::string selector =
+      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, key.name));
+  auto pods = co_await list_all(client, kube::kPods, key.ns, selector);
   if (!pods) co_return tl::unexpected(pods.error());
-  // Of all objects of this name: a TrainJob has a JobSet of its name.
-  auto events = co_await list_all(client, kube::kEvents, key.ns,
-                                  "fieldSelector=involvedObject.name%3D" + key.name);
-  // A user who may not list events gets the report without them.
-  if (!events) events = std::vector<Json>();
-  co_return why(target.resource(), key, std::move(*state), *pods, *events, client.clock().now());
+  WhyFacts facts;
+  facts.pods = std::move(*pods);
+  facts.events = co_await read_events(client, key, selector, facts.pods);
+  if (const auto& logs = target.kind->logs; logs && (!state->is_finished || state->is_failed)) {
+    facts.read_place = logs->read_place;
+    facts.outputs = co_await read_outputs(client, *logs, facts.pods);
+  }
+  co_return why(target.resource(), key, std::move(*state), facts, client.clock().now());
 }
 
 }  // namespace

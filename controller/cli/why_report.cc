@@ -112,13 +112,34 @@ std::vector<std::string> warnings_of(const std::vector<Json>& events, const std:
   return lines;
 }
 
+bool is_known(const std::vector<std::string>& lines, const std::string& text) {
+  return std::any_of(lines.begin(), lines.end(), [&text](const std::string& line) {
+    return line.find(text) != std::string::npos;
+  });
+}
+
+// The likeliest cause leads; others may follow from it.
+void add_symptoms(std::vector<Symptom> symptoms, WhyReport& report) {
+  std::vector<std::string> lines;
+  for (const Symptom& symptom : symptoms) {
+    if (&symptom != &symptoms.front()) lines.push_back("also: " + symptom.cause);
+    for (const std::string& line : symptom.evidence)
+      if (!is_known(report.evidence, line)) lines.push_back(one_line(line));
+  }
+  report.evidence.insert(report.evidence.begin(), lines.begin(), lines.end());
+  if (symptoms.empty()) return;
+  report.cause = one_line(symptoms.front().cause);
+  report.next_step = std::move(symptoms.front().next_step);
+}
+
 }  // namespace
 
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
-              const std::vector<Json>& pods, const std::vector<Json>& events, Time now) {
-  WhyReport report{std::move(state), resource.kind, key.to_string()};
+              const WhyFacts& facts, Time now) {
+  std::vector<Symptom> symptoms = recognise(state, facts, now);
+  WhyReport report{std::move(state), "", resource.kind, key.to_string()};
   std::vector<std::string> problems;
-  for (const Json& pod : pods) {
+  for (const Json& pod : facts.pods) {
     std::string problem = problem_of_pod(pod);
     if (!problem.empty()) problems.push_back(std::move(problem));
   }
@@ -128,9 +149,11 @@ WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, Object
     report.evidence.push_back(
         fmt::format("and {} more pods that are not well", problems.size() - shown));
   }
-  for (std::string& warning : warnings_of(events, one_line(report.message), now))
+  for (std::string& warning : warnings_of(facts.events, one_line(report.message), now))
     report.evidence.push_back(std::move(warning));
-  for (std::string* text : {&report.phase, &report.reason, &report.message, &report.next_step})
+  add_symptoms(std::move(symptoms), report);
+  for (std::string* text :
+       {&report.phase, &report.reason, &report.cause, &report.message, &report.next_step})
     *text = printable(*text, TerminalText::kPlain);
   for (std::string& line : report.evidence) line = printable(line, TerminalText::kPlain);
   return report;
@@ -142,6 +165,7 @@ Json WhyReport::to_json() const {
   return Json::object({{"job", job},
                        {"phase", phase},
                        {"reason", reason},
+                       {"cause", cause},
                        {"message", message},
                        {"evidence", std::move(lines)},
                        {"nextStep", next_step}});
@@ -150,6 +174,7 @@ Json WhyReport::to_json() const {
 std::string WhyReport::to_text() const {
   std::string text = fmt::format("{} {}: {}", kind, job, phase.empty() ? "not started" : phase);
   if (!reason.empty()) text += fmt::format(" ({})", reason);
+  if (!cause.empty()) text += ": " + cause;
   text += "\n";
   const auto add = [&text](std::string_view lines) {
     text += "  ";

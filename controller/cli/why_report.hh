@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "controller/registration/command_hooks.hh"
+#include "controller/cli/symptoms.hh"
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
 
 namespace trainer {
 
-// `evidence` has lines: the first failure, pods with problems, warnings. No text has control
-// characters, but line ends and tabs.
+// `evidence` has lines: what shows the cause, the first failure, pods with problems, warnings. No
+// text has control characters, but line ends and tabs.
 struct WhyReport : ObjectState {
+  std::string cause;  // the likeliest of the recognised ones, for the first line; "" without one
   std::string kind;
   std::string job;  // "team-a/llama"
 
@@ -20,10 +21,9 @@ struct WhyReport : ObjectState {
   std::string to_text() const;
 };
 
-// `state`: of the object. `pods` and `events` of it, as the API server lists them. The report has
-// five pods and five events at most, the newest events first.
+// `state`: of the object. The report has five pods and five events at most, the newest events
+// first.
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
-              const std::vector<kube::Json>& pods, const std::vector<kube::Json>& events,
-              kube::Time now);
+              const WhyFacts& facts, kube::Time now);
 
 }  // namespace trainer

@@ -1,5 +1,7 @@
 #include "runtimes/trainjob/events.hh"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtimes/trainjob/conditions.hh"
@@ -70,6 +72,19 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
     events.push_back(event("Warning", after.reason, after.message));
   }
   return events;
+}
+
+kube::PlannedEvent created_event(const TrainJob& job) {
+  kube::PlannedEvent created = event("Normal", "Created", "created JobSet " + job.metadata.name);
+  created.is_of_actions = true;
+  return created;
+}
+
+kube::PlannedEvent scheduled_event(std::int32_t nodes) {
+  kube::PlannedEvent scheduled =
+      event("Normal", "Scheduled", fmt::format("{0} of {0} nodes have a machine", nodes));
+  scheduled.is_of_actions = true;
+  return scheduled;
 }
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 // events. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,5 +17,10 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
                                                const TrainJobStatus& after,
                                                const PhaseVerdict& verdict,
                                                const std::optional<Blocked>& blocked);
+
+// The JobSet of this job is made.
+kube::PlannedEvent created_event(const TrainJob& job);
+// All `nodes` pods that train have a machine.
+kube::PlannedEvent scheduled_event(std::int32_t nodes);
 
 }  // namespace trainer

@@ -50,6 +50,7 @@ class TrainJobPlanner {
     if (needs_reading()) return reading_only();
     note_build_error();
     settle_status();
+    note_progress();
     clean_up();
     return std::move(plan_);
   }
@@ -120,6 +121,7 @@ class TrainJobPlanner {
     if (!is_finished(after_) && !children_.snapshot_hash.empty())
       after_.runtimeSnapshotHash = children_.snapshot_hash;
     const PodFacts facts = settle_nodes();
+    plan_.are_nodes_scheduled = facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total;
     settle_times(facts);
     const PhaseVerdict verdict =
         compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
@@ -136,6 +138,24 @@ class TrainJobPlanner {
     if (plan_.is_status_minor && !before_.phase.empty()) return;
     for (const std::string& cut : cuts)
       plan_.events.push_back({"Warning", "StatusTruncated", "status: " + cut});
+  }
+
+  // Events that no difference of the status shows.
+  void note_progress() {
+    const auto first = plan_.events.begin();
+    if (is_creating_jobset()) {
+      plan_.events.insert(first, created_event(observed_.job));
+    } else if (plan_.are_nodes_scheduled && !observed_.were_nodes_scheduled &&
+               after_.phase == "Starting") {
+      plan_.events.insert(first, scheduled_event(after_.nodes->total));
+    }
+  }
+
+  bool is_creating_jobset() const {
+    return !observed_.jobset &&
+           std::any_of(plan_.actions.begin(), plan_.actions.end(), [](const kube::Action& action) {
+             return action.resource == kJobSets && action.verb == kube::Action::Verb::kApply;
+           });
   }
 
   PodFacts settle_nodes() {

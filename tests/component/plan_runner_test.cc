@@ -211,6 +211,24 @@ kube::Plan with_status(kube::Plan plan, bool is_minor) {
 
 }  // namespace
 
+TEST_CASE("events of actions wait for no status, and are lost with a refused action only") {
+  const bool is_refused = GENERATE(false, true);
+  Fixture peer;
+  const auto jobset = action(kube::Action::Verb::kApply, kJobSets, "x");
+  peer.on(jobset).answer(is_refused ? 403 : 200, is_refused ? refusal(403, "Forbidden", "no")
+                                                            : stored(kJobSets, "x", "u1"));
+  kube::Plan plan = plan_of({jobset});
+  kube::PlannedEvent created;
+  created.reason = "Created";
+  created.message = "created JobSet x";
+  created.is_of_actions = true;
+  plan.events.push_back(std::move(created));
+  CHECK(peer.run(kTrainJobs, std::move(plan)).has_value() != is_refused);
+  const Lines sent = peer.sent_events();
+  REQUIRE(sent.size() == 1);
+  CHECK((sent[0] == "Normal Created: created JobSet x") != is_refused);
+}
+
 TEST_CASE("each result of a write: its event, and whether it is tried again") {
   struct Row {
     const char* about;

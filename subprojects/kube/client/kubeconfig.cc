@@ -188,8 +188,10 @@ Result<void> read_cluster(const Section& cluster, ClientConfig& config) {
 }
 
 // Ways to sign in that would be left out in silence otherwise.
-Result<void> refuse_unsupported(const std::string& name, const Section& user) {
+Result<void> refuse_unsupported(const std::string& name, const Section& user,
+                                ExecUsers exec_users) {
   for (const char* const plugin : {"exec", "auth-provider"}) {
+    if (exec_users == ExecUsers::kAllowed && plugin == std::string_view("exec")) continue;
     if (const Json* const value = user.find(plugin); value == nullptr || value->is_null()) continue;
     return user.bad("user \"" + name + "\" signs in with " + plugin +
                     ", which would start another program; use a token, a tokenFile or a client "
@@ -229,8 +231,34 @@ Result<void> read_token(const Section& user, ClientConfig& config) {
   return {};
 }
 
-Result<void> read_user(const std::string& name, const Section& user, ClientConfig& config) {
-  if (const auto is_supported = refuse_unsupported(name, user); !is_supported) return is_supported;
+// What a plugin may ask for of the cluster (client-go, pkg/apis/clientauthentication: Cluster).
+Json cluster_info(const Section& cluster, const ClientConfig& config) {
+  Json info = Json::object({{"server", config.server}});
+  if (!config.tls_server_name.empty()) info.set("tls-server-name", config.tls_server_name);
+  if (config.insecure_skip_tls_verify) info.set("insecure-skip-tls-verify", true);
+  if (!config.ca_pem.empty()) info.set("certificate-authority-data", base64_encode(config.ca_pem));
+  const Json* const extensions = cluster.find("extensions");
+  if (extensions == nullptr || !extensions->is_array()) return info;
+  for (const Json& each : extensions->as_array())
+    if (each.get_string("name") == "client.authentication.k8s.io/exec")
+      info.set("config", each.get("extension"));
+  return info;
+}
+
+Result<void> read_exec(const Section& user, const Section& cluster, ClientConfig& config) {
+  if (!user.has("exec") || !config.token.reveal().empty() || !config.token_file.empty()) return {};
+  auto exec = read_exec_config(*user.find("exec"));
+  if (!exec) return user.bad("exec", exec.error().message);
+  if (exec->command.find('/') != std::string::npos) exec->command = user.absolute(exec->command);
+  if (exec->has_cluster_info) exec->cluster = cluster_info(cluster, config);
+  config.exec_plugin = std::make_shared<ExecPlugin>(std::move(*exec));
+  return {};
+}
+
+Result<void> read_user(const std::string& name, const Section& user, ExecUsers exec_users,
+                       ClientConfig& config) {
+  if (const auto is_supported = refuse_unsupported(name, user, exec_users); !is_supported)
+    return is_supported;
   auto certificate = user.data_or_file("client-certificate");
   if (!certificate) return tl::unexpected(certificate.error());
   auto key = user.data_or_file("client-key", Section::Shown::kNever);
@@ -243,7 +271,8 @@ Result<void> read_user(const std::string& name, const Section& user, ClientConfi
   return read_token(user, config);
 }
 
-Result<ClientConfig> read_context(const Kubeconfig& kubeconfig, const std::string& name) {
+Result<ClientConfig> read_context(const Kubeconfig& kubeconfig, const std::string& name,
+                                  ExecUsers exec_users) {
   const auto context = kubeconfig.entry("contexts", "context", name);
   if (!context) return tl::unexpected(context.error());
   ClientConfig config;
@@ -264,7 +293,9 @@ Result<ClientConfig> read_context(const Kubeconfig& kubeconfig, const std::strin
   if (!user_name.empty()) {
     const auto user = kubeconfig.entry("users", "user", user_name);
     if (!user) return tl::unexpected(user.error());
-    if (const auto is_read = read_user(user_name, *user, config); !is_read)
+    if (const auto is_read = read_user(user_name, *user, exec_users, config); !is_read)
+      return tl::unexpected(is_read.error());
+    if (const auto is_read = read_exec(*user, *cluster, config); !is_read)
       return tl::unexpected(is_read.error());
   }
   const auto tls = ClientTls::make(config, "");
@@ -284,7 +315,8 @@ Result<File> load_file(const std::string& path) {
   return File{path, std::move(*root)};
 }
 
-Result<ClientConfig> load_files(const std::vector<std::string>& paths, const std::string& context) {
+Result<ClientConfig> load_files(const std::vector<std::string>& paths, const std::string& context,
+                                ExecUsers exec_users) {
   std::vector<File> files;
   for (const auto& path : paths) {
     auto file = load_file(path);
@@ -292,10 +324,10 @@ Result<ClientConfig> load_files(const std::vector<std::string>& paths, const std
     files.push_back(std::move(*file));
   }
   const Kubeconfig kubeconfig(std::move(files));
-  if (!context.empty()) return read_context(kubeconfig, context);
+  if (!context.empty()) return read_context(kubeconfig, context, exec_users);
   const auto current = kubeconfig.current_context();
   if (!current) return tl::unexpected(current.error());
-  return read_context(kubeconfig, *current);
+  return read_context(kubeconfig, *current, exec_users);
 }
 
 bool exists(const std::string& path) {
@@ -304,17 +336,18 @@ bool exists(const std::string& path) {
 }
 
 // The files of a list such as $KUBECONFIG. Of several those that do not exist are passed over.
-Result<ClientConfig> load_listed(const std::string& list, const std::string& context) {
+Result<ClientConfig> load_listed(const std::string& list, const std::string& context,
+                                 ExecUsers exec_users) {
   std::vector<std::string> paths;
   std::istringstream rest(list);
   for (std::string path; std::getline(rest, path, ':');) {
     if (!path.empty()) paths.push_back(path);
   }
-  if (paths.size() == 1) return load_files(paths, context);
+  if (paths.size() == 1) return load_files(paths, context, exec_users);
   std::erase_if(paths, [](const std::string& path) { return !exists(path); });
   if (paths.empty())
     return fail(ErrorCode::kNotFound, "none of the files in KUBECONFIG exists: " + list);
-  return load_files(paths, context);
+  return load_files(paths, context, exec_users);
 }
 
 }  // namespace
@@ -347,14 +380,15 @@ Result<ClientConfig> in_cluster_config() {
   return config;
 }
 
-Result<ClientConfig> load_config(const std::string& path, const std::string& context) {
-  if (!path.empty()) return load_files({path}, context);
+Result<ClientConfig> load_config(const std::string& path, const std::string& context,
+                                 ExecUsers exec_users) {
+  if (!path.empty()) return load_files({path}, context, exec_users);
   if (const std::string named = environment("KUBECONFIG"); !named.empty())
-    return load_listed(named, context);
+    return load_listed(named, context, exec_users);
   if (auto in_cluster = in_cluster_config()) return in_cluster;
   const std::string home = environment("HOME");
   const std::string standard = home + "/.kube/config";
-  if (!home.empty() && exists(standard)) return load_files({standard}, context);
+  if (!home.empty() && exists(standard)) return load_files({standard}, context, exec_users);
   return fail(
       ErrorCode::kNotFound,
       "no cluster: KUBECONFIG is not set, this is no pod, and ~/.kube/config does not exist");

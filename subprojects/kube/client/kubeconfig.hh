@@ -1,9 +1,11 @@
 // Where the API server is and who we are.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "kube/client/exec_plugin.hh"
 #include "kube/model/error.hh"
 #include "kube/model/secret.hh"
 
@@ -17,8 +19,9 @@ struct ClientConfig {
   std::string client_certificate_pem;
   Secret<std::string> client_key_pem;
   Secret<std::string> token;
-  std::string token_file;      // read again when it changes; wins over `token` once it can be read
-  std::string ns = "default";  // the context's namespace, or the pod's
+  std::string token_file;  // read again when it changes; wins over `token` once it can be read
+  std::shared_ptr<ExecPlugin> exec_plugin;  // makes the token or certificate; null without one
+  std::string ns = "default";               // the context's namespace, or the pod's
   std::string user_agent = "trainer";
 };
 
@@ -26,8 +29,11 @@ struct ClientConfig {
 // current-context. Of several files in $KUBECONFIG, separated by ":", the first that has an entry
 // or sets current-context counts, and those that do not exist are passed over. Relative paths
 // inside are taken from the folder of their file. Errors name the file and the missing or wrong
-// entry, values of another type included; exec and auth-provider users are refused with the reason.
-Result<ClientConfig> load_config(const std::string& path, const std::string& context = "");
+// entry, values of another type included; auth-provider users are refused with the reason, and exec
+// users unless they are allowed. Where a user has a token beside `exec`, the token counts.
+enum class ExecUsers { kRefused, kAllowed };
+Result<ClientConfig> load_config(const std::string& path, const std::string& context = "",
+                                 ExecUsers exec_users = ExecUsers::kRefused);
 // From the service account that Kubernetes mounts into pods. kNotFound outside of one.
 Result<ClientConfig> in_cluster_config();
 

@@ -21,8 +21,10 @@ class TokenSource {
   // another one to try. Of several requests refused together only the first finds the file changed.
   bool has_other_than(const Secret<std::string>& sent, Now now);
 
- private:
+  // Takes another token, without a file. What is no token is passed over.
   void set(const std::string& token);
+
+ private:
   std::string file_;
   Secret<std::string> authorization_;
   Now read_at_{};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "kube/client/clock.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/kubeconfig.hh"
 #include "kube/client/semaphore.hh"
@@ -154,11 +155,13 @@ class PooledTransport final : public Transport {
       : limits_(limits),
         user_agent_(config.user_agent),
         tokens_(config.token, config.token_file),
+        plugin_(config.exec_plugin),
         slots_(limits.max_in_flight),
         sweep_(io) {
     auto server = parse_server_url(config.server);
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
+    if (plugin_) plugin_user_ = config;
     if (!server_.is_tls) return;
     auto tls = ClientTls::make(config, server_.host);
     if (!tls) throw std::runtime_error(config.server + ": " + tls.error().message);
@@ -166,12 +169,13 @@ class PooledTransport final : public Transport {
   }
 
   Task<Result<HttpResponse>> send(HttpRequest request) override {
+    if (auto signed_in = sign_in(); !signed_in) co_return tl::unexpected(signed_in.error());
     const Deadline deadline = SteadyClock::now() + request.deadline;
     const auto permit = co_await slots_.acquire(deadline);
     if (!permit) co_return tl::unexpected(permit.error().at(name_of(request)));
     const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
     auto done = co_await exchange(request, sent, deadline);
-    if (done && done->status == kUnauthorized && tokens_.has_other_than(sent, SteadyClock::now())) {
+    if (done && done->status == kUnauthorized && has_other_than(sent)) {
       const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
       done = co_await exchange(request, other, deadline);
     }
@@ -180,11 +184,11 @@ class PooledTransport final : public Transport {
   }
 
   Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) override {
+    if (auto signed_in = sign_in(); !signed_in) co_return tl::unexpected(signed_in.error());
     const Deadline deadline = SteadyClock::now() + request.deadline;
     const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
     auto stream = co_await open_once(request, sent, deadline);
-    if (stream && (*stream)->status() == kUnauthorized &&
-        tokens_.has_other_than(sent, SteadyClock::now())) {
+    if (stream && (*stream)->status() == kUnauthorized && has_other_than(sent)) {
       const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
       stream = co_await open_once(request, other, deadline);
     }
@@ -197,6 +201,33 @@ class PooledTransport final : public Transport {
     std::unique_ptr<ByteStream> stream;
     Deadline until;
   };
+
+  // Takes the plugin's credential, a new one where the last has expired.
+  Result<void> sign_in() {
+    if (!plugin_) return {};
+    if (auto renewed = plugin_->renew(SystemClock().now()); !renewed) return renewed;
+    if (std::exchange(generation_, plugin_->generation()) == plugin_->generation()) return {};
+    const ExecCredential& credential = plugin_->credential();
+    tokens_.set(credential.token.reveal());
+    if (tls_ == nullptr || credential.client_certificate_pem.empty()) return {};
+    plugin_user_.client_certificate_pem = credential.client_certificate_pem;
+    plugin_user_.client_key_pem = credential.client_key_pem;
+    auto tls = ClientTls::make(plugin_user_, server_.host);
+    if (!tls) return tl::unexpected(tls.error().at("exec plugin"));
+    idle_.clear();
+    // Open streams refer to the former one.
+    former_tls_.push_back(std::exchange(tls_, std::move(*tls)));
+    return {};
+  }
+
+  // After a 401. Where the plugin fails its error is that of the next request.
+  bool has_other_than(const Secret<std::string>& sent) {
+    const auto now = SteadyClock::now();
+    if (!plugin_ || tokens_.authorization(now).reveal() != sent.reveal())
+      return tokens_.has_other_than(sent, now);
+    plugin_->expire();
+    return sign_in().has_value();
+  }
 
   std::string name_of(const HttpRequest& request) const {
     return request.method + " " + server_.authority() + server_.base_path +
@@ -346,7 +377,11 @@ class PooledTransport final : public Transport {
   std::string user_agent_;
   ServerUrl server_;
   std::unique_ptr<ClientTls> tls_;
+  std::vector<std::unique_ptr<ClientTls>> former_tls_;
   TokenSource tokens_;
+  std::shared_ptr<ExecPlugin> plugin_;
+  ClientConfig plugin_user_;  // with a plugin only
+  std::uint64_t generation_ = 0;
   Semaphore slots_;
   std::deque<Idle> idle_;           // oldest first
   std::vector<InputBuffer> spare_;  // empty ones

@@ -37,6 +37,8 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     co_return Requeue{};
   }
   if (failure) record_failure(object, *failure);
+  for (const auto& event : plan.events)
+    if (event.is_of_actions && !failure) record(object, event);
   if (!plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
@@ -73,6 +75,7 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
   limiter_.clear_waiting(object.uid, planned);
   // Events say what is in the status, so they follow it.
   for (const auto& event : plan.events) {
+    if (event.is_of_actions) continue;
     record(object, event);
     if (event.is_terminal && on_finished) {
       on_finished(registration_.resource().kind, event.type == "Warning" ? "failed" : "succeeded");

@@ -50,6 +50,9 @@ struct PlannedEvent {
   std::string reason;
   std::string message;
   bool is_terminal = false;
+  // True: it follows the actions, and no status has to be written first. A status that is held back
+  // loses the other events.
+  bool is_of_actions = false;
 };
 
 // Run in this order: actions by stage, then the status (with the resourceVersion that was

@@ -219,6 +219,19 @@ TEST_CASE("values of a wrong type do not stop the conversion: the schema refuses
   }
 }
 
+TEST_CASE("unknown fields are refused with the API server's words") {
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bad}
+spec: {runtimeRef: {name: torch-distributed}, trainer: {comand: [x], numNods: 2}}
+)");
+  CHECK(outcome.code == kExitRefused);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "TrainJob default/bad: strict decoding error: unknown field \"spec.trainer.comand\", "
+        "unknown field \"spec.trainer.numNods\"\n");
+}
+
 TEST_CASE("the schema is checked before the rules") {
   const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

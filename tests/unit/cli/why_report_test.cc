@@ -30,8 +30,10 @@ TrainJob job(std::string phase, std::string reason, std::string message) {
 
 WhyReport why(const TrainJob& asked, const std::vector<Json>& pods, const std::vector<Json>& events,
               Time now, std::string_view program = "trainer") {
-  return trainer::why(kTrainJobs, asked.metadata.key(), trainjob_state(asked, program), pods,
-                      events, now);
+  WhyFacts facts;
+  facts.pods = pods;
+  facts.events = events;
+  return trainer::why(kTrainJobs, asked.metadata.key(), trainjob_state(asked, program), facts, now);
 }
 
 bool has_line(const WhyReport& report, const std::string& line) {
@@ -68,7 +70,11 @@ TEST_CASE("the evidence says why containers wait or how they ended") {
   const Json starting = json(R"({"metadata":{"name":"r"},"status":{"containerStatuses":[
       {"name":"node","state":{"waiting":{"reason":"ContainerCreating"}}}]}})");
   const WhyReport report = why(job("Starting", "", ""), {waiting, ended, starting}, {}, kNone);
-  REQUIRE(report.evidence.size() == 2);
+  CHECK(report.cause.starts_with("image  cannot be pulled"));
+  CHECK(has_line(report,
+                 "also: out of memory: container node of pod q has no limit, its machine "
+                 "had no more"));
+  CHECK(report.evidence.size() == 5);
   CHECK(has_line(report, "pod p on m: container node waits: ErrImagePull: not found"));
   CHECK(has_line(report, "pod q: container node ended with exit code 137 (OOMKilled)"));
 }

@@ -172,7 +172,7 @@ TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
                       {"Starting", "Suspended=False"},
                       {"Running", "Suspended=False"},
                       {"Complete", "Suspended=False,Complete=True"}});
-  CHECK(events == Reasons{"Suspended", "Resumed", "Running", "Complete"});
+  CHECK(events == Reasons{"Created", "Suspended", "Resumed", "Scheduled", "Running", "Complete"});
   const TrainJob job = world.job();
   CHECK(job.status.completionTime->to_string() == "2027-01-15T08:30:00Z");
   const auto* complete = kube::find_condition(job.status.conditions, "Complete");
@@ -182,6 +182,25 @@ TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
   CHECK(complete->observed_generation == 3);
   REQUIRE(job.status.jobsStatus.size() == 1);
   CHECK(job.status.jobsStatus[0].succeeded == 1);
+}
+
+TEST_CASE("all nodes have a machine: one event, also when nothing else changes") {
+  World world;
+  CHECK(world.settle() == Reasons{"Created"});
+  PodSpec first;
+  first.name = "j-node-0-0-a0";
+  first.node_name = "m";
+  world.put_pod(first);
+  CHECK(world.settle().empty());  // the second pod does not exist yet
+  CHECK(world.phase() == "Starting");
+  start_nodes(world, "Pending", false);
+  const TrainJobPlan plan = world.reconcile();
+  REQUIRE(reasons_of(plan) == Reasons{"Scheduled"});
+  CHECK(plan.events[0].message == "2 of 2 nodes have a machine");
+  CHECK(plan.events[0].is_of_actions);
+  CHECK(world.settle().empty());
+  world.restart();  // the event of the former process is there
+  CHECK(world.settle().empty());
 }
 
 TEST_CASE("a failed job names the pod that failed first, also once its pods are gone") {

@@ -74,6 +74,7 @@ void World::restart() {
   known_dependents.clear();
   known_objects.clear();
   total_nodes = 0;
+  were_nodes_scheduled = job().status.phase == "Starting";
 }
 
 TrainJob World::job() const {
@@ -210,6 +211,7 @@ TrainJobPlan World::reconcile() {
     observed.build_error = build_error;
     observed.waiting_event = waiting_event;
     observed.total_nodes = total_nodes;
+    observed.were_nodes_scheduled = were_nodes_scheduled;
     observed.have_jobs_started = have_jobs_started;
     observed.is_jobset_controller_active = is_jobset_controller_active;
     observed.gates = gates;
@@ -255,6 +257,7 @@ TrainJobPlan World::reconcile() {
       continue;
     }
     total_nodes = plan.total_nodes.value_or(total_nodes);
+    were_nodes_scheduled = plan.are_nodes_scheduled;
     if (plan.is_status_first) write_status(plan);
     for (const kube::Action& action : plan.actions) run(action);
     if (!plan.is_status_first) write_status(plan);

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <string_view>
+
+#include "api/describe/path.hh"
+#include "api/schema/schema_view.hh"
+#include "api/schema/structural_schema.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+using wire::FieldPath;
+
+// metav1.ObjectMeta: the schema leaves an object's own metadata to the API server.
+constexpr std::string_view kMetadata[] = {"annotations",
+                                          "creationTimestamp",
+                                          "deletionGracePeriodSeconds",
+                                          "deletionTimestamp",
+                                          "finalizers",
+                                          "generateName",
+                                          "generation",
+                                          "labels",
+                                          "managedFields",
+                                          "name",
+                                          "namespace",
+                                          "ownerReferences",
+                                          "resourceVersion",
+                                          "selfLink",
+                                          "uid"};
+
+void find_unknown(const Json& value, const Json& schema, const FieldPath& path,
+                  std::vector<std::string>& found) {
+  const SchemaView view(schema);
+  if (const Json* items = view.find("items"); items != nullptr && value.is_array()) {
+    for (std::size_t i = 0; i < value.as_array().size(); ++i)
+      find_unknown(value.as_array()[i], *items, FieldPath(path, i), found);
+  }
+  if (!value.is_object()) return;
+  const bool is_open = view.is_set("x-kubernetes-preserve-unknown-fields");
+  for (const auto& [name, member] : value.as_object()) {
+    const FieldPath below(path, name);
+    if (const Json* known = view.member(name)) {
+      find_unknown(member, *known, below, found);
+    } else if (!is_open) {
+      found.push_back(below.to_string());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_fields(const Json& object, const wire::Schema& schema) {
+  std::vector<std::string> found;
+  if (!object.is_object()) return found;
+  const SchemaView view(schema.document);
+  const FieldPath root("");
+  for (const auto& [name, value] : object.as_object()) {
+    const FieldPath path(root, name);
+    if (name == "metadata") {
+      for (const auto& [field, unused] : object.get_object("metadata"))
+        if (std::find(std::begin(kMetadata), std::end(kMetadata), field) == std::end(kMetadata))
+          found.push_back(FieldPath(path, field).to_string());
+    } else if (const Json* known = view.member(name)) {
+      find_unknown(value, *known, path, found);
+    } else if (name != "apiVersion" && name != "kind") {
+      found.push_back(path.to_string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace trainer

@@ -1,0 +1,45 @@
+// Causes that `trainer why` recognises in what an object's pods, events and last lines say. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/registration/command_hooks.hh"
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+
+namespace trainer {
+
+// The last lines that one pod printed.
+struct PodOutput {
+  std::string pod;
+  std::string text;
+};
+
+// What the API server says about one object.
+struct WhyFacts {
+  std::vector<kube::Json> pods;
+  std::vector<kube::Json> events;  // of the object, its Jobs, pods and claims
+  std::vector<PodOutput> outputs;
+  // A pod's place in the job; may be null.
+  std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
+};
+
+struct Symptom {
+  std::string name;   // the heading's anchor in docs/troubleshooting.md
+  std::string cause;  // for the first line
+  std::vector<std::string> evidence;
+  std::string next_step;
+};
+
+// Most likely cause first: what ends one node makes the others time out. Empty for a job that is
+// complete.
+std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, kube::Time now);
+
+// The symptoms that lines of output show, in the same order. `outputs` ends with the failure that
+// the object's status keeps, if any.
+std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<PodOutput>& outputs);
+
+}  // namespace trainer

@@ -1,0 +1,115 @@
+// `trainer why` against a scripted API server: what it asks for, and that a user without rights
+// gets the rest of the report.
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "controller/cli/commands.hh"
+#include "controller/kinds/registry.hh"
+#include "kube/tests/scripted_server.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kCore = "/api/v1/namespaces/ns/";
+const std::string kJob = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
+    "metadata":{"name":"j","namespace":"ns","uid":"u"},"spec":{"runtimeRef":{"name":"r"}},
+    "status":{"phase":"Running","reason":"NodesReady","message":"1 of 1 nodes are ready"}})";
+const std::string kPod = R"({"metadata":{"name":"j-node-0-0-x","namespace":"ns","uid":"p",
+    "labels":{"jobset.sigs.k8s.io/replicatedjob-name":"node"}},
+    "spec":{"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]},
+    "status":{"phase":"Running","containerStatuses":[{"name":"node","state":{"running":{}}}]}})";
+
+std::string list(const std::string& items) {
+  return R"({"metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
+}
+
+std::string warning(const std::string& name, const std::string& message) {
+  return R"({"type":"Warning","reason":"R","message":")" + message +
+         R"(","involvedObject":{"kind":"X","name":")" + name + R"("}})";
+}
+
+struct Fixture {
+  kube::asio::io_context io;
+  kube::ScriptedServer api{io};
+  fs::path folder = fs::temp_directory_path() / ("trainer-why-" + std::to_string(::getpid()));
+
+  Fixture() {
+    fs::create_directories(folder);
+    api.on("GET", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/j")
+        .answer(200, kJob);
+    api.on("GET", kCore + "pods").answer(200, list(kPod));
+  }
+  Fixture(const Fixture&) = delete;
+  Fixture& operator=(const Fixture&) = delete;
+  ~Fixture() { fs::remove_all(folder); }
+
+  // The server runs in a thread of its own, since the subcommand has its own loop.
+  std::string ask(const std::string& user) {
+    const fs::path config = folder / "config";
+    std::ofstream(config)
+        << "current-context: c\n"
+           "contexts: [{name: c, context: {cluster: c, user: u, namespace: ns}}]\n"
+           "clusters: [{name: c, cluster: {server: '"
+        << api.config().server << "'}}]\nusers: [{name: u, user: {" << user << "}}]\n";
+    auto guard = kube::asio::make_work_guard(io);
+    std::thread server([this] { io.run(); });
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostringstream err;
+    Console console{in, out, err};
+    WhyOptions options;
+    options.cluster.kubeconfig = config.string();
+    options.target = {"j"};
+    code = run_why(options, production_registry(KindOptions()), console);
+    io.stop();
+    server.join();
+    return out.str() + err.str();
+  }
+  int code = -1;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods and claims") {
+  api.on("GET", "/apis/batch/v1/namespaces/ns/jobs")
+      .answer(200, list(R"({"metadata":{"name":"j-node-0"}})"));
+  api.on("GET", kCore + "events")
+      .answer(200, list(warning("j-node-0", "of the Job") + "," + warning("data", "of the claim") +
+                        "," + warning("j-node-0-0-x", "of the pod") + "," +
+                        warning("j-node-1", "of another")));
+  api.on("GET", kCore + "pods/j-node-0-0-x/log")
+      .answer(200, "2026-08-20T10:00:00.000000000Z OSError: [Errno 37] No locks available\n");
+  const std::string text = ask("");
+  CAPTURE(text);
+  CHECK(code == kExitDone);
+  CHECK(text.starts_with("TrainJob ns/j: Running (NodesReady): a file lock fails on a network"));
+  for (const char* part : {"of the Job", "of the claim", "of the pod", "No locks available"})
+    CHECK(text.find(part) != std::string::npos);
+  CHECK(text.find("of another") == std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {
+  for (const std::string& path : {std::string("/apis/batch/v1/namespaces/ns/jobs"),
+                                  kCore + "events", kCore + "pods/j-node-0-0-x/log"})
+    api.on("GET", path).answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
+  CHECK(ask("") == "TrainJob ns/j: Running (NodesReady)\n  1 of 1 nodes are ready\n");
+  CHECK(code == kExitDone);
+}
+
+TEST_CASE_METHOD(Fixture, "an exec plugin that fails ends the command with its own words") {
+  const std::string text =
+      ask("exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-login, "
+          "interactiveMode: Never, installHint: see example.com}");
+  CHECK(text ==
+        "exec plugin \"no-such-login\": cannot be started: No such file or directory\nsee "
+        "example.com\n");
+  CHECK(code == kExitNoCluster);
+}
