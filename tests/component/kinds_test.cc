@@ -247,7 +247,7 @@ TEST_CASE("`why` and `logs` know it by its resource's names, and say which kinds
   const KindRegistration& widget = registry.back();
   const auto state = widget.why->read_state(*kube::parse_json(R"({"status":{"ready":true}})"), "");
   REQUIRE(state);
-  CHECK(why(sample::kWidgets, {"n", "w"}, *state, {}, {}, kube::Time()).to_text() ==
+  CHECK(why(sample::kWidgets, {"n", "w"}, *state, {}, kube::Time()).to_text() ==
         "Widget n/w: Ready\n");
   const auto pod = LogPod::read(
       *kube::parse_json(R"({"metadata":{"name":"p","labels":{"example.com/widget":"w"}}})"),
