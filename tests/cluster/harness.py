@@ -201,7 +201,7 @@ class Neighbour:
             return None
 
     def wait_for_job(self):
-        """Creates a JobSet; answers the seconds until its Job exists."""
+        """Creates a JobSet; answers the seconds until the API server has answered, and until its Job exists."""
         self.jobsets += 1
         name = f"n{self.jobsets}"
         pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "localhost/none:1"}]}
@@ -210,22 +210,27 @@ class Neighbour:
             "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
             "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {
                 "parallelism": 0, "completions": 1, "template": {"spec": pod}}}}]}})
+        answered = time.monotonic()
         job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}-w-0"
         wait_until(f"the Job of the neighbour's JobSet {name} exists", lambda: self.request(job), every=0.005)
-        return time.monotonic() - began
+        return answered - began, time.monotonic() - began
 
     def check_is_served(self, times=20):
-        """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second."""
-        waits, probes = [], []
+        """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. The
+        attack keeps the API server busy too: what its answers take longer than 10 ms is not counted, for three requests."""
+        posts, waits, probes = [], [], []
         for _ in range(times):
-            waits.append(self.wait_for_job())
+            post, wait = self.wait_for_job()
+            posts.append(post)
+            waits.append(wait)
             began = time.monotonic()
             with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8081/healthz", timeout=10) as answer:
                 assert answer.status == 200
             probes.append(time.monotonic() - began)
-        p95 = sorted(waits)[int(0.95 * (times - 1))]
-        print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms (p95 of {times}), healthz after {max(probes) * 1000:.0f} ms")
-        assert p95 < 0.15, f"a neighbour's JobSets waited for their Jobs: {[round(wait, 3) for wait in waits]} s"
+        p95, post = (sorted(each)[int(0.95 * (times - 1))] for each in (waits, posts))
+        print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms (p95 of {times}; the API server's answer {post * 1000:.0f} ms), "
+              f"healthz after {max(probes) * 1000:.0f} ms")
+        assert p95 < 0.15 + 3 * max(0, post - 0.01), f"a neighbour's JobSets waited for their Jobs: {[round(wait, 3) for wait in waits]} s"
         assert max(probes) < 1, f"healthz took {max(probes):.1f} s"
 
 

@@ -38,6 +38,8 @@ NAME = "jobset.sigs.k8s.io/jobset-name"
 HOST = os.environ.get("TESTBED_HOST")
 # What the API server asks about when an object is created whose owner reference blocks a deletion. It does not log that.
 NOT_LOGGED = {("update", "trainer.kubeflow.org", "trainjobs/finalizers"), ("update", "jobset.x-k8s.io", "jobsets/finalizers")}
+# A Service that another client makes after the controller has looked, and before it makes its own.
+ONLY_IN_RACES = {("get", "", "services")}
 
 
 class Refused(Failed):
@@ -207,7 +209,12 @@ class Scenario:
             time.sleep(0.1)
 
     def wait_for(self, *wanted):
-        self.wait(f"requests {wanted}", lambda: set(wanted) <= self.audit.used)
+        try:
+            self.wait("requests", lambda: set(wanted) <= self.audit.used)
+        except Failed as late:
+            if isinstance(late, Refused):
+                raise
+            raise Failed(f"{sorted(set(wanted) - self.audit.used)}: {late}") from late
 
     def patch(self, api, kind, name, change, subresource=""):
         return api.call("PATCH", api.path(kind, self.cluster.namespace, name) + subresource, change, "application/merge-patch+json")
@@ -232,7 +239,7 @@ class Scenario:
                          self.meet_conflicts):
                 step()
             self.wait_for(("delete", "trainer.kubeflow.org", "trainjobs"), ("delete", "jobset.x-k8s.io", "jobsets"),
-                          ("list", "", "events"), ("patch", "", "events"), ("get", "batch", "jobs"), ("get", "", "services"),
+                          ("list", "", "events"), ("patch", "", "events"), ("get", "batch", "jobs"),
                           ("patch", "trainer.kubeflow.org", "trainingruntimes"), ("patch", "trainer.kubeflow.org", "clustertrainingruntimes"))
             self.controller.stop()   # gives the Lease back
             self.audit.read()
@@ -260,7 +267,6 @@ class Scenario:
             runtime("volcano", replicated_job(priorityClassName="rights-test"), podGroupPolicy={"volcano": {}}),
             legacy(runtime("-"), "TrainingRuntime", "before"), legacy(runtime("-"), "ClusterTrainingRuntime", self.everywhere),
             # In the way of what the JobSet of this name needs.
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"}, "spec": {"ports": [{"port": 80}]}},
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-w-0"}, "spec": {"suspend": True, "template": pod()}}]
         # The API server may need a moment until it has the CA.
         self.wait("runtimes are admitted", lambda: not run(
@@ -400,7 +406,7 @@ def test_every_right_is_used(cluster):
     used = perform(cluster, objects).used
     granted = {right for role in roles(objects) for rule in role["rules"] for right in rights(rule)}
     assert len(granted) > 50, f"these are not the shipped rules: {granted}"
-    idle = granted - used - NOT_LOGGED
+    idle = granted - used - NOT_LOGGED - ONLY_IN_RACES
     assert not idle, f"granted, and not used: {sorted(idle)}"
 
 
@@ -426,7 +432,8 @@ def test_a_stolen_token_changes_nothing_of_others(cluster):
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"
             rows = (
                 ("a ConfigMap of others", "PATCH", f"{maps}/theirs", {"data": {"a": "c"}}, policy),
-                ("one that it takes for its own", "PATCH", f"{maps}/j-tls-config{forced}", config_map("j-tls-config", owner), policy),
+                # Here the API server's OwnerReferencesPermissionEnforcement is asked before the policy.
+                ("one that it takes for its own", "PATCH", f"{maps}/j-tls-config{forced}", config_map("j-tls-config", owner), "cannot set an ownerRef"),
                 ("a ConfigMap of no job", "POST", maps, config_map("planted"), policy),
                 ("one of another name", "POST", maps, config_map("kube-root", owner), policy),
                 ("a Secret of no job", "POST", f"/api/v1/namespaces/{cluster.namespace}/secrets", secret, policy),
