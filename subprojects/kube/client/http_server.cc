@@ -69,6 +69,13 @@ struct Shared {
     }
   }
 
+  void report(std::string_view what) noexcept {
+    try {
+      if (options.on_error) options.on_error(what);
+    } catch (...) {  // memory may still be short
+    }
+  }
+
   // Waits for a change; where a connection can make room, it is closed first.
   Task<void> make_room(Scarce what, Deadline deadline) {
     const auto now = SteadyClock::now();
@@ -337,20 +344,30 @@ Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
   co_await session.run();
 }
 
+// False where there is to be a pause before the next.
+Task<bool> accept_one(std::shared_ptr<Shared> shared) {
+  auto [error, socket] = co_await shared->acceptor.async_accept(kToken);
+  if (error) co_return false;  // out of descriptors, most likely: sessions that end give some back
+  while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
+    co_await shared->make_room(Scarce::kConnections, Deadline::max());
+  if (!shared->is_stopping) shared->tasks.spawn("session", run_session(shared, std::move(socket)));
+  co_return true;
+}
+
+// No exception ends it, such as one of a callback or for want of memory: the process would look
+// ready and answer no one.
 Task<void> accept_all(std::shared_ptr<Shared> shared) {
+  asio::steady_timer pause(shared->acceptor.get_executor());
   while (!shared->is_stopping) {
-    auto [error, socket] = co_await shared->acceptor.async_accept(kToken);
-    if (shared->is_stopping) co_return;
-    if (error) {
-      // Out of descriptors, most likely: sessions that end give some back.
-      asio::steady_timer pause(shared->acceptor.get_executor(), kAcceptPause);
-      co_await pause.async_wait(kToken);
-      continue;
+    bool is_accepted = false;
+    try {
+      is_accepted = co_await accept_one(shared);
+    } catch (const std::exception& error) {
+      if (!shared->is_stopping) shared->report(error.what());
     }
-    while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
-      co_await shared->make_room(Scarce::kConnections, Deadline::max());
-    if (shared->is_stopping) co_return;
-    shared->tasks.spawn("session", run_session(shared, std::move(socket)));
+    if (is_accepted || shared->is_stopping) continue;
+    pause.expires_after(kAcceptPause);
+    co_await pause.async_wait(kToken);
   }
 }
 

@@ -52,7 +52,8 @@ struct ServerOptions {
   // For how long an unfinished request is safe from making room for others.
   Milliseconds grace{1'000};
   std::function<void()> on_eviction;  // called when a connection makes room; may be empty
-  // Called with a sentence about a handler that threw, called on the io thread; may be empty.
+  // Called on the io thread with a sentence about a handler that threw, or about a connection that
+  // could not be accepted; may be empty.
   std::function<void(std::string_view)> on_error;
   ServerOptions() {}
 };

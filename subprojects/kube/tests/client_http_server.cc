@@ -239,6 +239,22 @@ TEST_CASE_METHOD(Fixture, "half a request of one peer makes room for a request o
   CHECK(evictions >= 53);
 }
 
+TEST_CASE_METHOD(Fixture, "an exception while a connection is accepted does not end the server") {
+  options.max_connections = 1;
+  options.grace = Milliseconds(20);
+  bool has_thrown = false;
+  options.on_eviction = [&] {
+    if (!std::exchange(has_thrown, true)) throw std::runtime_error("no memory");
+  };
+  start();
+  const auto first = say_from("127.0.0.2", "GET /a HTT");
+  const auto second = say_from("127.0.0.2", "GET /b HTT");
+  REQUIRE(run_until(io, [&] { return !errors.empty(); }));
+  CHECK_THAT(raw("GET /c HTTP/1.1\r\nConnection: close\r\n\r\n"),
+             Catch::StartsWith("HTTP/1.1 200"));
+  CHECK(errors == std::vector<std::string>{"no memory"});
+}
+
 TEST_CASE_METHOD(Fixture, "slow bodies of one peer make room for a long body of another") {
   options.max_body_bytes = 100'000;
   options.max_bytes_under_way = 300'000;
