@@ -47,4 +47,13 @@ ServerConnection* find_victim(ServerConnections& connections, Scarce what,
   });
 }
 
+std::size_t held_by_evicted(const ServerConnections& connections, Scarce what) {
+  std::size_t held = 0;
+  for (const ServerConnection& each : connections) {
+    if (!each.is_evicted || each.phase == ServerConnection::Phase::kHandled) continue;
+    held += what == Scarce::kConnections ? 1U : each.body_bytes;
+  }
+  return held;
+}
+
 }  // namespace kube

@@ -45,4 +45,9 @@ enum class Scarce { kConnections, kBodyBytes };
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace);
 
+// How many connections, or bytes of bodies, are held by those that were closed to make room: they
+// are given back within a few turns of the event loop. A handler that runs all the same is none of
+// these.
+std::size_t held_by_evicted(const ServerConnections& connections, Scarce what);
+
 }  // namespace kube

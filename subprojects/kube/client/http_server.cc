@@ -76,10 +76,14 @@ struct Shared {
     }
   }
 
-  // Waits for a change; where a connection can make room, it is closed first.
-  Task<void> make_room(Scarce what, Deadline deadline) {
+  // Waits for a change. Where a connection can make room, it is closed first, unless those that
+  // were closed before it will give back what is `missing`.
+  Task<void> make_room(Scarce what, std::size_t missing, Deadline deadline) {
     const auto now = SteadyClock::now();
-    if (ServerConnection* victim = find_victim(connections, what, now, options.grace)) {
+    ServerConnection* const victim = held_by_evicted(connections, what) >= missing
+                                         ? nullptr
+                                         : find_victim(connections, what, now, options.grace);
+    if (victim != nullptr) {
       victim->is_evicted = true;
       victim->stream->close();
       changed.notify();  // it may wait for room itself
@@ -115,11 +119,11 @@ class Entry {
   // Waits until `bytes` of a body fit in; false where they do not by the deadline.
   Task<bool> reserve(std::size_t bytes, Deadline deadline) {
     const ServerOptions& options = shared_->options;
-    while (shared_->body_bytes + bytes >
-           std::max(options.max_bytes_under_way, options.max_body_bytes)) {
+    const std::size_t most = std::max(options.max_bytes_under_way, options.max_body_bytes);
+    while (shared_->body_bytes + bytes > most) {
       const bool is_over = shared_->is_stopping || SteadyClock::now() >= deadline;
       if (at_->is_evicted || is_over) co_return false;
-      co_await shared_->make_room(Scarce::kBodyBytes, deadline);
+      co_await shared_->make_room(Scarce::kBodyBytes, shared_->body_bytes + bytes - most, deadline);
     }
     at_->body_bytes = bytes;
     shared_->body_bytes += bytes;
@@ -349,7 +353,7 @@ Task<bool> accept_one(std::shared_ptr<Shared> shared) {
   auto [error, socket] = co_await shared->acceptor.async_accept(kToken);
   if (error) co_return false;  // out of descriptors, most likely: sessions that end give some back
   while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
-    co_await shared->make_room(Scarce::kConnections, Deadline::max());
+    co_await shared->make_room(Scarce::kConnections, 1, Deadline::max());
   if (!shared->is_stopping) shared->tasks.spawn("session", run_session(shared, std::move(socket)));
   co_return true;
 }

@@ -77,6 +77,16 @@ TEST_CASE_METHOD(Fixture, "room for bodies is made by those that hold most of it
   CHECK(victim(Scarce::kBodyBytes) == slow);
 }
 
+TEST_CASE_METHOD(Fixture, "what was closed to make room is given back, unless a handler has it") {
+  add("10.0.0.1", Phase::kReading, 9'000, 10);
+  add("10.0.0.1", Phase::kReading, 9'000, 20)->is_evicted = true;
+  add("10.0.0.1", Phase::kNew, 9'000)->is_evicted = true;
+  add("10.0.0.1", Phase::kIdle, 9'000)->is_evicted = true;
+  add("10.0.0.1", Phase::kHandled, 9'000, 40)->is_evicted = true;
+  CHECK(held_by_evicted(connections, Scarce::kBodyBytes) == 20);
+  CHECK(held_by_evicted(connections, Scarce::kConnections) == 3);
+}
+
 TEST_CASE("a first request counts from when its connection was accepted") {
   ServerConnection connection;
   const ServerConnection::Steady begin{std::chrono::hours(1)};

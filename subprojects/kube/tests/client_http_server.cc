@@ -270,6 +270,26 @@ TEST_CASE_METHOD(Fixture, "slow bodies of one peer make room for a long body of 
   CHECK(std::chrono::steady_clock::now() - begin < options.read_deadline / 2);
 }
 
+TEST_CASE_METHOD(Fixture, "no more slow bodies are closed than make room for those that wait") {
+  options.max_body_bytes = options.max_bytes_under_way = 600'000;
+  options.grace = Milliseconds(50);
+  int evictions = 0;
+  options.on_eviction = [&] { ++evictions; };
+  start();
+  std::vector<tcp::socket> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.emplace_back(io);
+    run_task(io, announce(slow.back(), server->port(), 200'000));
+  }
+  std::vector<int> statuses;
+  TaskGroup group(io.get_executor(), nullptr);
+  for (int i = 0; i < 2; ++i)  // both fit into the room of one
+    group.spawn("long", note_status(*transport, post("/a", std::string(70'000, 'x')), statuses));
+  run_task(io, group.join());
+  CHECK(statuses == std::vector<int>{200, 200});
+  CHECK(evictions == 1);
+}
+
 TEST_CASE_METHOD(Fixture, "stopping: running handlers finish, nothing new is accepted") {
   start();
   std::vector<int> statuses;
