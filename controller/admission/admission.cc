@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 
@@ -16,6 +17,11 @@ namespace {
 // Any client that reaches the port can send a review: without a limit, its 7 MB could become 300
 // MB. A review holds an object twice; objects that fit into etcd have fewer values.
 constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
+
+// Of refusals, since a client without access could fill the log with them.
+constexpr std::size_t kMaxLoggedText = 1'024;
+constexpr std::chrono::seconds kLogStep(1);
+constexpr int kLogBurst = 10;
 
 // No rule reads managedFields, and they are a large part of most objects.
 kube::JsonFilter read_of_reviews() {
@@ -80,8 +86,10 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   const std::string kind = read->kind;
   const AdmissionAnswer evaluated = co_await review(request.path, std::move(*read));
   if (!evaluated.is_allowed) {
-    log_.info("admission refused",
-              {{"kind", kind}, {"object", key.to_string()}, {"why", evaluated.message}});
+    const auto write = may_log_refusal() ? &kube::Log::info : &kube::Log::debug;
+    (log_.*write)("admission refused", {{"kind", keep_head(kind, kMaxLoggedText)},
+                                        {"object", keep_head(key.to_string(), kMaxLoggedText)},
+                                        {"why", keep_head(evaluated.message, kMaxLoggedText)}});
   }
   if (on_review_) {
     const std::string_view outcome = evaluated.is_allowed    ? "allowed"
@@ -92,6 +100,15 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   kube::ServerResponse response;
   response.body = kube::print_json(admission_review_response(*document, evaluated));
   co_return response;
+}
+
+// A token bucket: each line takes a time slot; after a pause kLogBurst slots are free.
+bool Admission::may_log_refusal() {
+  const auto now = client_.clock().steady();
+  next_logged_ = std::max(next_logged_, now - kLogStep * (kLogBurst - 1));
+  if (next_logged_ > now) return false;
+  next_logged_ += kLogStep;
+  return true;
 }
 
 Task<AdmissionAnswer> Admission::review(std::string path, AdmissionRequest request) {

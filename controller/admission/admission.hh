@@ -21,7 +21,8 @@ namespace trainer {
 // Errors: 400 for a body that is not an AdmissionReview or has more values than any object in etcd,
 // 404 for an unknown path, 405 for another method than POST. A lookup that failed for another
 // reason than "not found" becomes a refusal with code 500, so that the client can try again. Never
-// throws on input. Concurrency: the io_context thread of `client`; requests may overlap.
+// throws on input. Refusals are logged at info, at most ten in a row and one a second, the others
+// at debug. Concurrency: the io_context thread of `client`; requests may overlap.
 class Admission {
  public:
   // Called for every answered review: the webhook's path, "allowed", "denied" or "error", and how
@@ -38,12 +39,14 @@ class Admission {
 
  private:
   const WebhookHandler* find(std::string_view path) const;
+  bool may_log_refusal();
 
   std::vector<WebhookHandler> handlers_;
   kube::ApiClient& client_;
   AdmissionReader reader_;
   const kube::Log& log_;
   OnReview on_review_;
+  kube::Clock::Steady next_logged_{};  // when a refusal is next logged at info
 };
 
 }  // namespace trainer

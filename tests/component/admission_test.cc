@@ -1,11 +1,15 @@
 // Admission over real TLS: reviews from a client that trusts only this controller's CA, lookups on
 // a scripted API server.
+#include "controller/admission/admission.hh"
+
 #include "controller/admission/webhook.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/admission_fixture.hh"
+#include "tests/component/captured_errors.hh"
+#include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -59,6 +63,13 @@ struct Fixture : AdmissionFixture {
     state.set(kClusterTrainingRuntimes, key, std::move(stored));
   }
 };
+
+kube::Task<kube::Result<AdmissionAnswer>> refuse_at_length(AdmissionRequest, AdmissionReader&) {
+  AdmissionAnswer answer;
+  answer.is_allowed = false;
+  answer.message = std::string(5'000, 'x');
+  co_return answer;
+}
 
 }  // namespace
 
@@ -166,6 +177,32 @@ TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run"
   CHECK_FALSE(response.get_bool("allowed"));
   CHECK(response.find("status")->get_string("message").find("still active") !=
         std::string_view::npos);
+}
+
+TEST_CASE_METHOD(ScriptedPeer, "refusals do not fill the log") {
+  const kube::Log info{kube::LogLevel::kInfo, kube::Log::Format::kText};
+  WebhookHandler handler;
+  handler.path = "/refuse";
+  handler.handle = refuse_at_length;
+  const AdmissionState state;
+  Admission admission({handler}, client, state, info);
+  kube::ServerRequest request;
+  request.method = "POST";
+  request.path = handler.path;
+  request.body = review_of(trainjob("torch"));
+  const auto refuse = [&](int count) {
+    for (int i = 0; i < count; ++i)
+      CHECK(kube::run_task(io, admission.handle(request)).body.find(std::string(5'000, 'x')) !=
+            std::string::npos);
+  };
+  const CapturedErrors log_lines;
+  refuse(30);
+  CHECK(log_lines.count("admission refused") == 10);
+  clock.advance(std::chrono::seconds(2));
+  refuse(10);
+  CHECK(log_lines.count("admission refused") == 12);
+  CHECK(log_lines.count(std::string(1'024, 'x')) == 12);
+  CHECK(log_lines.count(std::string(1'025, 'x')) == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing for others") {
