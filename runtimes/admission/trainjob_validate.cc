@@ -66,7 +66,7 @@ std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionL
   const auto text =
       lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
   if (!text || !is_text_of(before.status, *text)) return std::nullopt;
-  const auto snapshot = snapshot_from(*text);
+  const auto snapshot = snapshot_from(*text, before.status.runtimeSnapshotHash);
   const auto runtime = runtime_in(*snapshot, before.spec.runtimeRef, before.metadata.ns);
   if (!runtime) return std::nullopt;
   return **runtime;

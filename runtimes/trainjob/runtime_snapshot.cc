@@ -15,9 +15,11 @@ namespace {
 
 using kube::Json;
 
-// What a snapshot may be: reading more would hold up all other jobs. A ConfigMap takes 1 MiB, and
-// any client of the namespace may write this one.
+// What a snapshot may be: reading more would hold up all other jobs, and any client of the
+// namespace may write this ConfigMap.
 constexpr kube::YamlLimits kLimits{.max_bytes = 512U << 10, .max_nodes = 40'000};
+// Of a text that this controller has written: version 0.1.0 wrote what a ConfigMap takes.
+constexpr kube::YamlLimits kOwnLimits{.max_bytes = 1U << 20, .max_nodes = kLimits.max_nodes};
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -59,8 +61,7 @@ tl::unexpected<kube::Error> invalid_text(std::string_view why) {
       fmt::format("invalid runtime snapshot: unable to unmarshal the snapshot: {}", why));
 }
 
-std::shared_ptr<const RuntimeSnapshot> make_snapshot(std::string text,
-                                                     const kube::Result<Json>& object) {
+std::shared_ptr<RuntimeSnapshot> make_snapshot(std::string text, const kube::Result<Json>& object) {
   auto snapshot = std::make_shared<RuntimeSnapshot>();
   snapshot->hash = kube::sha256_hex(text);
   if (!object) {
@@ -116,9 +117,12 @@ std::shared_ptr<const RuntimeSnapshot> snapshot_of(const Json& runtime) {
   return make_snapshot(std::move(text), canonical);
 }
 
-std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text) {
-  const auto object = kube::parse_yaml(text, kLimits);
-  return make_snapshot(std::move(text), object);
+std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text, std::string_view own_hash) {
+  const bool is_own = !own_hash.empty() && kube::sha256_hex(text) == own_hash;
+  const auto object = kube::parse_yaml(text, is_own ? kOwnLimits : kLimits);
+  auto snapshot = make_snapshot(std::move(text), object);
+  snapshot->is_own = is_own;
+  return snapshot;
 }
 
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text) {

@@ -18,6 +18,7 @@ struct RuntimeSnapshot {
   std::string text;        // data.runtime of the ConfigMap; "" where it is no runtime
   std::string hash;        // its SHA-256, hex
   bool is_object = false;  // else the text is no runtime, and `runtime` says why
+  bool is_own = false;     // read as a text of this controller
   // Which runtime the text claims to be of.
   std::string group;
   std::string kind;
@@ -31,8 +32,10 @@ struct RuntimeSnapshot {
 // also with different uids, versions and times.
 std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
 // A text of a ConfigMap, which any client may have written. At most 512 KiB and 40,000 nodes of it
-// are read, and of snapshot_of() no more are written.
-std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text);
+// are read, and of snapshot_of() no more are written. `own_hash`: of the job's status, "" where
+// there is none; a text with this hash is the controller's, and up to 1 MiB of it is read.
+std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text,
+                                                     std::string_view own_hash = {});
 // One that is not the job's, or no longer: nothing of it is read or kept but its hash. Any client
 // may write a ConfigMap of that name, and reading YAML can cost a great deal.
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text);

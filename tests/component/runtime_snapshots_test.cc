@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/tests/run_task.hh"
 #include "tests/component/peer.hh"
@@ -113,6 +114,21 @@ TEST_CASE("equal texts are kept once, wherever they come from") {
   f.ask();
   REQUIRE(f.wait_for(1));
   CHECK(f.nodes(0) == 1);
+}
+
+TEST_CASE("a text that is too large for others is read for the job that started with it") {
+  Fixture f;
+  const std::string text = runtime("1", 1) + std::string(513U << 10, ' ');
+  const std::string hash = kube::sha256_hex(text);
+  const auto foreign = f.snapshots.of(text);
+  CHECK_FALSE(foreign->is_object);
+  CHECK(f.snapshots.of(text, kube::sha256_hex("another")) == foreign);
+  const auto own = f.snapshots.of(text, hash);
+  CHECK(own->is_object);
+  CHECK(f.snapshots.of(text, hash) == own);
+  const std::string broken = "[" + std::string(513U << 10, ' ');
+  const auto unreadable = f.snapshots.of(broken, kube::sha256_hex(broken));
+  CHECK(f.snapshots.of(broken, kube::sha256_hex(broken)) == unreadable);
 }
 
 TEST_CASE("of a thousand texts only those in use are kept") {

@@ -162,7 +162,8 @@ std::shared_ptr<const SnapshotView> JobReader::view_of_snapshot(const kube::Json
   if (const auto* text = config_map.find_path({"data", "runtime"}); text && text->is_string()) {
     const std::string& content = text->as_string();
     const bool is_usable = view->owner_uid == job.metadata.uid && is_text_of(job.status, content);
-    view->content = is_usable ? snapshots_.of(content) : unread_snapshot(content);
+    view->content = is_usable ? snapshots_.of(content, job.status.runtimeSnapshotHash)
+                              : unread_snapshot(content);
   }
   return view;
 }

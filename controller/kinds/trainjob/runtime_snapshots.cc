@@ -73,12 +73,14 @@ Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::send(kube::Resource re
   co_return content;
 }
 
-RuntimeSnapshots::Content RuntimeSnapshots::of(std::string_view text) {
+RuntimeSnapshots::Content RuntimeSnapshots::of(std::string_view text, std::string_view own_hash) {
   const auto at = contents_.find(kube::sha256_hex(text));
   if (at != contents_.end()) {
-    if (auto known = at->second.lock()) return known;
+    // One that was refused by the limits for others' texts may be a job's own all the same.
+    auto known = at->second.lock();
+    if (known && (known->is_object || known->is_own || at->first != own_hash)) return known;
   }
-  return keep(snapshot_from(std::string(text)));
+  return keep(snapshot_from(std::string(text), own_hash));
 }
 
 RuntimeSnapshots::Content RuntimeSnapshots::keep(Content content) {
@@ -90,7 +92,7 @@ RuntimeSnapshots::Content RuntimeSnapshots::keep(Content content) {
     sweep_at_ = 2 * contents_.size() + 64;
   }
   auto& known = contents_[content->hash];
-  if (auto same = known.lock()) return same;
+  if (auto same = known.lock(); same && (same->is_object || !content->is_own)) return same;
   known = content;
   return content;
 }

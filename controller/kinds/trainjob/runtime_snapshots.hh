@@ -26,8 +26,9 @@ class RuntimeSnapshots {
   // applied just before its job is found. Callers that come while a request is in flight share the
   // next one, so a thousand jobs take a few requests.
   kube::Task<kube::Result<Content>> read_live(kube::Resource resource, kube::ObjectKey key);
-  // The content of a snapshot's text; the same object for the same text while it is in use.
-  Content of(std::string_view text);
+  // The content of a snapshot's text, read as by snapshot_from(); the same object for the same text
+  // while it is in use.
+  Content of(std::string_view text, std::string_view own_hash = {});
 
  private:
   // One request, for all callers that wait for it.

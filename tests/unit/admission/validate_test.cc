@@ -193,6 +193,12 @@ TEST_CASE("patches are judged by the snapshot once there is one") {
                Json::object({{"runtimeSnapshotHash", kube::sha256_hex(*cluster.snapshot)}}));
     cluster.runtimes.clear();
   }
+  SECTION("an older controller wrote a large one") {
+    *cluster.snapshot += "# " + std::string(600U << 10, 'x') + "\n";
+    before.set("status",
+               Json::object({{"runtimeSnapshotHash", kube::sha256_hex(*cluster.snapshot)}}));
+    cluster.runtimes.clear();
+  }
   CHECK(validate(update(before, after), cluster).message.empty());
 }
 

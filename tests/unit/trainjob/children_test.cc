@@ -121,6 +121,29 @@ TEST_CASE("a snapshot that is too large is not read, nor written") {
   }
 }
 
+TEST_CASE("a text that the controller wrote is read up to the size of a ConfigMap") {
+  const std::string good = snapshot_of(torch_runtime())->text + "# ";
+  const std::string hash = kube::sha256_hex("another");
+  const auto padded = [&](std::size_t size) { return good + std::string(size - good.size(), 'x'); };
+  std::string many = good + "\nmore:\n";
+  for (int i = 0; i < 41'000; ++i) many += "- a\n";
+  const struct {
+    std::string text;
+    bool is_read_as_own;
+    bool is_read_for_others;
+  } rows[] = {{padded(512U << 10), true, true},
+              {padded((512U << 10) + 1), true, false},
+              {padded(1U << 20), true, false},
+              {padded((1U << 20) + 1), false, false},
+              {many, false, false}};
+  for (const auto& row : rows) {
+    CAPTURE(row.text.size());
+    CHECK(snapshot_from(row.text, kube::sha256_hex(row.text))->is_object == row.is_read_as_own);
+    CHECK(snapshot_from(row.text, hash)->is_object == row.is_read_for_others);
+    CHECK(snapshot_from(row.text)->is_object == row.is_read_for_others);
+  }
+}
+
 TEST_CASE("unset parts of a reference print as any") {
   RuntimeRef ref;
   ref.name = "other";
