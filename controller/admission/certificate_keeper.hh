@@ -23,9 +23,9 @@ struct CertificateOptions {
   kube::Milliseconds first_poll{2'000};  // the same while there is no certificate yet
   kube::Milliseconds reminder{300'000};  // after this time the same error is logged again
   // How long clients trust a new CA before it signs what they are served: the caBundle of webhooks
-  // takes seconds, a ConfigMap that pods have mounted up to two minutes (a kubelet's sync period
-  // and the lifetime of its cache).
-  kube::Milliseconds trust_ahead{150'000};
+  // takes seconds, a ConfigMap that pods have mounted up to two and a half minutes (a kubelet's
+  // sync period of 60 to 90 s, and the lifetime of its cache), after each job's has been written.
+  kube::Milliseconds trust_ahead{240'000};
   CertificateOptions() {}
 };
 

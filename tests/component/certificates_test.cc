@@ -210,15 +210,15 @@ TEST_CASE_METHOD(Fixture, "clients trust a new CA before it is used, and the old
   REQUIRE(trusted.size() == 1);
   CHECK(trusted[0].ends_with(oldest.ca_certificate));
   CHECK(trusted[0].size() > oldest.ca_certificate.size());
-  // Pods have mounted a ConfigMap with the CA: the kubelet takes up to two minutes.
-  for (std::size_t requests = 2; requests <= 5; ++requests) {
+  // Pods have mounted a ConfigMap with the CA: the kubelet takes up to two and a half minutes.
+  for (std::size_t requests = 2; requests <= 8; ++requests) {
     clock.advance(std::chrono::seconds(30));
     run_until_idle(requests);
     REQUIRE(used.size() == 1);
     CHECK(used[0].certificate == renewed->certificate);
   }
   clock.advance(std::chrono::seconds(30));
-  run_until_idle(7);
+  run_until_idle(10);
   REQUIRE(used.size() == 2);
   CHECK(used[1].ca_certificate == trusted[0]);
   CHECK(trusted.size() == 1);
