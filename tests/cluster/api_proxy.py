@@ -27,12 +27,14 @@ class Proxy:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.upstream = cluster["server"].split("://")[1]
         self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-        with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
-            certificate.write(base64.b64decode(user["client-certificate-data"]))
-            key.write(base64.b64decode(user["client-key-data"]))
-            certificate.flush()
-            key.flush()
-            self.tls.load_cert_chain(certificate.name, key.name)
+        self.token = user.get("token", "")   # otherwise a client certificate
+        if not self.token:
+            with tempfile.NamedTemporaryFile() as certificate, tempfile.NamedTemporaryFile() as key:
+                certificate.write(base64.b64decode(user["client-certificate-data"]))
+                key.write(base64.b64decode(user["client-key-data"]))
+                certificate.flush()
+                key.flush()
+                self.tls.load_cert_chain(certificate.name, key.name)
         self.lock = threading.Lock()
         self.requests = []
         self.writes = 0
@@ -72,8 +74,12 @@ contexts: [{{name: proxy, context: {{cluster: proxy, user: proxy}}}}]
         self.server.shutdown()
         self.server.server_close()
 
+    def record(self, method, path, status):
+        self.requests.append((method, path, status))
+
     def count(self, method, path):
-        """None, or "before" or "after" if the controller is to die at this request."""
+        """None, or "before" or "after" if the connection is cut there, which is where the controller dies. A class derived from
+        this one may also answer "stream", to cut a watch after its first piece, or (status, body), to answer this."""
         if method == "GET" or any(word in path for word in ASIDE) or f"/namespaces/{self.namespace}/" not in path:
             return None
         with self.lock:
@@ -109,29 +115,36 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         crash = self.proxy.count(self.command, self.path)
         if crash == "before":
             return self.cut_off()
+        if isinstance(crash, tuple):
+            return self.answer(*crash, {"Content-Type": "application/json", "Retry-After": "1"})
         # One connection to the API server for each of the controller's.
         if not hasattr(self, "connection_up"):
             self.connection_up = http.client.HTTPSConnection(self.proxy.upstream, context=self.proxy.tls)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "content-length")}
+        if self.proxy.token:
+            headers["Authorization"] = f"Bearer {self.proxy.token}"
         self.connection_up.request(self.command, self.path, body or None, headers)
         answer = self.connection_up.getresponse()
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
         if query.get("watch", ["false"])[0] in ("true", "1"):
-            return self.stream(answer)
+            return self.stream(answer, is_cut=crash == "stream")
         data = answer.read()
         if crash == "after":
             return self.cut_off(answer.status)
-        self.proxy.requests.append((self.command, self.path, answer.status))
-        self.send_response(answer.status)
+        self.proxy.record(self.command, self.path, answer.status)
+        self.answer(answer.status, data, answer.headers)
+
+    def answer(self, status, data, headers):
+        self.send_response(status)
         for name in ("Content-Type", "Retry-After", "Warning"):
-            if answer.headers.get(name):
-                self.send_header(name, answer.headers[name])
+            if headers.get(name):
+                self.send_header(name, headers[name])
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
 
-    def stream(self, answer):
+    def stream(self, answer, is_cut):
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
         self.send_header("Transfer-Encoding", "chunked")
@@ -140,11 +153,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         while chunk := answer.read1(1 << 16):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             self.wfile.flush()
+            if is_cut:
+                return self.cut_off(answer.status)
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
 
     def cut_off(self, status=None):
-        self.proxy.requests.append((self.command, self.path, status))
+        self.proxy.record(self.command, self.path, status)
         self.proxy.on_crash()
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)

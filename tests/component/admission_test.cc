@@ -179,7 +179,7 @@ TEST_CASE_METHOD(Fixture, "changed patches ask whether the job's pods still run"
         std::string_view::npos);
 }
 
-TEST_CASE_METHOD(ScriptedPeer, "refusals do not fill the log") {
+TEST_CASE_METHOD(ScriptedPeer, "refused reviews do not fill the log") {
   const kube::Log info{kube::LogLevel::kInfo, kube::Log::Format::kText};
   WebhookHandler handler;
   handler.path = "/refuse";

@@ -1,0 +1,141 @@
+"""The parts of the test bed that faults break: components, controllers behind proxies, rights."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "cluster"), str(HERE.parent / "conformance")]
+import harness  # noqa: E402
+from api_proxy import ASIDE, Proxy  # noqa: E402
+
+RUN = pathlib.Path(os.environ["KUBECONFIG"]).parent
+ACCOUNT = "kubeflow-trainer-controller-manager"
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+ERRORS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+
+
+class Component:
+    """A process of the control plane, as `testbed up` started it."""
+
+    def __init__(self, name):
+        self.name = name
+        self.pid = int((RUN / f"{name}.pid").read_text().split()[0])
+        self.command = pathlib.Path(f"/proc/{self.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        while pathlib.Path(f"/proc/{self.pid}").exists() and "State:\tZ" not in pathlib.Path(f"/proc/{self.pid}/status").read_text():
+            pass
+
+    def start(self):
+        with open(RUN / f"log/{self.name}.log", "a") as log:
+            self.pid = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True).pid
+        born = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        (RUN / f"{self.name}.pid").write_text(f"{self.pid} {born}\n")   # `testbed down` stops it
+
+
+class FaultyProxy(Proxy):
+    """Answers some requests itself, with errors, or cuts them off before or after the API server has handled them."""
+
+    def __init__(self, kubeconfig, seed):
+        super().__init__(kubeconfig, "")
+        self.chance = random.Random(seed)
+        self.fault = None
+        self.writes_at = []
+
+    def record(self, method, path, status):
+        super().record(method, path, status)
+        if method != "GET":
+            self.writes_at.append((time.monotonic(), method, path))
+
+    def writes_of(self, namespace):
+        return [write for write in self.writes_at if f"/namespaces/{namespace}/" in write[2] and not any(word in write[2] for word in ASIDE)]
+
+    def count(self, method, path):
+        fault = self.fault
+        if fault is None or self.chance.random() > fault.rate:
+            return None
+        is_write = method != "GET"
+        if fault.kind == "cut-writes" and is_write:
+            return self.chance.choice(["before", "after"])
+        if fault.kind == "cut-streams" and not is_write:
+            return "stream" if "watch=true" in path else "before"
+        if is_write == (fault.kind == "write-errors") and fault.kind in ("write-errors", "read-errors"):
+            return fault.code, json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": fault.code,
+                                           "reason": ERRORS[fault.code], "message": "injected"}).encode()
+        return None
+
+
+class Controller(harness.Controller):
+    """One of two that elect a leader, each with ports, a proxy and a clock of its own."""
+
+    def __init__(self, number, directory, kubeconfig, seed, *options):
+        directory = pathlib.Path(directory) / str(number)
+        directory.mkdir()
+        self.proxy = FaultyProxy(kubeconfig, seed)
+        self.clock = directory / "clock"
+        self.set_clock(0)
+        env = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1"}
+        super().__init__(directory, *(options or ["--no-webhooks"]), kubeconfig=self.proxy.kubeconfig(directory), env=env)
+        self.health = f"{os.environ['TESTBED_HOST']}:{8081 + 10 * number}"
+        config = directory / "controller.yaml"
+        config.write_text(config.read_text().replace(":8081", f":{8081 + 10 * number}").replace(":8443", f":{8443 + 10 * number}")
+                          .replace("port: 9443", f"port: {9443 + 10 * number}").replace("leaderElect: false", "leaderElect: true"))
+        self.stalled_at = self.continued_at = 0.0
+
+    def set_clock(self, seconds):
+        self.clock.write_text(f"{seconds:+d}")
+
+    def answers(self, path):
+        try:
+            with urllib.request.urlopen(f"http://{self.health}/{path}", timeout=1) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def is_ready(self):
+        return self.answers("healthz")
+
+    def is_serving(self):
+        return self.answers("readyz")
+
+    def stall(self, is_stalled):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGSTOP if is_stalled else signal.SIGCONT)
+            if is_stalled:
+                self.stalled_at = time.monotonic()
+            else:
+                self.continued_at = time.monotonic()
+
+    def revive(self):
+        """As a kubelet: a process that has ended is started again."""
+        if self.process.poll() is not None:
+            self.start(wait=False)
+
+
+def token_kubeconfig(directory):
+    """A kubeconfig with the rights of the shipped ServiceAccount."""
+    token = harness.run("kubectl", "-n", "kubeflow-system", "create", "token", ACCOUNT, "--duration=24h").stdout.strip()
+    config = yaml.safe_load(pathlib.Path(os.environ["KUBECONFIG"]).read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = pathlib.Path(directory) / "account.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def etcd_alarm(action):
+    """Makes etcd refuse writes as if it were full, or ends that."""
+    port = next(word for word in Component("etcd").command if word.startswith("http://"))
+    body = json.dumps({"action": action, "memberID": "0", "alarm": "NOSPACE"}).encode()
+    urllib.request.urlopen(urllib.request.Request(f"{port}/v3/maintenance/alarm", body), timeout=10).read()
