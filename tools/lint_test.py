@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """That tools/lint finds what it is there to find: mistakes are planted in a small tree."""
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lint_callers  # noqa: E402
 import lint_includes  # noqa: E402
 import lint_words  # noqa: E402
 
@@ -135,6 +137,30 @@ class Words(Tree):
     def test_citations(self):
         self.assertEqual(self.found("api/a.cc", "// jobset-contract 3.4\n// contract 2, design.md\n"),
                          [(1, "jobset-contract"), (2, "contract 2"), (2, "design.md")])
+
+
+class Callers(Tree):
+    BUILD = """
+rule cc
+  command = clang++-16 -O1 -fno-inline-functions -ffunction-sections -c $in -o $out
+rule ar
+  command = ar rcs $out $in
+rule link
+  command = clang++-16 -fuse-ld=lld -o $out $in
+build main.o: cc main.cc
+build used.o: cc used.cc
+build alone.o: cc alone.cc
+build lib.a: ar used.o alone.o
+build trainer: link main.o lib.a
+"""
+
+    def test_a_function_and_a_file_that_nothing_calls(self):
+        self.write("build.ninja", self.BUILD)
+        self.write("main.cc", "int used(int);\nint main(int n, char**) { return used(n); }\n")
+        self.write("used.cc", "int inner(int n) { return n + 1; }\nint used(int n) { return inner(n); }\nint idle(int n) { return inner(n); }\n")
+        self.write("alone.cc", "int far(int n) { return n; }\nint alone(int n) { return far(n); }\n")
+        subprocess.run(["ninja", "-C", self.root], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual([complaint.split(":")[0] for complaint in lint_callers.complaints(self.root)], ["alone(int)", "far(int)", "idle(int)"])
 
 
 if __name__ == "__main__":
