@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lint_callers  # noqa: E402
@@ -160,6 +161,7 @@ build trainer: link main.o lib.a
         self.write("used.cc", "int inner(int n) { return n + 1; }\nint used(int n) { return inner(n); }\nint idle(int n) { return inner(n); }\n")
         self.write("alone.cc", "int far(int n) { return n; }\nint alone(int n) { return far(n); }\n")
         subprocess.run(["ninja", "-C", self.root], check=True, stdout=subprocess.DEVNULL)
+        self.enterContext(unittest.mock.patch.object(lint_callers, "TESTS_ONLY", {}))
         self.assertEqual([complaint.split(":")[0] for complaint in lint_callers.complaints(self.root)], ["alone(int)", "far(int)", "idle(int)"])
 
 
