@@ -53,7 +53,7 @@ std::size_t end_of_options(const Words& words) {
   std::size_t i = 1;
   while (i < words.size() && words[i].starts_with('-') && !words[i].starts_with("-m") &&
          !words[i].starts_with("-c"))
-    i += words[i] == "-X" || words[i] == "-W" ? 2 : 1;
+    i += words[i] == "-X" || words[i] == "-W" ? 2U : 1U;
   return i;
 }
 
