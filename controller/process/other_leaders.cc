@@ -7,6 +7,7 @@
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer {
 namespace {
@@ -15,6 +16,7 @@ using kube::Json;
 using kube::Task;
 
 constexpr std::chrono::seconds kPause{30};
+constexpr std::size_t kMaxText = 256;  // any user with a namespace can write a Lease
 
 struct Held {
   std::string holder;
@@ -32,8 +34,8 @@ Task<kube::Result<ByNamespace>> held_elsewhere(kube::ApiClient& client, kube::Ob
     if (!spec || spec->get_string("holderIdentity").empty()) return;
     const std::string ns = kube::ObjectMeta::of(*lease).ns;
     if (ns == own.ns) return;
-    found[ns] = {std::string(spec->get_string("holderIdentity")),
-                 std::string(spec->get_string("renewTime"))};
+    found[ns] = {keep_head(spec->get_string("holderIdentity"), kMaxText),
+                 keep_head(spec->get_string("renewTime"), kMaxText)};
   };
   std::string query =
       "fieldSelector=" + kube::percent_encode("metadata.name=" + own.name) + "&resourceVersion=0";
