@@ -112,6 +112,7 @@ class Controller:
         self.env = {**os.environ, **(env or {})}
         if kubeconfig:
             self.env["KUBECONFIG"] = str(kubeconfig)
+        self.health = f"{os.environ['TESTBED_HOST']}:8081"
         self.process = None
         self.log_begins = 0   # of the process that was started last
 
@@ -131,8 +132,11 @@ class Controller:
     def is_ready(self):
         if self.process.poll() is not None:
             raise Failed(f"the controller ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}")
+        return self.answers("readyz")
+
+    def answers(self, probe):
         try:
-            with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8081/readyz", timeout=1) as answer:
+            with urllib.request.urlopen(f"http://{self.health}/{probe}", timeout=1) as answer:
                 return answer.status == 200
         except OSError:
             return False
