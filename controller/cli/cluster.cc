@@ -64,6 +64,24 @@ kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& op
   return cluster;
 }
 
+tl::expected<OpenTarget, int> open_target(const Registry& registry, std::string_view command,
+                                          const std::vector<std::string>& words,
+                                          bool (*has_hook)(const KindRegistration& kind),
+                                          const ClusterOptions& options, Console& console) {
+  auto target = find_target(registry, words, has_hook);
+  if (!target) {
+    console.err << console.program << ": " << command << ": " << target.error().message << '\n';
+    return tl::unexpected(kExitUsage);
+  }
+  auto cluster = Cluster::connect(options);
+  if (!cluster) {
+    console.err << cluster.error().message << '\n';
+    return tl::unexpected(kExitNoCluster);
+  }
+  kube::ObjectKey key{(*cluster)->ns(), target->name};
+  return OpenTarget{std::move(*target), std::move(key), std::move(*cluster)};
+}
+
 int report_cluster_error(const kube::Error& error, const kube::Resource& resource,
                          const kube::ObjectKey& key, Console& console) {
   using kube::ErrorCode;

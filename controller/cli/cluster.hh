@@ -64,6 +64,18 @@ struct Target {
 kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
                                  bool (*has_hook)(const KindRegistration& kind));
 
+// What `why` and `logs` begin with.
+struct OpenTarget {
+  Target target;
+  kube::ObjectKey key;
+  std::unique_ptr<Cluster> cluster;
+};
+// Finds the target of the command line and connects. Errors: the exit code, after a message.
+tl::expected<OpenTarget, int> open_target(const Registry& registry, std::string_view command,
+                                          const std::vector<std::string>& words,
+                                          bool (*has_hook)(const KindRegistration& kind),
+                                          const ClusterOptions& options, Console& console);
+
 // Prints an error from the cluster and returns the exit code: kExitRefused for what is not found,
 // forbidden or invalid, else kExitNoCluster.
 int report_cluster_error(const kube::Error& error, const kube::Resource& resource,

@@ -104,24 +104,17 @@ Task<Result<int>> follow_all(LogFollower& follower, std::string title, Console& 
 }  // namespace
 
 int run_logs(const LogsOptions& options, const Registry& registry, Console& console) {
-  const auto target = find_target(
-      registry, options.target, [](const KindRegistration& kind) { return kind.logs.has_value(); });
-  if (!target) {
-    console.err << console.program << ": logs: " << target.error().message << '\n';
-    return kExitUsage;
-  }
-  auto cluster = Cluster::connect(options.cluster);
-  if (!cluster) {
-    console.err << cluster.error().message << '\n';
-    return kExitNoCluster;
-  }
-  kube::ApiClient& client = (*cluster)->client();
-  const kube::ObjectKey key{(*cluster)->ns(), target->name};
+  const auto opened = open_target(
+      registry, "logs", options.target,
+      [](const KindRegistration& kind) { return kind.logs.has_value(); }, options.cluster, console);
+  if (!opened) return opened.error();
+  const auto& [target, key, cluster] = *opened;
+  kube::ApiClient& client = cluster->client();
   Result<int> code = kExitDone;
   if (options.is_followed) {
     LogFollower::Options follow;
-    follow.resource = target->resource();
-    follow.hook = *target->kind->logs;
+    follow.resource = target.resource();
+    follow.hook = *target.kind->logs;
     follow.job = key;
     follow.node = options.node;
     follow.first = first_query(options);
@@ -130,12 +123,12 @@ int run_logs(const LogsOptions& options, const Registry& registry, Console& cons
       console.err << "-- " << plain(what) << std::endl;
     };
     const std::string title = follow.title();
-    LogFollower follower((*cluster)->io(), client, std::move(follow));
-    code = (*cluster)->run(follow_all(follower, title, console));
+    LogFollower follower(cluster->io(), client, std::move(follow));
+    code = cluster->run(follow_all(follower, title, console));
   } else {
-    code = (*cluster)->run(print_all(client, options, *target, key, console));
+    code = cluster->run(print_all(client, options, target, key, console));
   }
-  return code ? *code : report_cluster_error(code.error(), target->resource(), key, console);
+  return code ? *code : report_cluster_error(code.error(), target.resource(), key, console);
 }
 
 }  // namespace trainer

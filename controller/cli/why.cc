@@ -114,20 +114,13 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
 }  // namespace
 
 int run_why(const WhyOptions& options, const Registry& registry, Console& console) {
-  const auto target = find_target(
-      registry, options.target, [](const KindRegistration& kind) { return kind.why.has_value(); });
-  if (!target) {
-    console.err << console.program << ": why: " << target.error().message << '\n';
-    return kExitUsage;
-  }
-  auto cluster = Cluster::connect(options.cluster);
-  if (!cluster) {
-    console.err << cluster.error().message << '\n';
-    return kExitNoCluster;
-  }
-  const kube::ObjectKey key{(*cluster)->ns(), target->name};
-  const auto report = (*cluster)->run(ask((*cluster)->client(), *target, key, console.program));
-  if (!report) return report_cluster_error(report.error(), target->resource(), key, console);
+  const auto opened = open_target(
+      registry, "why", options.target,
+      [](const KindRegistration& kind) { return kind.why.has_value(); }, options.cluster, console);
+  if (!opened) return opened.error();
+  const auto& [target, key, cluster] = *opened;
+  const auto report = cluster->run(ask(cluster->client(), target, key, console.program));
+  if (!report) return report_cluster_error(report.error(), target.resource(), key, console);
   switch (options.format) {
     case OutputFormat::kJson:
       console.out << kube::print_json_pretty(report->to_json()) << '\n';
