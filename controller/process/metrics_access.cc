@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "controller/status/token_verifier.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json.hh"
 
@@ -22,10 +23,6 @@ constexpr std::chrono::seconds kMaxWait{5};
 constexpr std::size_t kMaxKnown = 1'000;
 constexpr std::size_t kMaxReviews = 4;  // in flight
 
-Json review_of(std::string_view api_version, std::string_view kind, Json spec) {
-  return Json::object({{"apiVersion", api_version}, {"kind", kind}, {"spec", std::move(spec)}});
-}
-
 // The SubjectAccessReview of the user that a TokenReview names.
 Json access_of(const Json& user) {
   Json spec = Json::object(
@@ -34,7 +31,9 @@ Json access_of(const Json& user) {
   for (const char* name : {"uid", "groups", "extra"}) {
     if (const Json* value = user.find(name)) spec.set(name, *value);
   }
-  return review_of("authorization.k8s.io/v1", "SubjectAccessReview", std::move(spec));
+  return Json::object({{"apiVersion", "authorization.k8s.io/v1"},
+                       {"kind", "SubjectAccessReview"},
+                       {"spec", std::move(spec)}});
 }
 
 }  // namespace
@@ -59,16 +58,12 @@ Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token) {
 }
 
 Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
-  Json body = review_of("authentication.k8s.io/v1", "TokenReview",
-                        Json::object({{"token", token.reveal()}}));
-  const auto tokens =
-      co_await client_.post("/apis/authentication.k8s.io/v1/tokenreviews", std::move(body));
-  if (!tokens) co_return tl::unexpected(tokens.error().at("TokenReview"));
-  const Json* status = tokens->find("status");
-  const Json* user = status == nullptr ? nullptr : status->find("user");
+  const auto status = co_await review_token(client_, std::move(token), "");
+  if (!status) co_return tl::unexpected(status.error());
+  const Json* user = status->find("user");
   if (user == nullptr || !status->get_bool("authenticated"))
     co_return kube::fail(ErrorCode::kUnauthorized, "the token is not valid");
-  body = access_of(*user);
+  Json body = access_of(*user);
   const auto access =
       co_await client_.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", std::move(body));
   if (!access) co_return tl::unexpected(access.error().at("SubjectAccessReview"));

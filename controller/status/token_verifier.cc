@@ -89,16 +89,14 @@ std::string first_extra(const Json& user, std::string_view name) {
   return values.empty() || !values.front().is_string() ? std::string() : values.front().as_string();
 }
 
-Result<BoundPod> read_review(const Json& review, const ObjectKey& trainjob,
+Result<BoundPod> read_review(const Json& status, const ObjectKey& trainjob,
                              const std::string& audience) {
-  const Json* status = review.find("status");
-  if (status == nullptr || !status->get_bool("authenticated"))
-    return forbid("the token is not valid");
-  const Json::Array& audiences = status->get_array("audiences");
+  if (!status.get_bool("authenticated")) return forbid("the token is not valid");
+  const Json::Array& audiences = status.get_array("audiences");
   if (std::find(audiences.begin(), audiences.end(), Json(audience)) == audiences.end()) {
     return forbid("the token is for another audience");
   }
-  const Json* user = status->find("user");
+  const Json* user = status.find("user");
   if (user == nullptr) return forbid("the token names no user");
   const std::string account = fmt::format("system:serviceaccount:{}:", trainjob.ns);
   if (!user->get_string("username").starts_with(account))
@@ -171,25 +169,32 @@ Task<Result<std::string>> TokenVerifier::verify(kube::Secret<std::string> token,
   // Another report with the same token may have been verified meanwhile.
   if (const Trusted* known = find_trusted(digest)) co_return known->uid;
   const auto until = client_.clock().steady() + kTrustFor;
-  auto verified = co_await review_token(std::move(token), std::move(trainjob));
+  auto verified = co_await uid_by_token(std::move(token), std::move(trainjob));
   if (verified) remember(std::move(digest), {until, *verified});
   co_return verified;
 }
 
-Task<Result<std::string>> TokenVerifier::review_token(kube::Secret<std::string> token,
-                                                      ObjectKey trainjob) {
-  const std::string audience = status_audience(trainjob);
+Task<Result<Json>> review_token(kube::ApiClient& client, kube::Secret<std::string> token,
+                                std::string audience) {
   Json spec = Json::object();
   spec.set("token", token.reveal());
-  spec["audiences"].push_back(audience);
+  if (!audience.empty()) spec["audiences"].push_back(audience);
   Json body = Json::object();
   body.set("apiVersion", "authentication.k8s.io/v1")
       .set("kind", "TokenReview")
       .set("spec", std::move(spec));
   const auto review =
-      co_await client_.post("/apis/authentication.k8s.io/v1/tokenreviews", std::move(body));
+      co_await client.post("/apis/authentication.k8s.io/v1/tokenreviews", std::move(body));
   if (!review) co_return tl::unexpected(review.error().at("TokenReview"));
-  const auto pod = read_review(*review, trainjob, audience);
+  co_return review->get("status");
+}
+
+Task<Result<std::string>> TokenVerifier::uid_by_token(kube::Secret<std::string> token,
+                                                      ObjectKey trainjob) {
+  const std::string audience = status_audience(trainjob);
+  const auto status = co_await review_token(client_, std::move(token), audience);
+  if (!status) co_return tl::unexpected(status.error());
+  const auto pod = read_review(*status, trainjob, audience);
   if (!pod) co_return tl::unexpected(pod.error());
   auto object = co_await client_.get(kube::kPods, pod->key);
   if (!object) {

@@ -25,6 +25,12 @@ std::string bearer_token(std::string_view authorization);
 std::string reason_not_to_review(std::string_view token, const std::string& audience,
                                  kube::Time now);
 
+// The status of the token's TokenReview; `audience` empty: the API server's own. Errors: of the
+// request.
+kube::Task<kube::Result<kube::Json>> review_token(kube::ApiClient& client,
+                                                  kube::Secret<std::string> token,
+                                                  std::string audience);
+
 // Checks with a TokenReview that the API server issued the token, for this audience, to a service
 // account of the job's namespace and bound to a pod that still exists; then reads that pod and the
 // job's JobSet, and checks that they belong together. A positive result is cached for a minute. At
@@ -46,7 +52,7 @@ class TokenVerifier {
     std::chrono::steady_clock::time_point until;
     std::string uid;  // of the TrainJob
   };
-  kube::Task<kube::Result<std::string>> review_token(kube::Secret<std::string> token,
+  kube::Task<kube::Result<std::string>> uid_by_token(kube::Secret<std::string> token,
                                                      kube::ObjectKey trainjob);
   kube::Task<kube::Result<std::string>> uid_of_owner(kube::Json pod, kube::ObjectKey trainjob);
   void remember(std::string digest, Trusted trusted);
