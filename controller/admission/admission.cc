@@ -14,13 +14,9 @@ using kube::Task;
 
 namespace {
 
-// Any client that reaches the port can send a review: without a limit, its 7 MB could become 300
-// MB. A review holds an object twice; objects that fit into etcd have fewer values.
-constexpr kube::JsonLimits kReviewLimits{.max_values = 300'000};
-
 // Of refusals, since a client without access could fill the log with them.
 constexpr std::size_t kMaxLoggedText = 1'024;
-constexpr std::chrono::seconds kLogStep(1);
+constexpr std::chrono::seconds kLogInterval(1);
 constexpr int kLogBurst = 10;
 
 // No rule reads managedFields, and they are a large part of most objects.
@@ -59,7 +55,8 @@ Admission::Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& clie
       client_(client),
       reader_(client, state),
       log_(log),
-      on_review_(std::move(on_review)) {}
+      on_review_(std::move(on_review)),
+      shown_refusals_(kLogInterval, kLogBurst) {}
 
 const WebhookHandler* Admission::find(std::string_view path) const {
   const auto at = std::find_if(handlers_.begin(), handlers_.end(),
@@ -72,7 +69,9 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   if (!find(request.path)) co_return plain(404, "there is no webhook of this path");
   if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
   static const kube::JsonFilter kRead = read_of_reviews();
-  auto document = kube::parse_json(request.body, kReviewLimits, kRead);
+  // Any client that reaches the port can send a review: without limits, its 7 MB could become 300
+  // MB. A review holds an object twice, and such a pair has fewer values, too.
+  auto document = kube::parse_json(request.body, kube::kObjectLimits, kRead);
   if (!document) co_return plain(400, "not a JSON document: " + document.error().message);
   auto read = read_admission_review(*document);
   if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
@@ -86,7 +85,8 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   const std::string kind = read->kind;
   const AdmissionAnswer evaluated = co_await review(request.path, std::move(*read));
   if (!evaluated.is_allowed) {
-    const auto write = may_log_refusal() ? &kube::Log::info : &kube::Log::debug;
+    const bool is_shown = shown_refusals_.try_take(client_.clock().steady());
+    const auto write = is_shown ? &kube::Log::info : &kube::Log::debug;
     (log_.*write)("admission refused", {{"kind", keep_head(kind, kMaxLoggedText)},
                                         {"object", keep_head(key.to_string(), kMaxLoggedText)},
                                         {"why", keep_head(evaluated.message, kMaxLoggedText)}});
@@ -100,15 +100,6 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   kube::ServerResponse response;
   response.body = kube::print_json(admission_review_response(*document, evaluated));
   co_return response;
-}
-
-// A token bucket: each line takes a time slot; after a pause kLogBurst slots are free.
-bool Admission::may_log_refusal() {
-  const auto now = client_.clock().steady();
-  next_logged_ = std::max(next_logged_, now - kLogStep * (kLogBurst - 1));
-  if (next_logged_ > now) return false;
-  next_logged_ += kLogStep;
-  return true;
 }
 
 Task<AdmissionAnswer> Admission::review(std::string path, AdmissionRequest request) {

@@ -11,6 +11,7 @@
 #include "controller/admission/webhook.hh"
 #include "kube/client/api_client.hh"
 #include "kube/client/http_server.hh"
+#include "kube/client/token_bucket.hh"
 #include "kube/manager/log.hh"
 #include "runtimes/admission/admission.hh"
 
@@ -39,14 +40,13 @@ class Admission {
 
  private:
   const WebhookHandler* find(std::string_view path) const;
-  bool may_log_refusal();
 
   std::vector<WebhookHandler> handlers_;
   kube::ApiClient& client_;
   AdmissionReader reader_;
   const kube::Log& log_;
   OnReview on_review_;
-  kube::Clock::Steady next_logged_{};  // when a refusal is next logged at info
+  kube::TokenBucket shown_refusals_;  // those that are logged at info
 };
 
 }  // namespace trainer

@@ -1,9 +1,10 @@
 #include "controller/process/throttle.hh"
 
-#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+
+#include "kube/client/token_bucket.hh"
 
 namespace trainer {
 namespace {
@@ -14,18 +15,11 @@ class Throttled final : public kube::Transport {
  public:
   Throttled(kube::asio::io_context& io, std::unique_ptr<kube::Transport> inner, double qps,
             int burst)
-      : io_(io),
-        inner_(std::move(inner)),
-        interval_(
-            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(1 / qps))),
-        burst_(std::max(burst, 1)) {}
+      : io_(io), inner_(std::move(inner)), bucket_(qps, burst) {}
 
   kube::Task<kube::Result<kube::HttpResponse>> send(kube::HttpRequest request) override {
-    // Every request takes the next free time slot; after a pause `burst` slots are free.
     const auto now = Clock::now();
-    next_ = std::max(next_, now - interval_ * (burst_ - 1));
-    const auto due = next_;
-    next_ += interval_;
+    const auto due = bucket_.take(now);
     if (due > now) {
       kube::asio::steady_timer timer(io_, due);
       co_await timer.async_wait(kube::asio::use_awaitable);
@@ -40,9 +34,7 @@ class Throttled final : public kube::Transport {
  private:
   kube::asio::io_context& io_;
   std::unique_ptr<kube::Transport> inner_;
-  Clock::duration interval_;
-  int burst_;
-  Clock::time_point next_{};
+  kube::TokenBucket bucket_;
 };
 
 }  // namespace

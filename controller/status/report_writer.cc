@@ -29,7 +29,9 @@ ReportWriter::ReportWriter(kube::asio::io_context& io, kube::ApiClient& client, 
       log_(log),
       tasks_(io.get_executor(), [this](std::string_view task, std::string_view what) {
         log_.error("task ended", {{"task", std::string(task)}, {"why", std::string(what)}});
-      }) {}
+      }) {
+  if (limits.qps && *limits.qps > 0) rate_limit_.emplace(*limits.qps, limits.burst.value_or(1));
+}
 
 Task<Result<void>> ReportWriter::submit(ObjectKey trainjob, std::string uid, Json trainer_status) {
   const SteadyTime now = client_.clock().steady();
@@ -113,17 +115,11 @@ Task<Result<void>> ReportWriter::read_version(std::shared_ptr<Job> job) {
   co_return Result<void>();
 }
 
-// A token bucket: each write takes the next free time slot; after a pause `burst` slots are free.
 Task<void> ReportWriter::wait_for_rate_limit() {
-  if (!limits_.qps || *limits_.qps <= 0 || is_flushing_) co_return;
-  const auto step = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(1 / *limits_.qps));
+  if (!rate_limit_ || is_flushing_) co_return;
   const SteadyTime now = client_.clock().steady();
-  next_write_ = std::max(next_write_, now - step * std::max(0, limits_.burst.value_or(1) - 1));
-  const SteadyTime slot = next_write_;
-  next_write_ += step;
-  if (slot <= now) co_return;
-  co_await kube::sleep(client_.clock(), slot - now);
+  const SteadyTime slot = rate_limit_->take(now);
+  if (slot > now) co_await kube::sleep(client_.clock(), slot - now);
 }
 
 void ReportWriter::forget_idle(SteadyTime now) {

@@ -12,6 +12,7 @@
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
+#include "kube/client/token_bucket.hh"
 #include "kube/manager/log.hh"
 
 namespace trainer {
@@ -75,7 +76,7 @@ class ReportWriter {
   const kube::Log& log_;
   std::map<std::string, std::shared_ptr<Job>> jobs_;  // by uid
   std::chrono::steady_clock::time_point next_sweep_{};
-  std::chrono::steady_clock::time_point next_write_{};  // of the rate limit
+  std::optional<kube::TokenBucket> rate_limit_;
   bool is_flushing_ = false;
   kube::TaskGroup tasks_;
 };
