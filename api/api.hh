@@ -27,9 +27,10 @@ kube::Json write(const JobSetStatus& status);
 kube::Json write(const TrainJobSpec& spec);
 kube::Json write(const TrainJobStatus& status);
 
-// Makes a status fit the bounds of its schema: what is too long is cut, numbers are raised or
-// lowered. Otherwise the API server refuses all of it, each time. Returns what was cut, a sentence
-// each.
+// Makes a status, or a condition of one, fit the bounds of its schema: what is too long is cut,
+// numbers are raised or lowered. Otherwise the API server refuses all of it, each time. Returns
+// what was cut, a sentence each.
+std::vector<std::string> fit(kube::Condition& condition);
 std::vector<std::string> fit(JobSetStatus& status);
 std::vector<std::string> fit(TrainJobStatus& status);
 

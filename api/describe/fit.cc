@@ -5,6 +5,12 @@
 
 namespace trainer {
 
+std::vector<std::string> fit(kube::Condition& condition) {
+  wire::Cuts cuts;
+  wire::fit(condition, cuts);
+  return cuts;
+}
+
 std::vector<std::string> fit(JobSetStatus& status) {
   wire::Cuts cuts;
   wire::fit(status, cuts);

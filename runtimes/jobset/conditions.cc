@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/api.hh"
 #include "runtimes/jobset/reconcile_context.hh"
 
 namespace trainer::jobset {
@@ -61,6 +62,8 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
   next.reason = reason;
   next.message = message;
   next.last_transition_time = observed.now.whole_seconds();
+  // Before it is compared: the stored one was cut, too.
+  const std::vector<std::string> cuts = fit(next);
   bool has_changed = put(status.conditions, std::move(next));
   const std::string_view other_type = value ? counterpart(type) : std::string_view();
   Condition* const other = other_type.empty() ? nullptr : find(status.conditions, other_type);
@@ -68,7 +71,9 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
     other->status = "False";
     has_changed = true;
   }
-  if (has_changed) plan.events.push_back(event_of(type, value, reason, message));
+  if (!has_changed) return;
+  plan.events.push_back(event_of(type, value, reason, message));
+  for (const std::string& cut : cuts) warn("StatusTruncated", "status: " + cut);
 }
 
 void ReconcileContext::warn(std::string_view reason, std::string message) {

@@ -6,6 +6,8 @@
 #include <span>
 
 #include "api/api.hh"
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/policies.hh"
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer;
@@ -158,6 +160,32 @@ TEST_CASE("a rule whose name is no reason acts all the same") {
     world.settle();
     CHECK(world.restarts() == "1/1");
     CHECK(world.condition_reason("RestartingJobSet") == row.reason);
+    CHECK(status_errors(world).empty());
+  }
+}
+
+TEST_CASE("a condition whose message is cut is written and announced once") {
+  World world(test_js());
+  world.settle();
+  const std::string message(40'000, 'x');
+  for (const bool is_first : {true, false}) {
+    INFO(is_first);
+    const auto jobset = read_jobset(world.jobset());
+    REQUIRE(jobset);
+    const Observed observed{*jobset};
+    ReconcileContext context(observed);
+    for (ReplicatedJobState& rjob : context.rjobs) {
+      REQUIRE(rjob.stored);
+      rjob.counters = *rjob.stored;
+    }
+    context.set_condition(kSuspended, true, "SuspendedJobs", message);
+    finish_status(context);
+    CHECK(context.plan.status_patch.has_value() == is_first);
+    CHECK(context.plan.events.size() == (is_first ? 2U : 0U));
+    if (!is_first) continue;
+    CHECK(context.plan.events[1].reason == "StatusTruncated");
+    world.edit(*context.plan.status_patch);
+    CHECK(world.condition("Suspended") == "True");
     CHECK(status_errors(world).empty());
   }
 }
