@@ -30,6 +30,10 @@ ServerResponse text(int status, std::string body) {
   return response;
 }
 
+kube::Task<ServerResponse> at_once(ServerResponse response) {
+  co_return response;
+}
+
 // As controller-runtime's filter: 500 where the check itself failed.
 ServerResponse refusal_of(const kube::Error& error) {
   const bool is_verdict = error.status == 0;
@@ -77,11 +81,7 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     return problem.empty() ? text(200, "ok\n") : text(503, problem + "\n");
   };
   return kube::serve(io, limited(address, kube::ServerOptions()),
-                     [answer](ServerRequest request) -> kube::Task<ServerResponse> {
-                       return [](ServerResponse response) -> kube::Task<ServerResponse> {
-                         co_return response;
-                       }(answer(request));
-                     });
+                     [answer](ServerRequest request) { return at_once(answer(request)); });
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(

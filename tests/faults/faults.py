@@ -61,6 +61,7 @@ class World:
         self.api = self.new_api()
         jobs, self.faults = schedule.make(seed)
         self.jobs = {job.name: job for job in jobs}
+        self.made = {job.name: threading.Event() for job in jobs}
         run("kubectl", "create", "namespace", self.namespace)
         for restarts in (0, 1):
             self.request("POST", "TrainingRuntime", runtime(f"restarts-{restarts}", restarts))
@@ -86,6 +87,10 @@ class World:
         api.kinds = self.api.kinds
         path = api.path(kind, self.namespace, *([name] if name else []))
 
+        # While the API server is stalled, a later request must not overtake the one that creates the job.
+        if name:
+            self.made[name].wait(60)
+
         def is_done():
             try:
                 status, _ = api.call(method, path, body, content_type)
@@ -103,7 +108,7 @@ class World:
         found = []
         for job in self.jobs.values():
             body = trainjob(job.name, f"restarts-{1 if job.script == 'restart' else 0}")
-            found.append((job.created, lambda body=body: self.request("POST", "TrainJob", body)))
+            found.append((job.created, lambda body=body, job=job: (self.request("POST", "TrainJob", body), self.made[job.name].set())))
             if job.script == "suspend":
                 found += [(when, lambda name=job.name, value=value: self.request(
                     "PATCH", "TrainJob", {"spec": {"suspend": value}}, name, "application/merge-patch+json"))
@@ -235,8 +240,8 @@ class World:
                                        if any(c["type"] == "Complete" and c["status"] == "True" for c in job["status"].get("conditions", [])))
             if any(real[step] != count for step, count in counted.items()):
                 found.append(f"JobSet {name} counts {counted}, Jobs are {dict(real)}")
-            if name in trainjobs and {s["name"]: s["succeeded"] for s in trainjobs[name]["status"].get("jobsStatus", [])} != counted:
-                found.append(f"TrainJob {name} counts {trainjobs[name]['status'].get('jobsStatus')}, its JobSet {counted}")
+            if name in trainjobs and {s["name"]: s["succeeded"] for s in trainjobs[name].get("status", {}).get("jobsStatus", [])} != counted:
+                found.append(f"TrainJob {name} counts {trainjobs[name].get('status', {}).get('jobsStatus')}, its JobSet {counted}")
         return found
 
     def judge_requests(self):
