@@ -9,10 +9,13 @@
 namespace trainer {
 
 const std::vector<ApiKind>& api_kinds() {
-  static const std::vector<ApiKind> kinds{
-      trainjob_kind(),         training_runtime_kind(), cluster_training_runtime_kind(),
-      optimization_job_kind(), jobset_kind(),
-  };
+  static const std::vector<ApiKind> kinds = [] {
+    std::vector<ApiKind> all{trainjob_kind(), training_runtime_kind(),
+                             cluster_training_runtime_kind(), optimization_job_kind(),
+                             jobset_kind()};
+    all.insert(all.end(), v1job_kinds().begin(), v1job_kinds().end());
+    return all;
+  }();
   return kinds;
 }
 

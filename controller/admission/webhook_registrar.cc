@@ -1,8 +1,10 @@
 #include "controller/admission/webhook_registrar.hh"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kube/client/task_group.hh"
+#include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -65,11 +67,14 @@ class CaInjector::Sink final : public kube::WatchSink {
 };
 
 CaInjector::CaInjector(kube::asio::io_context& io, kube::ApiClient& client,
-                       std::set<std::string> names, const kube::Log& log)
+                       std::set<std::string> names, const kube::Log& log, bool has_mutating)
     : io_(io), client_(client), names_(std::move(names)), log_(log), wake_(io.get_executor()) {
   const auto on_change = [this] { wake_.notify(); };
-  mutating_ = std::make_unique<Sink>(kube::kMutatingWebhookConfigurations, names_, on_change);
-  validating_ = std::make_unique<Sink>(kube::kValidatingWebhookConfigurations, names_, on_change);
+  for (const kube::Resource& resource :
+       {kube::kMutatingWebhookConfigurations, kube::kValidatingWebhookConfigurations}) {
+    if (has_mutating || resource != kube::kMutatingWebhookConfigurations)
+      sinks_.push_back(std::make_unique<Sink>(resource, names_, on_change));
+  }
 }
 
 CaInjector::~CaInjector() = default;
@@ -81,7 +86,7 @@ void CaInjector::set_ca(std::string ca_pem) {
 
 bool CaInjector::is_done() const {
   if (ca_pem_.empty()) return false;
-  for (const Sink* sink : {mutating_.get(), validating_.get()}) {
+  for (const auto& sink : sinks_) {
     if (!sink->is_synced) return false;
     for (const auto& [name, object] : sink->objects) {
       if (!ca_bundle_patch(object, ca_pem_).empty()) return false;
@@ -97,11 +102,9 @@ Task<void> CaInjector::run() {
     tasks.cancel();
   });
   kube::WatchOptions options;
-  tasks.spawn("mutating webhooks",
-              kube::run_watch(client_, kube::kMutatingWebhookConfigurations, *mutating_, options));
-  tasks.spawn(
-      "validating webhooks",
-      kube::run_watch(client_, kube::kValidatingWebhookConfigurations, *validating_, options));
+  for (const auto& sink : sinks_)
+    tasks.spawn(sink->resource().plural,
+                kube::run_watch(client_, sink->resource(), *sink, options));
   tasks.spawn("caBundle", inject_forever());
   co_await tasks.join();
   if (!lost.empty())
@@ -112,9 +115,9 @@ Task<void> CaInjector::inject_forever() {
   while (true) {
     const bool is_done = co_await inject_all();
     // A change that came during the requests had no timer to cancel.
-    if (is_done && !this->is_done() && mutating_->is_synced && validating_->is_synced &&
-        !ca_pem_.empty())
-      continue;
+    const bool are_synced =
+        std::all_of(sinks_.begin(), sinks_.end(), [](const auto& sink) { return sink->is_synced; });
+    if (is_done && !this->is_done() && are_synced && !ca_pem_.empty()) continue;
     co_await wake_.wait_for(client_.clock(), is_done ? kIdle : kRetry);
   }
 }
@@ -122,7 +125,7 @@ Task<void> CaInjector::inject_forever() {
 Task<bool> CaInjector::inject_all() {
   if (ca_pem_.empty()) co_return true;
   bool is_done = true;
-  for (Sink* sink : {mutating_.get(), validating_.get()}) {
+  for (const auto& sink : sinks_) {
     // A copy: the watch changes the objects while a patch is in flight.
     const std::map<std::string, Json> objects = sink->objects;
     for (const auto& [name, object] : objects) {
@@ -130,7 +133,7 @@ Task<bool> CaInjector::inject_all() {
       if (operations.empty()) continue;
       kube::ObjectKey key;
       key.name = name;
-      const auto answer = co_await client_.json_patch(sink->resource(), key, std::move(operations));
+      const auto answer = co_await inject(sink->resource(), key, object, std::move(operations));
       auto patched =
           answer.and_then([](const std::string& text) { return kube::parse_json(text); });
       if (patched) {
@@ -148,10 +151,21 @@ Task<bool> CaInjector::inject_all() {
   co_return is_done;
 }
 
-std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names) {
+// The Training Operator's ClusterRole allows updates, and no patches.
+Task<Result<std::string>> CaInjector::inject(kube::Resource resource, kube::ObjectKey key,
+                                             Json object, Json operations) {
+  auto patched = co_await client_.json_patch(resource, key, std::move(operations));
+  if (patched || patched.error().code != kube::ErrorCode::kForbidden) co_return patched;
+  for (Json& webhook : object["webhooks"].as_array())
+    webhook["clientConfig"].set("caBundle", kube::base64_encode(ca_pem_));
+  co_return co_await client_.replace(std::move(resource), std::move(key), std::move(object));
+}
+
+std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names,
+                                                bool has_mutating) {
   const std::vector<std::string> groups{"admissionregistration.k8s.io"};
-  const std::vector<std::string> resources{"mutatingwebhookconfigurations",
-                                           "validatingwebhookconfigurations"};
+  std::vector<std::string> resources{"validatingwebhookconfigurations"};
+  if (has_mutating) resources.insert(resources.begin(), "mutatingwebhookconfigurations");
   return {{"The controller's CA in its own webhooks.", groups, resources, {}, {"list", "watch"}},
           {"", groups, resources, {names.begin(), names.end()}, {"patch"}}};
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/upstream_flags.hh"
 #include "controller/cli/zap_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
@@ -37,7 +38,7 @@ struct AllOptions {
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
-  std::string rbac_option;
+  std::string manifest_option;
   RuntimesOptions builtin_runtimes;
   RenderOptions render;
   WhyOptions why;
@@ -109,12 +110,14 @@ void add_upstream(CLI::App& command, AllOptions& all) {
 // The controllers, by their keys in the configuration's groupKindConcurrency.
 std::string controllers_footer() {
   std::string text = "Controllers, with the objects that each reconciles at a time:";
-  for (const KindRegistration& kind : production_registry(KindOptions())) {
+  for (const KindRegistration& kind : full_registry()) {
     const kube::ControllerRegistration& controller = kind.controller;
     text += fmt::format("\n  {:<32} {:>2}{}",
                         controller.group_kind.empty() ? controller.name : controller.group_kind,
                         controller.workers,
-                        controller.group_kind.empty() ? "" : ", see groupKindConcurrency");
+                        controller.group_kind.empty() ? ""
+                        : kind.option.empty()         ? ", see groupKindConcurrency"
+                                                      : ", with --enable-scheme");
   }
   return text;
 }
@@ -167,6 +170,7 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
       ->add_option("--metrics-address", o.metrics_address,
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
       ->check(check_bind_address);
+  add_training_operator_flags(*command, o);
   add_upstream(*command, all);
   command->footer(controllers_footer());
   return command;
@@ -234,14 +238,15 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   };
   commands[add_render(app, all)] = [&all](Console& console) {
     all.render.format = parse_format(all.output, OutputFormat::kYaml);
-    return run_render(all.render, production_registry(KindOptions()), console);
+    return run_render(all.render, full_registry(), console);
   };
-  commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
-      [](Console& console) { return run_crds(console); };
+  CLI::App* crds = app.add_subcommand("crds", "Print the CustomResourceDefinitions to install");
+  crds->add_option("OPTION", all.manifest_option, "Those of v1 instead: PyTorchJob and the like");
+  commands[crds] = [&all](Console& console) { return run_crds(all.manifest_option, console); };
   CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
-  rbac->add_option("OPTION", all.rbac_option,
-                   "That of coscheduling, volcano or legacy-finalizers instead");
-  commands[rbac] = [&all](Console& console) { return run_rbac(all.rbac_option, console); };
+  rbac->add_option("OPTION", all.manifest_option,
+                   "That of coscheduling, volcano, legacy-finalizers or v1 instead");
+  commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
@@ -259,10 +264,10 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   add_cluster(*why, all.why.cluster);
   commands[why] = [&all](Console& console) {
     all.why.format = parse_format(all.output, OutputFormat::kText);
-    return run_why(all.why, production_registry(KindOptions()), console);
+    return run_why(all.why, full_registry(), console);
   };
   commands[add_logs(app, all)] = [&all](Console& console) {
-    return run_logs(all.logs, production_registry(KindOptions()), console);
+    return run_logs(all.logs, full_registry(), console);
   };
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
@@ -343,7 +348,7 @@ int flushed(int code, Console& console) {
   return code == kExitDone ? static_cast<int>(kExitRefused) : code;
 }
 
-int run(std::vector<std::string> words, Console& console) {
+int run(std::string_view program, std::vector<std::string> words, Console& console) {
   CLI::App app("Runs training jobs on Kubernetes: TrainJobs, their runtimes and JobSets.",
                console.program);
   app.footer(kFooter);
@@ -353,6 +358,7 @@ int run(std::vector<std::string> words, Console& console) {
   std::map<const CLI::App*, Command> commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
+  all.controller.training_operator.is_alone = use_upstream_words(app, program, words);
   if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';
     return kExitUsage;
@@ -376,7 +382,8 @@ int run_cli(int argc, char** argv) {
                   isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
-  return flushed(run(std::move(words), console), console);
+  const std::string program = argc > 0 ? argv[0] : "trainer";
+  return flushed(run(program, std::move(words), console), console);
 }
 
 }  // namespace trainer

@@ -36,8 +36,8 @@ struct ClusterOptions {
 
 int run_version(OutputFormat format, Console& console);
 
-// The CustomResourceDefinitions to install, as YAML documents.
-int run_crds(Console& console);
+// The CustomResourceDefinitions to install, or those of an option, as YAML documents.
+int run_crds(const std::string& option, Console& console);
 
 // The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML.
 int run_rbac(const std::string& option, Console& console);

@@ -11,7 +11,7 @@
 namespace trainer {
 
 int run_rbac(const std::string& option, Console& console) {
-  const Registry registry = production_registry(KindOptions());
+  const Registry registry = full_registry();
   const auto options = cluster_role_options(registry);
   if (!option.empty() && std::find(options.begin(), options.end(), option) == options.end()) {
     console.err << fmt::format("option {}: there is none of this name: choose from {}\n", option,

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "controller/config/strict_reader.hh"
+#include "controller/config/training_operator.hh"
 #include "controller/config/values.hh"
 #include "kube/client/tls.hh"
 #include "kube/model/names.hh"
@@ -24,6 +25,15 @@ constexpr std::string_view kKind = "Configuration";
 constexpr std::array<std::string_view, 4> kReconciledKinds = {
     "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org",
     "ClusterTrainingRuntime.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io"};
+
+bool is_reconciled(std::string_view kind) {
+  const auto* const end = kReconciledKinds.end();
+  if (std::find(kReconciledKinds.begin(), end, kind) != end) return true;
+  const auto frameworks = v1::frameworks();
+  return std::any_of(frameworks.begin(), frameworks.end(), [kind](const v1::Framework* each) {
+    return kind == each->resource.kind + "." + each->resource.group;
+  });
+}
 
 // Collects errors (the file is refused) and settings without effect (a warning each).
 struct Findings {
@@ -153,8 +163,7 @@ void read_concurrency(StrictReader reader, Configuration& configuration, Finding
       findings.errors.push_back(kube::invalid(path, value, "must be greater than 0"));
       return;
     }
-    if (std::find(kReconciledKinds.begin(), kReconciledKinds.end(), kind) ==
-        kReconciledKinds.end()) {
+    if (!is_reconciled(kind)) {
       findings.warnings.push_back(fmt::format(
           "{}: nothing of this kind is reconciled here; the setting has no effect", path));
     }
@@ -308,6 +317,9 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   read_status_server(root.object("statusServer"), configuration.statusServer, findings);
   read_tls(root.object("tls"), configuration.tls, findings);
   read_jobset_controller(root.object("expander"), configuration.jobsetController, findings);
+  read_training_operator(root.object("trainingOperator"), configuration.trainingOperator,
+                         findings.errors);
+  root.read("watchNamespace", configuration.watchNamespace);
   root.read("clusterDomain", configuration.clusterDomain);
   root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
   GateSettings gates = read_gates(root, findings);

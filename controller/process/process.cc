@@ -112,6 +112,7 @@ kube::ManagerOptions Process::manager_options() {
   kube::ManagerOptions options;
   options.on_task_lost = [this] { lost_task(); };
   options.component = "trainer";
+  options.ns = configuration_.watchNamespace;
   options.concurrency = [this](std::string_view group_kind, int otherwise) {
     return configuration_.concurrency_of(group_kind, otherwise);
   };
@@ -173,7 +174,8 @@ Result<void> Process::start_serving() {
     registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url,
                                                     published_webhooks(registry_));
   } else if (configuration_.certManagement.enable) {
-    injector_ = std::make_unique<CaInjector>(io_, client_, configuration_names(registry_), log_);
+    injector_ = std::make_unique<CaInjector>(io_, client_, configuration_names(registry_), log_,
+                                             has_mutating_webhooks(registry_));
   }
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(

@@ -228,6 +228,11 @@ Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key
                                ObjectRef(resource.plural, std::move(subresource)));
 }
 
+Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object) {
+  auto request = with_body("PUT", api_path(resource, key), kJson, object, true);
+  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
+}
+
 Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
                                             DeleteOptions options) {
   auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);

@@ -144,6 +144,7 @@ void Manager::enqueue_all(Running& running) {
 
 void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   WatchOptions options;
+  if (entry.collection.resource.namespaced) options.ns = options_.ns;
   options.label_selector = entry.collection.label_selector;
   options.gather = batch;
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {

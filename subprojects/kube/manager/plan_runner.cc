@@ -146,6 +146,7 @@ void PlanRunner::record(const ObjectRef& object, const PlannedEvent& event) {
   full.reason = event.reason;
   full.message = event.message;
   full.is_terminal = event.is_terminal;
+  full.component = registration_.component;
   if (event.type == "Warning") {
     log_.warn("event",
               {{"object", name_of(object)}, {"reason", event.reason}, {"message", event.message}});

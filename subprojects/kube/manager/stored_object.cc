@@ -12,13 +12,15 @@ namespace {
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 bool is_idle(const Json& object) {
-  if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
+  const Json& spec = object.get("spec");
+  if (spec.get_bool("suspend") || spec.get("runPolicy").get_bool("suspend")) return true;
   const auto* status = object.find("status");
   if (!status) return false;
   const auto& conditions = status->get_array("conditions");
   return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
     const auto type = condition.get_string("type");
-    const bool is_end = type == "Complete" || type == "Completed" || type == "Failed";
+    const bool is_end =
+        type == "Complete" || type == "Completed" || type == "Succeeded" || type == "Failed";
     return is_end && condition.get_string("status") == "True";
   });
 }
@@ -48,7 +50,7 @@ JsonFilter head_of(const std::optional<Digest>& digest) {
           {{"apiVersion"},
            {"kind"},
            metadata_with(std::move(metadata)),
-           {"spec", kInclude, {{"suspend"}}},
+           {"spec", kInclude, {{"suspend"}, {"runPolicy", kInclude, {{"suspend"}}}}},
            {"status", kInclude, {conditions}}}};
 }
 
