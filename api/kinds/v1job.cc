@@ -59,6 +59,9 @@ wire::Schema schema_of_row(const Row& row) {
                                                       "metrics"};
   if (row.kind == "PaddleJob")
     properties.set("elasticPolicy", only(properties.get("elasticPolicy"), kOfPaddle));
+  if (Json* elastic = properties.find("elasticPolicy"))
+    wire::SchemaAttributes((*elastic)["properties"]["metrics"], schema.predicates)
+        .kubernetes("MetricSpec");
   properties.set(row.replica_specs, std::move(roles));
   spec.set("required", Json::array({row.replica_specs}));
   schema.document = wire::object_schema().set(
