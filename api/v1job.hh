@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/int_or_string.hh"
 #include "api/trainjob.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
@@ -30,7 +32,7 @@ struct ReplicaSpec {
 struct SchedulingPolicy {
   std::optional<std::int32_t> minAvailable;
   std::string queue;
-  kube::Json minResources;  // null, or a ResourceList
+  std::optional<std::map<std::string, IntOrString, std::less<>>> minResources;  // ResourceList
   std::string priorityClass;
   std::optional<std::int32_t> scheduleTimeoutSeconds;
   kube::Json unknown;

@@ -46,13 +46,24 @@ struct Framework {
   std::string_view container;           // the one every role must have; "" for none
   std::string_view port_name;           // with `port`, added to that container where it is missing
   std::int32_t port = 0;
-  std::string_view restart_policy;  // where a role has none
-  bool has_services = true;         // one headless Service for each pod
-  bool has_selector = false;        // replicaStatuses name the pods' labels, for `scale`
+  std::string_view restart_policy;   // where a role has none
+  bool has_closed_roles = true;      // no role of another name is admitted
+  bool any_worker_succeeds = false;  // of a job with an elasticPolicy and without a Master
+  bool has_services = true;          // one headless Service for each pod
+  bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
+  // The only pod of this role has no index, neither in its name nor as a label; "" for none.
+  std::string_view lone_role = {};
+  // A failed pod stays, whatever the restart policy.
+  bool keeps_failed_pods = false;
+  // In the reason of the event that tells of a job's end by its TTL: "SuccessfulDelete" + this.
+  std::string_view deleted_noun = "Job";
+  // Reasons of the warnings about what a pod template should not have.
+  std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";
+  std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
   bool has_webhook = true;
   // Of the pod that has the label job-role=master.
   bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
-  // What defaulting does beyond ports, replicas and restart policies; may be nullptr.
+  // What defaulting does before the common part; may be nullptr.
   void (*set_defaults)(Job& job) = nullptr;
   // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
   void (*check)(const Job& job, kube::FieldErrors& errors,
@@ -62,8 +73,8 @@ struct Framework {
                            kube::Json& pod_template) = nullptr;
   // From the counters to conditions: who decides about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;
-  // Objects beside pods and services, before the pods; may be nullptr. False: something is missing
-  // or refused, and no pod is created now.
+  // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.
+  // False: something is refused, and nothing else is done now.
   bool (*sync_dependents)(ReconcileContext& context) = nullptr;
   // Of the objects that sync_dependents() needs to know, those that the controller reads or
   // watches: their collections.

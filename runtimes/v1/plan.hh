@@ -18,6 +18,7 @@ namespace trainer::v1 {
 
 struct ServiceView {
   std::string name;
+  std::string uid;
   bool is_deleting = false;
 };
 

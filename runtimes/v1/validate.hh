@@ -17,7 +17,10 @@ struct Verdict {
 
 // `job` as stored or sent, without defaults.
 Verdict validate_create(const Framework& framework, const Job& job);
-// runPolicy.managedBy and the queue cannot change; the rest is checked as at creation.
+// runPolicy.managedBy cannot change; the rest is checked as at creation.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job);
+
+// "spec.pytorchReplicaSpecs[Worker]".
+std::string role_path(const Framework& framework, std::string_view role);
 
 }  // namespace trainer::v1

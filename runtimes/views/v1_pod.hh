@@ -14,11 +14,11 @@
 namespace trainer::v1 {
 
 struct PodView : trainer::PodView {
-  std::string job;            // label training.kubeflow.org/job-name
-  std::string owner_uid;      // of its controller
-  std::string replica_type;   // label, lower case: "worker"
-  std::int32_t restarts = 0;  // the sum over its containers and init containers
-  bool has_deadline = false;  // spec.activeDeadlineSeconds
+  std::string job;                              // label training.kubeflow.org/job-name
+  std::string owner_uid;                        // of its controller
+  std::string replica_type;                     // label, lower case: "worker"
+  std::int32_t restarts = 0;                    // the sum over its containers and init containers
+  std::optional<std::int64_t> active_deadline;  // spec.activeDeadlineSeconds
   // Of the latest runs of its containers one failed; it may be in a back-off, or run again.
   bool has_failed_last = false;
   struct Exit {
