@@ -9,13 +9,10 @@
 namespace trainer {
 
 const std::vector<ApiKind>& api_kinds() {
-  static const std::vector<ApiKind> kinds = [] {
-    std::vector<ApiKind> all{trainjob_kind(), training_runtime_kind(),
-                             cluster_training_runtime_kind(), optimization_job_kind(),
-                             jobset_kind()};
-    all.insert(all.end(), v1job_kinds().begin(), v1job_kinds().end());
-    return all;
-  }();
+  static const std::vector<ApiKind> kinds{
+      trainjob_kind(),         training_runtime_kind(), cluster_training_runtime_kind(),
+      optimization_job_kind(), jobset_kind(),
+  };
   return kinds;
 }
 

@@ -38,9 +38,11 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   return watches;
 }
 
-// An object that a job owns, and that is read by its name.
+// An object that a job owns, and that is read by its name. Only autoscalers go before their job.
 kube::PolicyRule dependent_rule(const kube::Resource& resource) {
-  return {"", {resource.group}, {resource.plural}, {}, {"create", "delete", "get", "patch"}};
+  std::vector<std::string> verbs{"create", "get", "patch"};
+  if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");
+  return {"", {resource.group}, {resource.plural}, {}, std::move(verbs)};
 }
 
 std::vector<kube::PolicyRule> rules(const Framework& framework) {

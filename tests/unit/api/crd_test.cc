@@ -17,7 +17,8 @@ namespace {
 
 std::vector<kube::Json> custom_resource_definitions() {
   std::vector<kube::Json> all;
-  for (const ApiKind& kind : api_kinds()) all.push_back(custom_resource_definition(kind));
+  for (const auto* kinds : {&api_kinds(), &v1job_kinds()})
+    for (const ApiKind& kind : *kinds) all.push_back(custom_resource_definition(kind));
   return all;
 }
 
