@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <utility>
@@ -17,17 +16,11 @@ namespace {
 
 using kube::Json;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 RoleState make_role(const ReconcileContext& context, std::string_view name,
                     const ReplicaSpec& spec) {
   RoleState role;
   role.name = name;
-  role.type = lower(name);
+  role.type = to_lower(name);
   role.spec = &spec;
   role.replicas = std::max(spec.replicas.value_or(1), 0);
   role.pods.resize(static_cast<std::size_t>(role.replicas));
@@ -43,14 +36,12 @@ ReconcileContext::ReconcileContext(const Observed& of)
       framework(of.framework),
       job(with_defaults(of.framework, of.job)),
       status(of.job.status) {
-  const auto& known = framework.roles;
-  for (const std::string_view role : known)
+  for (const std::string_view role : framework.roles)
     if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
       roles.push_back(make_role(*this, role, spec->second));
   // A TFJob may have roles of any name: they get pods, and never decide.
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (std::find(known.begin(), known.end(), role) == known.end())
-      roles.push_back(make_role(*this, role, spec));
+    if (!framework.knows(role)) roles.push_back(make_role(*this, role, spec));
   std::map<std::string, const PodView**, std::less<>> places;
   for (RoleState& role : roles)
     for (std::int32_t i = 0; i < role.replicas; ++i)

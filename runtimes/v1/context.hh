@@ -42,6 +42,7 @@ struct ReconcileContext {
   std::vector<const PodView*> surplus;  // own pods that no role has a place for
   JobPlan plan;
   bool is_resumed = false;  // in this reconcile
+  bool holds_pods = false;  // no pod is created or deleted now
 
   const std::string& name() const { return job.metadata.name; }
   const RoleState* find_role(std::string_view role) const;

@@ -2,6 +2,7 @@
 // frameworks/, a line in frameworks/registry.cc, and its CRD in api/kinds. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -53,7 +54,8 @@ struct Framework {
   bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
   // The only pod of this role has no index, neither in its name nor as a label; "" for none.
   std::string_view lone_role = {};
-  // A failed pod stays, whatever the restart policy.
+  // A failed pod stays, whatever the restart policy, and a running pod that is being deleted
+  // counts as active.
   bool keeps_failed_pods = false;
   // In the reason of the event that tells of a job's end by its TTL: "SuccessfulDelete" + this.
   std::string_view deleted_noun = "Job";
@@ -79,6 +81,10 @@ struct Framework {
   // Of the objects that sync_dependents() needs to know, those that the controller reads or
   // watches: their collections.
   std::vector<kube::Resource> dependents = {};
+
+  bool knows(std::string_view role) const {
+    return std::find(roles.begin(), roles.end(), role) != roles.end();
+  }
 };
 
 // In the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob.

@@ -62,7 +62,18 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return context.requeue_after(std::chrono::milliseconds(0));
   }
-  sync_pods(context);
+  if (!context.holds_pods) sync_pods(context);
+}
+
+// Where no webhook checks the kind: an invalid job gets an event, and no status.
+bool is_refused(ReconcileContext& context) {
+  if (context.framework.has_webhook) return false;
+  const kube::FieldErrors errors = validate_create(context.framework, context.observed.job).errors;
+  if (errors.empty()) return false;
+  const std::string& kind = context.framework.resource.kind;
+  context.relay("Warning", context.reason_of("FailedValidation"),
+                fmt::format("{} failed validation because {}", kind, kube::to_string(errors)));
+  return true;
 }
 
 }  // namespace
@@ -70,6 +81,7 @@ void run(ReconcileContext& context) {
 JobPlan plan(const Observed& observed) {
   if (!is_owned(observed.job) || observed.job.spec.replicaSpecs.empty()) return {};
   ReconcileContext context(observed);
+  if (is_refused(context)) return std::move(context.plan);
   run(context);
   if (!context.plan.needs_dependents.empty()) {
     JobPlan needs;
@@ -79,6 +91,20 @@ JobPlan plan(const Observed& observed) {
   }
   finish_status(context);
   return std::move(context.plan);
+}
+
+std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
+                                     const Settings& settings) {
+  Job running = job;
+  running.spec.runPolicy.suspend = false;
+  const Observed observed{framework, running, {}, {}, {}, {}, settings, {}};
+  ReconcileContext context(observed);
+  sync_pod_group(context);
+  if (framework.sync_dependents) framework.sync_dependents(context);
+  sync_pods(context);
+  std::vector<kube::Json> children;
+  for (kube::Action& action : context.plan.actions) children.push_back(std::move(action.body));
+  return children;
 }
 
 }  // namespace trainer::v1

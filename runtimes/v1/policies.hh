@@ -36,6 +36,7 @@ void decorate_for_gang(const Settings& settings, std::string_view job_name, std:
                        kube::Json& pod_template);
 
 // replicas.cc
+std::string to_lower(std::string_view text);
 std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
                      std::int32_t index);
 kube::StringMap base_labels(const Framework& framework, std::string_view job);
@@ -63,7 +64,8 @@ bool is_condition_true(const JobStatus& status, std::string_view type);
 void set_running(ReconcileContext& context, std::string message);
 void set_restarting(ReconcileContext& context, std::string message);
 void succeed(ReconcileContext& context, std::string message);
-void fail(ReconcileContext& context, std::string message);
+// `reason`: of the condition, without the kind.
+void fail(ReconcileContext& context, std::string message, std::string_view reason = kFailed);
 // PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers (of an elastic job any).
 void decide_by_master_or_workers(ReconcileContext& context);
 void record_first_failure(ReconcileContext& context);

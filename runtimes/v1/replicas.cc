@@ -15,20 +15,22 @@ namespace {
 
 using kube::Json;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
-
 kube::StringMap labels_of(const Framework& framework, const Job& job, const PodSlot& slot) {
   kube::StringMap labels = base_labels(framework, job.metadata.name);
-  labels.emplace(kV1ReplicaTypeKey, lower(slot.role));
+  labels.emplace(kV1ReplicaTypeKey, to_lower(slot.role));
   if (slot.role != framework.lone_role)
     labels.emplace(kV1ReplicaIndexKey, std::to_string(slot.index));
   return labels;
+}
+
+// MPIJobs have words of their own.
+void note_created(ReconcileContext& context, const RoleState& role, const std::string& name) {
+  const std::string_view lone_role = context.framework.lone_role;
+  if (role.name == lone_role)
+    return context.note("Normal", context.reason_of(kRunning),
+                        "launcher pod created success: " + name);
+  context.note("Normal", "SuccessfulCreatePod",
+               (lone_role.empty() ? "Created pod: " : "Created worker pod: ") + name);
 }
 
 void sync_role(ReconcileContext& context, const RoleState& role,
@@ -38,7 +40,7 @@ void sync_role(ReconcileContext& context, const RoleState& role,
     if (role.pods[static_cast<std::size_t>(i)] != nullptr || left-- > 0) continue;
     const PodSlot slot{role.name, i};
     std::string name = pod_name(context.name(), context.framework, role.name, i);
-    context.note("Normal", "SuccessfulCreatePod", "Created pod: " + name);
+    note_created(context, role, name);
     context.create(
         kube::kPods, std::move(name),
         make_pod(context.framework, context.job, *role.spec, slot, context.observed.settings),
@@ -99,9 +101,17 @@ void warn_about_templates(ReconcileContext& context) {
 
 }  // namespace
 
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
 std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
                      std::int32_t index) {
-  std::string name = fmt::format("{}-{}", job, lower(role));
+  std::string name = fmt::format("{}-{}", job, to_lower(role));
   return role == framework.lone_role ? name : fmt::format("{}-{}", name, index);
 }
 
@@ -136,7 +146,7 @@ Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spe
   kube::add_labels(pod, labels);
   framework.set_cluster_spec(job, slot, settings, pod);
   pod["spec"].set("restartPolicy", spec.restartPolicy == "ExitCode" ? "Never" : spec.restartPolicy);
-  decorate_for_gang(settings, job.metadata.name, lower(slot.role), pod);
+  decorate_for_gang(settings, job.metadata.name, to_lower(slot.role), pod);
   return pod;
 }
 
@@ -172,7 +182,8 @@ void count_pods(ReconcileContext& context) {
         ++missing;
       else if (pod->phase == "Succeeded")
         ++role.counters.succeeded;
-      else if (pod->phase == "Failed" || (pod->phase == "Running" && pod->is_deleting))
+      else if (pod->phase == "Failed" || (pod->phase == "Running" && pod->is_deleting &&
+                                          !context.framework.keeps_failed_pods))
         ++role.counters.failed;
       else if (pod->phase == "Running")
         ++role.counters.active;

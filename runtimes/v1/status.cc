@@ -61,13 +61,13 @@ void succeed(ReconcileContext& context, std::string message) {
   context.set_condition(kSucceeded, true, kSucceeded, std::move(message));
 }
 
-void fail(ReconcileContext& context, std::string message) {
+void fail(ReconcileContext& context, std::string message, std::string_view reason) {
   // A role with an exit code that is not retried has failed the job already.
   if (context.is_true(kFailed)) return;
   context.report("Normal", context.reason_of(kFailed), message);
   if (!context.status.completionTime)
     context.status.completionTime = context.observed.now.whole_seconds();
-  context.set_condition(kFailed, true, kFailed, std::move(message));
+  context.set_condition(kFailed, true, reason, std::move(message));
 }
 
 void decide_by_master_or_workers(ReconcileContext& context) {

@@ -20,9 +20,8 @@ constexpr std::string_view kMultiKueue = "kueue.x-k8s.io/multikueue";
 void check_role(const Framework& framework, const std::string& role, const ReplicaSpec& spec,
                 FieldErrors& errors) {
   const std::string path = role_path(framework, role);
-  const auto& known = framework.roles;
-  if (framework.has_closed_roles && std::find(known.begin(), known.end(), role) == known.end())
-    errors.push_back(kube::not_supported(path, role, known));
+  if (framework.has_closed_roles && !framework.knows(role))
+    errors.push_back(kube::not_supported(path, role, framework.roles));
   const std::string containers_path = path + ".template.spec.containers";
   const Json::Array& containers = spec.template_.get("spec").get_array("containers");
   if (containers.empty())

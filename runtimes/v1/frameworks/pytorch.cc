@@ -16,8 +16,6 @@ namespace {
 
 using kube::Json;
 
-constexpr std::string_view kMaster = "Master";
-constexpr std::string_view kWorker = "Worker";
 const kube::Resource kAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers",
                                   "HorizontalPodAutoscaler"};
 

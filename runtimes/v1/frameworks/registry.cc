@@ -1,5 +1,6 @@
 #include <strings.h>
 
+#include <algorithm>
 #include <array>
 
 #include "runtimes/v1/frameworks/support.hh"
@@ -7,7 +8,8 @@
 namespace trainer::v1 {
 
 std::span<const Framework* const> frameworks() {
-  static const std::array kAll{&kPyTorchJob};
+  static const std::array kAll{&kPyTorchJob, &kTFJob,  &kXGBoostJob,
+                               &kPaddleJob,  &kJAXJob, &kMPIJob};
   return kAll;
 }
 

@@ -1,5 +1,7 @@
 #include "runtimes/v1/frameworks/support.hh"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "kube/model/pod_template.hh"
@@ -45,13 +47,37 @@ std::int32_t port_of(const Framework& framework, const Job& job, std::string_vie
 }
 
 std::string host(const Job& job, std::string_view role, std::int32_t index) {
-  return pod_name(job.metadata.name, kPyTorchJob, role, index);
+  return fmt::format("{}-{}-{}", job.metadata.name, to_lower(role), index);
+}
+
+std::string failure_text(const ReconcileContext& context, const RoleState& role,
+                         std::string_view what) {
+  return fmt::format("{} {} is {} because {} {} replica(s) failed.",
+                     context.framework.resource.kind, context.name(), what, role.counters.failed,
+                     role.name);
+}
+
+void decide_by_one_role(ReconcileContext& context, std::string_view decider,
+                        std::string_view failed_reason) {
+  const std::string job = fmt::format("{} {}", context.framework.resource.kind, context.name());
+  for (const RoleState& role : context.roles) {
+    const bool is_complete = role.replicas > 0 && role.counters.succeeded >= role.replicas;
+    if (role.name == decider) {
+      if (role.counters.active > 0) set_running(context, job + " is running.");
+      if (is_complete) return succeed(context, job + " is successfully completed.");
+    }
+    if (role.counters.failed == 0) continue;
+    if (role.spec->restartPolicy == "ExitCode")
+      set_restarting(context, failure_text(context, role, "restarting"));
+    else
+      fail(context, failure_text(context, role, "failed"), failed_reason);
+  }
 }
 
 void check_single_master(const Framework& framework, const Job& job, kube::FieldErrors& errors) {
-  const ReplicaSpec* master = find_spec(job, "Master");
+  const ReplicaSpec* master = find_spec(job, kMaster);
   if (master && master->replicas != 1)
-    errors.push_back(kube::forbidden(role_path(framework, "Master") + ".replicas", "must be 1"));
+    errors.push_back(kube::forbidden(role_path(framework, kMaster) + ".replicas", "must be 1"));
 }
 
 }  // namespace trainer::v1
