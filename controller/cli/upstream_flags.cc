@@ -47,13 +47,15 @@ void add_training_operator_flags(CLI::App& command, ControllerOptions& options) 
 bool use_upstream_words(const CLI::App& app, std::string_view program,
                         std::vector<std::string>& words) {
   const auto commands = app.get_subcommands({});
-  const auto is_of_others = [&commands](const std::string& word) {
-    return word.starts_with("--config") || word.starts_with("-config") ||
-           std::any_of(commands.begin(), commands.end(),
-                       [&word](const CLI::App* command) { return command->check_name(word); });
-  };
-  const bool is_alone = program.substr(program.rfind('/') + 1) == "manager" &&
-                        std::none_of(words.begin(), words.end(), is_of_others);
+  const bool has_command = !words.empty() && std::any_of(commands.begin(), commands.end(),
+                                                         [&words](const CLI::App* command) {
+                                                           return command->check_name(words[0]);
+                                                         });
+  const bool has_file = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--config") || word.starts_with("-config");
+  });
+  const bool is_alone =
+      program.substr(program.rfind('/') + 1) == "manager" && !has_command && !has_file;
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string& word = words[i];
     if (is_alone && word.size() > 2 && word[0] == '-' && word[1] != '-') word.insert(0, "-");
