@@ -70,7 +70,7 @@ void ContainerEdit::erase(std::string_view member) {
 }
 
 const MlPolicy* Draft::ml_policy() const {
-  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : nullptr;
+  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : implied_ml_policy;
 }
 
 const PodGroupPolicy* Draft::pod_group_policy() const {

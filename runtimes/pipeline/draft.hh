@@ -71,12 +71,13 @@ struct Draft {
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
+  const MlPolicy* implied_ml_policy = nullptr;  // a plugin's, where the runtime has none
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}
 
   const std::string& name() const { return job.metadata.name; }
-  const MlPolicy* ml_policy() const;  // nullptr without
+  const MlPolicy* ml_policy() const;  // the runtime's, else the implied one, else nullptr
   const PodGroupPolicy* pod_group_policy() const;
   // Whether a launcher takes part in the training (mpi.runLauncherAsNode).
   bool is_launcher_a_node() const;

@@ -28,6 +28,8 @@ static Plugins make_plugins() {
   // injects.
   ADD_PLUGIN(initializers);
   ADD_PLUGIN(overrides);
+  // After both: the job's own env may have the cache's sizes and its address.
+  ADD_PLUGIN(data_cache);
   // After the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);
   // Gangs have a phase of their own, so their place does not matter.

@@ -9,6 +9,7 @@
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {

@@ -12,8 +12,6 @@
 
 namespace trainer {
 
-inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
-
 struct PhaseVerdict {
   std::string phase;
   std::string reason;

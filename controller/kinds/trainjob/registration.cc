@@ -86,6 +86,7 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"create", "get", "patch"}},
       {"", {""}, {"secrets"}, {}, {"create", "get"}},
+      {"Of a data cache, and of each JobSet.", {""}, {"services"}, {}, {"create", "get"}},
       pod_groups("Gangs of the coscheduling plugin.", "scheduling.x-k8s.io", "coscheduling"),
       pod_groups("Gangs of Volcano.", "scheduling.volcano.sh", "volcano"),
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
