@@ -1,4 +1,6 @@
 // A JobSet's dependent objects are read by name and not watched: when they are read again.
+#include <set>
+
 #include "kube/model/json_text.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
@@ -30,13 +32,24 @@ const char* const kGangRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
+const std::string kServices = "/api/v1/namespaces/n/services";
+const char* const kCacheRuntime = R"({
+  "apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"ClusterTrainingRuntime",
+  "metadata":{"name":"rt","uid":"r","resourceVersion":"1"},
+  "spec":{"template":{"spec":{"replicatedJobs":[{"name":"cache-initializer","template":{
+      "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"cache-initializer"}},
+      "spec":{"template":{"spec":{"containers":[{"name":"cache","image":"i"}]}}}}}]}}}})";
+
 struct Fixture : trainer::test::IdleManager {
+  std::string runtime = kGangRuntime;
   std::string group = kNotFound;  // what exists in the cluster
   std::string status = "{}";
   int version = 5;
 
   Fixture() {
-    api.on("GET", kRuntime).always().answer(200, kGangRuntime);
+    api.on("GET", kRuntime).always().reply([this](const kube::ReceivedRequest&) {
+      return kube::ScriptedReply(200, runtime);
+    });
     api.on("GET", kGroup).always().reply([this](const kube::ReceivedRequest&) {
       return kube::ScriptedReply(group == kNotFound ? 404 : 200, group);
     });
@@ -71,14 +84,16 @@ struct Fixture : trainer::test::IdleManager {
   // The watch brings the current job.
   void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
   // Whether the group was written since the last call.
-  bool writes_group() {
+  bool writes_group() { return writes().contains("PATCH " + kGroup); }
+  // What a reconcile has written.
+  std::set<std::string> writes() {
     REQUIRE(reconcile("trainjob_controller", {"n", "j"}));
-    bool is_written = false;
+    std::set<std::string> written;
     for (; seen_ < api.log().size(); ++seen_) {
       const auto& request = api.log()[seen_];
-      is_written = is_written || (request.method == "PATCH" && request.path == kGroup);
+      if (request.method != "GET") written.insert(request.method + " " + request.path);
     }
-    return is_written;
+    return written;
   }
 
   int generation = 1;
@@ -120,4 +135,24 @@ TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
   CHECK(idle.enqueued.empty());
   options.server->set_ca("new+old");
   CHECK(idle.enqueued == std::vector<std::string>{"trainjob_controller n/j for counters"});
+}
+
+TEST_CASE_METHOD(Fixture, "the Service of a data cache is created once, and read afterwards") {
+  runtime = kCacheRuntime;
+  Json created;
+  api.on("POST", kServices).always().reply([&created](const kube::ReceivedRequest& request) {
+    created = *kube::parse_json(request.body);
+    return kube::ScriptedReply(201, stored(request, "sv"));
+  });
+  api.on("GET", kServices + "/j-cache-service")
+      .always()
+      .reply([&created](const kube::ReceivedRequest&) {
+        return kube::ScriptedReply(200, kube::print_json(created));
+      });
+  CHECK(writes().contains("POST " + kServices));
+  CHECK(kube::ObjectMeta::of(created).controller()->uid == "u1");
+  CHECK_FALSE(writes().contains("POST " + kServices));
+  ++generation;
+  see();
+  CHECK_FALSE(writes().contains("POST " + kServices));
 }
