@@ -334,7 +334,7 @@ server = grpc.server(ThreadPoolExecutor())
 server.add_generic_rpc_handlers((
     grpc.method_handlers_generic_handler("grpc.health.v1.Health", {
         "Check": grpc.unary_unary_rpc_method_handler(lambda request, context: bytes([8, 1]))}),   # status: SERVING
-    grpc.method_handlers_generic_handler("stand.in.Cache", {"Rows": grpc.unary_stream_rpc_method_handler(rows)})))
+    grpc.method_handlers_generic_handler("test.Cache", {"Rows": grpc.unary_stream_rpc_method_handler(rows)})))
 assert server.add_insecure_port("0.0.0.0:50051") == 50051
 server.start()
 server.wait_for_termination()
@@ -345,7 +345,7 @@ import os, grpc, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
 for address in (os.environ["DATA_CACHE_ENDPOINT"], os.environ["CACHE_ENDPOINT"].removeprefix("grpc://"), "cached-cache-service:50051"):
-    stream = grpc.insecure_channel(address).unary_stream("/stand.in.Cache/Rows")
+    stream = grpc.insecure_channel(address).unary_stream("/test.Cache/Rows")
     table, *mine = stream(f"{rank} {world}".encode(), wait_for_ready=True, timeout=60)
     total = torch.tensor([float(sum(map(int, mine)))])
     dist.all_reduce(total)
