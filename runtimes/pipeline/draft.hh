@@ -35,7 +35,8 @@ class ContainerEdit {
   const kube::Json& json() const { return container_; }
   void env(kube::Json variable);  // core/v1 EnvVar, by name
   void env(std::string_view name, std::string_view value);
-  void env_completion_index(std::string_view name);  // the pod's index in its Job
+  void env_field(std::string_view name, std::string_view path);  // of the pod
+  void env_completion_index(std::string_view name);              // the pod's index in its Job
   void env_from(kube::Json source);                  // core/v1 EnvFromSource, appended
   void port(std::int32_t number);                    // TCP, without a name
   void mount(kube::Json volume_mount);               // by mountPath

@@ -221,6 +221,11 @@ void read_restarts(PodView& view, const PodMembers& of) {
     view.in_place_attempt = keep_head(attempt.as_string(), kMaxAttemptText);
   view.restart_count = largest_restart_count(of);
   view.is_infrastructure_failure = view.is_disrupted || is_disruption_reason(text_of(*of.reason));
+  if (!view.is_infrastructure_failure) return;
+  const Json* disruption = find_condition(of, "DisruptionTarget");
+  view.is_node_failure =
+      text_of(*of.reason) != "Preempting" &&
+      !(disruption && disruption->get_string("reason") == "PreemptionByScheduler");
 }
 
 }  // namespace
