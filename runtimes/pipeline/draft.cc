@@ -32,8 +32,7 @@ void ContainerEdit::env(std::string_view name, std::string_view value) {
 }
 
 void ContainerEdit::env_field(std::string_view name, std::string_view path) {
-  kube::Json source =
-      kube::Json::object({{"fieldRef", kube::Json::object({{"fieldPath", path}})}});
+  kube::Json source = kube::Json::object({{"fieldRef", kube::Json::object({{"fieldPath", path}})}});
   env(kube::Json::object({{"name", name}, {"valueFrom", std::move(source)}}));
 }
 

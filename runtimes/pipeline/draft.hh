@@ -37,9 +37,9 @@ class ContainerEdit {
   void env(std::string_view name, std::string_view value);
   void env_field(std::string_view name, std::string_view path);  // of the pod
   void env_completion_index(std::string_view name);              // the pod's index in its Job
-  void env_from(kube::Json source);                  // core/v1 EnvFromSource, appended
-  void port(std::int32_t number);                    // TCP, without a name
-  void mount(kube::Json volume_mount);               // by mountPath
+  void env_from(kube::Json source);                              // core/v1 EnvFromSource, appended
+  void port(std::int32_t number);                                // TCP, without a name
+  void mount(kube::Json volume_mount);                           // by mountPath
   void set(std::string_view member, kube::Json value);
   void erase(std::string_view member);
 

@@ -93,7 +93,7 @@ void Restarts::warn(const Draft& draft, std::vector<std::string>& warnings) cons
   const auto job = draft.find_ancestor(kTrainerStep);
   if (!setting || !job) return;
   for (const kube::Json& volume : draft.pod_template(*job).get("spec").get_array("volumes"))
-    if (volume.get_string("name") == setting->value && volume.contains("emptyDir"))
+    if (volume.get_string("name") == setting->value && volume.find("emptyDir"))
       warnings.push_back(
           fmt::format("{}: volume \"{}\" is an emptyDir: its checkpoints end with the pod that "
                       "wrote them; use a persistentVolumeClaim",

@@ -311,9 +311,10 @@ TEST_CASE("view of a Pod") {
   };
   const Row rows[] = {
       {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true},
-      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI"}]})", true},
-      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]})", true,
-       false},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI"}]})",
+       true},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]})",
+       true, false},
       {R"({"phase":"Failed","reason":"Preempting"})", true, false},
       {R"({"conditions":[{"type":"DisruptionTarget","status":"False"}]})", false},
       {R"({"phase":"Failed","reason":"UnexpectedAdmissionError"})", true},

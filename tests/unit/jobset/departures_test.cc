@@ -368,15 +368,14 @@ TEST_CASE("of several pods the first one names the node, and an affinity of the 
     PodView pod = disrupted_pod(world.job(kA));
     pod.node_name = node;
     pod.is_node_failure = true;
-    pod.failure.emplace().finished_at =
-        kube::Time::from_seconds(pod.node_name == "late" ? 20 : 10);
+    pod.failure.emplace().finished_at = kube::Time::from_seconds(pod.node_name == "late" ? 20 : 10);
     world.pods.push_back(pod);
   }
   world.fail(kA);
   restart_done(world);
-  const Json& terms = world.job(kA).get_path({"spec", "template", "spec", "affinity",
-                                              "nodeAffinity",
-                                              "preferredDuringSchedulingIgnoredDuringExecution"});
+  const Json& terms =
+      world.job(kA).get_path({"spec", "template", "spec", "affinity", "nodeAffinity",
+                              "preferredDuringSchedulingIgnoredDuringExecution"});
   REQUIRE(terms.size() == 2);
   CHECK(terms.as_array()[0].get_int("weight") == 1);
   const std::string text = kube::print_json(terms.as_array()[1]);
