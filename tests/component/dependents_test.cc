@@ -17,11 +17,13 @@ const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets
 const std::string kRuntime = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
 const char* const kNotFound = R"({"kind":"Status","reason":"NotFound","code":404})";
 
-std::string trainjob(int version, int generation, const std::string& status) {
+std::string trainjob(int version, int generation, const std::string& status,
+                     bool is_suspended = true) {
   return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":{
     "name":"j","namespace":"n","uid":"u1","generation":)" +
          std::to_string(generation) + R"(,"resourceVersion":")" + std::to_string(version) +
-         R"("},"spec":{"suspend":true,"runtimeRef":{"name":"rt"}},"status":)" + status + "}";
+         R"("},"spec":{"suspend":)" + (is_suspended ? "true" : "false") +
+         R"(,"runtimeRef":{"name":"rt"}},"status":)" + status + "}";
 }
 
 const char* const kGangRuntime = R"({
@@ -66,13 +68,14 @@ struct Fixture : trainer::test::IdleManager {
           return kube::ScriptedReply(snapshot.empty() ? 404 : 200,
                                      snapshot.empty() ? kNotFound : snapshot);
         });
-    api.on("PATCH", kJobSet).always().reply([](const kube::ReceivedRequest& request) {
-      return kube::ScriptedReply(200, stored(request, "js"));
+    api.on("PATCH", kJobSet).always().reply([this](const kube::ReceivedRequest& request) {
+      jobset = stored(request, "js");
+      return kube::ScriptedReply(200, jobset);
     });
     api.on("PATCH", kJob + "/status").always().reply([this](const kube::ReceivedRequest& request) {
       status = kube::print_json(*kube::parse_json(request.body)->find("status"));
       ++version;
-      return kube::ScriptedReply(200, trainjob(version, generation, status));
+      return kube::ScriptedReply(200, trainjob(version, generation, status, is_suspended));
     });
     see();
   }
@@ -82,7 +85,15 @@ struct Fixture : trainer::test::IdleManager {
     return kube::print_json(object);
   }
   // The watch brings the current job.
-  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
+  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status, is_suspended))); }
+  void see_jobset(const std::string& member, Json value) {
+    Json object = *kube::parse_json(jobset);
+    object["metadata"]
+        .set("resourceVersion", "10")
+        .set("creationTimestamp", "2025-01-01T00:00:00Z");
+    object.set(member, std::move(value));
+    REQUIRE(jobsets().upsert(kube::print_json(object)));
+  }
   // Whether the group was written since the last call.
   bool writes_group() { return writes().contains("PATCH " + kGroup); }
   // What a reconcile has written.
@@ -97,6 +108,8 @@ struct Fixture : trainer::test::IdleManager {
   }
 
   int generation = 1;
+  bool is_suspended = true;
+  std::string jobset;
 
  private:
   std::string snapshot;
@@ -122,6 +135,31 @@ TEST_CASE_METHOD(Fixture,
   ++generation;
   see();
   CHECK(writes_group());
+}
+
+TEST_CASE_METHOD(Fixture, "one deleted under a running job is created again when pods start anew") {
+  is_suspended = false;
+  see();
+  CHECK(writes_group());
+  CHECK_FALSE(writes_group());
+  SECTION("a restart is counted") {
+    see_jobset("status", Json::object({{"restarts", 1}}));
+    CHECK(writes_group());
+  }
+  SECTION("the kubelet misses something") {
+    api.on("GET", "/api/v1/namespaces/n/events").always().answer(200, R"({"kind":"EventList",
+      "metadata":{"resourceVersion":"1"},"items":[{"type":"Warning","reason":"FailedMount",
+        "message":"configmap not found","lastTimestamp":"2026-01-01T00:00:00Z"}]})");
+    REQUIRE(pods().upsert(R"({"metadata":{"name":"j-node-0-0-x","namespace":"n","uid":"p",
+      "resourceVersion":"11","labels":{"jobset.sigs.k8s.io/jobset-name":"j",
+        "jobset.sigs.k8s.io/jobset-uid":"js","jobset.sigs.k8s.io/replicatedjob-name":"node",
+        "jobset.sigs.k8s.io/job-index":"0","jobset.sigs.k8s.io/restart-attempt":"0"}},
+      "spec":{"nodeName":"m"},"status":{"phase":"Pending"}})"));
+    see_jobset("status", Json::object());
+    CHECK(writes_group());
+    CHECK(status.find("configmap not found") != std::string::npos);
+  }
+  CHECK_FALSE(writes_group());
 }
 
 TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
