@@ -34,7 +34,7 @@ struct PodView {
   // No restart of the program could have avoided its end: DisruptionTarget, or a reason such as
   // NodeLost.
   bool is_infrastructure_failure = false;
-  // As that, and not the end of a pod that made room for a more important one.
+  // As that, and its node was lost, drained or short of something.
   bool is_node_failure = false;
   // Leads a Job under exclusive placement, and has a node, and is neither over nor being deleted.
   bool is_exclusive_leader = false;

@@ -310,7 +310,7 @@ TEST_CASE("view of a Pod") {
     bool is_of_node = is_failure;
   };
   const Row rows[] = {
-      {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true, false},
       {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI"}]})",
        true},
       {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]})",
