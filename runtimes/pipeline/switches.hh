@@ -1,5 +1,5 @@
-// Extensions that a job or a runtime asks for by annotation: typed clients of upstream's API, which
-// know no field of ours, keep those.
+// Extensions that a job or a runtime asks for by annotation: typed clients of the upstream API,
+// which do not know other fields, keep those.
 #pragma once
 
 #include <optional>

@@ -58,7 +58,7 @@ class ChildrenPlanner {
     if (const auto taken = name_taken()) return blocked(*taken);
     const SnapshotState snapshot = inspect_snapshot(observed_);
     const bool is_complete = !needs_jobset_write() && !is_dependent_missing();
-    if (is_complete && !do_pods_start_anew()) {
+    if (is_complete && !do_pods_start_again()) {
       keep_snapshot(snapshot);
       keep_ca();
       return state_;
@@ -123,7 +123,7 @@ class ChildrenPlanner {
 
   // Pods that run keep what they have mounted. What was deleted meanwhile is looked for when others
   // will need it: once a restart is counted, and where the kubelet cannot mount something.
-  bool do_pods_start_anew() const {
+  bool do_pods_start_again() const {
     const JobSet* jobset = observed_.jobset;
     return jobset && !jobset->metadata.deletion_timestamp &&
            (jobset->status.restarts > observed_.job.status.restarts ||

@@ -137,7 +137,8 @@ TEST_CASE_METHOD(Fixture,
   CHECK(writes_group());
 }
 
-TEST_CASE_METHOD(Fixture, "one deleted under a running job is created again when pods start anew") {
+TEST_CASE_METHOD(Fixture,
+                 "one deleted under a running job is created again when pods start again") {
   is_suspended = false;
   see();
   CHECK(writes_group());

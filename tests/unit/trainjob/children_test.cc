@@ -539,7 +539,7 @@ TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old
   }
 }
 
-TEST_CASE("what was deleted under a running job is made again when pods start anew") {
+TEST_CASE("what was deleted under a running job is made again when pods start again") {
   World world(train_job(), mpi_runtime());
   world.settle();
   const std::string secret = "Secret/j-mpi-ssh-auth", hosts = "ConfigMap/j-mpi-hostfile";
