@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sys
 import time
 
@@ -134,11 +135,10 @@ def test_failure_leaves_evidence(cluster):
 
 def test_goes_on_from_its_checkpoint(cluster):
     """docs/examples/checkpoint.yaml: the pod is killed, and attempt 1 goes on after the step that attempt 0 has saved."""
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
-        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
-        "claimRef": {"namespace": cluster.namespace, "name": "checkpoints"},
-        "hostPath": {"path": f"/var/tmp/{cluster.namespace}", "type": "DirectoryOrCreate"}}}
-    cluster.apply(volume)
+    path = f"/var/tmp/{cluster.namespace}"
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"namespace": cluster.namespace, "name": "checkpoints"}, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}})
     try:
         cluster.kubectl("apply", "-f", str(ROOT / "docs/examples/checkpoint.yaml"))
 
@@ -158,6 +158,7 @@ def test_goes_on_from_its_checkpoint(cluster):
         assert env["TRAINER_CHECKPOINT_DIR"]["value"] == "/checkpoints/" + cluster.get("trainjob", "checkpoint")["metadata"]["uid"], env
     finally:
         run("kubectl", "delete", "persistentvolume", cluster.namespace, "--wait=false")
+        shutil.rmtree(path, ignore_errors=True)
 
 
 REPORTS = """
