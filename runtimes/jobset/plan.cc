@@ -1,6 +1,7 @@
 // One reconcile of a JobSet, in the order of JobSet, pkg/controllers/jobset_controller.go.
 #include "runtimes/jobset/plan.hh"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtimes/jobset/conditions.hh"
@@ -81,8 +82,9 @@ kube::Plan SlicedPlan::finish() {
   return std::move(context_->plan);
 }
 
-bool needs_pods(const JobSet& jobset, const Gates& gates) {
-  return restarts_in_place(jobset, gates) || max_disruption_restarts(jobset) > 0;
+bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs) {
+  return restarts_in_place(jobset, gates) || max_disruption_restarts(jobset) > 0 ||
+         std::any_of(jobs.begin(), jobs.end(), [](const JobView* job) { return job->failure(); });
 }
 
 }  // namespace trainer::jobset

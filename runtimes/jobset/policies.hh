@@ -36,6 +36,8 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
                  std::string_view message);
 // Just this Job (gate RestartJob). False where its labels do not say which one it is.
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
+// Of the first failure, before its restart: remembers the node that is to blame, if one is.
+void note_avoided_node(ReconcileContext& context, const JobView& first);
 // Whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);
 

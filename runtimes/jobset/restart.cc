@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
@@ -64,6 +65,22 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
   increment(rjob->counters.jobRestarts, at, rjob->replicas);
   if (is_counted) increment(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas);
   return true;
+}
+
+void note_avoided_node(ReconcileContext& context, const JobView& first) {
+  const PodView* found = nullptr;
+  const auto end_of = [](const PodView& pod) {
+    return pod.failure ? pod.failure->finished_at : std::nullopt;
+  };
+  for (const PodView* pod : context.observed.pods) {
+    if (!pod->is_node_failure || pod->node_name.empty() || !is_pod_of(*pod, first)) continue;
+    if (!found || end_of(*pod) < end_of(*found)) found = pod;
+  }
+  if (!found) return;
+  context.set_condition(
+      kAvoidedNode, true, "NodeFailure",
+      fmt::format("{}: pod {} failed by the fault of this node; later attempts prefer others",
+                  found->node_name, found->name));
 }
 
 bool is_budget_spent(const ReconcileContext& context) {

@@ -31,14 +31,13 @@ void ContainerEdit::env(std::string_view name, std::string_view value) {
   kube::upsert_env(container_, name, value);
 }
 
+void ContainerEdit::env_field(std::string_view name, std::string_view path) {
+  kube::Json source = kube::Json::object({{"fieldRef", kube::Json::object({{"fieldPath", path}})}});
+  env(kube::Json::object({{"name", name}, {"valueFrom", std::move(source)}}));
+}
+
 void ContainerEdit::env_completion_index(std::string_view name) {
-  env(kube::Json::object(
-      {{"name", name},
-       {"valueFrom",
-        kube::Json::object(
-            {{"fieldRef",
-              kube::Json::object({{"fieldPath", fmt::format("metadata.annotations['{}']",
-                                                            kCompletionIndexKey)}})}})}}));
+  env_field(name, fmt::format("metadata.annotations['{}']", kCompletionIndexKey));
 }
 
 void ContainerEdit::env_from(kube::Json source) {
@@ -70,7 +69,7 @@ void ContainerEdit::erase(std::string_view member) {
 }
 
 const MlPolicy* Draft::ml_policy() const {
-  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : nullptr;
+  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : implied_ml_policy;
 }
 
 const PodGroupPolicy* Draft::pod_group_policy() const {

@@ -51,6 +51,10 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   if (!merge_template(draft)) return draft;
   normalize(draft);
   count_pods(draft);
+  if (!runtime.spec.mlPolicy)
+    for (const auto& plugin : *options.plugins)
+      if (const MlPolicy* implied = plugin->implied_ml_policy(draft))
+        draft.implied_ml_policy = implied;
   if (!check_copies(draft)) return draft;
   merge_resources(draft);
   return draft;

@@ -199,9 +199,12 @@ class TrainJobPlanner {
   void request_events() {
     kube::Time since =
         jobset_ ? jobset_->metadata.creation_timestamp.value_or(observed_.now) : observed_.now;
-    for (const kube::Condition& condition : after_.conditions) {
+    const auto take = [&since](const kube::Condition& condition) {
       if (condition.last_transition_time) since = std::max(since, *condition.last_transition_time);
-    }
+    };
+    for (const kube::Condition& condition : after_.conditions) take(condition);
+    if (const auto* restarting = jobset_ ? restarting_condition(*jobset_) : nullptr)
+      take(*restarting);
     const auto waited = observed_.now - since;
     const auto patience = has_any_pod_started() ? kPatience : kEventInterval;
     plan_.needs_events = waited >= patience;

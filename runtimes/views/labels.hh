@@ -9,6 +9,9 @@ namespace trainer {
 // A pod's index in its Job: an annotation, and since Kubernetes 1.28 also a label.
 inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
 
+// Of a job that Kueue starts.
+inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+
 // Of the pods and Services of kubeflow.org/v1 jobs (Training Operator, common_types.go).
 inline constexpr std::string_view kV1OperatorNameKey = "training.kubeflow.org/operator-name";
 inline constexpr std::string_view kV1JobNameKey = "training.kubeflow.org/job-name";

@@ -58,7 +58,7 @@ Task<Result<bool>> JobReader::read_needs(const TrainJob& job, const TrainJobPlan
     state->events_read_at = now;
     co_await read_events(job, state);
     has_read = true;
-  } else if (!plan.needs_events && !state->waiting_event.empty()) {
+  } else if (!has_read && !plan.needs_events && !state->waiting_event.empty()) {
     state->waiting_event.clear();
     has_read = true;
   }
@@ -151,7 +151,9 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
   std::string query = "fieldSelector=" + kube::percent_encode(selector);
   std::function<void(std::string_view)> on_item = take;
   auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query), on_item);
-  if (listed) state->waiting_event = text;
+  if (!listed) co_return;
+  if (text.starts_with("FailedMount")) state->forget_dependents();  // one may have been deleted
+  state->waiting_event = text;
 }
 
 std::shared_ptr<const SnapshotView> JobReader::view_of_snapshot(const kube::Json& config_map,
