@@ -156,8 +156,9 @@ Json make_service(const Framework& framework, const Job& job, const ReplicaSpec&
   Json ports = Json::array();
   if (const Json* container = kube::find_container(spec.template_, framework.container))
     for (const Json& port : container->get_array("ports"))
-      ports.push_back(
-          Json::object({{"name", port.get("name")}, {"port", port.get("containerPort")}}));
+      if (!port.get_string("name").empty())
+        ports.push_back(
+            Json::object({{"name", port.get("name")}, {"port", port.get("containerPort")}}));
   return Json::object(
       {{"metadata", Json::object({{"labels", labels}})},
        {"spec", Json::object({{"clusterIP", "None"}, {"selector", labels}, {"ports", ports}})}});

@@ -68,10 +68,8 @@ void restart_failed_pods(ReconcileContext& context) {
       }
     }
     if (!is_restarting) continue;
-    std::string text = fmt::format("job {} is restarting because {} replica(s) failed.",
-                                   context.name(), role.name);
-    context.report("Warning", context.reason_of(kRestarting), text);
-    context.set_condition(kRestarting, true, kRestarting, std::move(text));
+    set_restarting(context, fmt::format("job {} is restarting because {} replica(s) failed.",
+                                        context.name(), role.name));
   }
 }
 

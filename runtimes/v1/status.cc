@@ -50,8 +50,8 @@ void set_running(ReconcileContext& context, std::string message) {
 }
 
 void set_restarting(ReconcileContext& context, std::string message) {
-  if (context.set_condition(kRestarting, true, kRestarting, message))
-    context.report("Warning", context.reason_of(kRestarting), std::move(message));
+  context.relay("Warning", context.reason_of(kRestarting), message);
+  context.set_condition(kRestarting, true, kRestarting, std::move(message));
 }
 
 void succeed(ReconcileContext& context, std::string message) {

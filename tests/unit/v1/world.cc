@@ -1,0 +1,295 @@
+#include "tests/unit/v1/world.hh"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "kube/model/resources.hh"
+#include "kube/model/yaml.hh"
+#include "kube/tests/merge_patch.hh"
+#include "runtimes/admission/v1job.hh"
+#include "runtimes/trainjob/plan.hh"
+
+namespace trainer::v1::test {
+
+using kube::Json;
+
+Json yaml(std::string_view text) {
+  auto value = kube::parse_yaml(text);
+  INFO(text);
+  REQUIRE(value.has_value());
+  return *value;
+}
+
+const Framework& framework_of(std::string_view kind) {
+  const Framework* framework = find_framework(kind);
+  REQUIRE(framework);
+  return *framework;
+}
+
+Json make_job(std::string_view kind, std::string_view roles, std::string_view more,
+              std::string_view name) {
+  const Framework& framework = framework_of(kind);
+  const std::string_view container = framework.container.empty() ? "mpi" : framework.container;
+  Json specs = Json::object();
+  std::istringstream words{std::string(roles)};
+  for (std::string role; words >> role;) {
+    const std::size_t star = role.find('*');
+    const int replicas = star == role.npos ? 1 : std::stoi(role.substr(star + 1));
+    specs.set(
+        role.substr(0, star),
+        yaml(fmt::format("{{replicas: {}, template: {{spec: {{containers: [{{name: {}, image: "
+                         "busybox}}]}}}}}}",
+                         replicas, container)));
+  }
+  Json spec = more.empty() ? Json::object() : yaml(more);
+  for (auto& [role, extra] : spec["roles"].is_object() ? spec["roles"].as_object() : Json::Object())
+    specs[role] = kube::test::merge_patch(specs[role], extra);
+  spec.erase("roles");
+  spec.set(framework.replica_specs, specs);
+  return Json::object({{"apiVersion", "kubeflow.org/v1"},
+                       {"kind", framework.resource.kind},
+                       {"metadata", Json::object({{"name", name}, {"uid", "job-uid"}})},
+                       {"spec", spec}});
+}
+
+Job read(const Json& object) {
+  auto job = read_job(object, framework_of(object.get_string("kind")).replica_specs);
+  INFO((job ? std::string() : kube::to_string(job.error())));
+  REQUIRE(job.has_value());
+  return *job;
+}
+
+World::World(std::string name) : ns(std::move(name)) {}
+
+World::World(const Json& job) : World(std::string("ns")) {
+  REQUIRE(apply(job) == 201);
+  settle();
+}
+
+int World::apply(Json object) {
+  const std::string kind(object.get_string("kind"));
+  const std::string key = kind + "/" + std::string(object.get("metadata").get_string("name"));
+  const bool exists = has(key);
+  if (const Framework* framework = find_framework(kind); framework && framework->has_webhook) {
+    AdmissionRequest request;
+    request.operation = exists ? "UPDATE" : "CREATE";
+    request.object = object;
+    if (exists) request.old_object = at(key);
+    if (const auto answer = validate_v1job(request, *framework); !answer.is_allowed)
+      return answer.code;
+  }
+  object["metadata"].set("namespace", ns);
+  if (object["metadata"].get_string("uid").empty())
+    object["metadata"].set("uid", fmt::format("uid-{}", ++version_));
+  if (exists && find_framework(kind)) object.set("status", at(key).get("status"));
+  objects[key] = std::move(object);
+  return exists ? 200 : 201;
+}
+
+int World::patch(const std::string& key, const Json& body) {
+  Json object = kube::test::merge_patch(at(key), body);
+  return apply(std::move(object));
+}
+
+void World::remove(const std::string& key) {
+  if (is_graceful && key.starts_with("Pod/") &&
+      at(key).get("status").get_string("phase") == "Running")
+    objects[key]["metadata"].set("deletionTimestamp", now.to_string());
+  else
+    release(key);
+}
+
+// With what it owns, as the garbage collector does.
+void World::release(const std::string& key) {
+  const std::string uid(at(key).get("metadata").get_string("uid"));
+  objects.erase(key);
+  std::erase_if(objects, [&uid](const auto& object) {
+    const kube::ObjectMeta meta = kube::ObjectMeta::of(object.second);
+    return meta.controller() && meta.controller()->uid == uid;
+  });
+}
+
+std::string World::key_of(std::string_view job) const {
+  for (const Framework* framework : frameworks())
+    if (std::string key = framework->resource.kind + "/" + std::string(job); has(key)) return key;
+  return {};
+}
+
+const Json& World::at(const std::string& key) const {
+  const auto found = objects.find(key);
+  INFO("no " << key);
+  REQUIRE(found != objects.end());
+  return found->second;
+}
+
+std::vector<std::string> World::names(std::string_view kind) const {
+  std::vector<std::string> found;
+  for (const auto& [key, object] : objects)
+    if (object.get_string("kind") == kind)
+      found.emplace_back(object.get("metadata").get_string("name"));
+  return found;
+}
+
+void World::run(const kube::Action& action) {
+  const std::string key = action.resource.kind + "/" + action.key.name;
+  INFO("an action on " << key);
+  REQUIRE(action.key.ns == ns);
+  ++writes;
+  switch (action.verb) {
+    case kube::Action::Verb::kCreate: {
+      REQUIRE_FALSE(has(key));
+      Json body = action.body;
+      body["metadata"].set("uid", fmt::format("uid-{}", ++version_));
+      if (action.resource == kube::kPods) body.set("status", Json::object({{"phase", "Pending"}}));
+      objects[key] = std::move(body);
+      return;
+    }
+    case kube::Action::Verb::kMergePatch:
+      objects[key] = kube::test::merge_patch(at(key), action.body);
+      return;
+    case kube::Action::Verb::kDelete:
+      if (!action.uid.empty()) REQUIRE(action.uid == at(key).get("metadata").get_string("uid"));
+      return remove(key);
+    case kube::Action::Verb::kApply:
+      FAIL("V1 jobs apply nothing");
+  }
+}
+
+void World::record(const std::string& job, const std::vector<kube::PlannedEvent>& list) {
+  const std::size_t slash = job.find('/');
+  for (const auto& event : list)
+    events.push_back(fmt::format("{} {}: {} {}: {}", job.substr(0, slash), job.substr(slash + 1),
+                                 event.type, event.reason, event.message));
+}
+
+JobPlan World::reconcile(const std::string& job_key) {
+  const Json object = at(job_key);
+  const Framework& framework = framework_of(object.get_string("kind"));
+  const Job job = test::read(object);
+  std::vector<std::shared_ptr<PodView>> views;
+  std::vector<ServiceView> services;
+  for (const auto& [key, child] : objects) {
+    const kube::ObjectMeta meta = kube::ObjectMeta::of(child);
+    if (!meta.controller() || meta.controller()->uid != job.metadata.uid) continue;
+    if (key.starts_with("Pod/")) views.push_back(transform_pod(kube::print_json(child)));
+    if (key.starts_with("Service/")) services.push_back({meta.name, meta.uid, false});
+  }
+  std::vector<const PodView*> pods;
+  for (const auto& view : views) pods.push_back(view.get());
+  Dependents dependents;
+  JobPlan made;
+  for (int round = 0; round < 3; ++round) {
+    made = plan({framework, job, pods, services, dependents, relayed_[job_key], settings, now});
+    if (made.needs_dependents.empty()) break;
+    REQUIRE(made.actions.empty());
+    for (const auto& [resource, key] : made.needs_dependents) {
+      const auto found = objects.find(resource.kind + "/" + key.name);
+      dependents[dependent_name(resource, key.name)] =
+          found == objects.end() ? nullptr : std::make_shared<const Json>(found->second);
+    }
+  }
+  REQUIRE(made.needs_dependents.empty());
+  relayed_[job_key] = made.relayed;
+  const auto write_status = [&] {
+    if (!made.status_patch) return;
+    ++writes;
+    objects[job_key] = kube::test::merge_patch(at(job_key), *made.status_patch);
+  };
+  if (made.is_status_first) write_status();
+  for (int stage = 0; stage < 2; ++stage)
+    for (const kube::Action& action : made.actions)
+      if (action.stage == stage) run(action);
+  if (!made.is_status_first && has(job_key)) write_status();
+  record(job_key, made.events);
+  totals.created |= made.counts.created;
+  totals.deleted |= made.counts.deleted;
+  totals.succeeded |= made.counts.succeeded;
+  totals.failed |= made.counts.failed;
+  totals.restarted += made.counts.restarted;
+  return made;
+}
+
+void World::settle() {
+  for (int pass = 0; pass < 20; ++pass) {
+    const int before = writes;
+    for (const Framework* framework : frameworks())
+      for (const std::string& name : names(framework->resource.kind))
+        if (const std::string key = framework->resource.kind + "/" + name; has(key)) reconcile(key);
+    if (writes == before) return;
+  }
+  FAIL("the jobs never settle");
+}
+
+void World::advance(std::int64_t seconds) {
+  now = now + std::chrono::seconds(seconds);
+  settle();
+}
+
+void World::pod(const std::string& name, std::string_view phase, std::optional<int> exit_code,
+                int restarts) {
+  Json& object = objects["Pod/" + name];
+  REQUIRE(object.is_object());
+  Json container =
+      Json::object({{"name", object["spec"]["containers"].as_array().front().get("name")},
+                    {"restartCount", restarts},
+                    {"state", Json::object()}});
+  const Json ended = Json::object(
+      {{"exitCode", exit_code.value_or(0)}, {"reason", "Error"}, {"finishedAt", now.to_string()}});
+  if (phase == "Running" && exit_code)
+    container.set("lastState", Json::object({{"terminated", ended}}));
+  container["state"].set(phase == "Running" ? "running" : "terminated",
+                         phase == "Running" ? Json::object() : ended);
+  Json status = Json::object({{"phase", phase}});
+  // A pod that ends without an exit code was evicted.
+  if (exit_code || phase != "Failed")
+    status.set("containerStatuses", Json::array({std::move(container)}));
+  object.set("status", std::move(status));
+  settle();
+}
+
+void World::all_pods(std::string_view phase) {
+  for (const std::string& name : names("Pod")) pod(name, phase);
+}
+
+std::string World::conditions(const std::string& job) const {
+  std::string text;
+  for (const Json& one : at(key_of(job)).get("status").get_array("conditions"))
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", one.get_string("type"),
+                        one.get_string("status") == "True" ? "" : "!");
+  return text;
+}
+
+std::string World::message(std::string_view type, const std::string& job) const {
+  for (const Json& one : at(key_of(job)).get("status").get_array("conditions"))
+    if (one.get_string("type") == type)
+      return fmt::format("{}: {}", one.get_string("reason"), one.get_string("message"));
+  return {};
+}
+
+std::string World::counters(std::string_view role, const std::string& job) const {
+  const Json* status = at(key_of(job)).get("status").get("replicaStatuses").find(role);
+  if (!status) return "none";
+  std::string text;
+  for (const char* name : {"active", "succeeded", "failed"})
+    if (const auto count = status->get_int(name))
+      text += fmt::format("{}{} {}", text.empty() ? "" : " ", count, name);
+  return text;
+}
+
+std::string World::env(const std::string& pod_name, std::string_view name,
+                       std::size_t container) const {
+  std::string value = "-";
+  const Json& spec = at("Pod/" + pod_name).get("spec");
+  for (const Json& one : spec.get_array("containers").at(container).get_array("env"))
+    if (one.get_string("name") == name) value = one.get_string("value");
+  return value;
+}
+
+bool World::has_event(std::string_view text) const {
+  for (const std::string& event : events)
+    if (event.find(text) != event.npos) return true;
+  return false;
+}
+
+}  // namespace trainer::v1::test
