@@ -455,7 +455,7 @@ def arguments():
 
 def without_case(expected, path):
     """The names of an expected file that no folder beside it has a case of: no one would notice that such a case is missing."""
-    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "*.yaml"))
+    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "**", "*.yaml"), recursive=True)
     return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
 
 
