@@ -160,6 +160,50 @@ TEST_CASE("with Volcano pods wait until their PodGroup is queued") {
   CHECK(std::count(lines.begin(), lines.end(), "POST " + kPods + " p-master-0") == 1);
 }
 
+TEST_CASE("what why and logs say of a V1 job") {
+  struct Row {
+    const char* status;
+    const char* phase;
+    const char* says;  // in message, evidence or the next step
+    bool is_failed;
+  };
+  const Row rows[] = {
+      {"{}", "", "no controller has looked at this job yet", false},
+      {R"({"conditions":[{"type":"Created","status":"True"}]})", "Created", "0 of 2 pods run",
+       false},
+      {R"({"conditions":[{"type":"Created","status":"True"},{"type":"Running","status":"True"}],
+          "replicaStatuses":{"Master":{"active":1}}})",
+       "Running", "--gang-scheduler-name", false},
+      {R"({"conditions":[{"type":"Running","status":"False"},{"type":"Failed","status":"True",
+          "reason":"PyTorchJobFailed","message":"it is failed"}]})",
+       "Failed", "trainer logs -n n pytorchjob/p", true},
+      {R"({"conditions":[{"type":"Suspended","status":"True"}]})", "Suspended",
+       "spec.runPolicy.suspend", false},
+  };
+  const Registry registry = full_registry();
+  const auto kind = std::find_if(registry.begin(), registry.end(), [](const auto& each) {
+    return each.controller.name == kController;
+  });
+  REQUIRE(kind != registry.end());
+  for (const Row& row : rows) {
+    CAPTURE(row.status);
+    const auto state =
+        kind->why->read_state(*kube::parse_json(job("5", "", row.status)), "trainer");
+    REQUIRE(state);
+    CHECK(state->phase == row.phase);
+    CHECK(state->is_failed == row.is_failed);
+    std::string all = state->message + state->next_step;
+    for (const std::string& each : state->evidence) all += each;
+    CHECK_THAT(all, Catch::Contains(row.says));
+  }
+  const auto meta = kube::ObjectMeta::of(*kube::parse_json(pod("n", "1", "Running")));
+  const auto place = kind->logs->read_place(meta);
+  REQUIRE(place);
+  CHECK(place->role == "worker");
+  CHECK(place->index == 0);
+  CHECK_FALSE(kind->logs->read_place({}));
+}
+
 TEST_CASE(
     "kinds of V1 jobs are registered where they are asked for, and TrainJobs may be left out") {
   const auto names = [](const KindOptions& options) {
