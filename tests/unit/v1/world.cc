@@ -228,6 +228,12 @@ void World::advance(std::int64_t seconds) {
 
 void World::pod(const std::string& name, std::string_view phase, std::optional<int> exit_code,
                 int restarts) {
+  set_pod(name, phase, exit_code, restarts);
+  settle();
+}
+
+void World::set_pod(const std::string& name, std::string_view phase, std::optional<int> exit_code,
+                    int restarts) {
   Json& object = objects["Pod/" + name];
   REQUIRE(object.is_object());
   Json container =
@@ -245,7 +251,6 @@ void World::pod(const std::string& name, std::string_view phase, std::optional<i
   if (exit_code || phase != "Failed")
     status.set("containerStatuses", Json::array({std::move(container)}));
   object.set("status", std::move(status));
-  settle();
 }
 
 void World::all_pods(std::string_view phase) {

@@ -46,6 +46,9 @@ class World {
   // The kubelet: "Running", "Succeeded", or "Failed" with an exit code of the first container.
   void pod(const std::string& name, std::string_view phase, std::optional<int> exit_code = {},
            int restarts = 0);
+  // The same, before the controller has seen it.
+  void set_pod(const std::string& name, std::string_view phase, std::optional<int> exit_code = {},
+               int restarts = 0);
   void all_pods(std::string_view phase);
 
   bool has(const std::string& key) const { return objects.count(key) > 0; }
