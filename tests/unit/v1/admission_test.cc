@@ -20,7 +20,9 @@ std::string errors_of(const Json& object) {
 
 const char* roles_of(std::string_view kind) {
   if (kind == "JAXJob") return "Worker";
-  return kind == "MPIJob" ? "Launcher Worker*2" : kind == "TFJob" ? "Chief Worker" : "Master Worker";
+  return kind == "MPIJob"  ? "Launcher Worker*2"
+         : kind == "TFJob" ? "Chief Worker"
+                           : "Master Worker";
 }
 
 }  // namespace
@@ -39,11 +41,13 @@ TEST_CASE("AD1 to AD5, AD7: rules of all kinds") {
           worker + ": Required value: must be specified");
     CHECK(with("roles: {Worker: {template: {spec: null}}}") ==
           worker + ": Required value: must be specified");
-    CHECK(with(fmt::format("roles: {{Worker: {{template: {{spec: {{containers: [{{name: {}}}]}}}}}}}}",
-                           framework->container.empty() ? "mpi" : framework->container)) ==
+    CHECK(with(fmt::format(
+              "roles: {{Worker: {{template: {{spec: {{containers: [{{name: {}}}]}}}}}}}}",
+              framework->container.empty() ? "mpi" : framework->container)) ==
           worker + "[0].image: Required value: must be required");
-    CHECK(with("runPolicy: {managedBy: a.b/c}").find("spec.runPolicy.managedBy: Unsupported value") ==
-          0);
+    CHECK(
+        with("runPolicy: {managedBy: a.b/c}").find("spec.runPolicy.managedBy: Unsupported value") ==
+        0);
     CHECK(with("runPolicy: {managedBy: ''}").find("spec.runPolicy.managedBy: Unsupported value") ==
           0);
     CHECK(with("runPolicy: {managedBy: kueue.x-k8s.io/multikueue}") == "");
@@ -87,8 +91,10 @@ TEST_CASE("AD9 to AD16: rules of one kind") {
                "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
            Row{"AD9", "PyTorchJob", "Master", "roles: {Master: {replicas: null}}",
                "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
-           Row{"AD11", "PyTorchJob", "Worker", "{nprocPerNode: '2', elasticPolicy: {nProcPerNode: 2}}",
-               "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode"},
+           Row{"AD11", "PyTorchJob", "Worker",
+               "{nprocPerNode: '2', elasticPolicy: {nProcPerNode: 2}}",
+               "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with "
+               "spec.nprocPerNode"},
            Row{"AD12", "PyTorchJob", "Master", "elasticPolicy: {}",
                "spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic "
                "policy is used"},
@@ -126,7 +132,8 @@ TEST_CASE("AD10: the deprecated nProcPerNode and runPolicy.queue only warn") {
 TEST_CASE("AD17: an invalid MPIJob gets an event, and nothing else") {
   for (const auto& [roles, more, why] :
        std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"Launcher", "roles: {Launcher: {template: {spec: {containers: []}}}}", "must be specified"},
+           {"Launcher", "roles: {Launcher: {template: {spec: {containers: []}}}}",
+            "must be specified"},
            {"Launcher", "roles: {Launcher: {template: {spec: {containers: [{name: a}]}}}}",
             "[0].image: Required value"},
            {"Launcher", "roles: {Launcher: {template: {spec: {containers: [{image: a}]}}}}",

@@ -57,8 +57,9 @@ TEST_CASE("CO6: a job that passes its limits is cleaned up as any other (1.9.4)"
     world.advance(5);
     INFO(policy);
     CHECK(world.conditions() == "Created Running! Failed");
-    CHECK(world.message("Failed") ==
-          "PyTorchJobFailed: Job p has failed because it was active longer than specified deadline");
+    CHECK(
+        world.message("Failed") ==
+        "PyTorchJobFailed: Job p has failed because it was active longer than specified deadline");
     CHECK(world.names("Pod").size() == left);
     CHECK(world.counters("Worker") == "1 active 1 succeeded");  // as it was before
     world.settle();
@@ -75,8 +76,9 @@ TEST_CASE("CO7, CO8: backoffLimit counts restarts of containers") {
     INFO(limit << " " << restarts);
     CHECK((world.conditions() == "Created Failed") == fails);
     if (fails)
-      CHECK(world.message("Failed") ==
-            "PyTorchJobFailed: Job p has failed because it has reached the specified backoff limit");
+      CHECK(
+          world.message("Failed") ==
+          "PyTorchJobFailed: Job p has failed because it has reached the specified backoff limit");
   }
 }
 
@@ -94,12 +96,12 @@ TEST_CASE("CO9: activeDeadlineSeconds, on time by itself") {
 }
 
 TEST_CASE("CO10: whose job it is") {
-  for (const auto& [value, is_ours] : std::vector<std::pair<const char*, bool>>{
-           {"null", true},
-           {"''", false},
-           {"kubeflow.org/training-operator", true},
-           {"kueue.x-k8s.io/multikueue", false},
-           {"other", false}}) {
+  for (const auto& [value, is_ours] :
+       std::vector<std::pair<const char*, bool>>{{"null", true},
+                                                 {"''", false},
+                                                 {"kubeflow.org/training-operator", true},
+                                                 {"kueue.x-k8s.io/multikueue", false},
+                                                 {"other", false}}) {
     World world;
     Json job = make_job("PyTorchJob", "Worker", fmt::format("runPolicy: {{managedBy: {}}}", value));
     job["metadata"].set("namespace", "ns");
@@ -127,8 +129,11 @@ TEST_CASE("CO11: counters by phase; a running pod that is being deleted counts a
 }
 
 TEST_CASE("CO12, T15: restart policies of pods") {
-  for (const auto& [policy, of_pod] : std::vector<std::pair<const char*, const char*>>{
-           {"ExitCode", "Never"}, {"Never", "Never"}, {"Always", "Always"}, {"OnFailure", "OnFailure"}}) {
+  for (const auto& [policy, of_pod] :
+       std::vector<std::pair<const char*, const char*>>{{"ExitCode", "Never"},
+                                                        {"Never", "Never"},
+                                                        {"Always", "Always"},
+                                                        {"OnFailure", "OnFailure"}}) {
     World world(make_job("TFJob", "Worker",
                          fmt::format("roles: {{Worker: {{restartPolicy: {}, template: {{spec: "
                                      "{{restartPolicy: Always}}}}}}}}",
@@ -204,9 +209,11 @@ TEST_CASE("CO19: exit codes that restart a pod") {
 }
 
 TEST_CASE("CO20: suspended or not") {
-  for (const auto& [more, is] : std::vector<std::pair<const char*, bool>>{
-           {"", false}, {"runPolicy: {}", false}, {"runPolicy: {suspend: false}", false},
-           {"runPolicy: {suspend: true}", true}})
+  for (const auto& [more, is] :
+       std::vector<std::pair<const char*, bool>>{{"", false},
+                                                 {"runPolicy: {}", false},
+                                                 {"runPolicy: {suspend: false}", false},
+                                                 {"runPolicy: {suspend: true}", true}})
     CHECK(read(make_job("TFJob", "Worker", more)).is_suspended() == is);
 }
 
@@ -233,14 +240,17 @@ TEST_CASE("CO21, CO22, CO23, T9, T10: ttlSecondsAfterFinished") {
   kept.pod("p-worker-0", "Succeeded");
   kept.advance(1'000'000);
   CHECK(kept.has("TFJob/p"));
-  World suspended(make_job("TFJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 0, suspend: true}"));
+  World suspended(
+      make_job("TFJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 0, suspend: true}"));
   suspended.advance(10);
   CHECK(suspended.has("TFJob/p"));
 }
 
-TEST_CASE("CO23: a job that failed by its exit code has no completionTime, and expires all the same") {
-  World world(make_job("PyTorchJob", "Worker", "{runPolicy: {ttlSecondsAfterFinished: 5}, roles: "
-                                               "{Worker: {restartPolicy: ExitCode}}}"));
+TEST_CASE(
+    "CO23: a job that failed by its exit code has no completionTime, and expires all the same") {
+  World world(make_job("PyTorchJob", "Worker",
+                       "{runPolicy: {ttlSecondsAfterFinished: 5}, roles: "
+                       "{Worker: {restartPolicy: ExitCode}}}"));
   world.pod("p-worker-0", "Failed", 1);
   CHECK_FALSE(world.at("PyTorchJob/p").get("status").find("completionTime"));
   world.advance(5);
@@ -263,9 +273,10 @@ TEST_CASE("CO24, CO25: pods of others are not touched") {
 }
 
 TEST_CASE("CO26, T5, T21: metadata of pods and Services") {
-  World world(make_job("TFJob", "Worker*2",
-                       "roles: {Worker: {template: {metadata: {name: mine, labels: {team: a, "
-                       "training.kubeflow.org/job-name: x}, annotations: {b: c}, finalizers: [d.e/f]}}}}"));
+  World world(
+      make_job("TFJob", "Worker*2",
+               "roles: {Worker: {template: {metadata: {name: mine, labels: {team: a, "
+               "training.kubeflow.org/job-name: x}, annotations: {b: c}, finalizers: [d.e/f]}}}}"));
   const Json& meta = world.at("Pod/p-worker-1").get("metadata");
   CHECK(meta.get("labels") ==
         yaml("{team: a, training.kubeflow.org/operator-name: tfjob-controller, "
@@ -276,8 +287,10 @@ TEST_CASE("CO26, T5, T21: metadata of pods and Services") {
   CHECK(meta.get("ownerReferences") ==
         yaml("[{apiVersion: kubeflow.org/v1, kind: TFJob, name: p, uid: job-uid, controller: true, "
              "blockOwnerDeletion: true}]"));
-  CHECK(world.at("Pod/p-worker-0").get("metadata").get("labels").get_string(
-            "training.kubeflow.org/job-role") == "master");
+  CHECK(world.at("Pod/p-worker-0")
+            .get("metadata")
+            .get("labels")
+            .get_string("training.kubeflow.org/job-role") == "master");
   const Json& service = world.at("Service/p-worker-1");
   CHECK(service.get("spec") ==
         yaml("{clusterIP: None, ports: [{name: tfjob-port, port: 2222}], selector: "

@@ -52,11 +52,13 @@ TEST_CASE("DF2 to DF5, DF7 to DF11: replicas, restart policies and ports") {
   for (const Row& row : {
            Row{"DF2", "TFJob", "{replicas: null}", "1 Never tfjob-port 2222"},
            Row{"DF3", "TFJob", "{replicas: 3}", "3 Never tfjob-port 2222"},
-           Row{"DF4", "TFJob", "{template: {spec: {containers: [{name: tensorflow, image: i, ports: "
-                               "[{name: tfjob-port, containerPort: 7}]}]}}}",
+           Row{"DF4", "TFJob",
+               "{template: {spec: {containers: [{name: tensorflow, image: i, ports: "
+               "[{name: tfjob-port, containerPort: 7}]}]}}}",
                "1 Never tfjob-port 7"},
-           Row{"DF5", "TFJob", "{template: {spec: {containers: [{name: tensorflow, image: i, ports: "
-                               "[{name: http, containerPort: 80}]}]}}}",
+           Row{"DF5", "TFJob",
+               "{template: {spec: {containers: [{name: tensorflow, image: i, ports: "
+               "[{name: http, containerPort: 80}]}]}}}",
                "1 Never http 80, tfjob-port 2222"},
            Row{"DF7", "XGBoostJob", "{replicas: null}", "1 Never xgboostjob-port 9999"},
            Row{"DF8", "XGBoostJob", "{restartPolicy: Always}", "1 Always xgboostjob-port 9999"},

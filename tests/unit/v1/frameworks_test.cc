@@ -31,8 +31,8 @@ std::size_t init_containers(const World& world, const std::string& pod) {
   return world.at("Pod/" + pod).get("spec").get_array("initContainers").size();
 }
 
-const Names kMasterEnv{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PET_NODE_RANK",
-                       "PET_NPROC_PER_NODE", "PET_NNODES"};
+const Names kMasterEnv{"MASTER_ADDR",   "MASTER_PORT",        "WORLD_SIZE", "RANK",
+                       "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_NNODES"};
 
 struct Pair {
   const char* kind;
@@ -94,8 +94,8 @@ TEST_CASE("SU2, SU3: a running job is suspended and resumed") {
 
 TEST_CASE("MB1: jobs of MultiKueue are left alone") {
   for (const auto& [kind, roles, decider] : kKinds) {
-    World world(make_job(kind, roles,
-                         "runPolicy: {suspend: true, managedBy: kueue.x-k8s.io/multikueue}"));
+    World world(
+        make_job(kind, roles, "runPolicy: {suspend: true, managedBy: kueue.x-k8s.io/multikueue}"));
     world.patch(std::string(kind) + "/p", yaml("spec: {runPolicy: {suspend: false}}"));
     world.settle();
     CHECK(world.writes == 0);
@@ -129,7 +129,8 @@ TEST_CASE("P2, P3: an elastic job, its autoscaler, and any worker's success") {
         "c10d 1:4 p-worker-0:23456 3");
   CHECK(world.env("p-worker-0", "MASTER_ADDR") == "-");
   const Json spec = world.at("HorizontalPodAutoscaler/p").get("spec");
-  CHECK(spec.get("scaleTargetRef") == yaml("{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: p}"));
+  CHECK(spec.get("scaleTargetRef") ==
+        yaml("{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: p}"));
   CHECK(spec.get_int("minReplicas") == 1);
   CHECK(spec.get_int("maxReplicas") == 4);
   world.patch("PyTorchJob/p", yaml("spec: {elasticPolicy: {maxReplicas: 5}}"));
@@ -156,7 +157,8 @@ TEST_CASE("P4: init containers of workers that have a master") {
   world.settle();
   CHECK(init_containers(world, "p-master-0") == 0);
   REQUIRE(init_containers(world, "p-worker-0") == 1);
-  const Json& container = world.at("Pod/p-worker-0").get("spec").get_array("initContainers").front();
+  const Json& container =
+      world.at("Pod/p-worker-0").get("spec").get_array("initContainers").front();
   CHECK(container.get_string("image") == "registry/busybox:1");
   CHECK(kube::print_json(container).find("seq 100") != std::string::npos);
   CHECK(kube::print_json(container).find("nslookup p-master-0 ") != std::string::npos);
@@ -174,16 +176,17 @@ TEST_CASE("P4: init containers of workers that have a master") {
 TEST_CASE("P5: variables of an elastic job") {
   World none(make_job("PyTorchJob", "Worker*2"));
   CHECK(env_names(none, "p-worker-0") == "PYTHONUNBUFFERED PET_NPROC_PER_NODE PET_NNODES");
-  World world(make_job("PyTorchJob", "Worker*2",
-                       "elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: etcd, rdzvHost: "
-                       "h, rdzvPort: 1234, rdzvId: id, nProcPerNode: 4, standalone: true, rdzvConf: "
-                       "[{key: a, value: b}, {key: c, value: d}]}"));
+  World world(
+      make_job("PyTorchJob", "Worker*2",
+               "elasticPolicy: {minReplicas: 1, maxReplicas: 3, rdzvBackend: etcd, rdzvHost: "
+               "h, rdzvPort: 1234, rdzvId: id, nProcPerNode: 4, standalone: true, rdzvConf: "
+               "[{key: a, value: b}, {key: c, value: d}]}"));
   CHECK(env_names(world, "p-worker-0") ==
         "PYTHONUNBUFFERED PET_RDZV_ENDPOINT PET_RDZV_BACKEND PET_NNODES PET_NPROC_PER_NODE "
         "PET_RDZV_ID PET_RDZV_CONF PET_STANDALONE");
-  CHECK(envs(world, "p-worker-0", {"PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_NNODES",
-                                   "PET_NPROC_PER_NODE", "PET_RDZV_ID", "PET_RDZV_CONF"}) ==
-        "h:1234 etcd 1:3 4 id a=b,c=d");
+  CHECK(envs(world, "p-worker-0",
+             {"PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_NNODES", "PET_NPROC_PER_NODE",
+              "PET_RDZV_ID", "PET_RDZV_CONF"}) == "h:1234 etcd 1:3 4 id a=b,c=d");
   World number(make_job("PyTorchJob", "Master Worker", "nprocPerNode: '4'"));
   CHECK(envs(number, "p-worker-0", kMasterEnv) == "p-master-0 23456 8 1 1 4 2");
 }
@@ -200,7 +203,8 @@ TEST_CASE("PyTorch: failures by restart policy, and workers that decide") {
   again.pod("p-worker-0", "Failed", 1);
   CHECK(again.conditions() == "Created Running");  // the new worker waits, the master runs
   CHECK(again.at("Pod/p-worker-0").get("status").get_string("phase") == "Pending");
-  CHECK(again.has_event("Warning PyTorchJobRestarting: PyTorchJob p is restarting because 1 Worker"));
+  CHECK(
+      again.has_event("Warning PyTorchJobRestarting: PyTorchJob p is restarting because 1 Worker"));
   World workers(make_job("PyTorchJob", "Worker*2"));
   workers.pod("p-worker-0", "Succeeded", 0);
   CHECK(workers.conditions() == "Created");
@@ -212,15 +216,15 @@ TEST_CASE("XGBoost: variables, and any failed pod") {
   World world(make_job("XGBoostJob", "Master Worker*2"));
   CHECK(env_names(world, "p-worker-1") ==
         "MASTER_PORT MASTER_ADDR WORLD_SIZE RANK PYTHONUNBUFFERED WORKER_PORT WORKER_ADDRS");
-  CHECK(envs(world, "p-worker-1", {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "WORKER_PORT",
-                                   "WORKER_ADDRS"}) ==
+  CHECK(envs(world, "p-worker-1",
+             {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "WORKER_PORT", "WORKER_ADDRS"}) ==
         "p-master-0 9999 3 2 9999 p-worker-0,p-worker-1");
   World alone(make_job("XGBoostJob", "Master"));
   CHECK(alone.env("p-master-0", "WORKER_ADDRS") == "-");
-  for (const auto& [policy, expected] : std::vector<std::pair<const char*, const char*>>{
-           {"Never", "Created Running! Failed"},
-           {"OnFailure", "Created Running! Failed"},
-           {"Always", "Created Running! Failed"}}) {
+  for (const auto& [policy, expected] :
+       std::vector<std::pair<const char*, const char*>>{{"Never", "Created Running! Failed"},
+                                                        {"OnFailure", "Created Running! Failed"},
+                                                        {"Always", "Created Running! Failed"}}) {
     World failing(make_job("XGBoostJob", "Master Worker",
                            fmt::format("roles: {{Worker: {{restartPolicy: {}}}}}", policy)));
     failing.pod("p-worker-0", "Failed", 1);

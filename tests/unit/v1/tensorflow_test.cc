@@ -11,7 +11,8 @@ using kube::Json;
 
 namespace {
 
-// "Worker: 2 succeeded, 1 running, 1 failed:1": phases by index; a failed pod may have an exit code.
+// "Worker: 2 succeeded, 1 running, 1 failed:1": phases by index; a failed pod may have an exit
+// code.
 void play(World& world, std::string_view role, std::string_view phases) {
   std::istringstream words{std::string(phases)};
   int index = 0;
@@ -58,8 +59,9 @@ TEST_CASE("T2, T3: counters and conditions as pods go on") {
 }
 
 TEST_CASE("T4: what is stored is read back") {
-  const Json object = make_job("TFJob", "Worker", "{successPolicy: AllWorkers, enableDynamicWorker: "
-                                                  "true, runPolicy: {backoffLimit: 4}}");
+  const Json object = make_job("TFJob", "Worker",
+                               "{successPolicy: AllWorkers, enableDynamicWorker: "
+                               "true, runPolicy: {backoffLimit: 4}}");
   const Job job = read(object);
   CHECK(job.spec.successPolicy == "AllWorkers");
   CHECK(job.spec.enableDynamicWorker);
@@ -68,9 +70,11 @@ TEST_CASE("T4: what is stored is read back") {
 }
 
 TEST_CASE("T6: what cleanPodPolicy leaves") {
-  for (const auto& [phase, policy, left] : std::vector<std::tuple<const char*, const char*, std::size_t>>{
-           {"Running", "All", 0}, {"Running", "Running", 1}, {"Succeeded", "Running", 5},
-           {"Succeeded", "None", 5}}) {
+  for (const auto& [phase, policy, left] :
+       std::vector<std::tuple<const char*, const char*, std::size_t>>{{"Running", "All", 0},
+                                                                      {"Running", "Running", 1},
+                                                                      {"Succeeded", "Running", 5},
+                                                                      {"Succeeded", "None", 5}}) {
     World world(make_job("TFJob", "Chief Worker*4",
                          fmt::format("runPolicy: {{cleanPodPolicy: {}}}", policy)));
     for (int i = 0; i < 4; ++i) world.pod(fmt::format("p-worker-{}", i), phase);
@@ -123,12 +127,15 @@ TEST_CASE("T12, T13, T14: TF_CONFIG") {
   CHECK(config("Worker", "p-worker-0") == "-");
   CHECK(config("Chief", "p-chief-0") == "-");
   CHECK(config("Worker*0 PS*1", "p-ps-0") == "-");
-  CHECK(config("Worker PS", "p-worker-0") ==
-        R"({"cluster":{"ps":["p-ps-0.ns.svc:2222"],"worker":["p-worker-0.ns.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"})");
-  CHECK(config("Worker PS", "p-ps-0", "other", "tf.training.com") ==
-        R"({"cluster":{"ps":["p-ps-0.other.svc.tf.training.com:2222"],"worker":["p-worker-0.other.svc.tf.training.com:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"})");
-  CHECK(config("Worker*2 Evaluator", "p-worker-1") ==
-        R"({"cluster":{"evaluator":["p-evaluator-0.ns.svc:2222"],"worker":["p-worker-0.ns.svc:2222","p-worker-1.ns.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
+  CHECK(
+      config("Worker PS", "p-worker-0") ==
+      R"({"cluster":{"ps":["p-ps-0.ns.svc:2222"],"worker":["p-worker-0.ns.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"})");
+  CHECK(
+      config("Worker PS", "p-ps-0", "other", "tf.training.com") ==
+      R"({"cluster":{"ps":["p-ps-0.other.svc.tf.training.com:2222"],"worker":["p-worker-0.other.svc.tf.training.com:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"})");
+  CHECK(
+      config("Worker*2 Evaluator", "p-worker-1") ==
+      R"({"cluster":{"evaluator":["p-evaluator-0.ns.svc:2222"],"worker":["p-worker-0.ns.svc:2222","p-worker-1.ns.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"})");
   CHECK(config("Chief Worker", "p-chief-0") != "-");
 }
 
@@ -169,13 +176,15 @@ TEST_CASE("T20: dynamic workers know what they need") {
   World world(make_job("TFJob", "Worker*2 PS*2 Evaluator", "enableDynamicWorker: true"));
   CHECK(world.env("p-ps-1", "TF_CONFIG") ==
         R"({"cluster":{"worker":{},"ps":["p-ps-1.ns.svc:2222"]},"task":{"type":"ps","index":1}})");
-  CHECK(world.env("p-worker-1", "TF_CONFIG") ==
-        R"({"cluster":{"worker":{"1":"p-worker-1.ns.svc:2222"},"ps":["p-ps-0.ns.svc:2222","p-ps-1.ns.svc:2222"]},"task":{"type":"worker","index":1}})");
+  CHECK(
+      world.env("p-worker-1", "TF_CONFIG") ==
+      R"({"cluster":{"worker":{"1":"p-worker-1.ns.svc:2222"},"ps":["p-ps-0.ns.svc:2222","p-ps-1.ns.svc:2222"]},"task":{"type":"worker","index":1}})");
   CHECK(world.env("p-evaluator-0", "TF_CONFIG") ==
         R"({"cluster":{"worker":{},"ps":[]},"task":{"type":"evaluator","index":0}})");
   World alone(make_job("TFJob", "Worker*2", "enableDynamicWorker: true"));
-  CHECK(alone.env("p-worker-0", "TF_CONFIG") ==
-        R"({"cluster":{"worker":{"0":"p-worker-0.ns.svc:2222"},"ps":null},"task":{"type":"worker","index":0}})");
+  CHECK(
+      alone.env("p-worker-0", "TF_CONFIG") ==
+      R"({"cluster":{"worker":{"0":"p-worker-0.ns.svc:2222"},"ps":null},"task":{"type":"worker","index":0}})");
   play(alone, "worker", "R F");
   alone.settle();
   CHECK(alone.conditions() == "Created Running");  // the other worker goes on
@@ -202,7 +211,8 @@ TEST_CASE("TS1 to TS19: what decides about a TFJob") {
            Row{"TS8", "Worker*4", "", "R R F F", "", "", "Created Running! Failed"},
            Row{"TS9", "Worker*4", "", "F F S:0 S:0", "", "", "Created Failed"},
            Row{"TS10", "Worker*4", "", "S:0 R R R", "", "", "Created Succeeded"},
-           Row{"TS11", "Worker*4", "", "S:0 R R R", "", "successPolicy: AllWorkers", "Created Running"},
+           Row{"TS11", "Worker*4", "", "S:0 R R R", "", "successPolicy: AllWorkers",
+               "Created Running"},
            Row{"TS12", "Worker*4", "", "S:0 S:0 S:0 S:0", "", "successPolicy: AllWorkers",
                "Created Succeeded"},
            Row{"TS13", "Worker*4", "", "S:0 S:0 S:0 F", "", "successPolicy: AllWorkers",
@@ -230,5 +240,6 @@ TEST_CASE("TS1 to TS19: what decides about a TFJob") {
 TEST_CASE("messages of a TFJob") {
   World world(make_job("TFJob", "Worker PS"));
   world.pod("p-ps-0", "Failed", 1);
-  CHECK(world.message("Failed") == "TFJobFailed: TFJob ns/p has failed because 1 PS replica(s) failed.");
+  CHECK(world.message("Failed") ==
+        "TFJobFailed: TFJob ns/p has failed because 1 PS replica(s) failed.");
 }

@@ -2,6 +2,7 @@
 // and lets a test play the users, the kubelet, the schedulers and the clock.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -70,11 +71,13 @@ class World {
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
   int writes = 0;
+  int kill_at = std::numeric_limits<int>::max();  // of `writes`: what follows does not happen
   JobPlan::Counts totals;
 
  private:
   std::string key_of(std::string_view job) const;
   void run(const kube::Action& action);
+  bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
   std::map<std::string, std::vector<std::uint64_t>> relayed_;
