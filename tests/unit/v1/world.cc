@@ -47,10 +47,11 @@ Json make_job(std::string_view kind, std::string_view roles, std::string_view mo
     specs[role] = kube::test::merge_patch(specs[role], extra);
   spec.erase("roles");
   spec.set(framework.replica_specs, specs);
-  return Json::object({{"apiVersion", "kubeflow.org/v1"},
-                       {"kind", framework.resource.kind},
-                       {"metadata", Json::object({{"name", name}, {"uid", "job-uid"}})},
-                       {"spec", spec}});
+  return Json::object(
+      {{"apiVersion", "kubeflow.org/v1"},
+       {"kind", framework.resource.kind},
+       {"metadata", Json::object({{"name", name}, {"uid", name == "p" ? "job-uid" : name}})},
+       {"spec", spec}});
 }
 
 Job read(const Json& object) {
@@ -131,6 +132,10 @@ std::vector<std::string> World::names(std::string_view kind) const {
   return found;
 }
 
+bool World::is_killed() const {
+  return writes >= kill_at;
+}
+
 void World::run(const kube::Action& action) {
   const std::string key = action.resource.kind + "/" + action.key.name;
   INFO("an action on " << key);
@@ -192,15 +197,17 @@ JobPlan World::reconcile(const std::string& job_key) {
   REQUIRE(made.needs_dependents.empty());
   relayed_[job_key] = made.relayed;
   const auto write_status = [&] {
-    if (!made.status_patch) return;
+    if (!made.status_patch || is_killed()) return;
     ++writes;
     objects[job_key] = kube::test::merge_patch(at(job_key), *made.status_patch);
   };
   if (made.is_status_first) write_status();
   for (int stage = 0; stage < 2; ++stage)
     for (const kube::Action& action : made.actions)
-      if (action.stage == stage) run(action);
+      if (action.stage == stage && !is_killed()) run(action);
   if (!made.is_status_first && has(job_key)) write_status();
+  // A new process knows nothing of what was told.
+  if (is_killed()) relayed_.clear();
   record(job_key, made.events);
   totals.created |= made.counts.created;
   totals.deleted |= made.counts.deleted;
@@ -228,6 +235,12 @@ void World::advance(std::int64_t seconds) {
 
 void World::pod(const std::string& name, std::string_view phase, std::optional<int> exit_code,
                 int restarts) {
+  set_pod(name, phase, exit_code, restarts);
+  settle();
+}
+
+void World::set_pod(const std::string& name, std::string_view phase, std::optional<int> exit_code,
+                    int restarts) {
   Json& object = objects["Pod/" + name];
   REQUIRE(object.is_object());
   Json container =
@@ -245,7 +258,6 @@ void World::pod(const std::string& name, std::string_view phase, std::optional<i
   if (exit_code || phase != "Failed")
     status.set("containerStatuses", Json::array({std::move(container)}));
   object.set("status", std::move(status));
-  settle();
 }
 
 void World::all_pods(std::string_view phase) {

@@ -2,6 +2,7 @@
 // and lets a test play the users, the kubelet, the schedulers and the clock.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class World {
   // The kubelet: "Running", "Succeeded", or "Failed" with an exit code of the first container.
   void pod(const std::string& name, std::string_view phase, std::optional<int> exit_code = {},
            int restarts = 0);
+  // The same, before the controller has seen it.
+  void set_pod(const std::string& name, std::string_view phase, std::optional<int> exit_code = {},
+               int restarts = 0);
   void all_pods(std::string_view phase);
 
   bool has(const std::string& key) const { return objects.count(key) > 0; }
@@ -67,11 +71,13 @@ class World {
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
   int writes = 0;
+  int kill_at = std::numeric_limits<int>::max();  // of `writes`: what follows does not happen
   JobPlan::Counts totals;
 
  private:
   std::string key_of(std::string_view job) const;
   void run(const kube::Action& action);
+  bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
   std::map<std::string, std::vector<std::uint64_t>> relayed_;

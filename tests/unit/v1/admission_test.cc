@@ -1,0 +1,163 @@
+// Rows AD1 to AD17 of the acceptance checklist. AD18, a changed queue, is the schema's rule: the
+// recorded case queue-immutable.
+#include <fmt/format.h>
+
+#include "kube/tests/merge_patch.hh"
+#include "runtimes/admission/v1job.hh"
+#include "runtimes/v1/validate.hh"
+#include "tests/unit/v1/world.hh"
+
+using namespace trainer::v1;
+using namespace trainer::v1::test;
+using kube::Json;
+
+namespace {
+
+std::string errors_of(const Json& object) {
+  const Framework& framework = framework_of(object.get_string("kind"));
+  return kube::to_string(validate_create(framework, read(object)).errors);
+}
+
+const char* roles_of(std::string_view kind) {
+  if (kind == "JAXJob") return "Worker";
+  return kind == "MPIJob"  ? "Launcher Worker*2"
+         : kind == "TFJob" ? "Chief Worker"
+                           : "Master Worker";
+}
+
+}  // namespace
+
+TEST_CASE("AD1 to AD5, AD7: rules of all kinds") {
+  for (const Framework* framework : frameworks()) {
+    const std::string& kind = framework->resource.kind;
+    const auto with = [&](std::string_view more, std::string_view name = "p") {
+      return errors_of(make_job(kind, roles_of(kind), more, name));
+    };
+    INFO(kind);
+    const std::string worker =
+        fmt::format("spec.{}[Worker].template.spec.containers", framework->replica_specs);
+    CHECK(with("") == "");
+    CHECK(with("roles: {Worker: {template: {spec: {containers: []}}}}") ==
+          worker + ": Required value: must be specified");
+    CHECK(with("roles: {Worker: {template: {spec: null}}}") ==
+          worker + ": Required value: must be specified");
+    CHECK(with(fmt::format(
+              "roles: {{Worker: {{template: {{spec: {{containers: [{{name: {}}}]}}}}}}}}",
+              framework->container.empty() ? "mpi" : framework->container)) ==
+          worker + "[0].image: Required value: must be required");
+    CHECK(
+        with("runPolicy: {managedBy: a.b/c}").find("spec.runPolicy.managedBy: Unsupported value") ==
+        0);
+    CHECK(with("runPolicy: {managedBy: ''}").find("spec.runPolicy.managedBy: Unsupported value") ==
+          0);
+    CHECK(with("runPolicy: {managedBy: kueue.x-k8s.io/multikueue}") == "");
+    if (!framework->has_services) continue;
+    CHECK(with("", "1abc").find("metadata.name: Invalid value: \"1abc\": should match:") == 0);
+    CHECK(with("roles: {Worker: {template: {spec: {containers: [{name: other, image: i}]}}}}") ==
+          fmt::format("{}: Required value: must have at least one container with name {}", worker,
+                      framework->container));
+  }
+}
+
+TEST_CASE("AD6: without roles the schema refuses; an empty map gets nothing at all") {
+  Json job = make_job("PyTorchJob", "");
+  CHECK(errors_of(job) == "");
+  World world;
+  CHECK(world.apply(job) == 201);
+  world.settle();
+  CHECK(world.writes == 0);
+}
+
+TEST_CASE("AD8: managedBy does not change") {
+  for (const char* kind : {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}) {
+    World world(make_job(kind, roles_of(kind)));
+    const std::string key = std::string(kind) + "/p";
+    CHECK(world.patch(key, yaml("spec: {runPolicy: {managedBy: kueue.x-k8s.io/multikueue}}")) ==
+          403);
+    CHECK(world.patch(key, yaml("spec: {runPolicy: {suspend: true}}")) == 200);
+  }
+}
+
+TEST_CASE("AD9 to AD16: rules of one kind") {
+  struct Row {
+    const char* name;
+    const char* kind;
+    const char* roles;
+    const char* more;
+    const char* expected;
+  };
+  for (const Row& row : {
+           Row{"AD9", "PyTorchJob", "Master*2", "",
+               "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
+           Row{"AD9", "PyTorchJob", "Master", "roles: {Master: {replicas: null}}",
+               "spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1"},
+           Row{"AD11", "PyTorchJob", "Worker",
+               "{nprocPerNode: '2', elasticPolicy: {nProcPerNode: 2}}",
+               "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with "
+               "spec.nprocPerNode"},
+           Row{"AD12", "PyTorchJob", "Master", "elasticPolicy: {}",
+               "spec.pytorchReplicaSpecs[Worker]: Required value: must be configured if elastic "
+               "policy is used"},
+           Row{"AD13", "PyTorchJob", "Worker*0", "",
+               "spec.pytorchReplicaSpecs[Worker].replicas: Forbidden: must be at least 1"},
+           Row{"roles", "PyTorchJob", "worker", "",
+               "spec.pytorchReplicaSpecs[worker]: Unsupported value: \"worker\": supported values: "
+               "\"Master\", \"Worker\""},
+           Row{"roles", "TFJob", "worker", "", ""},
+           Row{"AD14", "TFJob", "Chief Master", "",
+               "spec.tfReplicaSpecs: Forbidden: must not have more than 1 Chief or Master role"},
+           Row{"AD15", "XGBoostJob", "Master*2", "",
+               "spec.xgbReplicaSpecs[Master].replicas: Forbidden: must be 1"},
+           Row{"AD16", "XGBoostJob", "Worker", "",
+               "spec.xgbReplicaSpecs[Master]: Required value: must be present"},
+           Row{"zero", "PaddleJob", "Worker*0", "", ""},
+       }) {
+    INFO(row.name << " " << row.kind << " " << row.roles);
+    CHECK(errors_of(make_job(row.kind, row.roles, row.more)) == row.expected);
+  }
+}
+
+TEST_CASE("AD10: the deprecated nProcPerNode and runPolicy.queue only warn") {
+  trainer::AdmissionRequest request;
+  request.operation = "CREATE";
+  request.object = make_job("PyTorchJob", "Worker", "elasticPolicy: {nProcPerNode: 2}");
+  auto answer = trainer::validate_v1job(request, framework_of("PyTorchJob"));
+  CHECK(answer.is_allowed);
+  CHECK(answer.warnings == std::vector<std::string>{"spec.elasticPolicy.nProcPerNode is "
+                                                    "deprecated, use spec.nprocPerNode instead"});
+  request.object = make_job("PyTorchJob", "Worker", "runPolicy: {queue: a}");
+  CHECK(trainer::validate_v1job(request, framework_of("PyTorchJob")).warnings.size() == 1);
+}
+
+TEST_CASE("AD17: an invalid MPIJob gets an event, and nothing else") {
+  for (const auto& [roles, more, why] :
+       std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"Launcher", "roles: {Launcher: {template: {spec: {containers: []}}}}",
+            "must be specified"},
+           {"Launcher", "roles: {Launcher: {template: {spec: {containers: [{name: a}]}}}}",
+            "[0].image: Required value"},
+           {"Launcher", "roles: {Launcher: {template: {spec: {containers: [{image: a}]}}}}",
+            "[0].name: Required value"},
+           {"Launcher*2", "", "mpiReplicaSpecs[Launcher].replicas: Forbidden: must be 1"},
+           {"Worker", "", "mpiReplicaSpecs[Launcher]: Required value: must be present"},
+           {"Launcher Other", "", "mpiReplicaSpecs[Other]: Unsupported value"}}) {
+    World world(make_job("MPIJob", roles, more));
+    INFO(roles << " " << more);
+    CHECK(world.writes == 0);
+    REQUIRE(world.events.size() == 1);
+    CHECK(world.has_event("Warning MPIJobFailedValidation: MPIJob failed validation because "));
+    CHECK(world.has_event(why));
+    world.settle();
+    CHECK(world.events.size() == 1);
+  }
+}
+
+TEST_CASE("names whose pods would be too long are refused, with the length that fits") {
+  const std::string name(54, 'a');
+  CHECK(errors_of(make_job("PyTorchJob", "Worker", "", name)) == "");  // a...a-worker-0: 63
+  CHECK(errors_of(make_job("PyTorchJob", "Worker*11", "", name))
+            .find("must be no more than 53 characters: the pod and Service " + name +
+                  "-worker-10 would have a name of 64, and 63 fit") != std::string::npos);
+  CHECK(errors_of(make_job("PyTorchJob", "Worker", "elasticPolicy: {maxReplicas: 11}", name))
+            .find("must be no more than 53 characters") != std::string::npos);
+}

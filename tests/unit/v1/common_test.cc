@@ -1,0 +1,311 @@
+// Rows CO1 to CO27 of the acceptance checklist, but for those of gang_test.cc (CO13).
+#include <fmt/format.h>
+
+#include "kube/tests/merge_patch.hh"
+#include "runtimes/v1/policies.hh"
+#include "tests/unit/v1/world.hh"
+
+using namespace trainer::v1;
+using namespace trainer::v1::test;
+using kube::Json;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// A master that runs, and workers that run, wait and have succeeded.
+World mixed(std::string_view policy, std::string_view more = {}) {
+  World world(make_job("PyTorchJob", "Master Worker*3",
+                       fmt::format("runPolicy: {{cleanPodPolicy: {}{}}}", policy, more)));
+  world.pod("p-master-0", "Running");
+  world.pod("p-worker-0", "Running");
+  world.pod("p-worker-2", "Succeeded");
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("CO1, CO2, CO3: pods and Services of a finished job by cleanPodPolicy") {
+  const Names all{"p-master-0", "p-worker-0", "p-worker-1", "p-worker-2"};
+  for (const auto& [policy, left] : std::vector<std::pair<const char*, Names>>{
+           {"Running", {"p-master-0", "p-worker-2"}}, {"All", {}}, {"None", all}, {"Odd", {}}}) {
+    INFO(policy);
+    World world = mixed(policy);
+    world.pod("p-master-0", "Succeeded");
+    CHECK(world.conditions() == "Created Running! Succeeded");
+    CHECK(world.names("Pod") == left);
+    CHECK(world.names("Service") == left);
+    CHECK(world.counters("Worker") == "2 succeeded");  // what ran counts as succeeded
+    CHECK(world.totals.succeeded);
+  }
+}
+
+TEST_CASE("CO4, CO5: a suspended job keeps nothing, whatever the policy") {
+  for (const char* policy : {"Running", "None"}) {
+    World world = mixed(policy);
+    world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: true}}"));
+    world.settle();
+    CHECK(world.names("Pod").empty());
+    CHECK(world.names("Service").empty());
+  }
+}
+
+TEST_CASE("CO6: a job that passes its limits is cleaned up as any other (1.9.4)") {
+  for (const auto& [policy, left] :
+       std::vector<std::pair<const char*, std::size_t>>{{"None", 4}, {"All", 0}, {"Running", 1}}) {
+    World world = mixed(policy, ", activeDeadlineSeconds: 5");
+    world.advance(5);
+    INFO(policy);
+    CHECK(world.conditions() == "Created Running! Failed");
+    CHECK(
+        world.message("Failed") ==
+        "PyTorchJobFailed: Job p has failed because it was active longer than specified deadline");
+    CHECK(world.names("Pod").size() == left);
+    CHECK(world.counters("Worker") == "1 active 1 succeeded");  // as it was before
+    world.settle();
+    CHECK(world.names("Pod").size() == left);
+  }
+}
+
+TEST_CASE("CO7, CO8: backoffLimit counts restarts of containers") {
+  for (const auto& [limit, restarts, fails] : std::vector<std::tuple<int, int, bool>>{
+           {0, 0, false}, {0, 1, true}, {3, 2, false}, {3, 3, true}, {3, 4, true}}) {
+    World world(make_job("PyTorchJob", "Master Worker",
+                         fmt::format("runPolicy: {{backoffLimit: {}}}", limit)));
+    world.pod("p-worker-0", "Running", {}, restarts);
+    INFO(limit << " " << restarts);
+    CHECK((world.conditions() == "Created Failed") == fails);
+    if (fails)
+      CHECK(
+          world.message("Failed") ==
+          "PyTorchJobFailed: Job p has failed because it has reached the specified backoff limit");
+  }
+}
+
+TEST_CASE("CO9: activeDeadlineSeconds, on time by itself") {
+  World past(make_job("PyTorchJob", "Worker", "runPolicy: {activeDeadlineSeconds: 0}"));
+  CHECK(past.conditions() == "Created Failed");
+  World world(make_job("PyTorchJob", "Worker", "runPolicy: {activeDeadlineSeconds: 2}"));
+  CHECK(world.conditions() == "Created");
+  CHECK(world.reconcile("PyTorchJob/p").requeue_after == std::chrono::milliseconds(2000));
+  world.advance(1);
+  CHECK(world.conditions() == "Created");
+  CHECK(world.reconcile("PyTorchJob/p").requeue_after == std::chrono::milliseconds(1000));
+  world.advance(1);
+  CHECK(world.conditions() == "Created Failed");
+}
+
+TEST_CASE("CO10: whose job it is") {
+  for (const auto& [value, is_ours] :
+       std::vector<std::pair<const char*, bool>>{{"null", true},
+                                                 {"''", false},
+                                                 {"kubeflow.org/training-operator", true},
+                                                 {"kueue.x-k8s.io/multikueue", false},
+                                                 {"other", false}}) {
+    World world;
+    Json job = make_job("PyTorchJob", "Worker", fmt::format("runPolicy: {{managedBy: {}}}", value));
+    job["metadata"].set("namespace", "ns");
+    world.objects["PyTorchJob/p"] = job;  // past admission
+    world.settle();
+    CHECK((world.writes > 0) == is_ours);
+  }
+}
+
+TEST_CASE("CO11: counters by phase; a running pod that is being deleted counts as failed") {
+  World world(make_job("PaddleJob", "Worker*6"));
+  world.is_graceful = true;
+  world.pod("p-worker-0", "Running");
+  world.pod("p-worker-1", "Succeeded");
+  world.pod("p-worker-2", "Running");
+  CHECK(world.counters("Worker") == "2 active 1 succeeded");
+  world.remove("Pod/p-worker-2");
+  world.settle();
+  CHECK(world.counters("Worker") == "1 active 1 succeeded 1 failed");
+  CHECK(world.conditions() == "Created Restarting");
+  world.release("Pod/p-worker-2");
+  world.settle();
+  CHECK(world.has("Pod/p-worker-2"));
+  CHECK(world.counters("Worker") == "1 active 1 succeeded");
+}
+
+TEST_CASE("CO12, T15: restart policies of pods") {
+  for (const auto& [policy, of_pod] :
+       std::vector<std::pair<const char*, const char*>>{{"ExitCode", "Never"},
+                                                        {"Never", "Never"},
+                                                        {"Always", "Always"},
+                                                        {"OnFailure", "OnFailure"}}) {
+    World world(make_job("TFJob", "Worker",
+                         fmt::format("roles: {{Worker: {{restartPolicy: {}, template: {{spec: "
+                                     "{{restartPolicy: Always}}}}}}}}",
+                                     policy)));
+    CHECK(world.at("Pod/p-worker-0").get("spec").get_string("restartPolicy") == of_pod);
+    CHECK(world.has_event("Warning SetPodTemplateRestartPolicy: Restart policy in pod template "));
+  }
+}
+
+TEST_CASE("CO14, CO15, T18: gaps are filled, and surplus goes; a stray pod stays") {
+  World world(make_job("TFJob", "PS Worker*4"));
+  Json stray = world.at("Pod/p-worker-1");
+  stray["metadata"].set("name", "stray");
+  stray["metadata"]["labels"].erase("training.kubeflow.org/replica-type");
+  world.objects["Pod/stray"] = stray;
+  world.remove("Pod/p-worker-1");
+  world.remove("Service/p-worker-2");
+  world.settle();
+  CHECK(world.names("Service").size() == 5);
+  CHECK(world.names("Pod").size() == 6);
+  world.patch("TFJob/p", yaml("spec: {tfReplicaSpecs: {Worker: {replicas: 1}}}"));
+  world.settle();
+  CHECK(world.names("Pod") == Names{"p-ps-0", "p-worker-0", "stray"});
+  CHECK(world.names("Service") == Names{"p-ps-0", "p-worker-0"});
+  world.patch("TFJob/p", yaml("spec: {tfReplicaSpecs: {Worker: {replicas: 2}}}"));
+  world.settle();
+  CHECK(world.has("Pod/p-worker-1"));
+}
+
+TEST_CASE("CO16: names") {
+  CHECK(pod_name("p", framework_of("TFJob"), "PS", 3) == "p-ps-3");
+  CHECK(pod_name("p", framework_of("MPIJob"), "Launcher", 0) == "p-launcher");
+  CHECK(pod_name("p", framework_of("MPIJob"), "Worker", 1) == "p-worker-1");
+}
+
+TEST_CASE("CO17, CO18: the order of conditions") {
+  JobStatus status;
+  const auto set = [&status](std::string_view type, std::string_view reason, bool value = true) {
+    JobCondition condition;
+    condition.type = type;
+    condition.status = value ? "True" : "False";
+    condition.reason = reason;
+    return set_condition(status, condition);
+  };
+  const auto seen = [&status] {
+    std::string text;
+    for (const JobCondition& one : status.conditions)
+      text += (text.empty() ? "" : " ") + one.type + (one.is_true() ? "" : "!");
+    return text;
+  };
+  CHECK(set("Created", "a"));
+  CHECK(set("Running", "b"));
+  CHECK_FALSE(set("Running", "b"));
+  CHECK(seen() == "Created Running");
+  CHECK(set("Restarting", "c"));
+  CHECK(seen() == "Created Restarting");
+  CHECK(set("Running", "b"));
+  CHECK(seen() == "Created Running");
+  CHECK(set("Suspended", "d"));
+  CHECK(is_condition_true(status, "Suspended"));
+  CHECK(set("Suspended", "e", false));
+  CHECK_FALSE(is_condition_true(status, "Suspended"));
+  CHECK(set("Failed", "f"));
+  CHECK(seen() == "Created Running! Suspended! Failed");
+  CHECK_FALSE(set("Succeeded", "g"));  // a failed job stays failed
+  CHECK(seen() == "Created Running! Suspended! Failed");
+}
+
+TEST_CASE("CO19: exit codes that restart a pod") {
+  for (const auto& [code, retried] : std::vector<std::pair<int, bool>>{
+           {1, false}, {127, false}, {128, true}, {130, true}, {139, true}, {255, true}})
+    CHECK(is_retryable(code) == retried);
+}
+
+TEST_CASE("CO20: suspended or not") {
+  for (const auto& [more, is] :
+       std::vector<std::pair<const char*, bool>>{{"", false},
+                                                 {"runPolicy: {}", false},
+                                                 {"runPolicy: {suspend: false}", false},
+                                                 {"runPolicy: {suspend: true}", true}})
+    CHECK(read(make_job("TFJob", "Worker", more)).is_suspended() == is);
+}
+
+TEST_CASE("CO21, CO22, CO23, T9, T10: ttlSecondsAfterFinished") {
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    World world(make_job("TFJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 3}"));
+    CHECK_FALSE(world.reconcile("TFJob/p").requeue_after);
+    world.pod("p-worker-0", phase, phase == std::string("Failed") ? 1 : 0);
+    CHECK(world.reconcile("TFJob/p").requeue_after == std::chrono::milliseconds(3000));
+    world.advance(2);
+    CHECK(world.has("TFJob/p"));
+    CHECK(world.reconcile("TFJob/p").requeue_after == std::chrono::milliseconds(1000));
+    world.advance(1);
+    CHECK_FALSE(world.has("TFJob/p"));
+    CHECK(world.names("Pod").empty());
+    CHECK(world.totals.deleted);
+    CHECK(world.has_event("Normal SuccessfulDeleteJob: Deleted job: p"));
+  }
+  World at_once(make_job("PyTorchJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 0}"));
+  at_once.pod("p-worker-0", "Succeeded");
+  CHECK_FALSE(at_once.has("PyTorchJob/p"));
+  CHECK(at_once.has_event("Normal SuccessfulDeletePod: Deleted job: p"));
+  World kept(make_job("TFJob", "Worker"));
+  kept.pod("p-worker-0", "Succeeded");
+  kept.advance(1'000'000);
+  CHECK(kept.has("TFJob/p"));
+  World suspended(
+      make_job("TFJob", "Worker", "runPolicy: {ttlSecondsAfterFinished: 0, suspend: true}"));
+  suspended.advance(10);
+  CHECK(suspended.has("TFJob/p"));
+}
+
+TEST_CASE(
+    "CO23: a job that failed by its exit code has no completionTime, and expires all the same") {
+  World world(make_job("PyTorchJob", "Worker",
+                       "{runPolicy: {ttlSecondsAfterFinished: 5}, roles: "
+                       "{Worker: {restartPolicy: ExitCode}}}"));
+  world.pod("p-worker-0", "Failed", 1);
+  CHECK_FALSE(world.at("PyTorchJob/p").get("status").find("completionTime"));
+  world.advance(5);
+  CHECK_FALSE(world.has("PyTorchJob/p"));
+}
+
+TEST_CASE("CO24, CO25: pods of others are not touched") {
+  World world(make_job("PyTorchJob", "Worker"));
+  Json other = world.at("Pod/p-worker-0");
+  other["metadata"].set("name", "p-worker-7");
+  other["metadata"]["ownerReferences"].as_array().front().set("uid", "another");
+  world.objects["Pod/p-worker-7"] = other;
+  world.settle();
+  CHECK(world.has("Pod/p-worker-7"));
+  // A job that is being deleted does nothing.
+  world.objects["PyTorchJob/p"]["metadata"].set("deletionTimestamp", world.now.to_string());
+  world.release("Pod/p-worker-0");
+  world.settle();
+  CHECK_FALSE(world.has("Pod/p-worker-0"));
+}
+
+TEST_CASE("CO26, T5, T21: metadata of pods and Services") {
+  World world(
+      make_job("TFJob", "Worker*2",
+               "roles: {Worker: {template: {metadata: {name: mine, labels: {team: a, "
+               "training.kubeflow.org/job-name: x}, annotations: {b: c}, finalizers: [d.e/f]}}}}"));
+  const Json& meta = world.at("Pod/p-worker-1").get("metadata");
+  CHECK(meta.get("labels") ==
+        yaml("{team: a, training.kubeflow.org/operator-name: tfjob-controller, "
+             "training.kubeflow.org/job-name: p, training.kubeflow.org/replica-type: worker, "
+             "training.kubeflow.org/replica-index: '1'}"));
+  CHECK(meta.get("annotations") == yaml("{b: c}"));
+  CHECK(meta.get("finalizers") == yaml("[d.e/f]"));
+  CHECK(meta.get("ownerReferences") ==
+        yaml("[{apiVersion: kubeflow.org/v1, kind: TFJob, name: p, uid: job-uid, controller: true, "
+             "blockOwnerDeletion: true}]"));
+  CHECK(world.at("Pod/p-worker-0")
+            .get("metadata")
+            .get("labels")
+            .get_string("training.kubeflow.org/job-role") == "master");
+  const Json& service = world.at("Service/p-worker-1");
+  CHECK(service.get("spec") ==
+        yaml("{clusterIP: None, ports: [{name: tfjob-port, port: 2222}], selector: "
+             "{training.kubeflow.org/operator-name: tfjob-controller, "
+             "training.kubeflow.org/job-name: p, training.kubeflow.org/replica-type: worker, "
+             "training.kubeflow.org/replica-index: '1'}}"));
+  CHECK(service.get("metadata").get("labels") == service.get("spec").get("selector"));
+}
+
+TEST_CASE("CO27: --enable-scheme") {
+  CHECK(enabled_frameworks({})->size() == 6);
+  const auto two = enabled_frameworks({"tfjob", "PYTORCHJOB", "TFJob"});
+  REQUIRE(two.has_value());
+  CHECK(two->size() == 2);
+  CHECK(enabled_frameworks({"MXJob"}).error() ==
+        "unknown kind \"MXJob\": the kinds are PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, "
+        "MPIJob");
+}

@@ -1,0 +1,149 @@
+// Gangs: rows CO13, E2, E3 and E8 of the acceptance checklist.
+#include <fmt/format.h>
+
+#include "tests/unit/v1/world.hh"
+
+using namespace trainer::v1;
+using namespace trainer::v1::test;
+using kube::Json;
+
+namespace {
+
+World gang(const std::string& scheduler, std::string_view roles, std::string_view more = {},
+           std::string_view kind = "PyTorchJob") {
+  World world;
+  world.settings.gang_scheduler = scheduler;
+  CHECK(world.apply(make_job(kind, roles, more)) == 201);
+  world.settle();
+  return world;
+}
+
+Json spec(const World& world) {
+  return world.at("PodGroup/p").get("spec");
+}
+
+void admit(World& world) {
+  world.patch("PodGroup/p", yaml("status: {phase: Inqueue}"));
+  world.settle();
+}
+
+std::string with_resources(std::string_view resources) {
+  return fmt::format(
+      "roles: {{Worker: {{template: {{spec: {{containers: [{{name: pytorch, image: i, "
+      "resources: {}}}]}}}}}}}}",
+      resources);
+}
+
+}  // namespace
+
+TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
+  World world = gang("Volcano", "Master Worker*3");
+  CHECK(spec(world) == yaml("{minMember: 4, queue: default}"));
+  CHECK(world.names("Pod").empty());
+  CHECK(world.names("Service").empty());
+  const Json status = world.at("PyTorchJob/p").get("status");
+  CHECK(world.conditions() == "Created");
+  CHECK(status.find("lastReconcileTime"));
+  CHECK_FALSE(status.find("startTime"));
+  CHECK_FALSE(status.find("replicaStatuses"));
+  world.patch("PodGroup/p", yaml("status: {phase: Pending}"));
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  admit(world);
+  CHECK(world.names("Pod").size() == 4);
+  const Json& pod = world.at("Pod/p-worker-0");
+  CHECK(pod.get("spec").get_string("schedulerName") == "volcano");
+  CHECK(pod.get("metadata").get("annotations") ==
+        yaml("{scheduling.k8s.io/group-name: p, volcano.sh/task-spec: worker}"));
+  // A group that waits again does not hold a job that has pods.
+  world.patch("PodGroup/p", yaml("status: {phase: Pending}"));
+  world.all_pods("Running");
+  CHECK(world.conditions() == "Created Running");
+  world.pod("p-master-0", "Succeeded", 0);
+  CHECK_FALSE(world.has("PodGroup/p"));
+  CHECK(world.has_event("Normal JobTerminated: Job has been terminated. Deleting PodGroup"));
+  CHECK(world.has_event("Normal SuccessfulDeletePodGroup: Deleted PodGroup: p"));
+}
+
+TEST_CASE("E2, E3: minAvailable may be mended while the job waits") {
+  World world =
+      gang("volcano", "Master Worker", "runPolicy: {schedulingPolicy: {minAvailable: 10}}");
+  CHECK(spec(world).get_int("minMember") == 10);
+  world.advance(15);
+  CHECK(world.conditions() == "Created");
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {schedulingPolicy: {minAvailable: 2}}}"));
+  world.settle();
+  CHECK(spec(world).get_int("minMember") == 2);
+  admit(world);
+  world.all_pods("Running");
+  CHECK(world.conditions() == "Created Running");
+}
+
+TEST_CASE("what a PodGroup asks for") {
+  World policy = gang("volcano", "Worker*2",
+                      "runPolicy: {schedulingPolicy: {queue: q, priorityClass: high, minResources: "
+                      "{cpu: 3, memory: 2Gi}, scheduleTimeoutSeconds: 5}}");
+  CHECK(spec(policy) ==
+        yaml("{minMember: 2, queue: q, priorityClassName: high, minResources: {cpu: "
+             "'3', memory: 2Gi}}"));
+  CHECK(spec(gang("volcano", "Worker", "runPolicy: {queue: a}")).get_string("queue") == "a");
+  World other = gang("my-scheduler", "Worker*2",
+                     "runPolicy: {schedulingPolicy: {queue: q, scheduleTimeoutSeconds: 5}}");
+  CHECK(spec(other) == yaml("{minMember: 2, scheduleTimeoutSeconds: 5}"));
+  CHECK(other.at("PodGroup/p").get_string("apiVersion") == "scheduling.x-k8s.io/v1alpha1");
+  CHECK(other.names("Pod").size() == 2);  // they do not wait
+  CHECK(other.at("Pod/p-worker-0").get("spec").get_string("schedulerName") == "my-scheduler");
+  CHECK(other.at("Pod/p-worker-0")
+            .get("metadata")
+            .get("labels")
+            .get_string("scheduling.x-k8s.io/pod-group") == "p");
+  CHECK_FALSE(other.at("PyTorchJob/p").get("status").find("lastReconcileTime"));
+  // Requests of the first minMember pods; limits only where a container has no requests.
+  const auto resources = [](std::string_view text, std::string_view more = {}) {
+    return spec(gang("volcano", "Worker*3", with_resources(text) + std::string(more)))
+        .get("minResources");
+  };
+  CHECK(resources("{requests: {cpu: 500m}, limits: {memory: 1Gi}}") == yaml("{cpu: 1500m}"));
+  CHECK(resources("{limits: {memory: 1Gi}}") == yaml("{memory: 3Gi}"));
+  CHECK(resources("{}").is_null());
+  World two = gang("volcano", "Master Worker*3",
+                   "{runPolicy: {schedulingPolicy: {minAvailable: 2}}, " +
+                       with_resources("{requests: {cpu: 1}}") + "}");
+  CHECK(spec(two).get("minResources") == yaml("{cpu: '1'}"));  // the master and one worker
+}
+
+TEST_CASE("the queue of a PodGroup stays, and annotations go with it") {
+  World world;
+  world.settings.gang_scheduler = "volcano";
+  Json job = make_job("PyTorchJob", "Worker", "runPolicy: {schedulingPolicy: {minAvailable: 1}}");
+  job["metadata"].set("annotations", yaml("{a: b}"));
+  world.apply(job);
+  world.settle();
+  CHECK(world.at("PodGroup/p").get("metadata").get("annotations") == yaml("{a: b}"));
+  world.patch("PodGroup/p", yaml("spec: {queue: moved}"));
+  world.patch("PyTorchJob/p", yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 2}}}"));
+  world.settle();
+  CHECK(spec(world).get_string("queue") == "moved");
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: true}}"));
+  world.settle();
+  CHECK_FALSE(world.has("PodGroup/p"));
+}
+
+TEST_CASE("CO13: a scheduler of the user's own is kept, with a warning") {
+  for (const auto& [master, worker, warns] :
+       std::vector<std::tuple<const char*, const char*, bool>>{{"''", "''", false},
+                                                               {"own", "own", true},
+                                                               {"own", "''", true},
+                                                               {"volcano", "''", false}}) {
+    World world =
+        gang("volcano", "Master Worker",
+             fmt::format("roles: {{Master: {{template: {{spec: {{schedulerName: {}}}}}}}, "
+                         "Worker: {{template: {{spec: {{schedulerName: {}}}}}}}}}",
+                         master, worker));
+    admit(world);
+    CHECK(world.has_event("Warning SetPodTemplateSchedulerName: Another scheduler is specified") ==
+          warns);
+    const std::string_view own = std::string_view(master) == "''" ? "volcano" : master;
+    CHECK(world.at("Pod/p-master-0").get("spec").get_string("schedulerName") == own);
+  }
+}

@@ -1,0 +1,193 @@
+// What is mended of upstream's accidents (docs/decisions/0056): limits, restarts, cleanups and
+// failures over the life of a job.
+#include <fmt/format.h>
+
+#include "kube/tests/merge_patch.hh"
+#include "tests/unit/v1/world.hh"
+
+using namespace trainer::v1;
+using namespace trainer::v1::test;
+using kube::Json;
+
+namespace {
+
+constexpr const char* kKey = "PyTorchJob/p";
+
+World limited(int limit, std::string_view policy = "Running") {
+  return World(
+      make_job("PyTorchJob", "Master Worker",
+               fmt::format("runPolicy: {{backoffLimit: {}, cleanPodPolicy: {}}}", limit, policy)));
+}
+
+const Json& status(const World& world) {
+  return world.at(kKey).get("status");
+}
+
+}  // namespace
+
+TEST_CASE("backoffLimit: three retries of a container, and its pod is ended, not deleted") {
+  for (const char* policy : {"Running", "None"}) {
+    World world = limited(3, policy);
+    world.pod("p-master-0", "Running");
+    for (int restarts = 0; restarts < 3; ++restarts) {
+      world.pod("p-worker-0", "Running", 1, restarts);
+      CHECK(world.conditions() == "Created Running");
+    }
+    world.pod("p-worker-0", "Running", 1, 3);
+    INFO(policy);
+    CHECK(world.conditions() == "Created Running! Failed");
+    CHECK(world.at("Pod/p-worker-0").get("spec").get_int("activeDeadlineSeconds") == 1);
+    CHECK(world.has("Service/p-worker-0"));
+    CHECK(world.has("Pod/p-master-0") == (policy == std::string("None")));
+    CHECK_FALSE(world.has("Pod/p-master-0") != world.has("Service/p-master-0"));
+    const int writes = world.writes;
+    world.settle();
+    CHECK(world.writes == writes);
+  }
+  World all = limited(0, "All");
+  all.pod("p-worker-0", "Running", 1, 1);
+  CHECK(all.names("Pod").empty());
+}
+
+TEST_CASE("backoffLimit: recreated pods count, and what they had stays counted") {
+  World world = limited(3);
+  world.pod("p-master-0", "Running");
+  world.pod("p-worker-0", "Failed", {}, 0);  // evicted
+  CHECK(status(world).get_int("restarts") == 1);
+  CHECK_FALSE(status(world).find("restartedPods"));
+  world.pod("p-worker-0", "Running", 1, 1);
+  CHECK(world.conditions() == "Created Running");
+  world.pod("p-worker-0", "Failed", 1, 1);
+  CHECK(status(world).get_int("restarts") == 3);
+  world.pod("p-worker-0", "Failed");
+  CHECK(world.conditions() == "Created Running! Failed");
+  CHECK(world.at("Pod/p-worker-0").get("status").get_string("phase") == "Failed");  // readable
+  World unlimited(make_job("PyTorchJob", "Master Worker"));
+  for (int i = 0; i < 10; ++i) unlimited.pod("p-worker-0", "Failed");
+  CHECK_FALSE(status(unlimited).find("restarts"));
+  CHECK(unlimited.totals.restarted == 10);
+}
+
+TEST_CASE("a restart is counted once, also where the controller ends in between") {
+  World world = limited(3);
+  world.set_pod("p-worker-0", "Failed");
+  world.kill_at = world.writes + 1;  // the status is written, the pod is not deleted
+  const JobPlan made = world.reconcile(kKey);
+  CHECK(made.is_status_first);
+  CHECK(status(world).get_int("restarts") == 1);
+  CHECK(status(world).get_array("restartedPods").size() == 1);
+  world.kill_at = std::numeric_limits<int>::max();
+  world.settle();
+  CHECK(status(world).get_int("restarts") == 1);
+  CHECK(world.at("Pod/p-worker-0").get("status").get_string("phase") == "Pending");
+}
+
+TEST_CASE("pods of a job that ends are not made anew") {
+  World world = limited(0, "All");
+  world.pod("p-master-0", "Running");
+  world.set_pod("p-worker-0", "Running", 1, 1);
+  const Json before = world.at(kKey);
+  const JobPlan made = world.reconcile(kKey);
+  CHECK(made.is_status_first);  // Failed is known before the first pod goes
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  // A worker that succeeded and was removed does not run again.
+  World done(make_job("PyTorchJob", "Master Worker*2"));
+  done.pod("p-master-0", "Running");
+  done.pod("p-worker-0", "Succeeded", 0);
+  done.remove("Pod/p-worker-0");
+  done.settle();
+  CHECK_FALSE(done.has("Pod/p-worker-0"));
+  CHECK(done.counters("Worker") == "1 succeeded");
+  // After a resume it does.
+  done.patch(kKey, yaml("spec: {runPolicy: {suspend: true}}"));
+  done.settle();
+  done.patch(kKey, yaml("spec: {runPolicy: {suspend: false}}"));
+  done.settle();
+  CHECK(done.names("Pod").size() == 3);
+  CHECK(done.counters("Worker") == "");
+}
+
+TEST_CASE("replicas 0 neither flaps nor succeeds") {
+  World world(make_job("PyTorchJob", "Worker*2"));
+  world.objects[kKey]["spec"]["pytorchReplicaSpecs"]["Worker"].set("replicas", 0);  // by `scale`
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  CHECK(world.names("Service").empty());
+  CHECK(world.conditions() == "Created");
+  for (const char* kind : {"TFJob", "PaddleJob", "JAXJob"}) {
+    World zero(make_job(kind, "Worker*0"));
+    CHECK(zero.conditions() == "Created");
+    CHECK(zero.objects.size() == 1);
+  }
+}
+
+TEST_CASE("Created is never lost") {
+  World world;
+  Json job = make_job("PyTorchJob", "Worker");
+  world.apply(job);
+  world.objects[kKey].set("status", yaml("{conditions: [{type: Running, status: 'True', reason: "
+                                         "PyTorchJobRunning, message: m}], startTime: "
+                                         "'2027-01-01T00:00:00Z'}"));
+  world.settle();
+  CHECK(world.conditions() == "Created Running");
+  CHECK(world.totals.created);
+}
+
+TEST_CASE("a restart that takes long is written and told once") {
+  World world(make_job("PyTorchJob", "Master Worker*2"));
+  world.is_graceful = true;
+  world.all_pods("Running");
+  world.remove("Pod/p-worker-1");
+  world.settle();
+  CHECK(world.conditions() == "Created Restarting");
+  const int writes = world.writes;
+  const std::size_t events = world.events.size();
+  for (int i = 0; i < 5; ++i) world.advance(10);
+  CHECK(world.writes == writes);
+  CHECK(world.events.size() == events);
+  world.release("Pod/p-worker-1");
+  world.settle();
+  CHECK(world.conditions() == "Created Running");
+}
+
+TEST_CASE("the first failure is kept") {
+  World world(make_job("PyTorchJob", "Master Worker*2"));
+  world.pod("p-worker-1", "Failed", 137);
+  const Json first = status(world).get("firstFailure");
+  CHECK(first.get_string("pod") == "p-worker-1");
+  CHECK(first.get_string("job") == "worker");
+  CHECK(first.get_int("index") == 1);
+  CHECK(first.get_int("exitCode") == 137);
+  world.now = world.now + std::chrono::minutes(10);
+  world.pod("p-worker-0", "Failed", 1);  // a consequence
+  CHECK(status(world).get("firstFailure") == first);
+  world.now = world.now + std::chrono::hours(1);
+  world.pod("p-worker-0", "Failed", 2);  // another incident
+  CHECK(status(world).get("firstFailure").get_int("exitCode") == 2);
+}
+
+TEST_CASE("troubles of pods are told once each") {
+  World world(make_job("PyTorchJob", "Worker"));
+  world.objects["Pod/p-worker-0"].set(
+      "status",
+      yaml("{phase: Pending, containerStatuses: [{name: pytorch, state: {waiting: {reason: "
+           "ImagePullBackOff, message: no such image}}}]}"));
+  world.settle();
+  CHECK(
+      world.has_event("PyTorchJob p: Warning ImagePullBackOff: Error pod p-worker-0 container "
+                      "pytorch waiting message: no such image"));
+  const std::size_t events = world.events.size();
+  world.settle();
+  CHECK(world.events.size() == events);
+}
+
+TEST_CASE("jobs that upstream made are taken over without a write to their pods") {
+  World world(make_job("PyTorchJob", "Master Worker*2"));
+  world.all_pods("Running");
+  // As another process sees it for the first time.
+  World other;
+  other.objects = world.objects;
+  other.settle();
+  CHECK(other.writes == 0);
+}
