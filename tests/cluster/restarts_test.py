@@ -71,7 +71,7 @@ def test_a_restart_is_shown_and_keeps_what_an_initializer_has_loaded(cluster):
 
         # One that asks for nothing ends at once and is shown as before.
         wait_until("the end", lambda: cluster.condition("trainjob", "once", "Failed"))
-        expect("RESTARTS", restarts(cluster, "once"), "")
+        expect("RESTARTS", restarts(cluster, "once"), "0")
         jobset = cluster.get("jobset", "once")
         expect("its JobSet", (jobset["spec"].get("failurePolicy"), jobset["metadata"].get("annotations")), (None, None))
         if cluster.get("trainjob", "once")["status"].get("restartBudget"):
