@@ -370,6 +370,38 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("restarts are shown beside their budgets where the job asks for them") {
+  struct Row {
+    const char* policy;  // of the job
+    const char* status;  // of the JobSet
+    const char* budget;
+  };
+  const Row rows[] = {
+      {"null", "{restarts: 2, restartsCountTowardsMax: 1}", ""},
+      {"{}", "{restarts: 0}", "0/0"},
+      {"{maxRestarts: 3}", "{restarts: 2, restartsCountTowardsMax: 1}", "1/3"},
+      {"{maxRestarts: 3, maxDisruptionRestarts: 2}", "{restarts: 2, restartsCountTowardsMax: 1}",
+       "1/3+1/2"},
+      {"{maxDisruptionRestarts: 2}", "{restarts: 0}", "0/0+0/2"},
+      {"{maxRestarts: 3}",
+       "{restarts: 0, replicatedJobsStatus: [{name: node, ready: 0, succeeded: 0, failed: 0, "
+       "active: 0, suspended: 0, jobRestartsCountTowardsMax: [0, 2]}]}",
+       "2/3"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.policy << " " << row.status);
+    Json job = train_job();
+    const Json policy = yaml(row.policy);
+    if (!policy.is_null()) job["spec"].set("failurePolicy", policy);
+    World world(job);
+    world.settle();
+    world.set_jobset_status(yaml(row.status));
+    world.settle();
+    CHECK(world.status().get_string("restartBudget") == row.budget);
+    CHECK((world.status().find("restartBudget") == nullptr) == policy.is_null());
+  }
+}
+
 TEST_CASE("a JobSet suspended by another client is resumed") {
   World world;
   world.settle();
