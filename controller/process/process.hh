@@ -68,6 +68,7 @@ class Process {
   kube::Task<bool> publish_webhooks();
   kube::Task<void> retry_webhooks();
   kube::Task<void> await_signal();
+  void begin_shut_down(int exit_code);
   kube::Task<void> shut_down();
   void stop(int exit_code);
   // A task has ended by an exception, and is not started again.

@@ -226,7 +226,7 @@ TEST_CASE("probes are reached by both families where no host is named") {
   std::string missing = "something";
   std::string dead;
   const auto served = serve_probes(
-      io, **address, [&] { return dead; }, [&] { return missing; });
+      io, **address, kube::ServerOptions(), [&] { return dead; }, [&] { return missing; });
   REQUIRE(served);
   std::vector<std::string> hosts = {"127.0.0.1"};
   if (has_ipv6()) {
@@ -249,6 +249,25 @@ TEST_CASE("probes are reached by both families where no host is named") {
     CHECK_THAT(get(io, url, "/healthz")->body, Catch::Contains(dead));
     dead.clear();
   }
+}
+
+TEST_CASE("an exception of a small server is logged, and a peer's surplus connections counted") {
+  kube::asio::io_context io;
+  Metrics metrics;
+  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  const auto served =
+      serve_metrics(io, {"127.0.0.1", 0}, endpoint_options("metrics", metrics, log), metrics, {});
+  REQUIRE(served);
+  const std::string url = "http://127.0.0.1:" + std::to_string((*served)->port());
+  metrics.on_collect([] { throw std::runtime_error("a bug"); });
+  const test::CapturedErrors captured;
+  CHECK(get(io, url, "/metrics")->status == 500);
+  CHECK_THAT(captured.text(), Catch::Contains("handler") && Catch::Contains("a bug"));
+  metrics.on_collect({});
+  int closed = 0;
+  for (int i = 0; i < 200 && closed == 0; ++i) closed += get(io, url, "/metrics") ? 0 : 1;
+  CHECK(closed == 1);
+  CHECK_THAT(metrics.render(), Catch::Contains("evicted_total{server=\"metrics\"} "));
 }
 
 TEST_CASE("addresses to listen on") {

@@ -9,6 +9,7 @@
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <exception>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -34,6 +35,36 @@ constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
 constexpr std::size_t kShortBody = 64U << 10;
+constexpr std::size_t kMaxClosed = 1'000;  // a second, where `max_new` is set
+
+// The connections that were opened in the current second.
+class Arrivals {
+ public:
+  // Whether the options allow one more, which then counts.
+  bool admit(const asio::ip::address& peer, const ServerOptions& options) {
+    const auto now = SteadyClock::now();
+    if (now - begin_ >= std::chrono::seconds(1)) {
+      begin_ = now;
+      all_ = admitted_ = 0;
+      of_peers_.clear();
+    }
+    ++all_;
+    if (options.max_new > 0 && admitted_ >= options.max_new) return false;
+    if (options.max_new_of_peer > 0 && ++of_peers_[peer] > options.max_new_of_peer) return false;
+    ++admitted_;
+    return true;
+  }
+  // Whether even closing them takes too much time.
+  bool are_too_many(const ServerOptions& options) const {
+    return options.max_new > 0 && all_ > kMaxClosed;
+  }
+
+ private:
+  SteadyClock::time_point begin_{};
+  std::size_t all_ = 0;
+  std::size_t admitted_ = 0;
+  std::map<asio::ip::address, std::size_t> of_peers_;
+};
 
 // What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
@@ -54,6 +85,7 @@ struct Shared {
   Notifier changed;  // when a connection ends, falls idle or gives back bytes
   ServerTls tls;
   ServerConnections connections;
+  Arrivals arrivals;
   std::size_t body_bytes = 0;  // reserved by all connections
   bool is_stopping = false;
   TaskGroup tasks;
@@ -240,7 +272,8 @@ class Session {
       co_await linger();
     }
     if (refusal || !read) co_return false;
-    const bool keeps_alive = parser.get().keep_alive() && !shared_->is_stopping;
+    const bool keeps_alive =
+        parser.get().keep_alive() && shared_->options.keeps_alive && !shared_->is_stopping;
     const bool has_body = parser.get().method() != http::verb::head;
     stream_->set_deadline(Deadline::max());  // a handler has deadlines of its own
     entry_.enter(Phase::kHandled);
@@ -352,6 +385,11 @@ Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
 Task<bool> accept_one(std::shared_ptr<Shared> shared) {
   auto [error, socket] = co_await shared->acceptor.async_accept(kToken);
   if (error) co_return false;  // out of descriptors, most likely: sessions that end give some back
+  error_code ignored;
+  if (!shared->arrivals.admit(socket.remote_endpoint(ignored).address(), shared->options)) {
+    if (shared->options.on_eviction) shared->options.on_eviction();
+    co_return !shared->arrivals.are_too_many(shared->options);
+  }
   while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
     co_await shared->make_room(Scarce::kConnections, 1, Deadline::max());
   if (!shared->is_stopping) shared->tasks.spawn("session", run_session(shared, std::move(socket)));

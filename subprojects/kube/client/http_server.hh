@@ -51,6 +51,11 @@ struct ServerOptions {
   std::size_t max_connections = 250;
   // For how long an unfinished request is safe from making room for others.
   Milliseconds grace{1'000};
+  // New connections in a second, of one address and of all; further ones are closed before their
+  // handshake. 0: no limit.
+  std::size_t max_new_of_peer = 0;
+  std::size_t max_new = 0;
+  bool keeps_alive = true;            // false: one request a connection
   std::function<void()> on_eviction;  // called when a connection makes room; may be empty
   // Called on the io thread with a sentence about a handler that threw, or about a connection that
   // could not be accepted; may be empty.
