@@ -94,7 +94,10 @@ class Process {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
-  kube::ApiClient reviews_;  // of tokens, also on a replica that does not lead
+  // Of tokens that clients of the metrics send, also on a replica that does not lead: apart from
+  // the limits of the control loops.
+  std::unique_ptr<kube::Transport> reviews_transport_;
+  kube::ApiClient reviews_;
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;
