@@ -171,7 +171,8 @@ Task<Result<ListPage>> ApiClient::list_page(HttpRequest request, ObjectRef subje
 }
 
 Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::string query,
-                                       std::function<void(std::string_view item)> on_item) {
+                                       std::function<void(std::string_view item)> on_item,
+                                       std::size_t max_pages) {
   ObjectKey collection;
   collection.ns = std::move(ns);
   std::string target = api_path(resource, collection) + "?" + query;
@@ -179,11 +180,11 @@ Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::s
     target += (query.empty() ? "limit=" : "&limit=") + std::to_string(kPageSize);
   }
   std::string token;
-  for (;;) {
+  for (std::size_t pages = 1;; ++pages) {
     HttpRequest request("GET",
                         token.empty() ? target : target + "&continue=" + percent_encode(token));
     auto page = co_await list_page(std::move(request), ObjectRef(resource.plural, ""), on_item);
-    if (!page || page->continue_token.empty()) co_return std::move(page);
+    if (!page || page->continue_token.empty() || pages == max_pages) co_return std::move(page);
     token = page->continue_token;
   }
 }

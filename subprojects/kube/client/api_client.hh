@@ -66,9 +66,10 @@ class ApiClient {
   // each, without `kind` where the server omits it). `query` is appended: "labelSelector=a%3Db".
   // kGone: the continue token expired, start again. An item above 16 MB arrives cut short, to fail
   // where it is decoded. After any error the items seen so far are no whole state of the
-  // collection.
+  // collection. Where more than `max_pages` are needed, the result has the next one's token.
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
-                              std::function<void(std::string_view item)> on_item);
+                              std::function<void(std::string_view item)> on_item,
+                              std::size_t max_pages = SIZE_MAX);
   // What a write answers is handed on as its text, the object as it is now: to most callers it
   // only says that the write is done. (A remove may answer a Status instead.)
   Task<Result<std::string>> create(Resource resource, Json object,

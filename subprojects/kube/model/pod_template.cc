@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <unordered_map>
 #include <utility>
+
+#include "kube/model/json_text.hh"
 
 namespace kube {
 namespace {
@@ -175,6 +179,31 @@ void upsert_env(Json& container, Json env_var) {
 
 void upsert_env(Json& container, std::string_view name, std::string_view value) {
   upsert_env(container, Json::object({{"name", name}, {"value", value}}));
+}
+
+void upsert_env(Json& container, Json::Array env_vars) {
+  constexpr std::size_t kFew = 8;
+  if (env_vars.size() <= kFew) {
+    for (Json& each : env_vars) upsert_env(container, std::move(each));
+    return;
+  }
+  Json& list = container["env"];
+  if (list.is_null()) list = Json::array();
+  Json::Array& items = list.as_array();
+  const auto name_of = [](const Json& item) {
+    const Json* const name = item.find("name");
+    return name ? print_json(*name) : std::string();
+  };
+  std::unordered_map<std::string, std::size_t> places;  // of the first of each name
+  for (const Json& item : items) places.try_emplace(name_of(item), &item - items.data());
+  for (Json& each : env_vars) {
+    const auto [at, is_new] = places.try_emplace(name_of(each), items.size());
+    if (is_new) {
+      items.push_back(std::move(each));
+    } else {
+      items[at->second] = std::move(each);
+    }
+  }
 }
 
 void upsert_port(Json& container, Json port) {

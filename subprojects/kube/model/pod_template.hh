@@ -27,6 +27,7 @@ const Json* find_any_container(const Json& pod_template, std::string_view name);
 // Replaces the entry of the same name in place, else appends.
 void upsert_env(Json& container, Json env_var);
 void upsert_env(Json& container, std::string_view name, std::string_view value);
+void upsert_env(Json& container, Json::Array env_vars);  // one after the other, in linear time
 // By containerPort, or by name where two unnamed ports count as the same (upstream's rule).
 void upsert_port(Json& container, Json port);
 void upsert_volume(Json& pod_template, Json volume);    // by name, the whole entry

@@ -52,6 +52,15 @@ TEST_CASE("upserts replace in place or append, and keep the rest") {
   CHECK(print_json(*container.find("env")->as_array().begin()) ==
         R"({"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}})");
 
+  // Many at once as one after the other.
+  Json::Array many;
+  for (const char* name : {"C", "D", "E", "F", "G", "H", "D", "I", "J", "B"})
+    many.push_back(Json::object({{"name", name}, {"value", std::to_string(many.size())}}));
+  Json same = container;
+  for (const Json& each : many) kube::upsert_env(same, each);
+  kube::upsert_env(container, many);
+  CHECK(container == same);
+
   Json bare = Json::object();
   kube::upsert_volume_mount(bare, json(R"({"name":"v","mountPath":"/a"})"));
   kube::upsert_volume_mount(bare, json(R"({"name":"v","mountPath":"/b"})"));
