@@ -140,7 +140,8 @@ class TrainJobPlanner {
     if (!is_finished(after_) && !children_.snapshot_hash.empty())
       after_.runtimeSnapshotHash = children_.snapshot_hash;
     const PodFacts facts = settle_nodes();
-    plan_.are_nodes_scheduled = facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total;
+    if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
+      plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
     settle_times(facts);
     const PhaseVerdict verdict =
         compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
@@ -161,13 +162,20 @@ class TrainJobPlanner {
 
   // Events that no difference of the status shows.
   void note_progress() {
-    const auto first = plan_.events.begin();
-    if (is_creating_jobset()) {
-      plan_.events.insert(first, created_event(observed_.job));
-    } else if (plan_.are_nodes_scheduled && !observed_.were_nodes_scheduled &&
-               after_.phase == "Starting") {
-      plan_.events.insert(first, scheduled_event(after_.nodes->total));
-    }
+    if (is_creating_jobset())
+      plan_.events.insert(plan_.events.begin(), created_event(observed_.job));
+    if (plan_.scheduled_since) note_scheduled(*plan_.scheduled_since);
+  }
+
+  // Not of nodes that run soon: the event of that says it too, and each is a request.
+  void note_scheduled(kube::Time& since) {
+    if (since == kube::Time()) return;
+    const bool is_starting = after_.phase == "Starting";
+    const auto waited = observed_.now - since;
+    if (is_starting && waited < kPatience) return wake_within(plan_, kPatience - waited);
+    since = kube::Time();
+    if (is_starting)
+      plan_.events.insert(plan_.events.begin(), scheduled_event(after_.nodes->total));
   }
 
   bool is_creating_jobset() const {

@@ -327,8 +327,7 @@ TEST_CASE("pods say why they wait") {
     pod.waiting_message = row.message;
     world.put_pod(pod);
   }
-  const bool is_scheduled = row.phase == std::string("Starting");
-  CHECK(world.settle() == (is_scheduled ? Reasons{"Scheduled", row.reason} : Reasons{row.reason}));
+  CHECK(world.settle() == Reasons{row.reason});
   CHECK(world.phase() == row.phase);
   CHECK(world.reason() == row.reason);
   CHECK(world.message() == std::string("2 pods: ") + row.message);
