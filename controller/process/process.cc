@@ -282,10 +282,11 @@ Task<void> Process::await_signal() {
 void Process::begin_shut_down(int exit_code) {
   if (std::exchange(is_stopping_, true)) return;
   exit_code_ = exit_code;
-  kube::asio::co_spawn(io_, kube::with_deadline(kEnd, shut_down()), [this](auto error, const auto&) {
-    if (error) std::rethrow_exception(error);
-    io_.stop();
-  });
+  kube::asio::co_spawn(io_, kube::with_deadline(kEnd, shut_down()),
+                       [this](auto error, const auto&) {
+                         if (error) std::rethrow_exception(error);
+                         io_.stop();
+                       });
 }
 
 Task<void> Process::shut_down() {

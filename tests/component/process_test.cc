@@ -1,4 +1,6 @@
 // The process: the addresses it listens on, and that it ends where it cannot listen.
+#include "controller/process/process.hh"
+
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -12,7 +14,6 @@
 #include "controller/admission/certificates.hh"
 #include "controller/process/descriptors.hh"
 #include "controller/process/endpoints.hh"
-#include "controller/process/process.hh"
 #include "controller/process/run.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/kubeconfig.hh"
@@ -252,10 +253,10 @@ TEST_CASE_METHOD(Fixture, "tokens for metrics are reviewed apart from the contro
   options.kubeconfig = files.write("scripted", kubeconfig_of(api_server.api.config().server));
   options.metrics_address =
       "127.0.0.1:" + std::to_string(TakenPort().acceptor.local_endpoint().port());
-  options.config_file = files.write(
-      "config.yaml",
-      "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"
-      "metrics: {auth: {enabled: true}}\nclientConnection: {qps: 0.001, burst: 1}\n");
+  options.config_file =
+      files.write("config.yaml",
+                  "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"
+                  "metrics: {auth: {enabled: true}}\nclientConnection: {qps: 0.001, burst: 1}\n");
   const test::CapturedErrors captured;
   auto ended = std::async(std::launch::async, [this] { return run_controller(options); });
   kube::asio::io_context io;

@@ -79,9 +79,7 @@ class LeaseSink final : public kube::WatchSink {
       return believed_.contains(each.first.ns) && each.second.has_run_out(now);
     });
   }
-  bool has(const std::string& ns) const {
-    return held_.contains({ns, std::string(kLeaseName)});
-  }
+  bool has(const std::string& ns) const { return held_.contains({ns, std::string(kLeaseName)}); }
   // The namespaces of Leases that are held and not believed.
   std::vector<std::string> ignored() const {
     std::vector<std::string> found;

@@ -36,7 +36,8 @@ class Semaphore {
     std::shared_ptr<State> state_;  // nullptr once moved from
   };
 
-  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits; without it: none.
+  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits; without it:
+  // none.
   explicit Semaphore(std::size_t count, std::size_t low_share = SIZE_MAX);
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
