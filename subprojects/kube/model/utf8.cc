@@ -1,5 +1,3 @@
-#include "kube/model/utf8.hh"
-
 #include <cstdint>
 #include <cstring>
 
