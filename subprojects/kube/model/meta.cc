@@ -20,12 +20,6 @@ OwnerReference read_owner(const Json& value) {
   return owner;
 }
 
-Condition* find_mutable(std::vector<Condition>& conditions, std::string_view type) {
-  const auto at = std::find_if(conditions.begin(), conditions.end(),
-                               [&](const Condition& condition) { return condition.type == type; });
-  return at == conditions.end() ? nullptr : &*at;
-}
-
 template <class T>
 bool assign_if_different(T& target, const T& value) {
   if (target == value) return false;
@@ -34,8 +28,7 @@ bool assign_if_different(T& target, const T& value) {
 }
 
 bool is_decimal(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
 std::string_view without_leading_zeros(std::string_view digits) {
@@ -80,8 +73,7 @@ ObjectMeta ObjectMeta::of(const Json& object) {
 }
 
 const OwnerReference* ObjectMeta::controller() const {
-  const auto at = std::find_if(owner_references.begin(), owner_references.end(),
-                               [](const OwnerReference& owner) { return owner.controller; });
+  const auto at = std::ranges::find_if(owner_references, &OwnerReference::controller);
   return at == owner_references.end() ? nullptr : &*at;
 }
 
@@ -95,9 +87,7 @@ StringMap read_string_map(const Json* value) {
 }
 
 Json to_json(const StringMap& map) {
-  JsonObject object;
-  object.assign(JsonObject::Members(map.begin(), map.end()));
-  return object;
+  return JsonObject::of(JsonObject::Members(map.begin(), map.end()));
 }
 
 Condition Condition::read(const Json& value) {
@@ -133,8 +123,7 @@ std::string condition_reason(std::string text) {
 }
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
-  const auto at = std::find_if(conditions.begin(), conditions.end(),
-                               [&](const Condition& condition) { return condition.type == type; });
+  const auto at = std::ranges::find(conditions, type, &Condition::type);
   return at == conditions.end() ? nullptr : &*at;
 }
 
@@ -145,8 +134,8 @@ bool is_condition_true(const std::vector<Condition>& conditions, std::string_vie
 
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now) {
   if (!condition.last_transition_time) condition.last_transition_time = now;
-  Condition* existing = find_mutable(conditions, condition.type);
-  if (!existing) {
+  const auto existing = std::ranges::find(conditions, condition.type, &Condition::type);
+  if (existing == conditions.end()) {
     conditions.push_back(std::move(condition));
     return true;
   }
