@@ -5,10 +5,7 @@
 #endif
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <optional>
 
 namespace kube {
 namespace {
@@ -47,34 +44,27 @@ int first_of(Matches matches) {
   return std::countr_zero(bits_of(matches) | 1U << 16U);
 }
 
-// A quotation mark or a backslash, or `end`.
-const char* find_quote_or_slash(const char* at, const char* end) {
+// The first byte that `matches`, or `end`. It compares a block, or one byte.
+template <class Match>
+const char* find_first(const char* at, const char* end, const Match& matches) {
   while (end - at >= 16) {
-    const Block block = load(at);
-    const int found = first_of((block == '"') | (block == '\\'));
+    const int found = first_of(matches(load(at)));
     at += found;
     if (found < 16) return at;
   }
-  while (at != end && *at != '"' && *at != '\\') ++at;
+  while (at != end && !matches(static_cast<unsigned char>(*at))) ++at;
   return at;
 }
 
 }  // namespace
 
 const char* find_string_stop(const char* at, const char* end) {
-  while (end - at >= 16) {
-    const Block block = load(at);
-    const int found = first_of((block == '"') | (block == '\\') | (block < 0x20));
-    at += found;
-    if (found < 16) return at;
-  }
-  while (at != end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) >= 0x20) ++at;
-  return at;
+  return find_first(at, end, [](auto c) { return (c == '"') | (c == '\\') | (c < 0x20); });
 }
 
 const char* find_string_end(const char* at, const char* end) {
   for (;;) {
-    at = find_quote_or_slash(at, end);
+    at = find_first(at, end, [](auto c) { return (c == '"') | (c == '\\'); });
     if (at == end) return nullptr;
     if (*at == '"') return at + 1;
     if (end - at < 2) return nullptr;
