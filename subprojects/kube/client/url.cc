@@ -1,6 +1,8 @@
 #include "kube/client/url.hh"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <iterator>
 
 namespace kube {
 
@@ -8,8 +10,7 @@ namespace {
 
 bool is_port(std::string_view text) {
   const bool is_number =
-      !text.empty() && text.size() <= 5 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+      !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == text.npos;
   return is_number && std::stoul(std::string(text)) <= 65'535;
 }
 
@@ -71,18 +72,14 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
 }
 
 std::string percent_encode(std::string_view text) {
-  constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
     if (is_unreserved(c)) {
       out += c;
-      continue;
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
     }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
   }
   return out;
 }

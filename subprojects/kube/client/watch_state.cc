@@ -25,11 +25,8 @@ Milliseconds pause_after(int failures) {
   return std::min(kLongestPause, kFirstPause * (1 << std::min(failures - 1, kMaxDoublings)));
 }
 
-// A version that is too old although it was listed just now will be so again: that is a failure,
-// not news.
-int failures_when_gone(bool is_fresh, int failures) {
-  return is_fresh ? failures + 1 : 0;
-}
+template <class S>
+concept HasVersion = requires(S state) { state.version; };
 
 Milliseconds asked_by(const Failed& failed) {
   return std::min(kLongestAsked, failed.retry_after.value_or(Milliseconds(0)));
@@ -47,18 +44,19 @@ State step(State state, const Input& input) {
             return Listing{s.failures + 1, asked_by(in)};
           },
           [](Listing&& s, const Gone&) -> State { return Listing{s.failures + 1}; },
-          [](Listing&&, const NotServed&) -> State { return Unserved{}; },
+          [](auto&&, const NotServed&) -> State { return Unserved{}; },
 
           [](Resuming&& s, const Opened&) -> State {
             return Streaming{std::move(s.version), s.failures, s.is_fresh};
           },
-          [](Resuming&& s, const Failed& in) -> State {
+          [](HasVersion auto&& s, const Failed& in) -> State {
             return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
           },
-          [](Resuming&& s, const Gone&) -> State {
-            return Listing{failures_when_gone(s.is_fresh, s.failures)};
+          // A version that is too old although it was listed just now will be so again: that is a
+          // failure, not news.
+          [](HasVersion auto&& s, const Gone&) -> State {
+            return Listing{s.is_fresh ? s.failures + 1 : 0};
           },
-          [](Resuming&&, const NotServed&) -> State { return Unserved{}; },
 
           [](Streaming&& s, const Seen& in) -> State {
             return Streaming{in.version.empty() ? std::move(s.version) : in.version, 0, false};
@@ -66,15 +64,9 @@ State step(State state, const Input& input) {
           [](Streaming&& s, const Closed& in) -> State {
             return Resuming{std::move(s.version), in.is_brief ? s.failures + 1 : 0, s.is_fresh};
           },
-          [](Streaming&& s, const Failed& in) -> State {
-            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
-          },
-          [](Streaming&& s, const Gone&) -> State {
-            return Listing{failures_when_gone(s.is_fresh, s.failures)};
-          },
-          [](Streaming&&, const NotServed&) -> State { return Unserved{}; },
-          // Whatever else it may be, it has ended the stream: nothing is open to be read.
-          [](Streaming&& s, const auto&) -> State { return Listing{s.failures + 1}; },
+          // These have ended the stream, too: nothing is open to be read.
+          [](Streaming&& s, const Listed&) -> State { return Listing{s.failures + 1}; },
+          [](Streaming&& s, const Opened&) -> State { return Listing{s.failures + 1}; },
 
           [](Unserved&&, const Listed& in) -> State {
             return Resuming{in.version, 0, true, true};
