@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "kube/model/json_text.hh"
 
@@ -54,12 +53,11 @@ JsonFilter head_of(const std::optional<Digest>& digest) {
 
 // The text that is kept of an object; `head` is what head_of() includes.
 std::string body_of(std::string_view text, const Json& head, const Resource& resource) {
+  using enum JsonFilter::Members;
   static const JsonFilter kKept{
       "",
-      JsonFilter::Members::kExclude,
-      {{"metadata",
-        JsonFilter::Members::kExclude,
-        {{"managedFields"}, {"annotations", JsonFilter::Members::kExclude, {{kLastApplied}}}}}}};
+      kExclude,
+      {{"metadata", kExclude, {{"managedFields"}, {"annotations", kExclude, {{kLastApplied}}}}}}};
   std::string body = filter_json(text, kKept, JsonLimits().max_depth).value_or("");
   std::string missing;
   if (!head.find("apiVersion"))
