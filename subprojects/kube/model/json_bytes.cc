@@ -56,6 +56,18 @@ const char* find_first(const char* at, const char* end, const Match& matches) {
   return at;
 }
 
+constexpr std::size_t kStride = 64;
+
+// Of each bit, whether an odd number of bits is set up to it and with it.
+std::uint64_t parity_up_to(std::uint64_t bits) {
+  for (unsigned distance = 1; distance < kStride; distance *= 2) bits ^= bits << distance;
+  return bits;
+}
+
+bool ends_word(char c) {
+  return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
+}
+
 }  // namespace
 
 const char* find_string_stop(const char* at, const char* end) {
@@ -71,18 +83,6 @@ const char* find_string_end(const char* at, const char* end) {
     at += 2;
   }
 }
-
-namespace {
-
-constexpr std::size_t kStride = 64;
-
-// Of each bit, whether an odd number of bits is set up to it and with it.
-std::uint64_t parity_up_to(std::uint64_t bits) {
-  for (unsigned distance = 1; distance < kStride; distance *= 2) bits ^= bits << distance;
-  return bits;
-}
-
-}  // namespace
 
 // The bytes that count among sixty-four, a bit for each, the first byte's lowest.
 struct ContainerEnd::Marks {
@@ -155,14 +155,6 @@ std::optional<std::size_t> ContainerEnd::take(std::string_view piece) {
   if (!length) return std::nullopt;
   return at + *length - first;
 }
-
-namespace {
-
-bool ends_word(char c) {
-  return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
-}
-
-}  // namespace
 
 const char* find_value_end(const char* at, const char* end, int levels) {
   if (at == end) return nullptr;

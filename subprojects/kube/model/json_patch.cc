@@ -32,36 +32,6 @@ std::optional<std::size_t> index_of(std::string_view token) {
   return index;
 }
 
-}  // namespace
-
-const Json* pointer_get(const Json& document, std::string_view pointer) {
-  const Json* at = &document;
-  while (at && !pointer.empty()) {
-    if (pointer.front() != '/') return nullptr;
-    pointer.remove_prefix(1);
-    const std::string_view token = pointer.substr(0, pointer.find('/'));
-    pointer.remove_prefix(token.size());
-    const auto name = unescape(token);
-    if (!name) return nullptr;
-    if (at->is_array()) {
-      const auto index = index_of(*name);
-      at = index && *index < at->size() ? &at->as_array()[*index] : nullptr;
-    } else {
-      at = at->find(*name);
-    }
-  }
-  return at;
-}
-
-std::string pointer_join(std::string_view pointer, std::string_view token) {
-  std::string joined(pointer);
-  joined += '/';
-  for (const char c : token) joined += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return joined;
-}
-
-namespace {
-
 // Walks two documents side by side and collects the operations in an order in which they can be
 // applied.
 class Differ {
@@ -166,6 +136,32 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
 }
 
 }  // namespace
+
+const Json* pointer_get(const Json& document, std::string_view pointer) {
+  const Json* at = &document;
+  while (at && !pointer.empty()) {
+    if (pointer.front() != '/') return nullptr;
+    pointer.remove_prefix(1);
+    const std::string_view token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    const auto name = unescape(token);
+    if (!name) return nullptr;
+    if (at->is_array()) {
+      const auto index = index_of(*name);
+      at = index && *index < at->size() ? &at->as_array()[*index] : nullptr;
+    } else {
+      at = at->find(*name);
+    }
+  }
+  return at;
+}
+
+std::string pointer_join(std::string_view pointer, std::string_view token) {
+  std::string joined(pointer);
+  joined += '/';
+  for (const char c : token) joined += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return joined;
+}
 
 Json json_patch_diff(const Json& from, const Json& to) {
   Differ differ;

@@ -20,13 +20,6 @@ OwnerReference read_owner(const Json& value) {
   return owner;
 }
 
-template <class T>
-bool assign_if_different(T& target, const T& value) {
-  if (target == value) return false;
-  target = value;
-  return true;
-}
-
 bool is_decimal(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
@@ -52,22 +45,21 @@ Json OwnerReference::to_json() const {
 
 ObjectMeta ObjectMeta::of(const Json& object) {
   ObjectMeta meta;
-  const Json* metadata = object.find("metadata");
-  if (!metadata) return meta;
-  meta.name = metadata->get_string("name");
-  meta.generate_name = metadata->get_string("generateName");
-  meta.ns = metadata->get_string("namespace");
-  meta.uid = metadata->get_string("uid");
-  meta.resource_version = metadata->get_string("resourceVersion");
-  meta.generation = metadata->get_int("generation");
-  meta.creation_timestamp = read_time(*metadata, "creationTimestamp");
-  meta.deletion_timestamp = read_time(*metadata, "deletionTimestamp");
-  meta.labels = read_string_map(metadata->find("labels"));
-  meta.annotations = read_string_map(metadata->find("annotations"));
-  for (const Json& finalizer : metadata->get_array("finalizers")) {
+  const Json& metadata = object.get("metadata");
+  meta.name = metadata.get_string("name");
+  meta.generate_name = metadata.get_string("generateName");
+  meta.ns = metadata.get_string("namespace");
+  meta.uid = metadata.get_string("uid");
+  meta.resource_version = metadata.get_string("resourceVersion");
+  meta.generation = metadata.get_int("generation");
+  meta.creation_timestamp = read_time(metadata, "creationTimestamp");
+  meta.deletion_timestamp = read_time(metadata, "deletionTimestamp");
+  meta.labels = read_string_map(metadata.find("labels"));
+  meta.annotations = read_string_map(metadata.find("annotations"));
+  for (const Json& finalizer : metadata.get_array("finalizers")) {
     if (finalizer.is_string()) meta.finalizers.push_back(finalizer.as_string());
   }
-  for (const Json& owner : metadata->get_array("ownerReferences"))
+  for (const Json& owner : metadata.get_array("ownerReferences"))
     meta.owner_references.push_back(read_owner(owner));
   return meta;
 }
@@ -139,15 +131,11 @@ bool set_condition(std::vector<Condition>& conditions, Condition condition, Time
     conditions.push_back(std::move(condition));
     return true;
   }
-  bool changed = false;
-  if (assign_if_different(existing->status, condition.status)) {
-    existing->last_transition_time = condition.last_transition_time;
-    changed = true;
-  }
-  changed |= assign_if_different(existing->reason, condition.reason);
-  changed |= assign_if_different(existing->message, condition.message);
-  changed |= assign_if_different(existing->observed_generation, condition.observed_generation);
-  return changed;
+  if (existing->status == condition.status)
+    condition.last_transition_time = existing->last_transition_time;
+  if (*existing == condition) return false;
+  *existing = std::move(condition);
+  return true;
 }
 
 bool is_newer_version(std::string_view a, std::string_view b) {

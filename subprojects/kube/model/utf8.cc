@@ -58,8 +58,4 @@ std::size_t find_bad_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-bool is_utf8(std::string_view text) {
-  return find_bad_utf8(text) == std::string_view::npos;
-}
-
 }  // namespace kube
