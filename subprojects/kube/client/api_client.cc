@@ -104,8 +104,6 @@ std::string api_path(const Resource& resource, const ObjectKey& key, std::string
 ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options options)
     : transport_(transport), clock_(clock), random_(random), options_(std::move(options)) {}
 
-ApiClient::~ApiClient() = default;
-
 Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request) {
   const std::string method = request.method;
   const std::string resource = request.resource;

@@ -55,7 +55,7 @@ class ApiClient {
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
-  ~ApiClient();
+
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 

@@ -225,8 +225,6 @@ struct EventRecorder::State {
 EventRecorder::EventRecorder(ApiClient& client, std::string component)
     : state_(std::make_shared<State>(client, std::move(component))) {}
 
-EventRecorder::~EventRecorder() = default;
-
 void EventRecorder::record(Event event) {
   state_->record(std::move(event));
 }

@@ -70,11 +70,6 @@ int start(const ExecConfig& config, const std::string& info, bool is_interactive
   return error;
 }
 
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return "was ended by signal " + std::to_string(WTERMSIG(status));
-  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
-}
-
 std::string with_hint(std::string text, const ExecConfig& config) {
   return config.install_hint.empty() ? text : text + "\n" + config.install_hint;
 }
@@ -184,7 +179,11 @@ Result<ExecCredential> ExecPlugin::run() const {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (is_too_long) return invalid("printed more than 1 MiB");
-  if (status != 0) return invalid(with_hint(describe_end(status), config_));
+  if (WIFSIGNALED(status))
+    return invalid(with_hint("was ended by signal " + std::to_string(WTERMSIG(status)), config_));
+  const int code = WEXITSTATUS(status);
+  if (code != 0)
+    return invalid(with_hint("ended with exit status " + std::to_string(code), config_));
   return read_exec_credential(config_.api_version, output);
 }
 

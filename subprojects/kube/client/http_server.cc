@@ -96,7 +96,6 @@ struct Shared {
   }
 };
 
-// The entry of a connection, for as long as its session lives.
 class Entry {
  public:
   Entry(std::shared_ptr<Shared> shared, const tcp::socket& socket) : shared_(std::move(shared)) {

@@ -131,7 +131,7 @@ class PooledTransport final : public Transport {
   static int status_of(const HttpResponse& response) { return response.status; }
   static int status_of(const std::unique_ptr<HttpStream>& stream) { return stream->status(); }
 
-  // After a 401 once more, where there is another credential.
+  // After a 401 again, where there is another credential.
   template <class T>
   Task<Result<T>> authorized(Exchange<T> exchange, const HttpRequest& request, Deadline deadline) {
     const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());

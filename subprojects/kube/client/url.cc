@@ -8,12 +8,6 @@ namespace kube {
 
 namespace {
 
-bool is_port(std::string_view text) {
-  const bool is_number =
-      !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == text.npos;
-  return is_number && std::stoul(std::string(text)) <= 65'535;
-}
-
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
@@ -65,7 +59,9 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
     url.port = url.is_tls ? "443" : "80";
   } else {
     port.remove_prefix(port.front() == ':' ? 1 : 0);
-    if (!is_port(port)) return bad("has a malformed port");
+    const bool is_number =
+        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    if (!is_number || std::stoul(std::string(port)) > 65'535) return bad("has a malformed port");
     url.port = port;
   }
   return url;

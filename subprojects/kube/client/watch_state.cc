@@ -96,12 +96,9 @@ Milliseconds pause_before(const State& state) {
 }
 
 Milliseconds least_pause(const State& state) {
-  return std::visit(match{
-                        [](const Listing& s) { return s.asked; },
-                        [](const Resuming& s) { return s.asked; },
-                        [](const auto&) { return Milliseconds(0); },
-                    },
-                    state);
+  if (const auto* const listing = std::get_if<Listing>(&state)) return listing->asked;
+  const auto* const resuming = std::get_if<Resuming>(&state);
+  return resuming != nullptr ? resuming->asked : Milliseconds(0);
 }
 
 }  // namespace kube::watch
