@@ -27,12 +27,6 @@ std::string describe(const Action& action) {
                      action.resource.kind, action.key.to_string());
 }
 
-// The controller of an object, for a message: "Job x (uid 1-2-3)".
-std::string controller_of(const ObjectMeta& meta) {
-  const auto* owner = meta.controller();
-  return owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody";
-}
-
 // For a kind that the cluster does not serve, the 404 does not name the kind.
 Error explain(Error error, const Resource& resource) {
   const bool is_unknown_kind =
@@ -153,10 +147,11 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   const bool is_owned =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_owned) {
-    return fail(ErrorCode::kAlreadyExists,
-                "an object of this name exists and is controlled by {}; "
-                "it is left alone: delete or rename it, or rename the job",
-                controller_of(meta));
+    return fail(
+        ErrorCode::kAlreadyExists,
+        "an object of this name exists and is controlled by {}; "
+        "it is left alone: delete or rename it, or rename the job",
+        owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody");
   }
   // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
   // no owner and are not watched.

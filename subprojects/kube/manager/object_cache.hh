@@ -209,7 +209,6 @@ class ObjectCache final : public AnyObjectCache {
     return &at->second;
   }
 
-  // Records that the current list has this item.
   void confirm(Held& held) {
     if (held.list == list_) return;
     held.list = list_;

@@ -11,15 +11,13 @@ namespace {
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 bool is_idle(const Json& object) {
-  if (const auto* spec = object.find("spec"); spec && spec->get_bool("suspend")) return true;
-  const auto* status = object.find("status");
-  if (!status) return false;
-  const auto& conditions = status->get_array("conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+  const auto is_end = [](const Json& condition) {
     const auto type = condition.get_string("type");
-    const bool is_end = type == "Complete" || type == "Completed" || type == "Failed";
-    return is_end && condition.get_string("status") == "True";
-  });
+    const bool is_end_type = type == "Complete" || type == "Completed" || type == "Failed";
+    return is_end_type && condition.get_string("status") == "True";
+  };
+  return object.get("spec").get_bool("suspend") ||
+         std::ranges::any_of(object.get("status").get_array("conditions"), is_end);
 }
 
 std::shared_ptr<StoredObject> transform_header(const Json& object) {

@@ -12,11 +12,13 @@
 
 namespace kube {
 
+using Reconcile = std::function<Task<Result<Requeue>>(ObjectKey key)>;
+
 // What the workers of one controller share. Outlives them.
 struct WorkerPool {
   std::string name;  // the controller's, for logs and metrics
   WorkQueue& queue;
-  std::function<Task<Result<Requeue>>(ObjectKey key)> reconcile;
+  Reconcile reconcile;
   ManagerMetrics& metrics;
   const Log& log;
 };
