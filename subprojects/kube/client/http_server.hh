@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kube/client/tls.hh"
 #include "kube/client/transport.hh"
@@ -26,6 +27,9 @@ struct ServerResponse {
   std::string content_type = "application/json";
   std::string body;
   int retry_after = 0;  // seconds, sent to the client; 0: no header
+  static ServerResponse text(int status, std::string body) {
+    return {status, "text/plain; charset=utf-8", std::move(body)};
+  }
 };
 
 struct ServerOptions {
