@@ -193,6 +193,7 @@ void read_client(StrictReader reader, Configuration::ClientConnection& client, F
 
 void read_status_server(StrictReader reader, Configuration::StatusServer& server,
                         Findings& findings) {
+  reader.read("enabled", server.enabled);
   reader.read("port", server.port);
   reader.read("qps", server.qps);
   reader.read("burst", server.burst);

@@ -66,6 +66,7 @@ struct Configuration {
     std::optional<std::int32_t> burst;
   };
   struct StatusServer {
+    bool enabled = false;  // not upstream's: runs also without the gate TrainJobStatus
     std::int32_t port = 10443;
     // Of writes to the API server, after merging; no limit unless the file sets one.
     std::optional<double> qps;

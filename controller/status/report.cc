@@ -132,8 +132,10 @@ std::optional<kube::ObjectKey> read_report_path(std::string_view path) {
   constexpr std::string_view kPrefix = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/";
   constexpr std::string_view kMiddle = "/trainjobs/";
   constexpr std::string_view kSuffix = "/status";
-  if (!path.starts_with(kPrefix) || !path.ends_with(kSuffix)) return std::nullopt;
+  if (!path.starts_with(kPrefix)) return std::nullopt;
   path.remove_prefix(kPrefix.size());
+  // Only now: both have the '/' that ends the prefix.
+  if (!path.ends_with(kSuffix)) return std::nullopt;
   path.remove_suffix(kSuffix.size());
   const auto at = path.find(kMiddle);
   if (at == std::string_view::npos) return std::nullopt;

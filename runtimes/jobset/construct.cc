@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
@@ -122,6 +123,21 @@ void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   }
 }
 
+// Never more than a preference: the node may be the only one, or well again.
+void prefer_other_nodes(Json& pod_spec, const JobSet& jobset) {
+  const auto* condition = kube::find_condition(jobset.status.conditions, kAvoidedNode);
+  if (!condition || !condition->is_true()) return;
+  const std::string node = condition->message.substr(0, condition->message.find(':'));
+  // By the node's name: its label kubernetes.io/hostname may differ.
+  Json field = Json::object(
+      {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
+  Json preference = Json::object({{"matchFields", Json::array({std::move(field)})}});
+  constexpr int kLargestWeight = 100;
+  array_at(object_at(object_at(pod_spec, "affinity"), "nodeAffinity"),
+           "preferredDuringSchedulingIgnoredDuringExecution")
+      .push_back(Json::object({{"weight", kLargestWeight}, {"preference", std::move(preference)}}));
+}
+
 }  // namespace
 
 void keep_last_lines(Json& job, const JobSet&) {
@@ -174,6 +190,7 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
   Json& pod_spec = object_at(object_at(job_spec, "template"), "spec");
   if (has_dns_hostnames(jobset)) pod_spec["subdomain"] = subdomain(jobset);
   add_claim_volumes(pod_spec, jobset);
+  prefer_other_nodes(pod_spec, jobset);
   for (const JobDecorator decorate : decorators) decorate(prototype_, jobset);
   if (max_disruption_restarts(jobset) > 0) report_disruptions(job_spec);
 }

@@ -18,12 +18,12 @@ bool names_disruption(const Json& rule) {
   return false;
 }
 
+}  // namespace
+
 bool is_pod_of(const PodView& pod, const JobView& job) {
   return pod.replicated_job == job.replicated_job && pod.job_index == job.job_index &&
          std::to_string(pod.attempt) == job.restart_attempt;
 }
-
-}  // namespace
 
 std::int32_t max_disruption_restarts(const JobSet& jobset) {
   const auto annotation = jobset.metadata.annotations.find(kMaxDisruptionRestartsKey);

@@ -25,6 +25,7 @@ namespace trainer::jobset {
 std::int32_t max_disruption_restarts(const JobSet& jobset);
 // Adds the rule described above to a Job's spec.
 void report_disruptions(kube::Json& job_spec);
+bool is_pod_of(const PodView& pod, const JobView& job);
 // Whether this Job failed because pods of it were disrupted.
 bool was_disrupted(const JobView& job, const std::vector<const PodView*>& pods);
 

@@ -117,6 +117,7 @@ void restart_set(ReconcileContext& context, const Decision& decision, bool is_co
   const std::string reason =
       decision.rule ? kube::condition_reason(fmt::format("FailurePolicy_{}", decision.rule->name))
                     : std::string("DefaultFailurePolicy");
+  note_avoided_node(context, *decision.job);
   restart_all(context, is_counted, reason, message_of(decision));
   context.warn(event_reason(decision), message_of(decision));
 }
@@ -141,6 +142,7 @@ void restart_single(ReconcileContext& context, const Decision& decision, bool is
     return restart_set(context, decision, is_counted);
   }
   if (is_counted && is_out_of_budget(context, decision)) return;
+  note_avoided_node(context, *decision.job);
   if (restart_one(context, *decision.job, is_counted)) {
     context.warn(event_reason(decision), message_of(decision));
   }
@@ -174,6 +176,7 @@ bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
     return job.failure()->last_transition_time == when && was_disrupted(job, context.observed.pods);
   });
   if (!disrupted) return false;
+  note_avoided_node(context, *disrupted);
   restart_all(context, false, "Disruption",
               fmt::format("restarting after a disruption, {} of at most {} {}", used + 1, limit,
                           first_failed(*disrupted)));

@@ -1,6 +1,7 @@
 // One reconcile of a JobSet, in the order of JobSet, pkg/controllers/jobset_controller.go.
 #include "runtimes/jobset/plan.hh"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtimes/jobset/conditions.hh"
@@ -37,6 +38,7 @@ void run(ReconcileContext& context) {
     return;
   }
   delete_jobs(context, context.jobs.previous);
+  keep_jobs(context);
   end_restart_when_ready(context);
   if (!context.jobs.failed.empty()) {
     apply_failure_policy(context);
@@ -81,8 +83,9 @@ kube::Plan SlicedPlan::finish() {
   return std::move(context_->plan);
 }
 
-bool needs_pods(const JobSet& jobset, const Gates& gates) {
-  return restarts_in_place(jobset, gates) || max_disruption_restarts(jobset) > 0;
+bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs) {
+  return restarts_in_place(jobset, gates) || max_disruption_restarts(jobset) > 0 ||
+         std::any_of(jobs.begin(), jobs.end(), [](const JobView* job) { return job->failure(); });
 }
 
 }  // namespace trainer::jobset

@@ -51,6 +51,9 @@ struct Observed {
 //   do not run again. Where their deletion was not seen, the stored counters decide, as long as
 //   every missing Job of their replicated job is one of them.
 // - Disruptions may have a restart budget of their own: see disruption.cc.
+// - After a failure that was a node's, new Jobs prefer other nodes: see kAvoidedNode.
+// - Complete Jobs, and servers that are ready, outlive a restart where an annotation names their
+//   replicated jobs: see restart.cc.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
 // - At most 256 Jobs are created at once, fewer large ones, and 1,000 changed or deleted; the rest
 //   follow in the next reconciles.
@@ -82,8 +85,8 @@ class SlicedPlan {
   std::unique_ptr<ReconcileContext> context_;
 };
 
-// Whether plan() reads `pods` for this JobSet.
-bool needs_pods(const JobSet& jobset, const Gates& gates);
+// Whether plan() reads `pods` for this JobSet with these Jobs.
+bool needs_pods(const JobSet& jobset, const Gates& gates, std::span<const JobView* const> jobs);
 
 // The Jobs that a JobSet would have, in order; for render and tests.
 std::vector<kube::Json> all_jobs(const JobSet& jobset, const Gates& gates,

@@ -35,10 +35,12 @@ class ContainerEdit {
   const kube::Json& json() const { return container_; }
   void env(kube::Json variable);  // core/v1 EnvVar, by name
   void env(std::string_view name, std::string_view value);
-  void env_completion_index(std::string_view name);  // the pod's index in its Job
-  void env_from(kube::Json source);                  // core/v1 EnvFromSource, appended
-  void port(std::int32_t number);                    // TCP, without a name
-  void mount(kube::Json volume_mount);               // by mountPath
+  void env_of_job(const std::vector<kube::Json>& variables);     // see converted_env()
+  void env_field(std::string_view name, std::string_view path);  // of the pod
+  void env_completion_index(std::string_view name);              // the pod's index in its Job
+  void env_from(kube::Json source);                              // core/v1 EnvFromSource, appended
+  void port(std::int32_t number);                                // TCP, without a name
+  void mount(kube::Json volume_mount);                           // by mountPath
   void set(std::string_view member, kube::Json value);
   void erase(std::string_view member);
 
@@ -71,12 +73,13 @@ struct Draft {
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
+  const MlPolicy* implied_ml_policy = nullptr;  // a plugin's, where the runtime has none
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}
 
   const std::string& name() const { return job.metadata.name; }
-  const MlPolicy* ml_policy() const;  // nullptr without
+  const MlPolicy* ml_policy() const;  // the runtime's, else the implied one, else nullptr
   const PodGroupPolicy* pod_group_policy() const;
   // Whether a launcher takes part in the training (mpi.runLauncherAsNode).
   bool is_launcher_a_node() const;
@@ -94,6 +97,7 @@ struct Draft {
   // For editing; nullopt where there is no such container. `source` must outlive the edit.
   std::optional<ContainerEdit> edit(std::size_t index, std::string_view name,
                                     std::string_view source);
+  ContainerEdit edit(std::size_t index, kube::Json& container, std::string_view source);
   // Regular containers before init containers.
   std::optional<ContainerEdit> edit_any(std::size_t index, std::string_view name,
                                         std::string_view source);

@@ -6,6 +6,7 @@
 
 #include "api/api.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
@@ -51,6 +52,10 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   if (!merge_template(draft)) return draft;
   normalize(draft);
   count_pods(draft);
+  if (!runtime.spec.mlPolicy)
+    for (const auto& plugin : *options.plugins)
+      if (const MlPolicy* implied = plugin->implied_ml_policy(draft))
+        draft.implied_ml_policy = implied;
   if (!check_copies(draft)) return draft;
   merge_resources(draft);
   return draft;
@@ -93,6 +98,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());
   if (!draft.errors.empty()) return tl::unexpected(std::move(draft.errors));
 
+  merge_failure_policy(draft);
   draft.spec.suspend = job.spec.suspend;
   built.jobset = write_jobset(draft);
   built.dependents = std::move(draft.dependents);

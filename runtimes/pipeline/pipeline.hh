@@ -27,9 +27,12 @@ struct PipelineOptions {
   explicit PipelineOptions(const pipeline::Plugins& list) : plugins(&list) {}
 
   const pipeline::Plugins* plugins;  // outlives the options
-  bool is_progress_enabled = false;  // gate TrainJobStatus
-  std::string status_server_url;     // "https://SERVICE.NAMESPACE.svc:10443", without path
-  std::string status_server_ca;      // PEM
+  bool is_progress_enabled = false;  // the status server runs
+  // Only jobs whose annotation asks for it report (or whose runtime's does), and not all but those
+  // that say no: the gate TrainJobStatus is closed.
+  bool is_progress_asked_for = false;
+  std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
+  std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";
 };
 
@@ -60,6 +63,7 @@ struct DependentObject {
   // material the plan's executor fills it in: see `generate`.
   kube::Json object;
   enum class Generate { kNothing, kSshKeyPair } generate = Generate::kNothing;
+  bool is_needed = true;  // false: pods start and train without it, so that nothing waits for it
 };
 
 struct Built {

@@ -20,6 +20,10 @@ class Plugin {
   // Whether the job, its runtime or the options ask for it. Read once, of a prepared draft.
   virtual bool is_active(const Draft&) const = 0;
 
+  // The ML policy of a job whose runtime has none, else nullptr. Read of a draft whose pods are
+  // counted, by whether it is active or not; the answer outlives the draft.
+  virtual const MlPolicy* implied_ml_policy(const Draft&) const { return nullptr; }
+
   // Phases of build(), each run for all plugins before the next begins.
   virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework
   virtual void enforce_pod_spec(Draft&) const {}   // what the job itself says about its containers

@@ -28,8 +28,11 @@ static Plugins make_plugins() {
   // injects.
   ADD_PLUGIN(initializers);
   ADD_PLUGIN(overrides);
+  // After both: the job's own env may have the cache's sizes and its address.
+  ADD_PLUGIN(data_cache);
   // After the job's own env, so that a job cannot point its reports elsewhere.
   ADD_PLUGIN(progress);
+  ADD_PLUGIN(restarts);
   // Gangs have a phase of their own, so their place does not matter.
   ADD_PLUGIN(coscheduling);
   ADD_PLUGIN(volcano);

@@ -22,6 +22,7 @@ using kube::Json;
 
 constexpr int kDependentStage = 1;
 constexpr int kJobSetStage = 2;
+constexpr int kLastStage = 3;
 // For causes that no watch reports when they go away.
 constexpr std::chrono::seconds kSlowRetry{30};
 
@@ -56,7 +57,8 @@ class ChildrenPlanner {
   ChildrenState run() {
     if (const auto taken = name_taken()) return blocked(*taken);
     const SnapshotState snapshot = inspect_snapshot(observed_);
-    if (!needs_jobset_write() && !is_dependent_missing()) {
+    const bool is_complete = !needs_jobset_write() && !is_dependent_missing();
+    if (is_complete && !do_pods_start_again()) {
       keep_snapshot(snapshot);
       keep_ca();
       return state_;
@@ -69,6 +71,7 @@ class ChildrenPlanner {
         plan_.needs_live_runtime = true;
         return state_;
       case SnapshotState::Kind::kRefused:
+        if (is_complete) return state_;
         retry_slowly(plan_);
         return blocked({snapshot.reason, snapshot.message});
       case SnapshotState::Kind::kUsable:
@@ -110,9 +113,28 @@ class ChildrenPlanner {
     return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
   }
 
+  // Of what pods need: the CA is written without the rest, see keep_ca().
   bool is_dependent_missing() const {
-    return std::any_of(observed_.dependents.begin(), observed_.dependents.end(),
-                       [](const auto& dependent) { return !dependent.second; });
+    return std::any_of(
+        observed_.dependents.begin(), observed_.dependents.end(), [this](const auto& dependent) {
+          return !dependent.second && dependent.first != pipeline::progress_ca_name(observed_.job);
+        });
+  }
+
+  // Pods that run keep what they have mounted. What was deleted meanwhile is looked for when others
+  // will need it: once a restart is counted, and where the kubelet cannot mount something.
+  bool do_pods_start_again() const {
+    const JobSet* jobset = observed_.jobset;
+    return jobset && !jobset->metadata.deletion_timestamp &&
+           (jobset->status.restarts > observed_.job.status.restarts ||
+            observed_.waiting_event.starts_with("FailedMount"));
+  }
+
+  bool has_pod(std::string_view phase) const {
+    return std::any_of(observed_.pods.begin(), observed_.pods.end(), [&](const PodView* pod) {
+      return pod && pod->phase == phase &&
+             (!observed_.jobset || pod->attempt == observed_.jobset->status.restarts);
+    });
   }
 
   // Nothing is built now, so nothing is refused now either: a job that runs does not care for a
@@ -143,10 +165,12 @@ class ChildrenPlanner {
     const DependentObject ca = pipeline::progress_ca(observed_.job, options_);
     const auto meta = kube::ObjectMeta::of(ca.object);
     const std::string name = dependent_name(ca.resource, meta.name);
-    if (!observed_.dependents.contains(name)) {
+    const auto found = observed_.dependents.find(name);
+    if (found == observed_.dependents.end()) {
       plan_.needs_dependents.emplace_back(ca.resource, meta.key());
       return;
     }
+    if (!found->second) return add_write(ca, meta.key(), nullptr);
     const auto stored = observed_.dependent_objects.find(name);
     if (stored == observed_.dependent_objects.end() || !stored->second ||
         !is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
@@ -268,13 +292,15 @@ class ChildrenPlanner {
     if (!found->second) {
       // New keys beside running pods would be known to some of them only.
       const bool are_keys_in_use =
-          dependent.generate != DependentObject::Generate::kNothing && !observed_.pods.empty();
-      if (!are_keys_in_use) add_write(dependent, key, nullptr);
+          dependent.generate != DependentObject::Generate::kNothing && has_pod("Running");
+      if (!are_keys_in_use) return add_write(dependent, key, nullptr);
+      if (has_pod("Pending")) block_for_keys(dependent, key);
       return;
     }
     const auto stored = observed_.dependent_objects.find(name);
     if (stored == observed_.dependent_objects.end() || !stored->second) return;
     if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
+      if (!dependent.is_needed) return;
       retry_slowly(plan_);
       state_.blocked = Blocked{
           "ChildNameTaken",
@@ -289,12 +315,24 @@ class ChildrenPlanner {
       add_write(dependent, key, stored->second.get());
   }
 
+  void block_for_keys(const DependentObject& secret, const kube::ObjectKey& key) {
+    retry_slowly(plan_);
+    state_.blocked = Blocked{
+        "ChildMissing",
+        fmt::format("{} \"{}\" was deleted, and pods run with its keys, without which others "
+                    "cannot start: delete JobSet \"{}\" to start all pods with new keys",
+                    secret.resource.kind, key.to_string(),
+                    observed_.job.metadata.key().to_string())};
+  }
+
   void add_write(const DependentObject& dependent, const kube::ObjectKey& key, const Json* stored) {
     kube::Action action;
     action.resource = dependent.resource;
     action.key = key;
     action.owner_uid = observed_.job.metadata.uid;
-    action.stage = kDependentStage;
+    // What pods do without comes last where the API server has refused something.
+    action.stage =
+        dependent.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
     action.body = with_owner(dependent.object);
     if (stored && !is_dependent_changed(action.body, *stored)) return;
     action.verb = dependent.mode == DependentObject::Mode::kApply ? kube::Action::Verb::kApply

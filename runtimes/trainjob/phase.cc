@@ -9,6 +9,7 @@
 #include "runtimes/trainjob/conditions.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
+#include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
 namespace trainer {
@@ -64,12 +65,6 @@ PhaseVerdict suspended(const TrainJob& job, const TrainJobStatus& status) {
                    : verdict("Suspended", "Suspended", std::move(message));
 }
 
-const kube::Condition* restarting_condition(const JobSet& jobset) {
-  const kube::Condition* condition =
-      kube::find_condition(jobset.status.conditions, "RestartingJobSet");
-  return condition && condition->is_true() ? condition : nullptr;
-}
-
 bool is_up(const NodeCounts& nodes) {
   return nodes.total > 0 && nodes.running >= nodes.total;
 }
@@ -99,13 +94,13 @@ PhaseVerdict restarting(const JobSet& jobset, const PodFacts& pods) {
       fmt::format("{} of {} nodes are running", pods.nodes.running, pods.nodes.total);
   if (const auto cause = dominant_cause(pods.waiting))
     return verdict("Restarting", cause->reason, cause->message);
-  if (const auto* condition = restarting_condition(jobset)) {
-    return verdict(
-        "Restarting", "NodesReplaced",
-        fmt::format("restart {}: {}; {}", jobset.status.restarts, condition->message, progress));
-  }
-  return verdict("Restarting", "NodesReplaced",
-                 fmt::format("restart {}: {}", jobset.status.restarts, progress));
+  const auto* condition = restarting_condition(jobset);
+  PhaseVerdict result =
+      verdict("Restarting", "NodesReplaced",
+              fmt::format("restart {}: {}{}{}", jobset.status.restarts,
+                          condition ? condition->message : "", condition ? "; " : "", progress));
+  result.is_unexplained = true;
+  return result;
 }
 
 PhaseVerdict without_pods(const TrainJobObserved& observed, const PodFacts* pods) {
@@ -172,6 +167,12 @@ PhaseVerdict explained(PhaseVerdict result, std::string_view event) {
 }
 
 }  // namespace
+
+const kube::Condition* restarting_condition(const JobSet& jobset) {
+  const kube::Condition* condition =
+      kube::find_condition(jobset.status.conditions, "RestartingJobSet");
+  return condition && condition->is_true() ? condition : nullptr;
+}
 
 bool is_problem_reason(std::string_view reason) {
   return std::find(kOrdinaryReasons.begin(), kOrdinaryReasons.end(), reason) ==

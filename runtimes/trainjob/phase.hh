@@ -12,8 +12,6 @@
 
 namespace trainer {
 
-inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
-
 struct PhaseVerdict {
   std::string phase;
   std::string reason;
@@ -24,6 +22,9 @@ struct PhaseVerdict {
 
 // Whether a person may have to act upon a reason: it separates "waits as usual" from "is stuck".
 bool is_problem_reason(std::string_view reason);
+
+// RestartingJobSet, where it is true.
+const kube::Condition* restarting_condition(const JobSet& jobset);
 
 // `after`: the status with its conditions settled. `before`: the stored one. `pods`: nullptr
 // without a JobSet.

@@ -137,6 +137,8 @@ std::string advice_for(std::string_view reason) {
       {"RuntimeNotFound", "Create the runtime, or name an existing one in a new TrainJob."},
       {"JobSetNameTaken", "Delete the JobSet of that name, or create the TrainJob under another."},
       {"ChildNameTaken", "Delete the object of that name, or create the TrainJob under another."},
+      {"ChildMissing",
+       "Delete the JobSet that the message names: it is made again with all it needs."},
       {"RuntimeSnapshotInvalid",
        "Put the snapshot ConfigMap back as it was, or delete it to have it written again."},
       {"RuntimeSnapshotLost",

@@ -198,6 +198,13 @@ bool is_disruption_reason(std::string_view reason) {
          reason == "Preempting";
 }
 
+// The others make room for a more important pod, or for a placement rule (k8s.io/api/core/v1,
+// "DisruptionTarget").
+bool is_disruption_of_node(std::string_view reason) {
+  return reason == "DeletionByTaintManager" || reason == "EvictionByEvictionAPI" ||
+         reason == "DeletionByPodGC" || reason == "TerminationByKubelet";
+}
+
 std::int32_t largest_restart_count(const PodMembers& of) {
   std::int64_t largest = 0;
   for (const Json* list : {of.init_containers, of.containers}) {
@@ -221,6 +228,10 @@ void read_restarts(PodView& view, const PodMembers& of) {
     view.in_place_attempt = keep_head(attempt.as_string(), kMaxAttemptText);
   view.restart_count = largest_restart_count(of);
   view.is_infrastructure_failure = view.is_disrupted || is_disruption_reason(text_of(*of.reason));
+  if (!view.is_infrastructure_failure) return;
+  const Json* disruption = view.is_disrupted ? find_condition(of, "DisruptionTarget") : nullptr;
+  view.is_node_failure = text_of(*of.reason) != "Preempting" &&
+                         (!disruption || is_disruption_of_node(disruption->get_string("reason")));
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ struct PodView {
   // No restart of the program could have avoided its end: DisruptionTarget, or a reason such as
   // NodeLost.
   bool is_infrastructure_failure = false;
+  // As that, and its node was lost, drained or short of something.
+  bool is_node_failure = false;
   // Leads a Job under exclusive placement, and has a node, and is neither over nor being deleted.
   bool is_exclusive_leader = false;
   std::string node_name;

@@ -193,6 +193,30 @@ def test_the_scheduler_gives_each_job_a_rack_of_its_own(cluster):
         assert set(s.pods(waiting)) == {0} and "nodeName" not in s.pods(waiting)[0]["spec"]
 
 
+def test_a_restart_prefers_another_node(cluster):
+    """Both nodes would do; the one that lost the pod is avoided by the next attempt, and only preferably."""
+    with scene(cluster) as s:
+        made = jobset("moves", pods=1, tolerations=[{"operator": "Exists"}])
+        made["spec"]["failurePolicy"] = {"maxRestarts": 1}
+        made["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 0
+        cluster.apply(made)
+
+        def placed(attempt):
+            pod = s.pods("moves").get(0)
+            return pod if pod and pod["spec"].get("nodeName") and pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] == attempt else None
+
+        first = wait_until("attempt 0 has a node", lambda: placed("0"))
+        lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "the node is gone"}
+        s.call("PATCH", s.api.path("Pod", cluster.namespace, first["metadata"]["name"]) + "/status",
+               {"status": {"phase": "Failed", "conditions": [lost]}}, "application/strategic-merge-patch+json")
+        second = wait_until("attempt 1 has a node", lambda: placed("1"), seconds=60)
+        node = first["spec"]["nodeName"]
+        assert second["spec"]["nodeName"] != node, second["spec"]
+        term = {"weight": 100, "preference": {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [node]}]}}
+        assert second["spec"]["affinity"] == {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}, second["spec"]["affinity"]
+        assert cluster.condition("jobset", "moves", "AvoidedNode")["message"].startswith(node + ": "), cluster.get("jobset", "moves")["status"]
+
+
 def test_other_pods_are_left_alone(cluster):
     with scene(cluster) as s:
         # With nodes that were prepared for the Job there are no leaders and no followers.

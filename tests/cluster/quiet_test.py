@@ -17,6 +17,10 @@ from harness import wait_until
 JOBS = 100
 QUIET_SECONDS = int(os.environ.get("QUIET_SECONDS", "60"))
 AGENT = "trainer"
+PLAIN = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
+    "mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "localhost/none:1"}]}}}}}]}}}}
 
 
 def entries_since(mark):
@@ -55,11 +59,18 @@ def mark():
     return audit_log().stat().st_size
 
 
+def settle():
+    settled = {"mark": -1}
+
+    def is_settled():
+        before, settled["mark"] = settled["mark"], mark()
+        return before >= 0 and not requests_since(before)
+
+    wait_until("everything has settled", is_settled, seconds=60, every=3)
+
+
 def test_unchanged_jobs_cost_no_request(cluster):
-    cluster.apply({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"}, "spec": {
-        "mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {
-            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "localhost/none:1"}]}}}}}]}}}})
+    cluster.apply(PLAIN)
     cluster.apply(*({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": f"job-{i}"},
                      "spec": {"runtimeRef": {"name": "plain", "kind": "TrainingRuntime"}}} for i in range(JOBS)))
     with tempfile.TemporaryDirectory() as directory:
@@ -67,13 +78,7 @@ def test_unchanged_jobs_cost_no_request(cluster):
         controller = harness.Controller(directory, "--no-webhooks").start()
         try:
             wait_until("all pods exist", lambda: len(cluster.list("pods")) == 2 * JOBS, seconds=90, every=1)
-            settled = {"mark": -1}
-
-            def is_settled():
-                before, settled["mark"] = settled["mark"], mark()
-                return before >= 0 and not requests_since(before)
-
-            wait_until("everything has settled", is_settled, seconds=60, every=3)
+            settle()
             check_filter(born)
 
             began = mark()
@@ -106,6 +111,34 @@ def test_unchanged_jobs_cost_no_request(cluster):
             # Beside each job's own there are the lists with which the watches begin; without those it has not even looked.
             reads = sum(asked.values())
             assert 0 < reads <= 2 * JOBS + 20, f"{reads} reads after a restart: {asked}"
+            controller.stop()
+        finally:
+            controller.kill()
+
+
+def test_what_reports_cost(cluster):
+    """A job that reports its progress costs two requests more than another: its CA's ConfigMap is looked for and written."""
+    cluster.apply(PLAIN)
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443",
+                                        change_config=lambda text: text + "\nstatusServer: {enabled: true}\n").start()
+
+        def cost(name, annotations):
+            """The jobs' requests for children, and processor time."""
+            began, before = mark(), controller.metric("process_cpu_seconds_total")
+            cluster.apply(*({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+                             "metadata": {"name": f"{name}-{i}", "annotations": annotations},
+                             "spec": {"suspend": True, "runtimeRef": {"name": "plain", "kind": "TrainingRuntime"}}} for i in range(JOBS)))
+            wait_until("all JobSets exist", lambda: sum(j["metadata"]["name"].startswith(name) for j in cluster.list("jobsets")) == JOBS, every=1)
+            settle()
+            asked = {k: n for k, n in requests_since(began).items() if k[1] in ("configmaps", "jobsets", "jobs", "services")}
+            return collections.Counter(asked), controller.metric("process_cpu_seconds_total") - before
+
+        try:
+            plain, cpu = cost("plain", {})
+            reporting, more_cpu = cost("reports", {"trainer.kubeflow.org/report-progress": "true"})
+            print(f"     {1000 * cpu / JOBS:.2f} ms of the processor a job, {1000 * more_cpu / JOBS:.2f} ms with reports")
+            assert reporting - plain == {("get", "configmaps", ""): JOBS, ("patch", "configmaps", ""): JOBS}, (plain, reporting)
             controller.stop()
         finally:
             controller.kill()

@@ -1,4 +1,6 @@
 // A JobSet's dependent objects are read by name and not watched: when they are read again.
+#include <set>
+
 #include "kube/model/json_text.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
@@ -15,11 +17,13 @@ const std::string kJobSet = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets
 const std::string kRuntime = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/rt";
 const char* const kNotFound = R"({"kind":"Status","reason":"NotFound","code":404})";
 
-std::string trainjob(int version, int generation, const std::string& status) {
+std::string trainjob(int version, int generation, const std::string& status,
+                     bool is_suspended = true) {
   return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":{
     "name":"j","namespace":"n","uid":"u1","generation":)" +
          std::to_string(generation) + R"(,"resourceVersion":")" + std::to_string(version) +
-         R"("},"spec":{"suspend":true,"runtimeRef":{"name":"rt"}},"status":)" + status + "}";
+         R"("},"spec":{"suspend":)" + (is_suspended ? "true" : "false") +
+         R"(,"runtimeRef":{"name":"rt"}},"status":)" + status + "}";
 }
 
 const char* const kGangRuntime = R"({
@@ -30,13 +34,24 @@ const char* const kGangRuntime = R"({
       "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},
       "spec":{"template":{"spec":{"containers":[{"name":"node","image":"i"}]}}}}}]}}}})";
 
+const std::string kServices = "/api/v1/namespaces/n/services";
+const char* const kCacheRuntime = R"({
+  "apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"ClusterTrainingRuntime",
+  "metadata":{"name":"rt","uid":"r","resourceVersion":"1"},
+  "spec":{"template":{"spec":{"replicatedJobs":[{"name":"cache-initializer","template":{
+      "metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"cache-initializer"}},
+      "spec":{"template":{"spec":{"containers":[{"name":"cache","image":"i"}]}}}}}]}}}})";
+
 struct Fixture : trainer::test::IdleManager {
+  std::string runtime = kGangRuntime;
   std::string group = kNotFound;  // what exists in the cluster
   std::string status = "{}";
   int version = 5;
 
   Fixture() {
-    api.on("GET", kRuntime).always().answer(200, kGangRuntime);
+    api.on("GET", kRuntime).always().reply([this](const kube::ReceivedRequest&) {
+      return kube::ScriptedReply(200, runtime);
+    });
     api.on("GET", kGroup).always().reply([this](const kube::ReceivedRequest&) {
       return kube::ScriptedReply(group == kNotFound ? 404 : 200, group);
     });
@@ -53,13 +68,14 @@ struct Fixture : trainer::test::IdleManager {
           return kube::ScriptedReply(snapshot.empty() ? 404 : 200,
                                      snapshot.empty() ? kNotFound : snapshot);
         });
-    api.on("PATCH", kJobSet).always().reply([](const kube::ReceivedRequest& request) {
-      return kube::ScriptedReply(200, stored(request, "js"));
+    api.on("PATCH", kJobSet).always().reply([this](const kube::ReceivedRequest& request) {
+      jobset = stored(request, "js");
+      return kube::ScriptedReply(200, jobset);
     });
     api.on("PATCH", kJob + "/status").always().reply([this](const kube::ReceivedRequest& request) {
       status = kube::print_json(*kube::parse_json(request.body)->find("status"));
       ++version;
-      return kube::ScriptedReply(200, trainjob(version, generation, status));
+      return kube::ScriptedReply(200, trainjob(version, generation, status, is_suspended));
     });
     see();
   }
@@ -69,19 +85,31 @@ struct Fixture : trainer::test::IdleManager {
     return kube::print_json(object);
   }
   // The watch brings the current job.
-  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status))); }
+  void see() { REQUIRE(trainjobs().upsert(trainjob(++version, generation, status, is_suspended))); }
+  void see_jobset(const std::string& member, Json value) {
+    Json object = *kube::parse_json(jobset);
+    object["metadata"]
+        .set("resourceVersion", "10")
+        .set("creationTimestamp", "2025-01-01T00:00:00Z");
+    object.set(member, std::move(value));
+    REQUIRE(jobsets().upsert(kube::print_json(object)));
+  }
   // Whether the group was written since the last call.
-  bool writes_group() {
+  bool writes_group() { return writes().contains("PATCH " + kGroup); }
+  // What a reconcile has written.
+  std::set<std::string> writes() {
     REQUIRE(reconcile("trainjob_controller", {"n", "j"}));
-    bool is_written = false;
+    std::set<std::string> written;
     for (; seen_ < api.log().size(); ++seen_) {
       const auto& request = api.log()[seen_];
-      is_written = is_written || (request.method == "PATCH" && request.path == kGroup);
+      if (request.method != "GET") written.insert(request.method + " " + request.path);
     }
-    return is_written;
+    return written;
   }
 
   int generation = 1;
+  bool is_suspended = true;
+  std::string jobset;
 
  private:
   std::string snapshot;
@@ -109,6 +137,32 @@ TEST_CASE_METHOD(Fixture,
   CHECK(writes_group());
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "one deleted under a running job is created again when pods start again") {
+  is_suspended = false;
+  see();
+  CHECK(writes_group());
+  CHECK_FALSE(writes_group());
+  SECTION("a restart is counted") {
+    see_jobset("status", Json::object({{"restarts", 1}}));
+    CHECK(writes_group());
+  }
+  SECTION("the kubelet misses something") {
+    api.on("GET", "/api/v1/namespaces/n/events").always().answer(200, R"({"kind":"EventList",
+      "metadata":{"resourceVersion":"1"},"items":[{"type":"Warning","reason":"FailedMount",
+        "message":"configmap not found","lastTimestamp":"2026-01-01T00:00:00Z"}]})");
+    REQUIRE(pods().upsert(R"({"metadata":{"name":"j-node-0-0-x","namespace":"n","uid":"p",
+      "resourceVersion":"11","labels":{"jobset.sigs.k8s.io/jobset-name":"j",
+        "jobset.sigs.k8s.io/jobset-uid":"js","jobset.sigs.k8s.io/replicatedjob-name":"node",
+        "jobset.sigs.k8s.io/job-index":"0","jobset.sigs.k8s.io/restart-attempt":"0"}},
+      "spec":{"nodeName":"m"},"status":{"phase":"Pending"}})"));
+    see_jobset("status", Json::object());
+    CHECK(writes_group());
+    CHECK(status.find("configmap not found") != std::string::npos);
+  }
+  CHECK_FALSE(writes_group());
+}
+
 TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
   KindOptions options = trainer::test::own_jobsets();
   options.configuration.featureGates.TrainJobStatus = true;
@@ -120,4 +174,24 @@ TEST_CASE("a CA that replaces another enqueues the jobs whose pods trust it") {
   CHECK(idle.enqueued.empty());
   options.server->set_ca("new+old");
   CHECK(idle.enqueued == std::vector<std::string>{"trainjob_controller n/j for counters"});
+}
+
+TEST_CASE_METHOD(Fixture, "the Service of a data cache is created once, and read afterwards") {
+  runtime = kCacheRuntime;
+  Json created;
+  api.on("POST", kServices).always().reply([&created](const kube::ReceivedRequest& request) {
+    created = *kube::parse_json(request.body);
+    return kube::ScriptedReply(201, stored(request, "sv"));
+  });
+  api.on("GET", kServices + "/j-cache-service")
+      .always()
+      .reply([&created](const kube::ReceivedRequest&) {
+        return kube::ScriptedReply(200, kube::print_json(created));
+      });
+  CHECK(writes().contains("POST " + kServices));
+  CHECK(kube::ObjectMeta::of(created).controller()->uid == "u1");
+  CHECK_FALSE(writes().contains("POST " + kServices));
+  ++generation;
+  see();
+  CHECK_FALSE(writes().contains("POST " + kServices));
 }

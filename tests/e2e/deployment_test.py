@@ -4,11 +4,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
 import harness  # noqa: E402
+from conform import Api  # noqa: E402
 from harness import ROOT, TRAINER, Failed, run, wait_until  # noqa: E402
 
 SYSTEM = harness.Cluster("kubeflow-system")
@@ -132,6 +134,96 @@ def test_failure_leaves_evidence(cluster):
     assert "FileNotFoundError: /data/train.parquet" in why and "3" in why, why
 
 
+def test_goes_on_from_its_checkpoint(cluster):
+    """docs/examples/checkpoint.yaml: the pod is killed, and attempt 1 goes on after the step that attempt 0 has saved."""
+    path = f"/var/tmp/{cluster.namespace}"
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"namespace": cluster.namespace, "name": "checkpoints"}, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}})
+    try:
+        cluster.kubectl("apply", "-f", str(ROOT / "docs/examples/checkpoint.yaml"))
+
+        def printed():
+            return run(TRAINER, "logs", "-n", cluster.namespace, "checkpoint", check=False).stdout
+
+        wait_until("attempt 0 has saved a few steps", lambda: "step 4:" in printed(), seconds=90, every=0.5)
+        assert "attempt 0 starts at step 0" in printed(), printed()
+        cluster.kubectl("delete", "pod", "--all", "--grace-period=1", "--wait=false")
+        wait_until("the job has ended", lambda: cluster.get("trainjob", "checkpoint")["status"]["phase"] in ("Complete", "Failed"), seconds=120)
+        text, status = printed(), cluster.get("trainjob", "checkpoint")["status"]
+        assert status["phase"] == "Complete" and status["restarts"] == 1, status
+        begun = re.search(r"attempt 1 goes on after step (\d+)", text)
+        assert begun and int(begun[1]) >= 4 and "attempt 1 is done" in text, text
+        pod, = (p for p in cluster.list("pods") if p["status"]["phase"] == "Succeeded")
+        env = {e["name"]: e for e in pod["spec"]["containers"][0]["env"]}
+        assert env["TRAINER_CHECKPOINT_DIR"]["value"] == "/checkpoints/" + cluster.get("trainjob", "checkpoint")["metadata"]["uid"], env
+    finally:
+        run("kubectl", "delete", "persistentvolume", cluster.namespace, "--wait=false")
+        shutil.rmtree(path, ignore_errors=True)
+
+
+REPORTS = """
+import json, os, ssl, time, urllib.request
+def report(percent):
+    context = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
+    body = {"trainerStatus": {"progressPercentage": percent, "lastUpdatedTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}
+    head = {"Authorization": "Bearer " + open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read(), "Content-Type": "application/json"}
+    request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], json.dumps(body).encode(), head, method="POST")
+    return urllib.request.urlopen(request, context=context, timeout=2).status
+for percent in range(0, 101, 5):
+    try:
+        print(percent, report(percent))
+    except Exception as error:
+        print(percent, "not reported:", error)
+    time.sleep(1)
+print("trained")
+"""
+
+
+def test_reports_by_annotation_never_disturb(cluster):
+    """With the status server and without the gate, jobs of the built-in torch runtimes report; one whose CA is refused trains
+    all the same, and so does one whose server goes away."""
+    config = SYSTEM.get("configmap", "kubeflow-trainer-config")
+    key = "controller_manager_config.yaml"
+
+    def restart_with(text):
+        SYSTEM.kubectl("patch", "configmap/kubeflow-trainer-config", "--type=merge", "-p", json.dumps({"data": {key: text}}))
+        SYSTEM.kubectl("rollout", "restart", f"deployment/{MANAGER}")
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=90s")
+
+    def printed(name):
+        return run(TRAINER, "logs", "-n", cluster.namespace, name, check=False).stdout
+
+    def completes(name):
+        wait_until(f"{name} is Complete", lambda: cluster.condition("trainjob", name, "Complete"), seconds=120)
+        assert "trained" in printed(name), printed(name)
+
+    restart_with(config["data"][key].replace("statusServer:\n", "statusServer:\n  enabled: true\n"))
+    try:
+        cluster.apply(trainjob("reports", numNodes=1, command=["python3", "-c", REPORTS]))
+        completes("reports")
+        assert cluster.get("trainjob", "reports")["status"]["trainerStatus"]["progressPercentage"] == 100, printed("reports")
+        quiet = trainjob("silent", numNodes=1, command=["python3", "-c", "import os; assert 'KUBEFLOW_TRAINER_SERVER_URL' not in os.environ; print('trained')"])
+        quiet["metadata"]["annotations"] = {"trainer.kubeflow.org/report-progress": "false"}
+        cluster.apply(quiet)
+        completes("silent")
+
+        # There is room for the snapshot and not for the CA. Meanwhile the server ends.
+        room = len(cluster.list("configmaps")) + 1
+        cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"count/configmaps": str(room)}}})
+        wait_until("the quota counts", lambda: cluster.get("resourcequota", "few").get("status", {}).get("used"))
+        cluster.apply(trainjob("alone", numNodes=1, command=["python3", "-c", REPORTS]))
+        wait_until("it trains", lambda: "not reported:" in printed("alone"), seconds=60, every=0.5)
+        assert not cluster.get("configmap", "alone-tls-config")
+        SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=0")
+        wait_until("it has trained", lambda: any(p["status"]["phase"] == "Succeeded" for p in cluster.list(
+            "pods", "-l", "jobset.sigs.k8s.io/jobset-name=alone")), seconds=60)
+    finally:
+        SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=1")
+        restart_with(config["data"][key])
+    completes("alone")
+
+
 def test_suspended_costs_nothing_and_resumes(cluster):
     job = trainjob("waits", numNodes=1, command=["python3", "-c", "print('done')"])
     job["spec"]["suspend"] = True
@@ -202,6 +294,32 @@ def test_exclusive_placement(cluster):
         wait_until("its pods are gone", lambda: not cluster.list("pods"), seconds=60)
     finally:
         run("kubectl", "delete", "-k", overlay)
+
+
+def test_a_rollout_with_the_certificate_deleted(cluster):
+    """Two replicas are replaced at 20 creates a second, while the Secret with the certificates is deleted."""
+    api = Api(os.environ["KUBECONFIG"])
+
+    def create_suspended(number):
+        job = trainjob(f"r-{number}")
+        job["spec"]["suspend"] = True
+        status, answer = api.call("POST", f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{cluster.namespace}/trainjobs", job)
+        assert status == 201, answer
+
+    def wait_for_rollout():
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=180s")
+
+    SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=2")
+    wait_for_rollout()
+    try:
+        with harness.at_rate(20, create_suspended):
+            SYSTEM.kubectl("delete", "secret", "kubeflow-trainer-webhook-cert")
+            SYSTEM.kubectl("rollout", "restart", f"deployment/{MANAGER}")
+            wait_for_rollout()
+    finally:
+        SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=1")
+        cluster.kubectl("delete", "trainjobs", "--all", "--wait=false")
+        wait_for_rollout()
 
 
 def test_nothing_was_forbidden(_):

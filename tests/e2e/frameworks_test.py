@@ -240,14 +240,18 @@ def test_metadata_of_v2_1_reaches_the_pods(cluster):
 
 # ---- JAX and XGBoost
 
-def library_runtime(name, policy, package):
-    """One Job whose Python finds a package of PyPI, installed on the host beforehand (Debian 12's Python is the pods', too)."""
+def library_job(name, step, package, container_name="node", depends_on=None, env=(), **fields):
+    """A job whose Python finds a package of PyPI, installed on the host beforehand (Debian 12's Python is the pods', too)."""
     python = pathlib.Path(run(str(ROOT / "tools/python-tool"), package, "python").stdout.strip())
     packages = next((python.parents[1] / "lib").glob("python3.*")) / "site-packages"
-    node = container(env=[{"name": "PYTHONPATH", "value": "/packages"}, {"name": "PYTHONUNBUFFERED", "value": "1"}],
-                     volumeMounts=[{"name": "packages", "mountPath": "/packages", "readOnly": True}])
-    return runtime(name, {"numNodes": 1, **policy}, replicated_job(
-        "node", "trainer", [node], volumes=[{"name": "packages", "hostPath": {"path": str(packages), "type": "Directory"}}]))
+    made = container(container_name, **fields, volumeMounts=[{"name": "packages", "mountPath": "/packages", "readOnly": True}], env=[
+        {"name": "PYTHONPATH", "value": "/packages"}, {"name": "PYTHONUNBUFFERED", "value": "1"}, *env])
+    return replicated_job(name, step, [made], depends_on,
+                          volumes=[{"name": "packages", "hostPath": {"path": str(packages), "type": "Directory"}}])
+
+
+def library_runtime(name, policy, package):
+    return runtime(name, {"numNodes": 1, **policy}, library_job("node", "trainer", package))
 
 
 JAX = """
@@ -314,6 +318,59 @@ def test_xgboost(cluster):
         logs = completes(cluster, "again")
     for worker in range(2):
         assert f"worker {worker} of 2 sum 3.0 trees 20" in logs, logs
+
+
+# ---- a dataset that the job's own pods serve
+
+# In place of the cache: it answers the kubelet's probe as gRPC services do, and streams each client its share of ten rows.
+CACHE = """
+import os, grpc
+from concurrent.futures import ThreadPoolExecutor
+def rows(request, context):
+    rank, world = map(int, request.split())
+    yield f"{os.environ['STORAGE_URI']} of {os.environ['METADATA_LOC']}".encode()
+    yield from (str(row).encode() for row in range(rank, 10, world))
+server = grpc.server(ThreadPoolExecutor())
+server.add_generic_rpc_handlers((
+    grpc.method_handlers_generic_handler("grpc.health.v1.Health", {
+        "Check": grpc.unary_unary_rpc_method_handler(lambda request, context: bytes([8, 1]))}),   # status: SERVING
+    grpc.method_handlers_generic_handler("test.Cache", {"Rows": grpc.unary_stream_rpc_method_handler(rows)})))
+assert server.add_insecure_port("0.0.0.0:50051") == 50051
+server.start()
+server.wait_for_termination()
+"""
+# Reads its share by each of the addresses that guides and notebooks dial.
+READER = """
+import os, grpc, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+for address in (os.environ["DATA_CACHE_ENDPOINT"], os.environ["CACHE_ENDPOINT"].removeprefix("grpc://"), "cached-cache-service:50051"):
+    stream = grpc.insecure_channel(address).unary_stream("/test.Cache/Rows")
+    table, *mine = stream(f"{rank} {world}".encode(), wait_for_ready=True, timeout=60)
+    total = torch.tensor([float(sum(map(int, mine)))])
+    dist.all_reduce(total)
+    print(f"rank {rank} of {world} read {len(mine)} rows by {address}, in all {total.item():.0f}, from {table.decode()}")
+"""
+
+
+def test_data_cache(cluster):
+    """A runtime as guides print it: neither policy nor framework, a gRPC probe, and an address that is no pod's name."""
+    guide = runtime("guide", {}, library_job(
+        "cache-initializer", "cache-initializer", "grpcio==1.71.0", "cache-initializer", command=["python3", "-c", CACHE],
+        ports=[{"containerPort": 50051}], readinessProbe={"grpc": {"port": 50051}, "periodSeconds": 1}), library_job(
+        "node", "trainer", "grpcio==1.71.0", depends_on={"name": "cache-initializer", "status": "Ready"},
+        env=[{"name": "DATA_CACHE_ENDPOINT", "value": "cache-initializer-0:50051"}]))
+    del guide["spec"]["mlPolicy"], guide["metadata"]["labels"]
+    cluster.apply(guide, trainjob("cached", "guide", initializer={"dataset": {
+        "storageUri": "cache://schema/table", "env": [{"name": "METADATA_LOC", "value": "s3a://b/metadata.json"}]}}, trainer={
+            "numNodes": 2, "command": ["torchrun", "--no_python", "python3", "-c", READER], "resourcesPerNode": {"requests": {"cpu": "100m"}}}))
+    logs = completes(cluster, "cached")
+    for rank in range(2):
+        for address in ("cached-cache-initializer-0-0.cached:50051", "cached-cache-service:50051"):
+            line = f"rank {rank} of 2 read 5 rows by {address}, in all 45, from cache://schema/table of s3a://b/metadata.json"
+            assert line in logs, logs
+    wait_until("the cache ends with the job", lambda: not cluster.list(
+        "pods", "-l", "jobset.sigs.k8s.io/replicatedjob-name=cache-initializer"), seconds=60)
 
 
 # ---- what a user sees

@@ -11,15 +11,10 @@ import blueprints  # noqa: E402
 import harness  # noqa: E402
 from harness import ROOT, run, wait_until  # noqa: E402
 
-try:
-    from kubeflow.common.types import KubernetesBackendConfig
-    from kubeflow.trainer import CustomTrainer, CustomTrainerContainer, TrainerClient
-    from kubeflow.trainer.options import ActiveDeadlineSeconds, Name, TrainerArgs, TrainerCommand
-except ModuleNotFoundError:
-    if "KUBEFLOW_SDK" in os.environ:
-        raise
-    python = run(str(ROOT / "tools/python-tool"), "kubeflow==0.5.0", "python").stdout.strip()
-    os.execve(python, [python, *sys.argv], {**os.environ, "KUBEFLOW_SDK": python})
+harness.use_sdk()
+from kubeflow.common.types import KubernetesBackendConfig  # noqa: E402
+from kubeflow.trainer import CustomTrainer, CustomTrainerContainer, TrainerClient  # noqa: E402
+from kubeflow.trainer.options import ActiveDeadlineSeconds, Name, TrainerArgs, TrainerCommand  # noqa: E402
 
 GROUP = "trainer.kubeflow.org/v1alpha1"
 RUNTIME = "local-torch"

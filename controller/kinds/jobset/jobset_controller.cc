@@ -151,7 +151,7 @@ Task<kube::Plan> JobSetController::plan_for(const kube::StoredObject& stored,
   const auto* owned = jobs_.bucket_of(kByOwner, ns, stored.uid);
   if (!owned || owned->size() <= kSlice) {
     observed.jobs = jobs_of(ns, stored.uid);
-    observe(stored, jobset, observed);
+    observe(stored, jobset, observed.jobs, observed);
     co_return jobset::plan(observed);
   }
   co_await kube::yield();
@@ -168,15 +168,15 @@ Task<kube::Plan> JobSetController::plan_for(const kube::StoredObject& stored,
     plan.add(std::span(views).subspan(at, std::min(kSlice, views.size() - at)));
   }
   co_await kube::yield();
-  observe(stored, jobset, observed);
+  observe(stored, jobset, views, observed);
   co_return plan.finish();
 }
 
 void JobSetController::observe(const kube::StoredObject& stored, const JobSet& jobset,
-                               jobset::Observed& observed) {
+                               std::span<const JobView* const> jobs, jobset::Observed& observed) {
   const kube::ObjectKey& key = stored.object_key;
   observed.removed_jobs = removed_jobs_of(stored.uid);
-  if (jobset::needs_pods(jobset, settings_.gates))
+  if (jobset::needs_pods(jobset, settings_.gates, jobs))
     observed.pods = pods_.find_by(kByJobSet, key.ns, key.name);
   if (const auto name = jobset::headless_service_key(jobset)) {
     const auto service = services_.find(*name);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,7 +47,8 @@ class JobSetController final : public kube::Controller {
  private:
   kube::Task<kube::Plan> plan_for(const kube::StoredObject& stored, const JobSet& jobset);
   // Fills in what plan() reads beside Jobs and gates.
-  void observe(const kube::StoredObject& stored, const JobSet& jobset, jobset::Observed& observed);
+  void observe(const kube::StoredObject& stored, const JobSet& jobset,
+               std::span<const JobView* const> jobs, jobset::Observed& observed);
   std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.

@@ -86,6 +86,7 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"create", "get", "patch"}},
       {"", {""}, {"secrets"}, {}, {"create", "get"}},
+      {"Of a data cache, and of each JobSet.", {""}, {"services"}, {}, {"create", "get"}},
       pod_groups("Gangs of the coscheduling plugin.", "scheduling.x-k8s.io", "coscheduling"),
       pod_groups("Gangs of Volcano.", "scheduling.volcano.sh", "volcano"),
       {"", {"scheduling.k8s.io"}, {"priorityclasses"}, {}, {"get"}},
@@ -127,7 +128,9 @@ KindRegistration trainjob_registration(const KindOptions& options,
   TrainJobController::Settings settings(production_plugins());
   settings.gates = jobset_gates(configuration.featureGates);
   settings.pipeline.cluster_domain = configuration.clusterDomain;
-  settings.pipeline.is_progress_enabled = configuration.featureGates.TrainJobStatus;
+  settings.pipeline.is_progress_enabled =
+      configuration.featureGates.TrainJobStatus || configuration.statusServer.enabled;
+  settings.pipeline.is_progress_asked_for = !configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
   settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
   settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);
@@ -145,8 +148,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.crds = {trainjob_kind(), training_runtime_kind(), cluster_training_runtime_kind(),
                optimization_job_kind()};
   made.admission = trainjob_admission(settings.gates);
-  if (configuration.featureGates.TrainJobStatus)
-    made.servers.push_back(status_server(configuration));
+  if (settings.pipeline.is_progress_enabled) made.servers.push_back(status_server(configuration));
   add_trainjob_hooks(made);
   made.controller.make = [shared = std::move(shared),
                           settings = std::move(settings)](const kube::ControllerContext& context) {

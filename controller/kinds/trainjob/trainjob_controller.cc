@@ -31,8 +31,8 @@ bool is_snapshot_refused(const TrainJobStatus& status) {
   return status.reason == "RuntimeSnapshotInvalid" || status.reason == "RuntimeSnapshotLost";
 }
 
-bool is_name_taken(const TrainJobStatus& status) {
-  return status.reason == "ChildNameTaken";
+bool is_child_in_the_way(const TrainJobStatus& status) {
+  return status.reason == "ChildNameTaken" || status.reason == "ChildMissing";
 }
 
 // The actions on dependent objects: all except those on the JobSet and the TrainJob.
@@ -128,26 +128,33 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   if (!slot) slot = std::make_shared<JobState>();
   const auto state = slot;  // the map may change during a co_await
   if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
-  // Dependent objects are not watched: a deleted one is created again when the job changes.
+  // Dependent objects are not watched: a deleted one is created again when the job changes, and
+  // when pods need it again.
   if (state->shape != decoded->shape) {
     if (state->shape) state->forget_reads();
     state->shape = decoded->shape;
   }
-  // An existing object blocks this one: read again, since it may have been deleted meanwhile.
-  if (is_snapshot_refused(job->status) || is_name_taken(job->status)) state->forget_reads();
+  // An existing object blocks this one, or a missing one does: read again, since either may have
+  // changed meanwhile.
+  if (is_snapshot_refused(job->status) || is_child_in_the_way(job->status)) state->forget_reads();
   if (is_finished(job->status)) {  // nothing is built any more, and a snapshot may be large
     state->forget_reads();
     state->former_content.reset();
   }
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
+  if (const JobSet* jobset = child.jobset();
+      jobset && jobset->status.restarts > std::max(job->status.restarts, state->read_restarts)) {
+    state->forget_dependents();
+    state->read_restarts = jobset->status.restarts;
+  }
 
   auto plan = co_await make_plan(*job, object, state, child);
   if (!plan) co_return tl::unexpected(plan.error());
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
   const std::vector<kube::Action> desired = dependents_in(plan->actions);
   if (plan->total_nodes) state->total_nodes = *plan->total_nodes;
-  state->are_nodes_scheduled = plan->are_nodes_scheduled;
+  state->scheduled_since = plan->scheduled_since;
   kube::ObjectRef ref{key, stored->uid, stored->resource_version};
   auto done = co_await context_.plan_runner.run(std::move(ref), std::move(*plan));
   if (!done) {
@@ -226,9 +233,11 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
   observed.build_error = state.build_error;
   observed.waiting_event = state.waiting_event;
   observed.total_nodes = state.total_nodes;
-  // An earlier process has recorded the event of a job that starts.
-  observed.were_nodes_scheduled =
-      state.are_nodes_scheduled.value_or(job.status.phase == "Starting");
+  if (state.scheduled_since) {
+    observed.scheduled_since = *state.scheduled_since;
+  } else if (job.status.phase == "Starting") {
+    observed.scheduled_since = kube::Time();  // an earlier process has recorded the event
+  }
   if (child.stored) observed.have_jobs_started = have_jobs_started(*child.stored);
   observed.is_jobset_controller_active =
       child.jobset() ? shared_->ownership.owns(child.jobset()->spec.managedBy)

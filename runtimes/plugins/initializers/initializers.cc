@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kube/model/pod_template.hh"
-#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
+#include "runtimes/plugins/data_cache/data_cache.hh"
 
 namespace trainer::pipeline {
 
@@ -18,13 +18,13 @@ constexpr std::string_view kVolume = "initializer";
 const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
   if (!job.spec.initializer) return nullptr;
   const auto& source =
-      step == kDatasetStep ? job.spec.initializer->dataset : job.spec.initializer->model;
+      step == kModelStep ? job.spec.initializer->model : job.spec.initializer->dataset;
   return source ? &*source : nullptr;
 }
 
 void apply(const InitializerSource& desired, ContainerEdit& container) {
   if (desired.storageUri) container.env("STORAGE_URI", *desired.storageUri);
-  for (const kube::Json& variable : desired.env) container.env(converted_env(variable));
+  container.env_of_job(desired.env);
   if (desired.secretRef)
     container.env_from(kube::Json::object(
         {{"secretRef", kube::Json::object({{"name", desired.secretRef->get_string("name")}})}}));
@@ -77,20 +77,24 @@ bool Initializers::is_active(const Draft& draft) const {
 }
 
 void Initializers::enforce_pod_spec(Draft& draft) const {
+  const std::string_view of_dataset = dataset_step(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
-    const std::string step = draft.pod_sets[i].ancestor;
-    if (step != kDatasetStep && step != kModelStep) continue;
+    const std::string& step = draft.pod_sets[i].ancestor;
+    if (step != kDatasetStep && step != kModelStep && step != of_dataset) continue;
     draft.spec.replicatedJobs[i].replicas = 1;
-    const InitializerSource* desired = source_of(draft.job, step);
+    const bool has_source = step == of_dataset || step == kModelStep;
+    const InitializerSource* desired = has_source ? source_of(draft.job, step) : nullptr;
     if (desired == nullptr) continue;
     if (auto container = draft.edit_any(
-            i, step, step == kDatasetStep ? "spec.initializer.dataset" : "spec.initializer.model"))
+            i, dataset_container(draft, i),
+            step == kModelStep ? "spec.initializer.model" : "spec.initializer.dataset"))
       apply(*desired, *container);
   }
 }
 
 void Initializers::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  check_step(draft, kDatasetStep, "datasetConfig", errors);
+  // A cache keeps no files, so its container needs no volume.
+  if (dataset_step(draft) == kDatasetStep) check_step(draft, kDatasetStep, "datasetConfig", errors);
   check_step(draft, kModelStep, "modelConfig", errors);
 }
 

@@ -11,13 +11,13 @@
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
 constexpr std::string_view kSshVolume = "mpi-ssh-auth";
-constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 // Files of a Secret belong to root. ssh refuses a private key of its own user that the group may
 // read, so root's must not be so; any other user can read it only as a member of the pod's fsGroup.
 constexpr int kOwnerRead = 0400;

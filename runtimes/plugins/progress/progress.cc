@@ -9,11 +9,13 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/switches.hh"
 
 namespace trainer::pipeline {
 
 namespace {
 
+constexpr std::string_view kReportKey = "trainer.kubeflow.org/report-progress";
 constexpr std::string_view kVolume = "kubeflow-trainer-token";
 constexpr std::string_view kDirectory = "/var/run/secrets/kubeflow/trainer";
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it in time
@@ -35,12 +37,20 @@ kube::Json token_volume(const Draft& draft) {
                                                    {"path", "token"}})}});
   const kube::Json ca = kube::Json::object(
       {{"configMap",
+        // Optional: without it the reports fail, and not the training.
         kube::Json::object({{"name", ca_name(draft.job)},
+                            {"optional", true},
                             {"items", kube::Json::array({kube::Json::object(
                                           {{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
   return kube::Json::object(
       {{"name", kVolume},
        {"projected", kube::Json::object({{"sources", kube::Json::array({token, ca})}})}});
+}
+
+bool reports(const Draft& draft) {
+  const PipelineOptions& options = draft.options;
+  return options.is_progress_enabled &&
+         is_switched_on(draft, kReportKey, !options.is_progress_asked_for);
 }
 
 class Progress final : public Plugin {
@@ -49,38 +59,41 @@ class Progress final : public Plugin {
   bool is_active(const Draft& draft) const override;
   void enforce_pod_spec(Draft& draft) const override;
   void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override {
+    check_switch(draft, kReportKey, errors);
+  }
 };
 
 }  // namespace
 
 bool Progress::is_active(const Draft& draft) const {
-  return draft.options.is_progress_enabled && draft.find_ancestor(kTrainerStep);
+  return draft.find_ancestor(kTrainerStep) &&
+         (draft.options.is_progress_enabled || find_setting(draft, kReportKey));
 }
 
 void Progress::enforce_pod_spec(Draft& draft) const {
+  if (!reports(draft)) return;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
     draft.upsert_volume(i, token_volume(draft), source());
-    std::vector<std::string> names;
-    if (const kube::Json* spec = draft.pod_template(i).find("spec"))
-      for (const kube::Json& container : spec->get_array("containers"))
-        names.emplace_back(container.get_string("name"));
-    for (const std::string& name : names) {
-      auto container = draft.edit(i, name, source());
-      if (!container) continue;
-      container->env(
+    // Each by itself: a search for each name takes long where there are very many.
+    kube::Json* const containers = draft.pod_template(i)["spec"].find("containers");
+    if (!containers || !containers->is_array()) continue;
+    for (kube::Json& each : containers->as_array()) {
+      ContainerEdit container = draft.edit(i, each, source());
+      container.env(
           "KUBEFLOW_TRAINER_SERVER_URL",
           fmt::format("{}/apis/{}", draft.options.status_server_url, report_path(draft.job)));
-      container->env("KUBEFLOW_TRAINER_SERVER_CA_CERT", fmt::format("{}/ca.crt", kDirectory));
-      container->env("KUBEFLOW_TRAINER_SERVER_TOKEN", fmt::format("{}/token", kDirectory));
-      container->mount(
+      container.env("KUBEFLOW_TRAINER_SERVER_CA_CERT", fmt::format("{}/ca.crt", kDirectory));
+      container.env("KUBEFLOW_TRAINER_SERVER_TOKEN", fmt::format("{}/token", kDirectory));
+      container.mount(
           kube::Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
     }
   }
 }
 
 void Progress::add_dependents(Draft& draft) const {
-  draft.dependents.push_back(progress_ca(draft.job, draft.options));
+  if (reports(draft)) draft.dependents.push_back(progress_ca(draft.job, draft.options));
 }
 
 bool reports_progress(const kube::Json& jobset) {
@@ -98,8 +111,13 @@ bool reports_progress(const kube::Json& jobset) {
   return std::any_of(jobs.begin(), jobs.end(), has_volume);
 }
 
+std::string progress_ca_name(const TrainJob& job) {
+  return "ConfigMap/" + ca_name(job);
+}
+
 DependentObject progress_ca(const TrainJob& job, const PipelineOptions& options) {
   DependentObject ca;
+  ca.is_needed = false;
   ca.resource = kube::kConfigMaps;
   ca.object = kube::Json::object(
       {{"apiVersion", kube::kConfigMaps.api_version()},

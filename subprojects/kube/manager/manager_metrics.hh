@@ -24,8 +24,9 @@ class ManagerMetrics {
   virtual void watched(std::string_view resource, std::string_view what) = 0;
   // How many Leases of this name are held where none is expected.
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
+  // The terminal status of an object has been written; `result` is "succeeded" or "failed".
   virtual void finished(std::string_view kind, std::string_view result) = 0;
-  virtual void status_refused(std::string_view kind, int http_status) = 0;
+  virtual void status_refused(std::string_view kind, int http_status) = 0;  // by the API server
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;

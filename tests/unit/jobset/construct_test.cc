@@ -307,9 +307,15 @@ TEST_CASE("view of a Pod") {
   struct Row {
     const char* status;
     bool is_failure;
+    bool is_of_node = is_failure;
   };
   const Row rows[] = {
-      {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True"}]})", true, false},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI"}]})",
+       true},
+      {R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]})",
+       true, false},
+      {R"({"phase":"Failed","reason":"Preempting"})", true, false},
       {R"({"conditions":[{"type":"DisruptionTarget","status":"False"}]})", false},
       {R"({"phase":"Failed","reason":"UnexpectedAdmissionError"})", true},
       {R"({"phase":"Unknown","reason":"NodeLost"})", true},
@@ -321,5 +327,6 @@ TEST_CASE("view of a Pod") {
     const auto pod =
         transform_pod(std::string(R"({"metadata":{"name":"p"},"status":)") + row.status + "}");
     CHECK(pod->is_infrastructure_failure == row.is_failure);
+    CHECK(pod->is_node_failure == row.is_of_node);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
+#include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/names.hh"
@@ -173,6 +174,71 @@ TEST_CASE("the success of one attempt is not remembered for the next") {
   CHECK(world.attempts() == std::map<std::string, int>{{"1", 4}});
 }
 
+TEST_CASE("what others wait for outlives restarts where the JobSet asks for it") {
+  enum class Then { kComplete, kReady, kNotReady, kGone };
+  struct Row {
+    const char* about;
+    const char* kept;
+    const char* status;  // that b waits for
+    Then then;
+    bool is_kept;
+  };
+  const Row rows[] = {
+      {"a complete initializer", "x,replicated-job-a", "Complete", Then::kComplete, true},
+      {"one that its TTL has removed", "replicated-job-a", "Complete", Then::kGone, true},
+      {"a server that is ready", "replicated-job-a,", "Ready", Then::kReady, true},
+      {"a server that is not ready any more", "replicated-job-a", "Ready", Then::kNotReady, false},
+      {"one that runs, and whose end is waited for", "replicated-job-a", "", Then::kReady, false},
+      {"none is named", ",replicated-job", "Complete", Then::kComplete, false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.about);
+    World world(test_js("  failurePolicy: {maxRestarts: 2}"));
+    world.jobset()["metadata"]["annotations"].set(kKeptOnRestartKey, row.kept);
+    Json::Array& jobs = world.jobset()["spec"]["replicatedJobs"].as_array();
+    if (*row.status)
+      jobs[1].set(
+          "dependsOn",
+          Json::array({Json::object({{"name", "replicated-job-a"}, {"status", row.status}})}));
+    if (row.then == Then::kGone) jobs[0]["template"]["spec"].set("ttlSecondsAfterFinished", 0);
+    world.settle();
+    const Json uid = *world.job(kA).find_path({"metadata", "uid"});
+    const bool is_server = row.then == Then::kReady || row.then == Then::kNotReady;
+    is_server ? world.ready(kA) : world.complete(kA);
+    world.settle();
+    if (row.then == Then::kNotReady) world.activate(kA);
+    if (row.then == Then::kGone) world.remove(kA);
+    for (const char* attempt : {"1", "2"}) {
+      world.fail(kB);
+      restart_done(world);
+      if (row.then == Then::kGone) {
+        CHECK(world.attempts() == std::map<std::string, int>{{attempt, 3}});
+        continue;
+      }
+      CHECK((*world.job(kA).find_path({"metadata", "uid"}) == uid) == row.is_kept);
+      CHECK(world.job(kA).find_path({"metadata", "labels"})->get_string(kRestartAttemptKey) ==
+            attempt);
+      if (!row.is_kept) break;
+      CHECK(world.attempts() == std::map<std::string, int>{{attempt, 4}});
+      CHECK(world.counters("replicated-job-a") ==
+            (is_server ? "ready 1 succeeded 0 failed 0 active 1 suspended 0"
+                       : "ready 0 succeeded 1 failed 0 active 0 suspended 0"));
+    }
+  }
+}
+
+TEST_CASE("a kept Job that fails is made again, and ends what it may end") {
+  World world(test_js("  failurePolicy: {maxRestarts: 1}"));
+  world.jobset()["metadata"]["annotations"].set(kKeptOnRestartKey, "replicated-job-a");
+  world.settle();
+  world.fail(kA);
+  restart_done(world);
+  CHECK(world.attempts() == std::map<std::string, int>{{"1", 4}});
+  world.fail(kA);
+  world.settle();
+  CHECK(world.terminal_state() == "Failed");
+}
+
 TEST_CASE("without a TTL of its own a Job that vanished runs again") {
   World world(test_js());
   world.settle();
@@ -307,6 +373,80 @@ TEST_CASE("a pod of an earlier attempt proves nothing about this failure") {
   CHECK(world.terminal_state() == "Failed");
 }
 
+TEST_CASE("after a failure of a node its Jobs prefer other nodes") {
+  struct Row {
+    const char* about;
+    const char* node;
+    bool is_node_failure;
+    bool is_of_failed_job;
+    const char* preferred;  // "" for no affinity
+  };
+  const Row rows[] = {
+      {"lost", "n-1.example", true, true, "n-1.example"},
+      {"of the program", "n-1.example", false, true, ""},
+      {"of another Job", "n-1.example", true, false, ""},
+      {"never scheduled", "", true, true, ""},
+  };
+  const auto terms_of = [](const World& world) {
+    return world.job(kA).get_path({"spec", "template", "spec", "affinity", "nodeAffinity",
+                                   "preferredDuringSchedulingIgnoredDuringExecution"});
+  };
+  for (const Row& row : rows) {
+    INFO(row.about);
+    World world(test_js("  failurePolicy: {maxRestarts: 3}"));
+    world.settle();
+    CHECK(terms_of(world).is_null());
+    PodView pod = disrupted_pod(world.job(kA));
+    pod.node_name = row.node;
+    pod.is_node_failure = row.is_node_failure;
+    if (!row.is_of_failed_job) pod.job_index = "7";
+    world.pods.push_back(pod);
+    world.fail(kA);
+    const int writes = world.status_writes;
+    const kube::Plan counted = world.context();
+    CHECK(world.status_writes == writes + 1);  // together with the restart
+    CHECK(counted.actions.empty());
+    world.pods.clear();
+    restart_done(world);
+    CHECK(world.restarts() == "1/1");
+    const Json expected = *kube::parse_json(
+        R"([{"weight":100,"preference":{"matchFields":[{"key":"metadata.name","operator":"NotIn",
+            "values":["n-1.example"]}]}}])");
+    CHECK(terms_of(world) == (*row.preferred ? expected : Json()));
+    CHECK(world.condition(kAvoidedNode) == (*row.preferred ? "True" : ""));
+    // It is not forgotten by the next restart, and only a preference.
+    world.fail(kA);
+    restart_done(world);
+    CHECK(terms_of(world) == (*row.preferred ? expected : Json()));
+    CHECK(world.job(kA).find_path({"spec", "template", "spec", "affinity", "nodeAffinity",
+                                   "requiredDuringSchedulingIgnoredDuringExecution"}) == nullptr);
+  }
+}
+
+TEST_CASE("of several pods the first one names the node, and an affinity of the template stays") {
+  World world(test_js("  failurePolicy: {maxRestarts: 3}"));
+  Json& template_ = world.jobset()["spec"]["replicatedJobs"].as_array()[0]["template"];
+  template_["spec"]["template"]["spec"]["affinity"] = *kube::parse_json(
+      R"({"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1}]}})");
+  world.settle();
+  for (const char* node : {"late", "early"}) {
+    PodView pod = disrupted_pod(world.job(kA));
+    pod.node_name = node;
+    pod.is_node_failure = true;
+    pod.failure.emplace().finished_at = kube::Time::from_seconds(pod.node_name == "late" ? 20 : 10);
+    world.pods.push_back(pod);
+  }
+  world.fail(kA);
+  restart_done(world);
+  const Json& terms =
+      world.job(kA).get_path({"spec", "template", "spec", "affinity", "nodeAffinity",
+                              "preferredDuringSchedulingIgnoredDuringExecution"});
+  REQUIRE(terms.size() == 2);
+  CHECK(terms.as_array()[0].get_int("weight") == 1);
+  const std::string text = kube::print_json(terms.as_array()[1]);
+  CHECK(text.find(R"(["early"])") != std::string::npos);
+}
+
 TEST_CASE("a JobSet with disruption restarts gets Jobs that report disruptions") {
   const auto policy_of = [](const char* spec_text) {
     Json spec = *kube::parse_json(spec_text);
@@ -379,15 +519,19 @@ TEST_CASE("last lines are kept for the Jobs of TrainJobs only, and only where no
 }
 
 TEST_CASE("pods are asked for only where they decide something") {
-  const auto needs = [](const std::string& yaml, Gates gates) {
+  const auto needs = [](const std::string& yaml, Gates gates, bool has_failed = false) {
     World world(yaml);
     const auto read = read_jobset(world.jobset());
     REQUIRE(read);
-    return needs_pods(*read, gates);
+    JobView job;
+    if (has_failed) job.failure_target.emplace().status = "True";
+    const JobView* const jobs[] = {&job};
+    return needs_pods(*read, gates, jobs);
   };
   Gates open;
   open.in_place_restart = true;
   CHECK_FALSE(needs(test_js(), open));
+  CHECK(needs(test_js(), open, true));
   CHECK(needs(with_annotation(test_js(), "1"), {}));
   const std::string in_place = test_js("  failurePolicy: {restartStrategy: InPlaceRestart}");
   CHECK(needs(in_place, open));

@@ -182,12 +182,52 @@ projected:
   sources:
   - serviceAccountToken: {audience: )" +
                        report + R"(, expirationSeconds: 3600, path: token}
-  - configMap: {name: j-tls-config, items: [{key: ca.crt, path: ca.crt}]}
+  - configMap: {name: j-tls-config, optional: true, items: [{key: ca.crt, path: ca.crt}]}
 )"));
   CHECK(
       dependent(result, "ConfigMap", "j-tls-config")->find_path({"data", "ca.crt"})->as_string() ==
       "PEM");
   CHECK(built(job_with("{}"), runtime).dependents.empty());
+}
+
+TEST_CASE("jobs and runtimes switch progress reports on and off", "[progress]") {
+  struct Row {
+    bool is_gate_open;
+    const char* job;  // "" for no annotation
+    const char* runtime;
+    bool reports;
+  };
+  const Row rows[] = {
+      {true, "", "", true},
+      {true, "false", "true", false},
+      {true, "", "false", false},
+      {false, "", "", false},
+      {false, "true", "", true},
+      {false, "", "true", true},
+      {false, "false", "true", false},
+      {false, "true", "false", true},
+  };
+  const std::string key = "trainer.kubeflow.org/report-progress";
+  for (const Row& row : rows) {
+    INFO(row.is_gate_open << " job " << row.job << " runtime " << row.runtime);
+    TrainJob job = job_with("{}");
+    Runtime runtime = torch_runtime();
+    if (*row.job) job.metadata.annotations[key] = row.job;
+    if (*row.runtime) runtime.metadata.annotations[key] = row.runtime;
+    PipelineOptions options = production();
+    CHECK(built(job, runtime, options).dependents.empty());  // no status server
+    options.is_progress_enabled = true;
+    options.is_progress_asked_for = !row.is_gate_open;
+    const Built result = built(job, runtime, options);
+    CHECK(result.dependents.size() == (row.reports ? 1U : 0U));
+    const std::string url = env_value(container_in(result, "node"), "KUBEFLOW_TRAINER_SERVER_URL");
+    CHECK(url.empty() != row.reports);
+    CHECK(validate_trainjob(job, nullptr, runtime).empty());
+  }
+  TrainJob job = job_with("{}");
+  job.metadata.annotations[key] = "yes";
+  CHECK(paths_of(validate_trainjob(job, nullptr, torch_runtime())) ==
+        Words{"metadata.annotations[" + key + "]"});
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ class Sample final : public pipeline::Plugin {
   bool is_active(const pipeline::Draft& draft) const override {
     return draft.annotations.contains(kAnnotation);
   }
+  const MlPolicy* implied_ml_policy(const pipeline::Draft&) const override {
+    static const MlPolicy kEmpty;
+    return &kEmpty;
+  }
   void enforce_ml_policy(pipeline::Draft& draft) const override {
     draft.edit(0, pipeline::kNode, source())->env("SAMPLE", "ml");
   }
@@ -73,6 +77,16 @@ TEST_CASE("a plugin of another folder takes part by being in the list") {
   REQUIRE(build(job, runtime, PipelineOptions(list), &notes));
   CHECK(std::any_of(notes.begin(), notes.end(),
                     [](const Explanation& note) { return note.source == "plugin sample"; }));
+}
+
+TEST_CASE("a plugin's policy is that of a runtime without one") {
+  const pipeline::Plugins list = only_sample();
+  const TrainJob job = job_with("{trainer: {resourcesPerNode: {limits: {cpu: 3}}}}");
+  Runtime runtime = sample_runtime(true);
+  runtime.spec.mlPolicy.reset();
+  const Built result = built(job, runtime, PipelineOptions(list));
+  CHECK(container_in(result, "node").get_path({"resources", "limits"}).get_string("cpu") == "3");
+  CHECK(result.warnings == Words{"spec.sample: the sample warns"});
 }
 
 TEST_CASE("a plugin that is not active, or not in the list, does nothing") {

@@ -21,8 +21,10 @@ std::vector<ServerRegistration> servers(const std::string& yaml) {
 
 }  // namespace
 
-TEST_CASE("progress reports have a server only behind their gate, on the configured port") {
+TEST_CASE("progress reports have a server only where it is asked for, on the configured port") {
   CHECK(servers("").empty());
+  CHECK(servers("statusServer: {port: 1}").empty());
+  CHECK(servers("statusServer: {enabled: true}").size() == 1);
   const auto all = servers("statusServer: {port: 1}\nfeatureGates: {TrainJobStatus: true}");
   REQUIRE(all.size() == 1);
   CHECK(all[0].name == "status server");

@@ -122,6 +122,8 @@ TEST_CASE("only the status of a TrainJob is a report's path") {
     CHECK_FALSE(read_report_path(prefix + rest));
   }
   CHECK_FALSE(read_report_path("/"));
+  // One '/' cannot end the prefix and begin the suffix.
+  CHECK_FALSE(read_report_path(prefix + "status"));
 }
 
 TEST_CASE("a bearer token is the second of two words") {

@@ -511,7 +511,9 @@ TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old
     CHECK(world.settle().empty());
   }
   SECTION("gone, and pods have its keys") {
-    world.put_pod({});
+    PodSpec pod;
+    pod.phase = "Running";
+    world.put_pod(pod);
     world.others.erase(name);
     world.restart();
     const TrainJobPlan plan = world.reconcile();
@@ -534,6 +536,112 @@ TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old
           "or create the TrainJob under another name");
     CHECK(world.others[name] == before);
     CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
+  }
+}
+
+TEST_CASE("what was deleted under a running job is made again when pods start again") {
+  World world(train_job(), mpi_runtime());
+  world.settle();
+  const std::string secret = "Secret/j-mpi-ssh-auth", hosts = "ConfigMap/j-mpi-hostfile";
+  const auto exist = [&] { return world.others.contains(secret) && world.others.contains(hosts); };
+  const auto forget = [&world] {
+    world.known_dependents.clear();
+    world.known_objects.clear();
+  };
+  REQUIRE(exist());
+  PodSpec pod;
+  pod.phase = "Running";
+  world.put_pod(pod);
+  world.settle();
+  world.others.erase(secret);
+  world.others.erase(hosts);
+  forget();
+  world.settle();
+  CHECK_FALSE(exist());  // no pod needs it, and nothing was read
+
+  SECTION("the kubelet of a later pod misses it") {
+    world.pods.clear();
+    world.waiting_event = "FailedMount: MountVolume.SetUp failed: configmap not found";
+    world.settle();
+    CHECK(exist());
+    const int writes = world.requests, reads = world.reads;
+    world.settle();
+    CHECK(world.requests == writes);
+    CHECK(world.reads == reads);
+  }
+  SECTION("a restart is counted") {
+    world.set_jobset_status(
+        yaml("{restarts: 1, conditions: [{type: RestartingJobSet, status: 'True', reason: R, "
+             "message: m, "
+             "lastTransitionTime: '2027-01-15T08:00:00Z'}]}"));
+    SECTION("pods of the attempt before do not count") {
+      world.settle();
+      CHECK(exist());
+    }
+    SECTION("one of this attempt has the keys, and another waits") {
+      pod.attempt = 1;
+      world.put_pod(pod);
+      pod.name = "j-launcher-0-0-abcde";
+      pod.phase = "Pending";
+      world.put_pod(pod);
+      world.settle();
+      CHECK(world.others.contains(hosts));
+      CHECK_FALSE(world.others.contains(secret));
+      CHECK(world.reason() == "ChildMissing");
+      CHECK(world.message() ==
+            "Secret \"ns/j-mpi-ssh-auth\" was deleted, and pods run with its keys, without which "
+            "others cannot start: delete JobSet \"ns/j\" to start all pods with new keys");
+      CHECK(world.reconcile().requeue_after == std::chrono::seconds(30));
+      world.pods.clear();
+      world.settle();
+      CHECK(exist());
+    }
+    SECTION("the snapshot and its runtime are gone, and nothing is missing") {
+      World torch;
+      torch.settle();
+      torch.others.clear();
+      torch.is_runtime_deleted = true;
+      torch.set_jobset_status(*world.jobset->find("status"));
+      torch.restart();
+      torch.settle();
+      CHECK(torch.reason() != "RuntimeSnapshotLost");
+      CHECK(torch.job().status.restarts == 1);
+    }
+  }
+}
+
+TEST_CASE("no job waits for the CA of its reports") {
+  const std::string name = "ConfigMap/j-tls-config";
+  World world;
+  world.options.is_progress_enabled = true;
+  const auto stages = [](const TrainJobPlan& plan) {
+    const kube::Action* ca = find_action(plan, kube::Action::Verb::kApply, "ConfigMap");
+    const kube::Action* jobset = find_action(plan, kube::Action::Verb::kApply, "JobSet");
+    REQUIRE((ca && jobset));
+    return std::pair(ca->stage, jobset->stage);
+  };
+  SECTION("before the JobSet, but not once it was refused") {
+    CHECK(stages(world.reconcile()) == std::pair(1, 2));
+    World refused;
+    refused.options.is_progress_enabled = true;
+    refused.build_error = "configmaps \"j-tls-config\" is forbidden: exceeded quota";
+    CHECK(stages(refused.reconcile()) == std::pair(3, 2));
+  }
+  SECTION("another's is left alone") {
+    world.others[name] = yaml("{metadata: {name: j-tls-config, uid: x}, data: {ca.crt: theirs}}");
+    world.settle();
+    CHECK(world.jobset);
+    CHECK(world.others[name].find_path({"data", "ca.crt"})->as_string() == "theirs");
+  }
+  SECTION("deleted while the job runs, together with all else: written again, and nothing else") {
+    world.settle();
+    world.others.clear();
+    world.is_runtime_deleted = true;
+    world.restart();
+    world.settle();
+    CHECK(world.others.contains(name));
+    CHECK(world.others.size() == 1);
+    CHECK(world.reason() == "CreatingPods");
   }
 }
 

@@ -1,0 +1,26 @@
+// Extensions that a job or a runtime asks for by annotation: typed clients of the upstream API,
+// which do not know other fields, keep those.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtimes/pipeline/draft.hh"
+
+namespace trainer::pipeline {
+
+struct Setting {
+  std::string_view value;  // borrowed from the draft's job or runtime
+  std::string path;        // for errors: "metadata.annotations[KEY]", or "spec.runtimeRef"
+};
+
+// The annotation of the job, else that of its runtime (not of the runtime's template).
+std::optional<Setting> find_setting(const Draft& draft, std::string_view key);
+
+// "true" or "false"; `otherwise` where it is absent. Any other value counts as "false", and
+// check_switch() refuses it.
+bool is_switched_on(const Draft& draft, std::string_view key, bool otherwise);
+void check_switch(const Draft& draft, std::string_view key, kube::FieldErrors& errors);
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,377 @@
+// A dataset that pods of the job itself serve from memory, and their sizes (Kubeflow Trainer,
+// pkg/initializers/dataset/cache.py, and pkg/data_cache for what the pods run).
+#include "runtimes/plugins/data_cache/data_cache.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/plugins/torch/launcher.hh"
+#include "runtimes/plugins/torch/torchtune.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+using kube::Json;
+
+constexpr int kPort = 50051;  // Arrow Flight, of the head and of the workers
+// Of the head, which looks its workers up by it. A runtime whose container has it lets jobs say how
+// many pods there are, and how large.
+constexpr std::string_view kGroupSize = "LWS_GROUP_SIZE";
+constexpr std::string_view kClusterSize = "CLUSTER_SIZE";
+constexpr std::string_view kRole = "IAM_ROLE";
+// On a runtime: the roles that its jobs may name, separated by commas.
+constexpr std::string_view kRolesAnnotation = "trainer.kubeflow.org/data-cache-iam-roles";
+constexpr std::string_view kDatasetEnv = "spec.initializer.dataset.env";
+
+// What the Python SDK's DataCacheInitializer says about a resource.
+struct Amounts {
+  std::string_view resource, head, worker;
+};
+constexpr Amounts kAmounts[] = {{"cpu", "HEAD_CPU", "WORKER_CPU"},
+                                {"memory", "HEAD_MEM", "WORKER_MEM"}};
+
+struct Cache {
+  std::size_t job;  // an index into replicatedJobs
+  std::string container;
+};
+
+const Json* find_env(const Json& container, std::string_view name) {
+  const auto& env = container.get_array("env");
+  const auto found = std::find_if(env.begin(), env.end(), [name](const Json& variable) {
+    return variable.get_string("name") == name;
+  });
+  return found == env.end() ? nullptr : &*found;
+}
+
+bool is_sizable(const Draft& draft, const Cache& cache) {
+  const Json* container = draft.container(cache.job, cache.container);
+  return container != nullptr && find_env(*container, kGroupSize) != nullptr;
+}
+
+// The job of a runtime that may serve the dataset.
+std::optional<Cache> dataset_job(const Draft& draft) {
+  auto index = draft.find_ancestor(kCacheStep);
+  if (!index && cached_dataset(draft.job) != nullptr) index = draft.find_ancestor(kDatasetStep);
+  if (!index) return std::nullopt;
+  return Cache{*index, dataset_container(draft, *index)};
+}
+
+// What serves the dataset. A job of the dataset's ancestor that is not sizable fetches it instead.
+std::optional<Cache> cache_of(const Draft& draft) {
+  auto cache = dataset_job(draft);
+  if (!cache || draft.container(cache->job, cache->container) == nullptr) return std::nullopt;
+  const bool is_cache =
+      draft.pod_sets[cache->job].ancestor == kCacheStep || is_sizable(draft, *cache);
+  return is_cache ? cache : std::nullopt;
+}
+
+// A variable of the job's dataset; of several the last one counts.
+struct Setting {
+  std::string path;
+  std::string text;
+};
+
+std::optional<Setting> setting_of(const Draft& draft, std::string_view name) {
+  const InitializerSource* dataset = cached_dataset(draft.job);
+  if (dataset == nullptr) return std::nullopt;
+  for (std::size_t i = dataset->env.size(); i-- > 0;)
+    if (dataset->env[i].get_string("name") == name)
+      return Setting{kube::join_index(kDatasetEnv, i) + ".value",
+                     std::string(dataset->env[i].get_string("value"))};
+  return std::nullopt;
+}
+
+// How many cache pods the job has, and what each of them asks for.
+struct Sizes {
+  std::optional<std::int32_t> pods;
+  Json resources;  // core/v1 ResourceRequirements; null where they are the runtime's
+};
+
+class SizeReader {
+ public:
+  SizeReader(const Draft& draft, const Cache& cache, kube::FieldErrors& errors)
+      : draft_(draft),
+        cache_(cache),
+        container_(*draft.container(cache.job, cache.container)),
+        errors_(errors) {}
+
+  Sizes read() {
+    Sizes sizes;
+    if (const auto count = setting_of(draft_, kClusterSize)) sizes.pods = pods_of(*count);
+    for (const Amounts& names : kAmounts) read_amount(names, sizes);
+    return sizes;
+  }
+
+ private:
+  std::optional<std::int32_t> pods_of(const Setting& setting) {
+    std::int32_t pods = 0;
+    const char* end = setting.text.data() + setting.text.size();
+    const auto [rest, error] = std::from_chars(setting.text.data(), end, pods);
+    if (error != std::errc() || rest != end || pods < 2 || pods > kMaxPods) {
+      refuse(setting, fmt::format("{} counts the cache's head and its workers: write a number from "
+                                  "2 to {}, as a value",
+                                  kClusterSize, kMaxPods));
+      return std::nullopt;
+    }
+    check_queue(setting, pods == draft_.pod_sets[cache_.job].count);
+    return pods;
+  }
+
+  // Head and workers are one Job, so each pod gets the larger of both. What the runtime gives is a
+  // worker's, as a head needs less.
+  void read_amount(const Amounts& names, Sizes& sizes) {
+    const auto head = setting_of(draft_, names.head);
+    const auto worker = setting_of(draft_, names.worker);
+    if (!head && !worker) return;
+    const kube::Quantity own = own_amount(names.resource);
+    const auto of_head = head ? amount_of(*head) : kube::Quantity();
+    const auto of_worker = worker ? amount_of(*worker) : own;
+    if (!of_head || !of_worker) return;
+    const kube::Quantity amount = std::max(*of_head, *of_worker);
+    check_queue(worker ? *worker : *head, amount == own);
+    if (sizes.resources.is_null()) {
+      sizes.resources = container_.get("resources");
+      if (sizes.resources.is_null()) sizes.resources = Json::object();
+    }
+    for (const char* kind : {"requests", "limits"})
+      sizes.resources[kind].set(names.resource, amount.to_string());
+  }
+
+  kube::Quantity own_amount(std::string_view resource) const {
+    for (const char* kind : {"requests", "limits"}) {
+      const kube::ResourceList amounts = kube::read_resources(container_, kind);
+      if (const auto own = amounts.find(resource); own != amounts.end()) return own->second;
+    }
+    return {};
+  }
+
+  std::optional<kube::Quantity> amount_of(const Setting& setting) {
+    const auto amount = kube::Quantity::parse(setting.text);
+    if (amount && kube::Quantity() < *amount) return *amount;
+    refuse(setting, "is no amount of a resource: write one such as 4 or 64Gi, as a value");
+    return std::nullopt;
+  }
+
+  // Kueue counts the pods of the runtime, and knows nothing of these variables.
+  void check_queue(const Setting& setting, bool is_as_counted) {
+    if (is_as_counted || !draft_.job.metadata.labels.contains(kQueueLabel)) return;
+    refuse(
+        setting,
+        fmt::format("with label {} the cache's pods are those that Kueue counts: {} of {} \"{}\", "
+                    "with its resources; leave this out, or use a runtime whose cache has the "
+                    "size",
+                    kQueueLabel, draft_.pod_sets[cache_.job].count, draft_.runtime.kind,
+                    draft_.runtime.metadata.name));
+  }
+
+  void refuse(const Setting& setting, std::string detail) {
+    errors_.push_back(kube::invalid(setting.path, setting.text, std::move(detail)));
+  }
+
+  const Draft& draft_;
+  const Cache& cache_;
+  const Json& container_;
+  kube::FieldErrors& errors_;
+};
+
+Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors) {
+  return is_sizable(draft, cache) ? SizeReader(draft, cache, errors).read() : Sizes();
+}
+
+bool is_listed(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view item = list.substr(0, comma);
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    if (item.substr(0, item.find_last_not_of(' ') + 1) == name) return true;
+    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
+  }
+  return false;
+}
+
+// The role that the job names and its runtime allows.
+std::optional<std::string> role_of(const Draft& draft, kube::FieldErrors& errors) {
+  const auto role = setting_of(draft, kRole);
+  if (!role) return std::nullopt;
+  const auto& annotations = draft.runtime.metadata.annotations;
+  const auto allowed = annotations.find(kRolesAnnotation);
+  if (allowed != annotations.end() && !role->text.empty() && is_listed(allowed->second, role->text))
+    return role->text;
+  errors.push_back(kube::invalid(
+      role->path, role->text,
+      fmt::format("{} \"{}\" does not allow this {}: choose one of its annotation {}, ask an admin "
+                  "to add it there, or leave it out and give the table's credentials in "
+                  "spec.initializer.dataset.secretRef",
+                  draft.runtime.kind, draft.runtime.metadata.name, kRole, kRolesAnnotation)));
+  return std::nullopt;
+}
+
+// What EKS' webhook injects for a service account with the role, without that account: the AWS
+// libraries exchange the token for the role's credentials (amazon-eks-pod-identity-webhook).
+void assume_role(Draft& draft, const Cache& cache, const std::string& role) {
+  constexpr std::string_view kVolume = "aws-iam-token";
+  constexpr std::string_view kDirectory = "/var/run/secrets/eks.amazonaws.com/serviceaccount";
+  const Json token =
+      Json::object({{"serviceAccountToken", Json::object({{"audience", "sts.amazonaws.com"},
+                                                          {"expirationSeconds", 86400},
+                                                          {"path", "token"}})}});
+  draft.upsert_volume(
+      cache.job,
+      Json::object(
+          {{"name", kVolume}, {"projected", Json::object({{"sources", Json::array({token})}})}}),
+      kDatasetEnv);
+  auto container = draft.edit(cache.job, cache.container, kDatasetEnv);
+  container->env("AWS_ROLE_ARN", role);
+  container->env("AWS_WEB_IDENTITY_TOKEN_FILE", fmt::format("{}/token", kDirectory));
+  container->env("AWS_STS_REGIONAL_ENDPOINTS", "regional");
+  container->mount(
+      Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
+}
+
+// "cache-initializer-0:50051", as guides print it, is the name of no pod.
+void name_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::string_view source) {
+  auto node = draft.edit(index, kNode, source);
+  if (!node) return;
+  constexpr std::string_view kScheme = "grpc://";
+  const std::string printed = draft.pod_sets[cache.job].name + "-0:";
+  const std::string host = draft.first_host(cache.job) + ":";
+  for (const std::string_view name : {"DATA_CACHE_ENDPOINT", "CACHE_ENDPOINT"}) {
+    const Json* variable = find_env(node->json(), name);
+    std::string_view value = variable == nullptr ? "" : variable->get_string("value");
+    const std::string_view scheme = value.starts_with(kScheme) ? kScheme : "";
+    value.remove_prefix(scheme.size());
+    if (value.starts_with(printed))
+      node->env(name, fmt::format("{}{}{}", scheme, host, value.substr(printed.size())));
+  }
+  if (find_env(node->json(), "CACHE_ENDPOINT") == nullptr)
+    node->env("CACHE_ENDPOINT", fmt::format("{}{}{}", kScheme, host, kPort));
+}
+
+// "JOB-cache-service", which upstream's notebook dials: the head.
+DependentObject service_of(const Draft& draft, const Cache& cache) {
+  DependentObject service;
+  service.mode = DependentObject::Mode::kCreateOnce;
+  service.resource = kube::kServices;
+  service.object = Json::object(
+      {{"apiVersion", kube::kServices.api_version()},
+       {"kind", kube::kServices.kind},
+       {"metadata", Json::object({{"name", draft.name() + "-cache-service"},
+                                  {"namespace", draft.job.metadata.ns}})},
+       {"spec", Json::object({{"selector", Json::object({{jobset::kJobSetNameKey, draft.name()},
+                                                         {jobset::kReplicatedJobNameKey,
+                                                          draft.pod_sets[cache.job].name},
+                                                         {kCompletionIndexKey, "0"}})},
+                              {"ports", Json::array({Json::object({{"name", "grpc"},
+                                                                   {"protocol", "TCP"},
+                                                                   {"port", kPort},
+                                                                   {"targetPort", kPort}})})}})}});
+  return service;
+}
+
+class DataCache final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin data_cache"; }
+  bool is_active(const Draft& draft) const override { return dataset_job(draft).has_value(); }
+  const MlPolicy* implied_ml_policy(const Draft& draft) const override;
+  void enforce_pod_spec(Draft& draft) const override;
+  void add_dependents(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+};
+
+}  // namespace
+
+const InitializerSource* cached_dataset(const TrainJob& job) {
+  if (!job.spec.initializer || !job.spec.initializer->dataset) return nullptr;
+  const InitializerSource& dataset = *job.spec.initializer->dataset;
+  return dataset.storageUri.value_or("").starts_with("cache://") ? &dataset : nullptr;
+}
+
+std::string_view dataset_step(const Draft& draft) {
+  return cached_dataset(draft.job) != nullptr && draft.find_ancestor(kCacheStep) ? kCacheStep
+                                                                                 : kDatasetStep;
+}
+
+std::string dataset_container(const Draft& draft, std::size_t index) {
+  const std::string& step = draft.pod_sets[index].ancestor;
+  const auto& containers = draft.pod_template(index).get("spec").get_array("containers");
+  const bool is_first = step == kCacheStep && !containers.empty() &&
+                        kube::find_any_container(draft.pod_template(index), step) == nullptr;
+  return is_first ? std::string(containers[0].get_string("name")) : step;
+}
+
+// Guides print such a runtime without a policy, and start torchrun.
+const MlPolicy* DataCache::implied_ml_policy(const Draft& draft) const {
+  static const MlPolicy kTorch = [] {
+    MlPolicy policy;
+    policy.torch.emplace();
+    return policy;
+  }();
+  const bool starts_torchrun = what_starts(command_line_of(draft)) == Starts::kProcesses &&
+                               !torchtune::is_torchtune(draft.command);
+  return draft.find_ancestor(kCacheStep) && starts_torchrun ? &kTorch : nullptr;
+}
+
+void DataCache::enforce_pod_spec(Draft& draft) const {
+  const auto cache = cache_of(draft);
+  if (!cache) return;
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i)
+    if (draft.pod_sets[i].ancestor == kTrainerStep) name_endpoints(draft, *cache, i, source());
+  // A cache never ends by itself.
+  if (const auto trainer = draft.find_ancestor(kTrainerStep); trainer && !draft.spec.successPolicy)
+    draft.spec.successPolicy = SuccessPolicy{"All", {draft.pod_sets[*trainer].name}, {}};
+  const Sizes sizes = sizes_of(draft, *cache, draft.errors);
+  if (sizes.pods) {
+    draft.set_count(cache->job, *sizes.pods, kDatasetEnv);
+    draft.edit(cache->job, cache->container, kDatasetEnv)
+        ->env(kGroupSize, std::to_string(*sizes.pods));
+  }
+  if (!sizes.resources.is_null())
+    draft.edit(cache->job, cache->container, kDatasetEnv)->set("resources", sizes.resources);
+  if (const auto role = role_of(draft, draft.errors)) assume_role(draft, *cache, *role);
+}
+
+void DataCache::add_dependents(Draft& draft) const {
+  if (const auto cache = cache_of(draft)) draft.dependents.push_back(service_of(draft, *cache));
+}
+
+void DataCache::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  const auto cache = cache_of(draft);
+  if (!cache) return;
+  sizes_of(draft, *cache, errors);
+  role_of(draft, errors);
+}
+
+void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  const Cache cache = *dataset_job(draft);
+  const Json* container = draft.container(cache.job, cache.container);
+  if (container == nullptr) return;
+  const std::string_view image = container->get_string("image");
+  const std::string_view name = image.substr(image.rfind('/') + 1);
+  if (name.substr(0, name.find_first_of(":@")) == kDatasetStep)
+    warnings.push_back(fmt::format(
+        "spec.runtimeRef: image {} of job {} creates a LeaderWorkerSet, for which another operator "
+        "is needed, and ends: no pod of this job serves the dataset. Use image "
+        "ghcr.io/kubeflow/trainer/data-cache as runtime torch-distributed-with-cache does, which "
+        "`trainer runtimes torch-distributed-with-cache` prints",
+        image, draft.pod_sets[cache.job].name));
+  if (setting_of(draft, kClusterSize) && !is_sizable(draft, cache))
+    warnings.push_back(fmt::format(
+        "{}: {} and the amounts beside it size no pod, because container {} of runtime \"{}\" has "
+        "no variable {}",
+        kDatasetEnv, kClusterSize, cache.container, draft.runtime.metadata.name, kGroupSize));
+}
+
+std::unique_ptr<const Plugin> make_data_cache() {
+  return std::make_unique<DataCache>();
+}
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,107 @@
+// What a script needs to go on after a restart: which attempt it is, and where its checkpoints are
+// (docs/decisions/0052). Upstream has neither.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/pipeline/switches.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::pipeline {
+
+namespace {
+
+constexpr std::string_view kEnvironmentKey = "trainer.kubeflow.org/restart-environment";
+constexpr std::string_view kVolumeKey = "trainer.kubeflow.org/checkpoint-volume";
+// An offline command does not know the uid.
+constexpr std::string_view kUnknownUid = "<metadata.uid of the TrainJob>";
+
+// "" where neither the job nor the runtime names one.
+std::string_view checkpoint_volume(const Draft& draft) {
+  const auto setting = find_setting(draft, kVolumeKey);
+  return setting ? setting->value : std::string_view();
+}
+
+// Where a container mounts the volume; "" where it does not.
+std::string_view mount_path(const kube::Json& container, std::string_view volume) {
+  for (const kube::Json& mount : container.get_array("volumeMounts"))
+    if (mount.get_string("name") == volume) return mount.get_string("mountPath");
+  return {};
+}
+
+// Calls `visit` with each replicated job and container that trains.
+template <class Visit>
+void for_each_trainer(const Draft& draft, const Visit& visit) {
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
+    for (const kube::Json& container : draft.pod_template(i).get("spec").get_array("containers"))
+      visit(i, container);
+  }
+}
+
+class Restarts final : public Plugin {
+ public:
+  std::string_view source() const override { return "plugin restarts"; }
+  bool is_active(const Draft& draft) const override {
+    return find_setting(draft, kEnvironmentKey) || find_setting(draft, kVolumeKey);
+  }
+  void enforce_pod_spec(Draft& draft) const override;
+  void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+};
+
+}  // namespace
+
+void Restarts::enforce_pod_spec(Draft& draft) const {
+  const std::string_view volume = checkpoint_volume(draft);
+  if (!is_switched_on(draft, kEnvironmentKey, !volume.empty())) return;
+  const std::string& uid = draft.job.metadata.uid;
+  for_each_trainer(draft, [&](std::size_t job, const kube::Json& container) {
+    // Copied: an edit may move what the container holds.
+    const std::string name(container.get_string("name"));
+    std::string directory(mount_path(container, volume));
+    auto edit = draft.edit(job, name, source());
+    if (!edit) return;
+    edit->env_field("TRAINER_ATTEMPT",
+                    fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey));
+    if (directory.empty()) return;
+    while (directory.ends_with('/')) directory.pop_back();
+    edit->env("TRAINER_CHECKPOINT_DIR",
+              fmt::format("{}/{}", directory, uid.empty() ? kUnknownUid : uid));
+  });
+}
+
+void Restarts::validate(const Draft& draft, kube::FieldErrors& errors) const {
+  check_switch(draft, kEnvironmentKey, errors);
+  const auto setting = find_setting(draft, kVolumeKey);
+  if (!setting || setting->value.empty()) return;
+  bool is_mounted = false;
+  for_each_trainer(draft, [&](std::size_t, const kube::Json& container) {
+    is_mounted = is_mounted || !mount_path(container, setting->value).empty();
+  });
+  if (!is_mounted)
+    errors.push_back(kube::invalid(
+        setting->path, setting->value,
+        fmt::format("no container of the trainer mounts the volume that annotation {} names: add a "
+                    "volumeMount of it by a runtimePatch, or name one that is mounted",
+                    kVolumeKey)));
+}
+
+void Restarts::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  const auto setting = find_setting(draft, kVolumeKey);
+  const auto job = draft.find_ancestor(kTrainerStep);
+  if (!setting || !job) return;
+  for (const kube::Json& volume : draft.pod_template(*job).get("spec").get_array("volumes"))
+    if (volume.get_string("name") == setting->value && volume.find("emptyDir"))
+      warnings.push_back(
+          fmt::format("{}: volume \"{}\" is an emptyDir: its checkpoints end with the pod that "
+                      "wrote them; use a persistentVolumeClaim",
+                      setting->path, setting->value));
+}
+
+std::unique_ptr<const Plugin> make_restarts() {
+  return std::make_unique<Restarts>();
+}
+
+}  // namespace trainer::pipeline

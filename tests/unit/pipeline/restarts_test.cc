@@ -1,0 +1,139 @@
+// What scripts need to go on after a restart, by annotation.
+#include <string>
+
+#include "tests/support/catch.hh"
+#include "tests/unit/pipeline/fixtures.hh"
+
+namespace trainer::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string kEnvironment = "trainer.kubeflow.org/restart-environment";
+const std::string kVolume = "trainer.kubeflow.org/checkpoint-volume";
+const std::string kAttempt =
+    "TRAINER_ATTEMPT<-metadata.labels['jobset.sigs.k8s.io/restart-attempt']";
+
+// A job that mounts the volumes "data" (a claim) and "tmp" (an emptyDir).
+TrainJob job_of(const std::string& uid) {
+  TrainJob job = job_with(R"({runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec:
+    {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {
+      volumes: [{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}}],
+      containers: [{name: node, volumeMounts: [{name: data, mountPath: /data/},
+                                               {name: tmp, mountPath: /tmp}]}]}}}}}]}}}}]})");
+  job.metadata.uid = uid;
+  return job;
+}
+
+Words added(const Built& result, std::string_view container = "node") {
+  Words found;
+  for (const std::string& variable : env_of(container_in(result, "node", container)))
+    if (variable.starts_with("TRAINER_")) found.push_back(variable);
+  return found;
+}
+
+TEST_CASE("a job or its runtime asks for the attempt and a checkpoint directory", "[restarts]") {
+  struct Row {
+    const char *job_environment, *job_volume, *runtime_environment, *runtime_volume;  // "-": none
+    bool has_attempt;
+    const char* directory;  // "" for none
+  };
+  const Row rows[] = {
+      {"-", "-", "-", "-", false, ""},
+      {"true", "-", "-", "-", true, ""},
+      {"-", "-", "true", "-", true, ""},
+      {"false", "-", "true", "-", false, ""},
+      {"-", "data", "-", "-", true, "/data/u1"},
+      {"-", "-", "-", "data", true, "/data/u1"},
+      {"-", "tmp", "-", "data", true, "/tmp/u1"},
+      {"-", "", "-", "data", false, ""},
+      {"true", "", "-", "data", true, ""},
+      {"false", "data", "-", "-", false, ""},
+  };
+  for (const Row& row : rows) {
+    INFO(row.job_environment << " " << row.job_volume << " " << row.runtime_environment << " "
+                             << row.runtime_volume);
+    TrainJob job = job_of("u1");
+    Runtime runtime = torch_runtime();
+    const auto put = [](kube::ObjectMeta& meta, const std::string& key, std::string_view value) {
+      if (value != "-") meta.annotations[key] = value;
+    };
+    put(job.metadata, kEnvironment, row.job_environment);
+    put(job.metadata, kVolume, row.job_volume);
+    put(runtime.metadata, kEnvironment, row.runtime_environment);
+    put(runtime.metadata, kVolume, row.runtime_volume);
+    CHECK(validate_trainjob(job, nullptr, runtime).empty());
+    Words expected;
+    if (row.has_attempt) expected.push_back(kAttempt);
+    if (*row.directory) expected.push_back(std::string("TRAINER_CHECKPOINT_DIR=") + row.directory);
+    CHECK(added(built(job, runtime)) == expected);
+  }
+}
+
+TEST_CASE("each container that trains has them, by its own mount, also over the job's env",
+          "[restarts]") {
+  const Runtime runtime = runtime_with("{}", R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {
+      containers: [{name: node, image: i, volumeMounts: [{name: v, mountPath: /a}]},
+                   {name: upload, image: i, volumeMounts: [{name: v, mountPath: /b/c}]},
+                   {name: log, image: i}]}}}
+- name: other
+  template: {spec: {template: {spec: {containers: [{name: main, image: i}]}}}}
+)");
+  TrainJob job = job_with("trainer: {env: [{name: TRAINER_ATTEMPT, value: '7'}]}");
+  job.metadata.annotations[kVolume] = "v";
+  const std::string unknown = "<metadata.uid of the TrainJob>";  // as offline commands say it
+  const Built result = built(job, runtime);
+  CHECK(added(result) == Words{kAttempt, "TRAINER_CHECKPOINT_DIR=/a/" + unknown});
+  CHECK(added(result, "upload") == Words{kAttempt, "TRAINER_CHECKPOINT_DIR=/b/c/" + unknown});
+  CHECK(added(result, "log") == Words{kAttempt});
+  CHECK(env_of(container_in(result, "other", "main")).empty());
+}
+
+TEST_CASE("values that cannot be meant are refused or warned about", "[restarts]") {
+  struct Row {
+    const std::string& key;
+    const char* value;
+    bool is_of_runtime;
+    const char* error;  // "" for none
+    const char* warning;
+  };
+  const Row rows[] = {
+      {kEnvironment, "yes", false,
+       "metadata.annotations[trainer.kubeflow.org/restart-environment]: Unsupported value: "
+       "\"yes\": "
+       "supported values: \"true\", \"false\"",
+       ""},
+      {kEnvironment, "1", true,
+       "spec.runtimeRef: Unsupported value: \"1\": supported values: \"true\", \"false\"", ""},
+      {kVolume, "none", false,
+       "metadata.annotations[trainer.kubeflow.org/checkpoint-volume]: Invalid value: \"none\": no "
+       "container of the trainer mounts the volume that annotation "
+       "trainer.kubeflow.org/checkpoint-volume names: add a volumeMount of it by a runtimePatch, "
+       "or "
+       "name one that is mounted",
+       ""},
+      {kVolume, "tmp", false, "",
+       "metadata.annotations[trainer.kubeflow.org/checkpoint-volume]: volume \"tmp\" is an "
+       "emptyDir: its checkpoints end with the pod that wrote them; use a persistentVolumeClaim"},
+      {kVolume, "data", false, "", ""},
+  };
+  for (const Row& row : rows) {
+    INFO(row.key << "=" << row.value);
+    TrainJob job = job_of("u1");
+    Runtime runtime = torch_runtime();
+    (row.is_of_runtime ? runtime.metadata : job.metadata).annotations[row.key] = row.value;
+    CHECK(kube::to_string(validate_trainjob(job, nullptr, runtime)) == row.error);
+    if (*row.error) continue;
+    Words warnings;
+    for (const std::string& warning : warn_trainjob(job, runtime))
+      if (warning.find("checkpoint") != std::string::npos) warnings.push_back(warning);
+    CHECK(warnings == (*row.warning ? Words{row.warning} : Words{}));
+  }
+}
+
+}  // namespace
+}  // namespace trainer::test
