@@ -8,6 +8,7 @@
 
 #include "api/int_or_string.hh"
 #include "api/jobset.hh"
+#include "api/run_policy.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 
@@ -114,6 +115,7 @@ struct JobSetTemplate {
 struct TrainingRuntimeSpec {
   std::optional<MlPolicy> mlPolicy;
   std::optional<PodGroupPolicy> podGroupPolicy;
+  std::optional<RunPolicy> runPolicy;  // an extension
   std::optional<JobSetTemplate> template_;
   kube::Json unknown;
   template <class D>

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/run_policy.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
@@ -72,8 +73,9 @@ struct TrainJobSpec {
   std::optional<bool> suspend;
   std::optional<std::int64_t> activeDeadlineSeconds;
   std::optional<std::string> managedBy;
-  // An extension: the finished TrainJob is deleted after this many seconds.
-  std::optional<std::int32_t> ttlSecondsAfterFinished;
+  // Extensions.
+  std::optional<std::int32_t> ttlSecondsAfterFinished;  // then the finished TrainJob is deleted
+  std::optional<TrainJobFailurePolicy> failurePolicy;
   kube::Json unknown;
   template <class D>
   static void describe(D& d);
@@ -159,9 +161,13 @@ struct TrainJobStatus {
   std::string message;  // the reason as a sentence
   std::optional<NodesStatus> nodes;
   std::int32_t restarts = 0;
+  std::string restartBudget;  // "1/3", see restart_budget(); "" where no failurePolicy asks for it
   std::optional<FirstFailure> firstFailure;
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
+  // Of the runtime's runPolicy, for a job that does not say it.
+  std::optional<std::int64_t> activeDeadlineSeconds;
+  std::optional<std::int32_t> ttlSecondsAfterFinished;
   std::string runtimeSnapshotHash;  // SHA-256 of the snapshot's text, hex
   kube::Json unknown;
   template <class D>

@@ -6,6 +6,7 @@
 
 #include "api/describe/attributes.hh"
 #include "api/describe/jobset.hh"
+#include "api/describe/run_policy.hh"
 #include "api/runtime.hh"
 
 namespace trainer {
@@ -161,6 +162,8 @@ void TrainingRuntimeSpec::describe(D& d) {
       .doc("How the framework is told about its nodes and processes.");
   d.field("podGroupPolicy", &TrainingRuntimeSpec::podGroupPolicy)
       .doc("How the pods are scheduled together.");
+  d.field("runPolicy", &TrainingRuntimeSpec::runPolicy)
+      .doc("Defaults for the jobs of this runtime. An extension.");
   d.field("template", &TrainingRuntimeSpec::template_).doc("The JobSet template.");
 }
 

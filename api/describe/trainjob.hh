@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/describe/attributes.hh"
+#include "api/describe/run_policy.hh"
 #include "api/describe/runtime_patch.hh"
 #include "api/trainjob.hh"
 
@@ -88,6 +89,9 @@ void RuntimePatch::describe(D& d) {
 
 template <class D>
 void TrainJobSpec::describe(D& d) {
+  // A field's own rule does not run when the field is added or removed.
+  d.self().rule({"has(self.failurePolicy) == has(oldSelf.failurePolicy)",
+                 "failurePolicy is immutable, and can be neither added nor removed"});
   d.required("runtimeRef", &TrainJobSpec::runtimeRef)
       .immutable("field is immutable")
       .doc("The blueprint this job is made from.");
@@ -124,6 +128,9 @@ void TrainJobSpec::describe(D& d) {
   d.field("ttlSecondsAfterFinished", &TrainJobSpec::ttlSecondsAfterFinished)
       .minimum(0)
       .doc("The finished job is deleted after this many seconds. An extension.");
+  d.field("failurePolicy", &TrainJobSpec::failurePolicy)
+      .immutable("field is immutable")
+      .doc("What a failed Job leads to, over what the runtime says. An extension.");
   d.removed(
       "podTemplateOverrides", wire::Removed::kObjects,
       "was removed in v2.2: write the same into runtimePatches[].trainingRuntimeSpec.template.spec."
@@ -228,10 +235,19 @@ void TrainJobStatus::describe(D& d) {
   d.field("restarts", &TrainJobStatus::restarts)
       .minimum(0)
       .doc("How often all nodes were restarted together.");
+  d.field("restartBudget", &TrainJobStatus::restartBudget)
+      .max_length(64)
+      .doc("Restarts of those that failurePolicy allows, as 1/3; behind a + those by disruptions.");
   d.field("firstFailure", &TrainJobStatus::firstFailure)
       .doc("The first pod that failed, kept after the pod is gone.");
   d.field("startTime", &TrainJobStatus::startTime).doc("When the first node ran.");
   d.field("completionTime", &TrainJobStatus::completionTime).doc("When the job ended.");
+  d.field("activeDeadlineSeconds", &TrainJobStatus::activeDeadlineSeconds)
+      .minimum(1)
+      .doc("The deadline by the runtime's runPolicy, for a job without its own.");
+  d.field("ttlSecondsAfterFinished", &TrainJobStatus::ttlSecondsAfterFinished)
+      .minimum(0)
+      .doc("The time to live by the runtime's runPolicy, for a job without its own.");
   d.field("runtimeSnapshotHash", &TrainJobStatus::runtimeSnapshotHash)
       .max_length(64)
       .doc("SHA-256 of the snapshot of the runtime.");

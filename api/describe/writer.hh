@@ -117,11 +117,7 @@ class Writer {
   NoAttributes self() { return {}; }
 
   // Call after describe(), once.
-  kube::Json take() {
-    kube::Json::Object object;
-    object.assign(std::move(members_));
-    return object;
-  }
+  kube::Json take() { return kube::Json::Object::of(std::move(members_)); }
 
  private:
   void add(std::string_view name, kube::Json value) {

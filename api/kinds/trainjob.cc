@@ -8,7 +8,9 @@ ApiKind trainjob_kind() {
   const std::vector<PrinterColumn> columns{
       {"State", "string", ".status.phase", "Where the job stands"},
       {"Nodes", "string", ".status.nodes.summary", "Training nodes that run, of all"},
-      {"Restarts", "integer", ".status.restarts", "Restarts of all nodes together"},
+      // The first of the two that is there.
+      {"Restarts", "string", ".status['restartBudget','restarts']",
+       "Restarts of all nodes together, of those allowed"},
       {"Progress", "integer", ".status.trainerStatus.progressPercentage",
        "Per cent, as the training code reports it"},
       {"Runtime", "string", ".spec.runtimeRef.name", "The blueprint"},

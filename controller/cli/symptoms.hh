@@ -22,6 +22,7 @@ struct PodOutput {
 struct WhyFacts {
   std::vector<kube::Json> pods;
   std::vector<kube::Json> events;  // of the object, its Jobs, pods and claims
+  bool are_events_cut = false;     // there are more in the namespace than were read
   std::vector<PodOutput> outputs;
   // A pod's place in the job; may be null.
   std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;

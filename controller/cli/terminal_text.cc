@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kube/model/utf8.hh"
+#include "kube/model/json_text.hh"
 
 namespace trainer {
 namespace {

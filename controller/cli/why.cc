@@ -75,19 +75,24 @@ std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
   return names;
 }
 
+constexpr std::size_t kMaxEventPages = 20;  // of 500 of the namespace's warnings
+
 // The warnings about the object, its Jobs, pods and claims. What the user may not list is left out.
-Task<std::vector<Json>> read_events(kube::ApiClient& client, kube::ObjectKey key,
-                                    std::string selector, std::vector<Json> pods) {
-  auto names = names_of(pods);
+Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string selector,
+                       WhyFacts& facts) {
+  auto names = names_of(facts.pods);
   names.insert(key.name);
   const auto jobs = co_await list_all(client, kube::kJobs, key.ns, std::move(selector));
   if (jobs) names.merge(names_of(*jobs));
-  auto events = co_await list_all(client, kube::kEvents, key.ns, "fieldSelector=type%3DWarning");
-  if (!events) co_return std::vector<Json>();
-  std::erase_if(*events, [&names](const Json& event) {
-    return !names.contains(event.get("involvedObject").get_string("name"));
-  });
-  co_return std::move(*events);
+  std::function<void(std::string_view)> on_item = [&names, &facts](std::string_view text) {
+    auto event = kube::parse_json(text);
+    if (event && names.contains(event->get("involvedObject").get_string("name")))
+      facts.events.push_back(std::move(*event));
+  };
+  const auto listed = co_await client.list(kube::kEvents, key.ns, "fieldSelector=type%3DWarning",
+                                           std::move(on_item), kMaxEventPages);
+  if (!listed) facts.events.clear();
+  facts.are_events_cut = listed && !listed->continue_token.empty();
 }
 
 Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::ObjectKey key,
@@ -103,7 +108,7 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   if (!pods) co_return tl::unexpected(pods.error());
   WhyFacts facts;
   facts.pods = std::move(*pods);
-  facts.events = co_await read_events(client, key, selector, facts.pods);
+  co_await read_events(client, key, selector, facts);
   if (const auto& logs = target.kind->logs; logs && (!state->is_finished || state->is_failed)) {
     facts.read_place = logs->read_place;
     facts.outputs = co_await read_outputs(client, *logs, facts.pods);

@@ -151,6 +151,8 @@ WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, Object
   }
   for (std::string& warning : warnings_of(facts.events, one_line(report.message), now))
     report.evidence.push_back(std::move(warning));
+  if (facts.are_events_cut)
+    report.evidence.push_back("the namespace has more warnings than were read: kubectl get events");
   add_symptoms(std::move(symptoms), report);
   for (std::string* text :
        {&report.phase, &report.reason, &report.cause, &report.message, &report.next_step})

@@ -10,15 +10,23 @@ namespace {
 using kube::ServerRequest;
 using kube::ServerResponse;
 
-// Requests to these servers have no body, and few clients send them.
+// Requests to these servers have no body, and few clients send them. Any pod can send some: without
+// limits a few could keep the control loops' thread busy.
 constexpr std::size_t kMaxBody = 1U << 10;
 constexpr std::size_t kMaxConnections = 64;
+constexpr std::size_t kMaxProbesOfPeer = 100;  // a second; a kubelet is one peer
+constexpr std::size_t kMaxScrapesOfPeer = 20;  // a second
+constexpr std::size_t kMaxScrapes = 60;        // with their handshakes a tenth of a processor
 
-kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options) {
+kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options,
+                            std::size_t max_new_of_peer, std::size_t max_new) {
   options.address = address.host;
   options.port = address.port;
   options.max_body_bytes = kMaxBody;
   options.max_connections = kMaxConnections;
+  options.max_new_of_peer = max_new_of_peer;
+  options.max_new = max_new;
+  options.keeps_alive = false;
   return options;
 }
 
@@ -69,9 +77,18 @@ kube::Result<std::optional<Endpoint>> listen_address(std::string_view text) {
   return parsed;
 }
 
+kube::ServerOptions endpoint_options(const char* name, Metrics& metrics, const kube::Log& log) {
+  kube::ServerOptions options;
+  options.on_error = [name, &log](std::string_view what) {
+    log.error("handler", {{"server", name}, {"why", std::string(what)}});
+  };
+  options.on_eviction = [name, &metrics] { metrics.connection_evicted(name); };
+  return options;
+}
+
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
-    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_live,
-    std::function<std::string()> not_ready) {
+    kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
+    std::function<std::string()> not_live, std::function<std::string()> not_ready) {
   const auto answer = [not_live = std::move(not_live),
                        not_ready = std::move(not_ready)](const ServerRequest& request) {
     const bool is_live = request.path == "/healthz";
@@ -80,14 +97,14 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     const std::string problem = is_live ? not_live() : not_ready();
     return problem.empty() ? text(200, "ok\n") : text(503, problem + "\n");
   };
-  return kube::serve(io, limited(address, kube::ServerOptions()),
+  return kube::serve(io, limited(address, std::move(options), kMaxProbesOfPeer, 0),
                      [answer](ServerRequest request) { return at_once(answer(request)); });
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
     Metrics& metrics, std::shared_ptr<MetricsAccess> access) {
-  return kube::serve(io, limited(address, std::move(options)),
+  return kube::serve(io, limited(address, std::move(options), kMaxScrapesOfPeer, kMaxScrapes),
                      [&metrics, access = std::move(access)](ServerRequest request) {
                        return answer_metrics(std::move(request), metrics, access);
                      });

@@ -1,4 +1,5 @@
-// The small servers of the control loops' thread: probes and metrics.
+// The small servers of the control loops' thread: probes and metrics. Of the options address, port
+// and limits are set here.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include "controller/process/metrics.hh"
 #include "controller/process/metrics_access.hh"
 #include "kube/client/http_server.hh"
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
@@ -18,10 +20,14 @@ namespace trainer {
 // Errors (kInvalid) quote the text.
 kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
 
+// Exceptions of the server's handlers are logged, and connections that it closes counted, by its
+// name.
+kube::ServerOptions endpoint_options(const char* name, Metrics& metrics, const kube::Log& log);
+
 // /healthz answers 503 with the text of `not_live`, and /readyz with that of `not_ready`.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
-    kube::asio::io_context& io, const Endpoint& address, std::function<std::string()> not_live,
-    std::function<std::string()> not_ready);
+    kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
+    std::function<std::string()> not_live, std::function<std::string()> not_ready);
 
 // /metrics, on the address given. `access`: who may read them; nullptr: every client.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(

@@ -58,6 +58,7 @@ Task<void> look_for_other_leaders(
     if (error != std::exchange(last_error, error) && !error.empty())
       log.warn("other leaders cannot be looked for", {{"why", error}});
     if (!found) continue;
+    std::erase_if(named, [&found](const auto& ns) { return !found->contains(ns); });
     std::size_t count = 0;
     for (const auto& [ns, held] : *found) {
       const auto known = before.find(ns);

@@ -12,6 +12,7 @@
 
 #include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
+#include "kube/client/with_deadline.hh"
 #include "kube/manager/event_loop.hh"
 #include "kube/manager/pacing.hh"
 #include "kube/manager/stored_object.hh"
@@ -26,6 +27,8 @@ using kube::Task;
 constexpr Milliseconds kDrain{10'000};
 // Until the Service, and each node's proxy, have noticed that this process is not ready.
 constexpr Milliseconds kGrace{5'000};
+// A shutdown takes this long at most; a kubelet waits for 45 s.
+constexpr Milliseconds kEnd{40'000};
 // Between attempts to publish webhooks.
 constexpr Milliseconds kFirstRetry{1'000};
 constexpr Milliseconds kLastRetry{60'000};
@@ -82,7 +85,8 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       transport_(control_transport(make_transport_, io_, configuration_)),
       client_(*transport_, clock_, random_, writer_options()),
-      reviews_(*transport_, clock_, random_, client_options()),
+      reviews_transport_(make_transport_(io_, kube::TransportLimits())),
+      reviews_(*reviews_transport_, clock_, random_, client_options()),
       election_(make_transport_, io_, configuration_.leaderElection, ns_, client_options(), log),
       manager_(io_, client_, controllers_of(registry_), manager_options(), metrics_, log),
       tasks_(io_.get_executor(),
@@ -270,13 +274,21 @@ Task<void> Process::elect() {
 Task<void> Process::await_signal() {
   const int signal = co_await signals_.async_wait(kube::asio::use_awaitable);
   log_.info("stopping", {{"signal", std::to_string(signal)}});
-  is_stopping_ = true;
   // A second signal ends the process at once.
   ::signal(SIGTERM, SIG_DFL);
   ::signal(SIGINT, SIG_DFL);
   signals_.clear();
-  co_await shut_down();
-  io_.stop();
+  begin_shut_down(0);
+}
+
+void Process::begin_shut_down(int exit_code) {
+  if (std::exchange(is_stopping_, true)) return;
+  exit_code_ = exit_code;
+  kube::asio::co_spawn(io_, kube::with_deadline(kEnd, shut_down()),
+                       [this](auto error, const auto&) {
+                         if (error) std::rethrow_exception(error);
+                         io_.stop();
+                       });
 }
 
 Task<void> Process::shut_down() {
@@ -300,11 +312,12 @@ void Process::stop(int exit_code) {
 }
 
 // Without a watch the caches grow stale, without the election two replicas may write, without the
-// certificates' task they expire: a new process has them all.
+// certificates' task they expire: a new process has them all. Another replica need not wait for the
+// Lease to expire.
 void Process::lost_task() {
   if (is_stopping_) return;
   log_.error("cannot go on", {{"why", "a task has ended"}, {"then", "exit, to be started again"}});
-  stop(1);
+  begin_shut_down(1);
 }
 
 void Process::stop_serving() {

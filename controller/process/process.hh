@@ -68,6 +68,7 @@ class Process {
   kube::Task<bool> publish_webhooks();
   kube::Task<void> retry_webhooks();
   kube::Task<void> await_signal();
+  void begin_shut_down(int exit_code);
   kube::Task<void> shut_down();
   void stop(int exit_code);
   // A task has ended by an exception, and is not started again.
@@ -93,7 +94,10 @@ class Process {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
-  kube::ApiClient reviews_;  // of tokens, also on a replica that does not lead
+  // Of tokens that clients of the metrics send, also on a replica that does not lead: apart from
+  // the limits of the control loops.
+  std::unique_ptr<kube::Transport> reviews_transport_;
+  kube::ApiClient reviews_;
   Election election_;
   kube::Manager manager_;
   AdmissionState admission_;

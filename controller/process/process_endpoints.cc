@@ -22,7 +22,8 @@ Result<void> Process::start_endpoints() {
   if (!health) return tl::unexpected(health.error().at("health.healthProbeBindAddress"));
   if (*health) {
     auto served = serve_probes(
-        io_, **health, [this] { return not_live(); }, [this] { return not_ready(); });
+        io_, **health, endpoint_options("probes", metrics_, log_), [this] { return not_live(); },
+        [this] { return not_ready(); });
     if (!served) return tl::unexpected(served.error().at("health"));
     probes_ = std::move(*served);
   }
@@ -45,14 +46,13 @@ Result<void> Process::start_endpoints() {
 
 Result<void> Process::start_metrics(const CertificateBundle* bundle) {
   if (!metrics_address_) return {};
-  kube::ServerOptions server;
+  kube::ServerOptions server = endpoint_options("metrics", metrics_, log_);
   server.tls = tls_options();
   if (bundle) {
     server.is_tls = true;
     server.certificate_pem = bundle->certificate;
     server.private_key_pem = bundle->key;
   }
-  server.on_eviction = [this] { metrics_.connection_evicted("metrics"); };
   auto access = configuration_.metrics.auth.enabled ? std::make_shared<MetricsAccess>(reviews_)
                                                     : std::shared_ptr<MetricsAccess>();
   auto served =

@@ -35,6 +35,7 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   if (!conversion.errors.empty()) return forbid(conversion.errors);
   put_back_extensions(object, request, {"spec", "mlPolicy", "torch"},
                       {"numProcPerNode", "launcher"});
+  put_back_extensions(object, request, {"spec"}, {"runPolicy"});
   return allow_with(request.object, object, std::move(conversion.warnings));
 }
 

@@ -99,7 +99,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   Conversion conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
   if (request.operation == "UPDATE") {
-    put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished"});
+    put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished", "failurePolicy"});
     restore_command(object, request);
   }
   stamp_patches(object, request.old_object, now.to_string());

@@ -54,7 +54,8 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
     return Attempt::kMalformed;
   }
   // A Job that is newer than the observed status counts as current: the status is what lags.
-  if (*attempt < context.jobset.status.restarts) return Attempt::kPrevious;
+  if (*attempt < context.jobset.status.restarts && !(rjob && is_kept(*rjob, job)))
+    return Attempt::kPrevious;
   if (!context.observed.gates.restart_job) return Attempt::kCurrent;
   return attempt_of_single(rjob, job, problem);
 }

@@ -38,6 +38,7 @@ void run(ReconcileContext& context) {
     return;
   }
   delete_jobs(context, context.jobs.previous);
+  keep_jobs(context);
   end_restart_when_ready(context);
   if (!context.jobs.failed.empty()) {
     apply_failure_policy(context);

@@ -52,6 +52,8 @@ struct Observed {
 //   every missing Job of their replicated job is one of them.
 // - Disruptions may have a restart budget of their own: see disruption.cc.
 // - After a failure that was a node's, new Jobs prefer other nodes: see kAvoidedNode.
+// - Complete Jobs, and servers that are ready, outlive a restart where an annotation names their
+//   replicated jobs: see restart.cc.
 // - A Job whose labels do not parse is left alone and named in an event, instead of stopping all.
 // - At most 256 Jobs are created at once, fewer large ones, and 1,000 changed or deleted; the rest
 //   follow in the next reconciles.

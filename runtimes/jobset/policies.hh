@@ -29,6 +29,9 @@ void expire(ReconcileContext& context);
 // failure.cc: decides about the earliest failure. Call it where context.jobs.failed has any.
 void apply_failure_policy(ReconcileContext& context);
 
+// Whether all pods of a Job are ready or have succeeded.
+bool is_up(const JobView& job);
+
 // restart.cc: what failing and restarting do to the status.
 void fail(ReconcileContext& context, std::string_view reason, std::string_view message);
 // Every Job, the succeeded ones too. `reason` and `message` are the condition's.
@@ -38,6 +41,13 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
 // Of the first failure, before its restart: remembers the node that is to blame, if one is.
 void note_avoided_node(ReconcileContext& context, const JobView& first);
+// What the annotation kept-on-restart names.
+void mark_kept_jobs(ReconcileContext& context);
+// Whether this Job of an earlier attempt serves the current one as well: it is complete, or is up
+// and a server, of which others only wait that it is ready.
+bool is_kept(const ReplicatedJobState& rjob, const JobView& job);
+// Gives such Jobs the label of the current attempt, so that they are not judged again.
+void keep_jobs(ReconcileContext& context);
 // Whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);
 

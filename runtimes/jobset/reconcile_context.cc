@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtimes/jobset/policies.hh"
+
 namespace trainer::jobset {
 namespace {
 
@@ -25,6 +27,7 @@ ReconcileContext::ReconcileContext(const Observed& what)
     rjob.counters.name = replicated_job.name;
     rjobs.push_back(std::move(rjob));
   }
+  mark_kept_jobs(*this);
   for (const ReplicatedJobStatus& stored : jobset.status.replicatedJobsStatus) {
     ReplicatedJobState* const rjob = find_rjob(stored.name);
     if (!rjob) continue;

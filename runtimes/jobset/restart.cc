@@ -3,10 +3,15 @@
 // The reconcile that counts a restart only counts it. Once that status is written, the Jobs are of
 // a previous attempt by their labels, and the next reconciles delete and create them: Recreate each
 // Job as its name becomes free, BlockingRecreate when all are gone (startup.cc).
+//
+// An extension (docs/decisions/0050): the annotation kept-on-restart names replicated jobs whose
+// Jobs go on into the next attempt once they have done what others wait for. They get its label.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/names.hh"
@@ -26,6 +31,58 @@ bool has_place(const std::vector<std::int32_t>& counts, std::size_t at, std::int
 
 }  // namespace
 
+void mark_kept_jobs(ReconcileContext& context) {
+  const auto& annotations = context.jobset.metadata.annotations;
+  const auto kept = annotations.find(kKeptOnRestartKey);
+  if (kept == annotations.end()) return;
+  for (std::string_view names = kept->second; !names.empty();) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    if (ReplicatedJobState* const rjob = context.find_rjob(names.substr(0, end)))
+      rjob->is_kept = true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  for (const std::string_view status : {"Ready", "Complete"}) {
+    for (const ReplicatedJobState& rjob : context.rjobs) {
+      for (const DependsOn& dependency : rjob.spec->dependsOn) {
+        ReplicatedJobState* const other = context.find_rjob(dependency.name);
+        if (other && dependency.status == status) other->is_server = status == "Ready";
+      }
+    }
+  }
+}
+
+bool is_kept(const ReplicatedJobState& rjob, const JobView& job) {
+  if (!rjob.is_kept || job.failure()) return false;
+  return job.is_complete() || (rjob.is_server && is_up(job) && !job.is_deleting);
+}
+
+void keep_jobs(ReconcileContext& context) {
+  if (std::none_of(context.rjobs.begin(), context.rjobs.end(),
+                   [](const ReplicatedJobState& rjob) { return rjob.is_kept; })) {
+    return;
+  }
+  for (const auto* jobs : {&context.jobs.active, &context.jobs.successful}) {
+    for (const JobView* job : *jobs) {
+      const ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
+      if (!rjob || !rjob->is_kept ||
+          parse_count(job->restart_attempt) >= context.jobset.status.restarts)
+        continue;
+      if (!context.has_room()) return;
+      const kube::Json attempt = kube::Json::object(
+          {{std::string(kRestartAttemptKey), std::to_string(context.jobset.status.restarts)}});
+      kube::Action action;
+      action.verb = kube::Action::Verb::kMergePatch;
+      action.resource = kube::kJobs;
+      action.key = {context.jobset.metadata.ns, job->name};
+      action.body = kube::Json::object(
+          {{"metadata", kube::Json::object({{"resourceVersion", job->resource_version},
+                                            {"labels", attempt},
+                                            {"annotations", attempt}})}});
+      context.plan.actions.push_back(std::move(action));
+    }
+  }
+}
+
 void fail(ReconcileContext& context, std::string_view reason, std::string_view message) {
   context.set_condition(kFailed, true, reason, message);
   context.set_condition(kRestarting, false, "JobSetFailed", "jobset failed");
@@ -40,8 +97,7 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
   // From here on the counters are those of the new attempt, which has no Jobs yet. Written with the
   // restart itself, so that no successes of the old attempt count for the new one.
   for (ReplicatedJobState& rjob : context.rjobs) {
-    rjob.counters.ready = 0;
-    rjob.counters.succeeded = 0;
+    if (!rjob.is_kept) rjob.counters.ready = rjob.counters.succeeded = 0;
     rjob.counters.failed = 0;
     rjob.counters.active = 0;
     rjob.counters.suspended = 0;

@@ -13,12 +13,6 @@ namespace {
 
 using kube::Json;
 
-bool is_up(const JobView& job) {
-  const std::int32_t parallelism = job.parallelism.value_or(1);
-  const std::int32_t expected = std::min(parallelism, job.completions.value_or(parallelism));
-  return job.succeeded + job.ready >= expected;
-}
-
 bool has_job_ttl(const ReplicatedJobState& rjob) {
   return job_number(*rjob.spec, "ttlSecondsAfterFinished").has_value();
 }
@@ -85,6 +79,12 @@ Changes compare(const ReconcileContext& context) {
 }
 
 }  // namespace
+
+bool is_up(const JobView& job) {
+  const std::int32_t parallelism = job.parallelism.value_or(1);
+  const std::int32_t expected = std::min(parallelism, job.completions.value_or(parallelism));
+  return job.succeeded + job.ready >= expected;
+}
 
 void count_jobs(ReconcileContext& context) {
   for (const JobView* job : context.jobs.active) {

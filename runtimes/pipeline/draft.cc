@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
@@ -34,6 +35,15 @@ void ContainerEdit::env(std::string_view name, std::string_view value) {
 void ContainerEdit::env_field(std::string_view name, std::string_view path) {
   kube::Json source = kube::Json::object({{"fieldRef", kube::Json::object({{"fieldPath", path}})}});
   env(kube::Json::object({{"name", name}, {"valueFrom", std::move(source)}}));
+}
+
+void ContainerEdit::env_of_job(const std::vector<kube::Json>& variables) {
+  kube::Json::Array converted;
+  for (const kube::Json& variable : variables) {
+    note("env", variable.get_string("name"));
+    converted.push_back(converted_env(variable));
+  }
+  kube::upsert_env(container_, std::move(converted));
 }
 
 void ContainerEdit::env_completion_index(std::string_view name) {
@@ -115,8 +125,12 @@ std::optional<ContainerEdit> Draft::edit(std::size_t index, std::string_view des
                                          std::string_view source) {
   kube::Json* found = kube::find_container(pod_template(index), desired);
   if (found == nullptr) return std::nullopt;
-  return ContainerEdit(journal, *found, container_path(*this, index, "containers", desired),
-                       source);
+  return edit(index, *found, source);
+}
+
+ContainerEdit Draft::edit(std::size_t index, kube::Json& container, std::string_view source) {
+  const auto name = container.get_string("name");
+  return {journal, container, container_path(*this, index, "containers", name), source};
 }
 
 std::optional<ContainerEdit> Draft::edit_any(std::size_t index, std::string_view desired,

@@ -35,6 +35,7 @@ class ContainerEdit {
   const kube::Json& json() const { return container_; }
   void env(kube::Json variable);  // core/v1 EnvVar, by name
   void env(std::string_view name, std::string_view value);
+  void env_of_job(const std::vector<kube::Json>& variables);     // see converted_env()
   void env_field(std::string_view name, std::string_view path);  // of the pod
   void env_completion_index(std::string_view name);              // the pod's index in its Job
   void env_from(kube::Json source);                              // core/v1 EnvFromSource, appended
@@ -96,6 +97,7 @@ struct Draft {
   // For editing; nullopt where there is no such container. `source` must outlive the edit.
   std::optional<ContainerEdit> edit(std::size_t index, std::string_view name,
                                     std::string_view source);
+  ContainerEdit edit(std::size_t index, kube::Json& container, std::string_view source);
   // Regular containers before init containers.
   std::optional<ContainerEdit> edit_any(std::size_t index, std::string_view name,
                                         std::string_view source);

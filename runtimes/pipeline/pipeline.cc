@@ -6,6 +6,7 @@
 
 #include "api/api.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
@@ -97,6 +98,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   draft.errors.insert(draft.errors.end(), too_long.begin(), too_long.end());
   if (!draft.errors.empty()) return tl::unexpected(std::move(draft.errors));
 
+  merge_failure_policy(draft);
   draft.spec.suspend = job.spec.suspend;
   built.jobset = write_jobset(draft);
   built.dependents = std::move(draft.dependents);

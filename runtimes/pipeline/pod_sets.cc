@@ -128,7 +128,7 @@ void settle_pod_sets(Draft& draft) {
     // Amounts of the job and of plugins came after respell(); their zeros are meant.
     kube::canonicalise_quantities(draft.pod_template(i));
     // A limit without a request is a request by the time a scheduler sees the pod.
-    set.requests = kube::pod_requests(draft.pod_template(i), true);
+    set.requests = kube::pod_requests(draft.pod_template(i));
     set.pod_prefix = fmt::format("{}-{}-", draft.name(), set.name);
     set.subdomain = draft.subdomain();
   }

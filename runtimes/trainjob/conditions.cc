@@ -1,7 +1,12 @@
 #include "runtimes/trainjob/conditions.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "runtimes/jobset/disruption.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer {
 namespace {
@@ -78,6 +83,19 @@ void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now)
                           [](const JobStatus& job) { return job.active > 0; });
   copy_terminal(status, jobset, "Completed", kComplete, now);
   copy_terminal(status, jobset, "Failed", kFailed, now);
+}
+
+std::string restart_budget(const JobSet& jobset) {
+  if (!jobset.metadata.annotations.contains(jobset::kKeptOnRestartKey)) return {};
+  const JobSetStatus& status = jobset.status;
+  std::int64_t counted = status.restartsCountTowardsMax;
+  for (const ReplicatedJobStatus& job : status.replicatedJobsStatus)
+    for (const std::int32_t restarts : job.jobRestartsCountTowardsMax) counted += restarts;
+  const auto& policy = jobset.spec.failurePolicy;
+  std::string text = fmt::format("{}/{}", counted, policy ? policy->maxRestarts.value_or(0) : 0);
+  if (const std::int32_t limit = jobset::max_disruption_restarts(jobset); limit > 0)
+    text += fmt::format("+{}/{}", status.restarts - status.restartsCountTowardsMax, limit);
+  return text;
 }
 
 void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now) {

@@ -28,6 +28,11 @@ void set_suspended(TrainJobStatus& status, bool is_suspended, kube::Time now);
 // keeps its terminal condition, also when its JobSet changes later.
 void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now);
 
+// The restarts of a JobSet that count, of those allowed: "1/3", and behind a + those that do not
+// count, where disruptions have a budget: "1/3+0/2". "" where no failure policy of the job or of
+// its runtime's runPolicy asks for restarts.
+std::string restart_budget(const JobSet& jobset);
+
 void fail(TrainJobStatus& status, std::string_view reason, std::string message, kube::Time now);
 
 }  // namespace trainer

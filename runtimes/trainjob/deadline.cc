@@ -14,7 +14,8 @@ constexpr std::int64_t kLongestDeadline = 100LL * 365 * 24 * 3600;
 }  // namespace
 
 std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status) {
-  const std::int64_t seconds = job.spec.activeDeadlineSeconds.value_or(0);
+  const std::int64_t seconds =
+      job.spec.activeDeadlineSeconds.value_or(status.activeDeadlineSeconds.value_or(0));
   if (seconds <= 0 || job.is_suspended() || !job.metadata.creation_timestamp) return std::nullopt;
   kube::Time start = *job.metadata.creation_timestamp;
   if (const auto* suspended = kube::find_condition(status.conditions, kSuspended);
@@ -30,7 +31,8 @@ bool is_past_deadline(const TrainJobStatus& status) {
 }
 
 std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& status) {
-  const auto& ttl = job.spec.ttlSecondsAfterFinished;
+  const auto& ttl = job.spec.ttlSecondsAfterFinished ? job.spec.ttlSecondsAfterFinished
+                                                     : status.ttlSecondsAfterFinished;
   const kube::Condition* terminal = find_terminal(status);
   if (!ttl || *ttl < 0 || !terminal || !terminal->last_transition_time) return std::nullopt;
   return *terminal->last_transition_time + std::chrono::seconds(*ttl);

@@ -1,5 +1,6 @@
 // spec.activeDeadlineSeconds and spec.ttlSecondsAfterFinished (Kubeflow Trainer,
-// pkg/controller/trainjob_controller.go). Pure.
+// pkg/controller/trainjob_controller.go), by default those of the runtime's runPolicy, which the
+// status keeps. Pure.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@ namespace trainer {
 
 inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
 
-// When spec.activeDeadlineSeconds run out: counted from creation or from the last resume. nullopt
+// When activeDeadlineSeconds run out: counted from creation or from the last resume. nullopt
 // without a limit or while suspended. The job fails strictly after this instant.
 std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status);
 // Whether the job has failed by its deadline, so that its JobSet must go.

@@ -56,7 +56,8 @@ struct TrainJobObserved {
   // The Job controller has begun with a Job of this JobSet: from then on it says itself what keeps
   // it from making pods.
   bool have_jobs_started = true;
-  bool were_nodes_scheduled = false;        // as the last plan of this process saw them
+  // When this process saw first that all nodes have a machine; Time(): the event has been sent.
+  std::optional<kube::Time> scheduled_since;
   bool is_jobset_controller_active = true;  // this controller owns the job's JobSet
   jobset::Gates gates;                      // of that JobSet controller
   std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);

@@ -44,6 +44,7 @@ class TrainJobPlanner {
   TrainJobPlan run() {
     set_suspended(after_, observed_.job.is_suspended(), observed_.now.whole_seconds());
     mirror();
+    note_run_policy();
     check_runtime_kind();
     check_deadline();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
@@ -74,6 +75,7 @@ class TrainJobPlanner {
     if (!jobset_) return count_no_pods();
     mirror_jobset(after_, *jobset_, observed_.now);
     after_.restarts = std::max(jobset_->status.restarts, 0);
+    after_.restartBudget = restart_budget(*jobset_);
     after_.firstFailure = first_failure(after_.firstFailure, *jobset_, observed_.pods);
   }
 
@@ -81,6 +83,23 @@ class TrainJobPlanner {
   void count_no_pods() {
     if (is_finished(after_)) return;
     for (auto& each : after_.jobsStatus) each.active = each.ready = 0;
+  }
+
+  // The runtime's defaults stay in the status, where no reconcile has to read the snapshot for
+  // them.
+  void note_run_policy() {
+    if (!before_.runtimeSnapshotHash.empty()) return;
+    const TrainJob& job = observed_.job;
+    const SnapshotView* const stored = observed_.snapshot ? observed_.snapshot->get() : nullptr;
+    // A job that ended before its controller got to write them: its snapshot is still there.
+    plan_.needs_snapshot = !observed_.snapshot && is_finished(after_) && !is_finished(before_);
+    const auto content = stored ? stored->content : observed_.live_runtime;
+    if (!content || (stored && stored->owner_uid != job.metadata.uid)) return;
+    const auto runtime = runtime_in(*content, job.spec.runtimeRef, job.metadata.ns);
+    if (!runtime) return;
+    const RunPolicy defaults = (*runtime)->spec.runPolicy.value_or(RunPolicy());
+    after_.activeDeadlineSeconds = defaults.activeDeadlineSeconds;
+    after_.ttlSecondsAfterFinished = defaults.ttlSecondsAfterFinished;
   }
 
   void check_runtime_kind() {
@@ -121,7 +140,8 @@ class TrainJobPlanner {
     if (!is_finished(after_) && !children_.snapshot_hash.empty())
       after_.runtimeSnapshotHash = children_.snapshot_hash;
     const PodFacts facts = settle_nodes();
-    plan_.are_nodes_scheduled = facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total;
+    if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
+      plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
     settle_times(facts);
     const PhaseVerdict verdict =
         compute_phase(observed_, before_, after_, jobset_ ? &facts : nullptr, children_.blocked);
@@ -142,13 +162,20 @@ class TrainJobPlanner {
 
   // Events that no difference of the status shows.
   void note_progress() {
-    const auto first = plan_.events.begin();
-    if (is_creating_jobset()) {
-      plan_.events.insert(first, created_event(observed_.job));
-    } else if (plan_.are_nodes_scheduled && !observed_.were_nodes_scheduled &&
-               after_.phase == "Starting") {
-      plan_.events.insert(first, scheduled_event(after_.nodes->total));
-    }
+    if (is_creating_jobset())
+      plan_.events.insert(plan_.events.begin(), created_event(observed_.job));
+    if (plan_.scheduled_since) note_scheduled(*plan_.scheduled_since);
+  }
+
+  // Not of nodes that run soon: the event of that says it too, and each is a request.
+  void note_scheduled(kube::Time& since) {
+    if (since == kube::Time()) return;
+    const bool is_starting = after_.phase == "Starting";
+    const auto waited = observed_.now - since;
+    if (is_starting && waited < kPatience) return wake_within(plan_, kPatience - waited);
+    since = kube::Time();
+    if (is_starting)
+      plan_.events.insert(plan_.events.begin(), scheduled_event(after_.nodes->total));
   }
 
   bool is_creating_jobset() const {

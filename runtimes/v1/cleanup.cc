@@ -51,7 +51,9 @@ void clean_up_finished(ReconcileContext& context) {
   const bool ends_retries = is_out_of_retries(context.status);
   std::vector<std::string_view> kept;
   for (const PodView* pod : context.observed.pods) {
-    const bool is_retrying = ends_retries && pod->phase == "Running" && pod->has_failed_last;
+    // Under Running a pod that failed and runs again is ended as well, under None it is left alone.
+    const bool is_retrying = ends_retries && !is_over(*pod) &&
+                             (policy == "None" ? pod->is_backing_off : pod->has_failed_last);
     if (is_retrying) end_retries(context, *pod);
     if (policy == "None" || is_over(*pod) || is_retrying)
       kept.push_back(pod->name);

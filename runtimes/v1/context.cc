@@ -92,13 +92,22 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
     return one.reason == reason && one.message == message;
   });
   if (is_known) return;
-  const bool is_terminal = reason == reason_of(kSucceeded) || reason == reason_of(kFailed);
-  plan.events.push_back(
-      {std::string(type), std::move(reason), std::move(message), is_terminal, false});
+  kube::PlannedEvent event;
+  event.type = type;
+  event.is_failure = reason == reason_of(kFailed);
+  event.is_terminal = event.is_failure || reason == reason_of(kSucceeded);
+  event.reason = std::move(reason);
+  event.message = std::move(message);
+  plan.events.push_back(std::move(event));
 }
 
 void ReconcileContext::note(std::string_view type, std::string_view reason, std::string message) {
-  plan.events.push_back({std::string(type), std::string(reason), std::move(message), false, true});
+  kube::PlannedEvent event;
+  event.type = type;
+  event.reason = reason;
+  event.message = std::move(message);
+  event.is_of_actions = true;
+  plan.events.push_back(std::move(event));
 }
 
 void ReconcileContext::relay(std::string_view type, std::string_view reason,

@@ -1,5 +1,6 @@
 // PodGroups for gang schedulers (pkg/controller.v1/common/scheduling.go,
 // control/podgroup_control.go).
+#include <fmt/format.h>
 #include <strings.h>
 
 #include <utility>
@@ -96,6 +97,14 @@ bool sync_pod_group(ReconcileContext& context) {
     context.create(*groups, context.name(),
                    Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context)}}),
                    kBeforePods, "FailedCreatePodGroup");
+  } else if (const kube::ObjectMeta meta = kube::ObjectMeta::of(*stored);
+             meta.controller() && !context.is_owner_of(*stored)) {
+    context.relay("Warning", "ErrResourceExists",
+                  fmt::format("PodGroup {} belongs to {} {}; delete that, or give this job another "
+                              "name",
+                              context.name(), meta.controller()->kind, meta.controller()->name));
+    context.requeue_after(std::chrono::seconds(10));
+    return false;
   } else {
     update_group(context, *groups, *stored, spec_of(context));
   }

@@ -52,9 +52,11 @@ inline constexpr std::string_view kNoScheduleKey = "alpha.jobset.sigs.k8s.io/no-
 // Pod annotation that the in-place restart agent writes.
 inline constexpr std::string_view kInPlaceRestartAttemptKey =
     "jobset.sigs.k8s.io/in-place-restart-attempt";
-// An extension of this controller, see jobset/disruption.cc.
+// Annotations of a JobSet, extensions of this controller: see jobset/disruption.hh, and for the
+// names of replicated jobs, separated by commas, jobset/restart.cc.
 inline constexpr std::string_view kMaxDisruptionRestartsKey =
     "trainer.kubeflow.org/max-disruption-restarts";
+inline constexpr std::string_view kKeptOnRestartKey = "trainer.kubeflow.org/kept-on-restart";
 
 }  // namespace jobset
 }  // namespace trainer

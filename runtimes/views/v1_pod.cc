@@ -66,8 +66,12 @@ void read_containers(PodView& view, const Json& status) {
     for (const Json& container : *list) restarts += container.get_int("restartCount");
   view.restarts = static_cast<std::int32_t>(
       std::min<std::int64_t>(restarts, std::numeric_limits<std::int32_t>::max()));
+  for (const Json& container : view.phase == "Pending" ? init_containers : containers) {
+    if (!has_failed(container)) continue;
+    view.has_failed_last = true;
+    view.is_backing_off |= !container.get("state").get("running").is_object();
+  }
   for (const Json& container : containers) {
-    view.has_failed_last |= has_failed(container);
     const Json& ended = container.get("state").get("terminated");
     if (ended.is_object())
       view.exits.push_back({std::string(container.get_string("name")),

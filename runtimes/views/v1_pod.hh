@@ -19,8 +19,10 @@ struct PodView : trainer::PodView {
   std::string replica_type;                     // label, lower case: "worker"
   std::int32_t restarts = 0;                    // the sum over its containers and init containers
   std::optional<std::int64_t> active_deadline;  // spec.activeDeadlineSeconds
-  // Of the latest runs of its containers one failed; it may be in a back-off, or run again.
+  // Of the latest runs of its containers one failed (of its init containers, while it is Pending);
+  // it may be in a back-off, or run again.
   bool has_failed_last = false;
+  bool is_backing_off = false;  // such a container does not run now
   struct Exit {
     std::string container;
     std::int32_t code = 0;

@@ -15,12 +15,13 @@ FINALIZER = "trainer.kubeflow.org/resource-in-use"
 CONTAINER = {"name": "node", "image": "localhost/none:1", "resources": {"requests": {"cpu": "1"}}}
 
 
-def runtime(name="plain", **metadata):
+def runtime(name="plain", run_policy=None, **metadata):
     job = {"name": "node", "template": {
         "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}}
     return {"apiVersion": TRAINER, "kind": "TrainingRuntime", "metadata": {"name": name, **metadata},
-            "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [job]}}}}
+            "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [job]}},
+                     **({"runPolicy": run_policy} if run_policy else {})}}
 
 
 def trainjob(name, **spec):
@@ -59,17 +60,32 @@ def test_kubectl_removes_a_field_of_this_controller(cluster):
 
 def test_a_client_that_does_not_know_a_field_keeps_it(cluster):
     with served(cluster):
-        cluster.apply(trainjob("ttl-put", suspend=True, ttlSecondsAfterFinished=60))
+        policy = {"maxRestarts": 3, "maxDisruptionRestarts": 2, "rules": [{"name": "a", "action": "FailJobSet"}]}
+        cluster.apply(trainjob("ttl-put", suspend=True, ttlSecondsAfterFinished=60, failurePolicy=policy))
 
         def leave_out(spec):
             spec.pop("ttlSecondsAfterFinished")
+            spec.pop("failurePolicy")
 
         cluster.put_trainjob("ttl-put", leave_out)
         if time_to_live(cluster, "ttl-put") != 60:
             raise Failed("a PUT without field manager has removed the field")
-        cluster.put_trainjob("ttl-put", leave_out, "someone")
+        if cluster.get("trainjob", "ttl-put")["spec"].get("failurePolicy") != policy:
+            raise Failed("a PUT without field manager has removed the failure policy")
+        cluster.put_trainjob("ttl-put", lambda spec: spec.pop("ttlSecondsAfterFinished"), "someone")
         if time_to_live(cluster, "ttl-put") is not None:
             raise Failed("a client that names itself could not remove the field")
+
+
+def test_a_client_that_does_not_know_a_run_policy_keeps_it(cluster):
+    with served(cluster):
+        cluster.apply(runtime("defaults", run_policy={"ttlSecondsAfterFinished": 60}))
+        made = cluster.get("trainingruntime", "defaults")
+        made["spec"].pop("runPolicy")
+        cluster.kubectl("replace", "--raw", f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainingruntimes/defaults", "-f", "-",
+                        text=json.dumps(made))
+        if cluster.get("trainingruntime", "defaults")["spec"].get("runPolicy") != {"ttlSecondsAfterFinished": 60}:
+            raise Failed("a PUT without field manager has removed the run policy")
 
 
 def test_a_queue_stops_what_it_never_started(cluster):

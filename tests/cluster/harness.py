@@ -6,6 +6,7 @@ $KUBECONFIG; `testbed env` sets it.
 """
 import atexit
 import concurrent.futures
+import contextlib
 import importlib.util
 import inspect
 import json
@@ -14,6 +15,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import urllib.error
@@ -52,6 +54,31 @@ def use_sdk():
     if importlib.util.find_spec("kubeflow") is None:
         python = run(str(ROOT / "tools/python-tool"), "kubeflow==0.5.0", "python").stdout.strip()
         os.execv(python, [python, *sys.argv])
+
+
+@contextlib.contextmanager
+def at_rate(per_second, act):
+    """Calls act(1), act(2), ... so many times a second in a thread, until the block ends. What they raise fails the block."""
+    is_over, errors, began = threading.Event(), [], time.monotonic()
+
+    def act_all():
+        number = 0
+        while not is_over.wait(max(0, began + number / per_second - time.monotonic())):
+            number += 1
+            try:
+                act(number)
+            except Exception as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=act_all)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+    if errors:
+        raise Failed(f"{len(errors)} failed, first: {errors[0]}")
 
 
 class Cluster:
@@ -120,7 +147,7 @@ class Controller:
         self.env = {**os.environ, **(env or {})}
         if kubeconfig:
             self.env["KUBECONFIG"] = str(kubeconfig)
-        self.health = f"{os.environ['TESTBED_HOST']}:8081"
+        self.health, self.metrics = (f"{os.environ['TESTBED_HOST']}:{port}" for port in (8081, 8443))
         self.process = None
         self.log_begins = 0   # of the process that was started last
 
@@ -157,7 +184,7 @@ class Controller:
 
     def metric(self, name, label=""):
         """The sum of a metric's samples, of those with a label such as 'code="200"'; 0 where it has none yet."""
-        with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8443/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         assert "\nprocess_resident_memory_bytes " in text, f"these are no metrics of a controller:\n{text[:1000]}"
         return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(re.escape(name) + "[{ ]", line) and label in line)

@@ -105,6 +105,12 @@ SPECS = [
     ("TrainJob", trainjob(activeDeadlineSeconds=0), "should be greater than or equal to 1"),
     ("TrainJob", trainjob(ttlSecondsAfterFinished=0), None),
     ("TrainJob", trainjob(ttlSecondsAfterFinished=-1), "should be greater than or equal to 0"),
+    ("TrainJob", trainjob(failurePolicy={"maxRestarts": 3, "maxDisruptionRestarts": 2, "rules": [{"name": "a", "action": "FailJobSet"}]}), None),
+    ("TrainJob", trainjob(failurePolicy={"maxRestarts": -1}), "should be greater than or equal to 0"),
+    ("TrainJob", trainjob(failurePolicy={"rules": [{"name": "a", "action": "Hope"}]}), "Unsupported value"),
+    ("TrainingRuntime", {"runPolicy": {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0, "failurePolicy": {"maxRestarts": 1}}}, None),
+    ("ClusterTrainingRuntime", {"runPolicy": {"activeDeadlineSeconds": 0}}, "should be greater than or equal to 1"),
+    ("TrainingRuntime", {"runPolicy": {"ttlSecondsAfterFinished": -1}}, "should be greater than or equal to 0"),
     ("TrainJob", trainjob(runtimePatches=[patch({}, "a.io/b"), patch({}, "c.io/d")]), None),
     ("TrainJob", trainjob(runtimePatches=[patch({}, "a.io/b"), patch({}, "a.io/b")]), "spec.runtimePatches[1]: Duplicate value"),
     ("TrainJob", trainjob(runtimePatches=[patch({}, f"a.io/{i}") for i in range(17)]), "must have at most 16 items"),
@@ -255,6 +261,10 @@ CHANGES = [
     ("TrainJob", WHOLE, {"activeDeadlineSeconds": 61}, IMMUTABLE),
     ("TrainJob", WHOLE, {"suspend": False}, None),
     ("TrainJob", WHOLE, {"ttlSecondsAfterFinished": 10}, None),
+    ("TrainJob", WHOLE, {"failurePolicy": {"maxRestarts": 1}}, "failurePolicy is immutable, and can be neither added nor removed"),
+    ("TrainJob", trainjob(failurePolicy={"maxRestarts": 1}), {"failurePolicy": {"maxRestarts": 2}}, IMMUTABLE),
+    ("TrainJob", trainjob(failurePolicy={"maxRestarts": 1}), {"failurePolicy": None}, "failurePolicy is immutable"),
+    ("TrainJob", trainjob(failurePolicy={"maxRestarts": 1}), {"suspend": True}, None),
     ("TrainJob", WHOLE, {"runtimePatches": [patch({"serviceAccountName": "a", "terminationGracePeriodSeconds": 5, "nodeSelector": {"a": "b"}})]},
      None),
     ("TrainJob", WHOLE, {"runtimePatches": [patch({"serviceAccountName": "a", "terminationGracePeriodSeconds": 6})]}, IMMUTABLE),
@@ -273,6 +283,7 @@ CHANGES = [
      VALUE),
     ("TrainingRuntime", {"template": {"spec": POLICIES}}, {"template": {"spec": {"failurePolicy": {"maxRestarts": 2}}}}, VALUE),
     ("TrainingRuntime", {"template": {"spec": POLICIES}}, {"mlPolicy": {"numNodes": 3}}, None),
+    ("TrainingRuntime", {"runPolicy": {"failurePolicy": {"maxRestarts": 1}}}, {"runPolicy": {"failurePolicy": {"maxRestarts": 2}}}, None),
     ("OptimizationJob", study(), {"numTrials": 5}, "OptimizationJobSpec is immutable and cannot be updated after creation"),
 ]
 
@@ -417,6 +428,9 @@ def check_columns(bench):
     shown = kubectl("get", "trainjobs", "-n", NS, "shown").stdout.split()
     bench.expect("columns of TrainJobs", shown[:7] == ["NAME", "STATE", "NODES", "RESTARTS", "PROGRESS", "RUNTIME", "AGE"], shown)
     bench.expect("their values", shown[7:13] == ["shown", "Running", "2/3", "1", "42", "r"], shown)
+    bench.api.call("PATCH", f"{COLLECTIONS['TrainJob']}/shown/status", {"status": {"restartBudget": "1/3+0/2"}}, "application/merge-patch+json")
+    shown = kubectl("get", "trainjobs", "-n", NS, "shown", "--no-headers").stdout.split()
+    bench.expect("restarts of those allowed", shown[3] == "1/3+0/2", shown)
     bench.create("JobSet", {"suspend": True}, "shown", dry=False)
     status = {"restarts": 2, "terminalState": "Completed", "conditions": [{**CONDITION, "type": "Completed"}]}
     bench.api.call("PATCH", f"{COLLECTIONS['JobSet']}/shown/status", {"status": status}, "application/merge-patch+json")

@@ -50,9 +50,13 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   look(3);
   other.clear();  // it has given its Lease back
   look(4);
-  CHECK(counts == std::vector<std::size_t>{0, 1, 1, 0});
+  other = "them again";
+  look(5);
+  look(6);
+  CHECK(counts == std::vector<std::size_t>{0, 1, 1, 0, 0, 1});
   tasks.cancel();
   kube::run_task(io, tasks.join());
-  CHECK(captured.count("another leader") == 1);
-  CHECK(captured.count("kubeflow/lead") == 1);
+  // Once for as long as it is held: nothing is remembered of namespaces that are gone.
+  CHECK(captured.count("another leader") == 2);
+  CHECK(captured.count("kubeflow/lead") == 2);
 }

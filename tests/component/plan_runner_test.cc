@@ -6,6 +6,7 @@
 #include "api/trainjob.hh"
 #include "controller/kinds/common/collections.hh"
 #include "controller/kinds/registry.hh"
+#include "controller/process/metrics.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -91,10 +92,10 @@ struct Runner {
 
   Runner(kube::ControllerRegistration given, kube::ApiClient& client, kube::CacheSet& caches,
          kube::EventRouter& router, kube::Semaphore& writes, kube::Executor& executor,
-         kube::EventRecorder& events, kube::Clock& clock, const kube::Log& log)
+         kube::EventRecorder& events, kube::Clock& clock, Metrics& metrics, const kube::Log& log)
       : registration(std::move(given)),
         statuses(client, caches, router, writes, log),
-        plan_runner(registration, executor, statuses, events, clock, log) {}
+        plan_runner(registration, executor, statuses, events, clock, metrics, log) {}
 };
 
 struct Fixture : trainer::test::ScriptedPeer {
@@ -105,11 +106,28 @@ struct Fixture : trainer::test::ScriptedPeer {
   kube::Semaphore writes{4, kube::Pacing::kStatusShare};
   kube::Executor executor{io, client, caches, writes, "trainer", log};
   kube::EventRecorder events{client, "trainer"};
+  Metrics metrics;
   const Registry registry = production_registry(KindOptions());
-  Runner trainjobs{
-      registry[0].controller, client, caches, router, writes, executor, events, clock, log};
-  Runner jobsets{
-      registry[1].controller, client, caches, router, writes, executor, events, clock, log};
+  Runner trainjobs{registry[0].controller,
+                   client,
+                   caches,
+                   router,
+                   writes,
+                   executor,
+                   events,
+                   clock,
+                   metrics,
+                   log};
+  Runner jobsets{registry[1].controller,
+                 client,
+                 caches,
+                 router,
+                 writes,
+                 executor,
+                 events,
+                 clock,
+                 metrics,
+                 log};
 
   Fixture() {
     for (const kube::Watch& watch : registry[1].controller.watches)
@@ -553,10 +571,7 @@ TEST_CASE("a status that is refused is an event, and counted") {
   for (const Row& row : rows) {
     INFO(row.status);
     Fixture world;
-    Lines counted;
-    world.jobsets.plan_runner.on_status_refused = [&](std::string_view kind, int http_status) {
-      counted.push_back(std::string(kind) + " " + std::to_string(http_status));
-    };
+
     world.on_status = [&row] {
       return kube::ScriptedReply(row.status, refusal(row.status, row.reason, "no such reason"));
     };
@@ -565,7 +580,9 @@ TEST_CASE("a status that is refused is an event, and counted") {
     const auto done = world.run(kJobSets, std::move(plan));
     CHECK(done.has_value() == (row.status == 404));
     if (row.status == 404) continue;
-    CHECK(counted == (row.is_reported ? Lines{"JobSet " + std::to_string(row.status)} : Lines{}));
+    const std::string counted = "trainer_status_refused_total{code=\"" +
+                                std::to_string(row.status) + "\",kind=\"JobSet\"} 1";
+    CHECK((world.metrics.render().find(counted) != std::string::npos) == row.is_reported);
     CHECK(world.sent_events() ==
           (row.is_reported
                ? Lines{"Warning StatusUpdateFailed: status of JobSet n/x: no such reason"}

@@ -1,4 +1,6 @@
 // The process: the addresses it listens on, and that it ends where it cannot listen.
+#include "controller/process/process.hh"
+
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -19,6 +21,7 @@
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
 #include "tests/component/captured_errors.hh"
+#include "tests/component/sample_kind/widget_kind.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -88,11 +91,35 @@ struct ScriptedApi {
   }
   ScriptedApi(const ScriptedApi&) = delete;
   ScriptedApi& operator=(const ScriptedApi&) = delete;
-  ~ScriptedApi() {
+  ~ScriptedApi() { end(); }
+  void end() {
     io.stop();
-    thread.join();
+    if (thread.joinable()) thread.join();
   }
 };
+
+// Its task ends by an exception as soon as the process leads.
+struct Doomed final : kube::Controller {
+  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey) override {
+    co_return kube::Requeue{};
+  }
+  std::vector<kube::BackgroundTask> leader_tasks() override {
+    std::vector<kube::BackgroundTask> tasks;
+    tasks.push_back({"doomed", fail()});
+    return tasks;
+  }
+  static kube::Task<void> fail() {
+    throw std::runtime_error("a bug");
+    co_return;
+  }
+};
+
+Registry doomed_registry(const KindOptions&) {
+  Registry registry{sample::widget_registration()};
+  registry[0].controller.watches.resize(1);
+  registry[0].controller.make = [](const auto&) { return std::make_unique<Doomed>(); };
+  return registry;
+}
 
 // A controller with webhooks whose API server does not answer.
 struct Fixture {
@@ -125,9 +152,10 @@ struct Fixture {
 };
 
 kube::Result<kube::HttpResponse> get(kube::asio::io_context& io, const std::string& server,
-                                     const std::string& path) {
+                                     const std::string& path, const std::string& token = {}) {
   kube::ClientConfig config;
   config.server = server;
+  config.token = kube::Secret<std::string>(token);
   config.insecure_skip_tls_verify = true;
   const auto transport = kube::make_transport(io, config, kube::TransportLimits());
   return kube::run_task(io, transport->send(kube::HttpRequest("GET", path)));
@@ -218,6 +246,58 @@ TEST_CASE_METHOD(Fixture, "after SIGTERM it is unready at once, and serves for f
   CHECK(std::chrono::steady_clock::now() - signalled_at >= std::chrono::seconds(5));
 }
 
+TEST_CASE_METHOD(Fixture, "tokens for metrics are reviewed apart from the control loops' limits") {
+  ScriptedApi api_server;
+  const std::string reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
+  api_server.api.on("POST", reviews).answer(201, R"({"status":{"authenticated":false}})").always();
+  options.kubeconfig = files.write("scripted", kubeconfig_of(api_server.api.config().server));
+  options.metrics_address =
+      "127.0.0.1:" + std::to_string(TakenPort().acceptor.local_endpoint().port());
+  options.config_file =
+      files.write("config.yaml",
+                  "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"
+                  "metrics: {auth: {enabled: true}}\nclientConnection: {qps: 0.001, burst: 1}\n");
+  const test::CapturedErrors captured;
+  auto ended = std::async(std::launch::async, [this] { return run_controller(options); });
+  kube::asio::io_context io;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto ask = [&] { return get(io, "https://" + *options.metrics_address, "/metrics", "t"); };
+  auto got = ask();
+  while (!got && std::chrono::steady_clock::now() < end) got = ask();
+  REQUIRE(got);
+  CHECK(got->status == 401);
+  raise(SIGTERM);
+  CHECK(ended.get() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a process that loses a task gives its Lease back before it ends") {
+  ScriptedApi api_server;
+  kube::ScriptedServer& scripted = api_server.api;
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/kubeflow-system/leases";
+  const auto echo = [](const kube::ReceivedRequest& request) {
+    return kube::ScriptedReply(201, request.body);
+  };
+  scripted.on("POST", leases).reply(echo);
+  scripted.on("PATCH", leases + "/trainer.kubeflow.org").always().reply(echo);
+  const std::string widgets = "/apis/example.com/v1/widgets";
+  scripted.on("GET", widgets).answer(200, R"({"metadata":{"resourceVersion":"5"},"items":[]})");
+  scripted.on("GET", widgets).stream({}).stay_open();
+  options.no_webhooks = true;
+  options.metrics_address = "0";
+  const kube::ClientConfig config = scripted.config();
+  const MakeTransport make_transport = [&config](kube::asio::io_context& io,
+                                                 const kube::TransportLimits& limits) {
+    return kube::make_transport(io, config, limits);
+  };
+  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  const test::CapturedErrors captured;
+  Process process(options, Configuration(), make_transport, doomed_registry, log);
+  CHECK(process.run() == 1);
+  api_server.end();
+  CHECK_THAT(captured.text(), Catch::Contains("a task has ended"));
+  CHECK_THAT(scripted.log().back().body, Catch::Contains(R"("holderIdentity":"")"));
+}
+
 TEST_CASE("probes are reached by both families where no host is named") {
   const auto address = listen_address(":0");
   REQUIRE(address);
@@ -226,7 +306,7 @@ TEST_CASE("probes are reached by both families where no host is named") {
   std::string missing = "something";
   std::string dead;
   const auto served = serve_probes(
-      io, **address, [&] { return dead; }, [&] { return missing; });
+      io, **address, kube::ServerOptions(), [&] { return dead; }, [&] { return missing; });
   REQUIRE(served);
   std::vector<std::string> hosts = {"127.0.0.1"};
   if (has_ipv6()) {
@@ -249,6 +329,25 @@ TEST_CASE("probes are reached by both families where no host is named") {
     CHECK_THAT(get(io, url, "/healthz")->body, Catch::Contains(dead));
     dead.clear();
   }
+}
+
+TEST_CASE("an exception of a small server is logged, and a peer's surplus connections counted") {
+  kube::asio::io_context io;
+  Metrics metrics;
+  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  const auto served =
+      serve_metrics(io, {"127.0.0.1", 0}, endpoint_options("metrics", metrics, log), metrics, {});
+  REQUIRE(served);
+  const std::string url = "http://127.0.0.1:" + std::to_string((*served)->port());
+  metrics.on_collect([] { throw std::runtime_error("a bug"); });
+  const test::CapturedErrors captured;
+  CHECK(get(io, url, "/metrics")->status == 500);
+  CHECK_THAT(captured.text(), Catch::Contains("handler") && Catch::Contains("a bug"));
+  metrics.on_collect({});
+  int closed = 0;
+  for (int i = 0; i < 200 && closed == 0; ++i) closed += get(io, url, "/metrics") ? 0 : 1;
+  CHECK(closed == 1);
+  CHECK_THAT(metrics.render(), Catch::Contains("evicted_total{server=\"metrics\"} "));
 }
 
 TEST_CASE("addresses to listen on") {

@@ -2,6 +2,7 @@
 // gets the rest of the report.
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <filesystem>
 #include <fstream>
@@ -94,6 +95,18 @@ TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods
   for (const char* part : {"of the Job", "of the claim", "of the pod", "No locks available"})
     CHECK(text.find(part) != std::string::npos);
   CHECK(text.find("of another") == std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "of very many warnings a part is read, and the report says so") {
+  const std::string page = R"({"metadata":{"resourceVersion":"9","continue":"more"},"items":[)";
+  api.on("GET", kCore + "events").answer(200, page + warning("j", "of the job") + "]}").always();
+  const std::string text = ask("");
+  CHECK(text.find("of the job") != std::string::npos);
+  CHECK(text.find("more warnings than were read") != std::string::npos);
+  const auto lines = api.lines();
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+          return line.starts_with("GET /api/v1/namespaces/ns/events");
+        }) == 20);
 }
 
 TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {

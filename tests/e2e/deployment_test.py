@@ -8,8 +8,9 @@ import shutil
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
 import harness  # noqa: E402
+from conform import Api  # noqa: E402
 from harness import ROOT, TRAINER, Failed, run, wait_until  # noqa: E402
 
 SYSTEM = harness.Cluster("kubeflow-system")
@@ -293,6 +294,32 @@ def test_exclusive_placement(cluster):
         wait_until("its pods are gone", lambda: not cluster.list("pods"), seconds=60)
     finally:
         run("kubectl", "delete", "-k", overlay)
+
+
+def test_a_rollout_with_the_certificate_deleted(cluster):
+    """Two replicas are replaced at 20 creates a second, while the Secret with the certificates is deleted."""
+    api = Api(os.environ["KUBECONFIG"])
+
+    def create_suspended(number):
+        job = trainjob(f"r-{number}")
+        job["spec"]["suspend"] = True
+        status, answer = api.call("POST", f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{cluster.namespace}/trainjobs", job)
+        assert status == 201, answer
+
+    def wait_for_rollout():
+        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=180s")
+
+    SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=2")
+    wait_for_rollout()
+    try:
+        with harness.at_rate(20, create_suspended):
+            SYSTEM.kubectl("delete", "secret", "kubeflow-trainer-webhook-cert")
+            SYSTEM.kubectl("rollout", "restart", f"deployment/{MANAGER}")
+            wait_for_rollout()
+    finally:
+        SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=1")
+        cluster.kubectl("delete", "trainjobs", "--all", "--wait=false")
+        wait_for_rollout()
 
 
 def test_nothing_was_forbidden(_):

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -80,15 +81,15 @@ class FaultyProxy(Proxy):
 class Controller(harness.Controller):
     """One of two that elect a leader, each with ports, a proxy and a clock of its own."""
 
-    def __init__(self, number, directory, kubeconfig, seed, *options):
+    def __init__(self, number, directory, kubeconfig, seed):
         directory = pathlib.Path(directory) / str(number)
         directory.mkdir()
         self.proxy = FaultyProxy(kubeconfig, seed)
         self.clock = directory / "clock"
         self.set_clock(0)
         env = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1"}
-        super().__init__(directory, *(options or ["--no-webhooks"]), kubeconfig=self.proxy.kubeconfig(directory), env=env)
-        self.health = f"{os.environ['TESTBED_HOST']}:{8081 + 10 * number}"
+        super().__init__(directory, "--no-webhooks", kubeconfig=self.proxy.kubeconfig(directory), env=env)
+        self.health, self.metrics = (f"{os.environ['TESTBED_HOST']}:{port + 10 * number}" for port in (8081, 8443))
         config = directory / "controller.yaml"
         config.write_text(config.read_text().replace(":8081", f":{8081 + 10 * number}").replace(":8443", f":{8443 + 10 * number}")
                           .replace("port: 9443", f"port: {9443 + 10 * number}").replace("leaderElect: false", "leaderElect: true"))
@@ -100,8 +101,9 @@ class Controller(harness.Controller):
     def is_ready(self):
         return self.answers("healthz")
 
-    def is_serving(self):
-        return self.answers("readyz")
+    def resident(self):
+        """Its resident memory in MB."""
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1]) / 1024
 
     def stall(self, is_stalled):
         if self.process.poll() is None:

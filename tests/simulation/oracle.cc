@@ -171,6 +171,14 @@ void Oracle::check_job_deletion(const Change& change) {
     report(describe(change) + ": its attempt is not over");
   }
   if (!change.after) report(describe(change) + ": without awaiting its pods");
+  const Json* annotations = owner ? owner->find_path({"metadata", "annotations"}) : nullptr;
+  const auto kept = annotations ? annotations->get_string("trainer.kubeflow.org/kept-on-restart")
+                                : std::string_view();
+  const std::string name = label(*change.before, "jobset.sigs.k8s.io/replicatedjob-name");
+  if (owner && !has_ended(*owner) && !is_deleting(*owner) && kept.find(name) != kept.npos &&
+      is_job_condition_true(*change.before, "Complete")) {
+    report(describe(change) + ": it is complete, and kept over restarts");
+  }
 }
 
 void Oracle::note_job(const Change& change) {

@@ -193,12 +193,46 @@ class Writer {
     spec.set("ttlSecondsAfterFinished", chance_.between(5, 30));
   }
 
+  // Instead of the template `asker` asks for the restarts, which then keep what is complete and
+  // what serves, of parts that never fail.
+  void ask_for_restarts(Json& spec, Json& asker) {
+    Json& policy = spec["failurePolicy"];
+    for (const auto member : {"maxRestarts", "rules"}) {
+      if (const Json* value = policy.find(member)) asker["failurePolicy"].set(member, *value);
+      policy.erase(member);
+    }
+    const auto& failures = lineage_.failures;
+    for (std::size_t i = 0; i + 1 < lineage_.parts.size(); ++i) {
+      const Part& part = lineage_.parts[i];
+      const bool is_failing = std::any_of(failures.begin(), failures.end(),
+                                          [i](const Failure& each) { return each.part == i; });
+      if (is_failing || !(part.is_awaited || part.is_endless)) continue;
+      spec["replicatedJobs"].as_array()[i]["template"]["metadata"]["labels"].set(
+          "trainer.kubeflow.org/trainjob-ancestor-step", "cache-initializer");
+    }
+  }
+
   void write_trainjob(Json spec) {
+    Json job_spec = Json::object();
+    Json run_policy = Json::object();
+    if (spec.find("failurePolicy") && chance_.percent(50))
+      ask_for_restarts(spec, chance_.percent(50) ? job_spec : run_policy);
     const int nodes = lineage_.parts.back().pods;
     Json policy = Json::object({{"numNodes", 1}});
     if (chance_.percent(50)) policy.set("torch", Json::object());
     Json runtime_spec = Json::object({{"mlPolicy", std::move(policy)}});
     runtime_spec.set("template", Json::object({{"spec", std::move(spec)}}));
+    // The job says it, or its runtime.
+    const auto limit = [&](std::string_view name, int least, int most) {
+      (chance_.percent(50) ? job_spec : run_policy).set(name, chance_.between(least, most));
+    };
+    if (lineage_.reason == "DeadlineExceeded") limit("activeDeadlineSeconds", 30, 90);
+    if (lineage_.ending != Ending::kRunning && lineage_.ending != Ending::kSuspended &&
+        chance_.percent(10)) {
+      limit("ttlSecondsAfterFinished", 5, 30);
+      lineage_.is_expiring = true;
+    }
+    if (!run_policy.empty()) runtime_spec.set("runPolicy", std::move(run_policy));
     const bool is_namespaced = chance_.percent(30);
     const std::string name = "runtime-of-" + lineage_.key.name;
     lineage_.runtime = Json::object({{"metadata", Json::object({{"name", name}})}});
@@ -207,16 +241,8 @@ class Writer {
 
     Json ref = Json::object({{"name", name}});
     ref.set("kind", is_namespaced ? "TrainingRuntime" : "ClusterTrainingRuntime");
-    Json job_spec = Json::object({{"runtimeRef", std::move(ref)}});
+    job_spec.set("runtimeRef", std::move(ref));
     job_spec.set("trainer", Json::object({{"numNodes", nodes}}));
-    if (lineage_.reason == "DeadlineExceeded") {
-      job_spec.set("activeDeadlineSeconds", chance_.between(30, 90));
-    }
-    if (lineage_.ending != Ending::kRunning && lineage_.ending != Ending::kSuspended &&
-        chance_.percent(10)) {
-      job_spec.set("ttlSecondsAfterFinished", chance_.between(5, 30));
-      lineage_.is_expiring = true;
-    }
     finish("TrainJob", std::move(job_spec));
   }
 

@@ -79,6 +79,7 @@ class LeaseSink final : public kube::WatchSink {
       return believed_.contains(each.first.ns) && each.second.has_run_out(now);
     });
   }
+  bool has(const std::string& ns) const { return held_.contains({ns, std::string(kLeaseName)}); }
   // The namespaces of Leases that are held and not believed.
   std::vector<std::string> ignored() const {
     std::vector<std::string> found;
@@ -218,9 +219,10 @@ class Follower {
     co_return true;
   }
 
-  // Each namespace is named once.
+  // Each namespace is named once, until its Lease is released or deleted.
   void report_ignored() {
     const auto namespaces = sink_.ignored();
+    std::erase_if(named_, [this](const std::string& ns) { return !sink_.has(ns); });
     options_.on_ignored(kLeaseName, namespaces.size());
     for (const std::string& ns : namespaces) {
       if (!named_.insert(ns).second) continue;

@@ -79,6 +79,16 @@ void add_first_failure(const TrainJobStatus& status, ObjectState& state) {
                                   first.job, first.index.value_or(0), first.pod, first.message);
 }
 
+void add_restarts(const std::string& budget, ObjectState& state) {
+  if (budget.empty()) return;
+  const std::size_t plus = budget.find('+');
+  std::string line =
+      fmt::format("restarts: {} of failurePolicy.maxRestarts", budget.substr(0, plus));
+  if (plus != budget.npos)
+    line += fmt::format(", {} of maxDisruptionRestarts", budget.substr(plus + 1));
+  state.evidence.push_back(std::move(line));
+}
+
 std::string logs_command(const TrainJob& job, std::string_view program) {
   return fmt::format("`{} logs {} -n {}`", program, job.metadata.name, job.metadata.ns);
 }
@@ -86,8 +96,10 @@ std::string logs_command(const TrainJob& job, std::string_view program) {
 std::string advice_for_failure(const TrainJob& job, std::string_view program) {
   const auto* failed = kube::find_condition(job.status.conditions, "Failed");
   if (failed != nullptr && failed->reason == "DeadlineExceeded") {
-    return "The job ran longer than spec.activeDeadlineSeconds: start a new one with a later "
-           "deadline.";
+    return fmt::format(
+        "The job ran longer than {}activeDeadlineSeconds: start a new one with a later "
+        "deadline.",
+        job.spec.activeDeadlineSeconds ? "spec." : "its runtime's runPolicy.");
   }
   if (job.status.firstFailure && job.status.firstFailure->reason == "OOMKilled") {
     return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
@@ -128,6 +140,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
                         : std::string("no controller has looked at this job yet");
   }
   add_first_failure(status, state);
+  add_restarts(status.restartBudget, state);
   state.next_step = advice(job, program);
   state.is_finished = job.is_finished();
   state.is_failed = kube::is_condition_true(status.conditions, "Failed");

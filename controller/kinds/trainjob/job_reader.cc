@@ -15,6 +15,7 @@ using kube::Task;
 
 // The events of a job that waits are read at most this often.
 constexpr std::chrono::seconds kEventsInterval{30};
+constexpr std::size_t kMaxEventPages = 2;  // any user can write Events about a pod
 constexpr std::size_t kMaxEventText = 2'048;
 
 kube::ObjectKey snapshot_key(const TrainJob& job) {
@@ -150,7 +151,8 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
       fmt::format("involvedObject.kind={},involvedObject.name={}", kind, name);
   std::string query = "fieldSelector=" + kube::percent_encode(selector);
   std::function<void(std::string_view)> on_item = take;
-  auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query), on_item);
+  const auto listed = co_await client_.list(kube::kEvents, job.metadata.ns, std::move(query),
+                                            on_item, kMaxEventPages);
   if (!listed) co_return;
   if (text.starts_with("FailedMount")) state->forget_dependents();  // one may have been deleted
   state->waiting_event = text;

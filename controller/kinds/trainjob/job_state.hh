@@ -21,10 +21,10 @@ struct JobState {
   std::map<std::string, bool> dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
-  std::optional<std::size_t> shape;         // the job's, at the last reconcile
-  std::int32_t read_restarts = 0;           // of the JobSet, when dependents were read again for it
-  std::int32_t total_nodes = 0;             // of the JobSet that was built
-  std::optional<bool> are_nodes_scheduled;  // at the last plan
+  std::optional<std::size_t> shape;  // the job's, at the last reconcile
+  std::int32_t read_restarts = 0;    // of the JobSet, when dependents were read again for it
+  std::int32_t total_nodes = 0;      // of the JobSet that was built
+  std::optional<std::optional<kube::Time>> scheduled_since;  // of the last plan
   std::string build_error;
   std::string waiting_event;
   std::optional<std::chrono::steady_clock::time_point> events_read_at;

@@ -1,5 +1,6 @@
 #include "controller/kinds/trainjob/runtime_snapshots.hh"
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 #include <utility>
@@ -40,6 +41,7 @@ Task<void> RuntimeSnapshots::wait_for(std::shared_ptr<Call> call) {
 
 Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::read_live(kube::Resource resource,
                                                                     kube::ObjectKey key) {
+  sweep();  // of names that any job can ask for
   auto& slot = runtimes_[resource.plural + "/" + key.to_string()];
   if (!slot) slot = std::make_shared<Runtime>();
   const auto runtime = slot;
@@ -83,14 +85,17 @@ RuntimeSnapshots::Content RuntimeSnapshots::of(std::string_view text, std::strin
   return keep(snapshot_from(std::string(text), own_hash));
 }
 
+void RuntimeSnapshots::sweep() {
+  if (std::max(contents_.size(), runtimes_.size()) < sweep_at_) return;
+  std::erase_if(contents_, [](const auto& entry) { return entry.second.expired(); });
+  std::erase_if(runtimes_, [](const auto& entry) {
+    return !entry.second->running && entry.second->content.expired();
+  });
+  sweep_at_ = 2 * std::max(contents_.size(), runtimes_.size()) + 64;
+}
+
 RuntimeSnapshots::Content RuntimeSnapshots::keep(Content content) {
-  if (contents_.size() >= sweep_at_) {
-    std::erase_if(contents_, [](const auto& entry) { return entry.second.expired(); });
-    std::erase_if(runtimes_, [](const auto& entry) {
-      return !entry.second->running && entry.second->content.expired();
-    });
-    sweep_at_ = 2 * contents_.size() + 64;
-  }
+  sweep();
   auto& known = contents_[content->hash];
   if (auto same = known.lock(); same && (same->is_object || !content->is_own)) return same;
   known = content;

@@ -50,6 +50,8 @@ class RuntimeSnapshots {
   kube::Task<kube::Result<Content>> send(kube::Resource resource, kube::ObjectKey key,
                                          std::shared_ptr<Runtime> runtime);
   Content keep(Content content);
+  // Forgets what is not in use, each time as much has been added as was left.
+  void sweep();
 
   kube::ApiClient& client_;
   std::map<std::string, std::shared_ptr<Runtime>> runtimes_;

@@ -154,7 +154,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
   const std::vector<kube::Action> desired = dependents_in(plan->actions);
   if (plan->total_nodes) state->total_nodes = *plan->total_nodes;
-  state->are_nodes_scheduled = plan->are_nodes_scheduled;
+  state->scheduled_since = plan->scheduled_since;
   kube::ObjectRef ref{key, stored->uid, stored->resource_version};
   auto done = co_await context_.plan_runner.run(std::move(ref), std::move(*plan));
   if (!done) {
@@ -233,9 +233,11 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
   observed.build_error = state.build_error;
   observed.waiting_event = state.waiting_event;
   observed.total_nodes = state.total_nodes;
-  // An earlier process has recorded the event of a job that starts.
-  observed.were_nodes_scheduled =
-      state.are_nodes_scheduled.value_or(job.status.phase == "Starting");
+  if (state.scheduled_since) {
+    observed.scheduled_since = *state.scheduled_since;
+  } else if (job.status.phase == "Starting") {
+    observed.scheduled_since = kube::Time();  // an earlier process has recorded the event
+  }
   if (child.stored) observed.have_jobs_started = have_jobs_started(*child.stored);
   observed.is_jobset_controller_active =
       child.jobset() ? shared_->ownership.owns(child.jobset()->spec.managedBy)

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "kube/model/pod_template.hh"
-#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/plugins/data_cache/data_cache.hh"
 
@@ -25,7 +24,7 @@ const InitializerSource* source_of(const TrainJob& job, std::string_view step) {
 
 void apply(const InitializerSource& desired, ContainerEdit& container) {
   if (desired.storageUri) container.env("STORAGE_URI", *desired.storageUri);
-  for (const kube::Json& variable : desired.env) container.env(converted_env(variable));
+  container.env_of_job(desired.env);
   if (desired.secretRef)
     container.env_from(kube::Json::object(
         {{"secretRef", kube::Json::object({{"name", desired.secretRef->get_string("name")}})}}));

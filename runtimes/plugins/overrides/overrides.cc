@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
 
 namespace trainer::pipeline {
@@ -35,8 +34,7 @@ void override_container(Draft& draft, std::size_t index, bool with_command) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer) return;
   if (trainer->image) edit("spec.trainer.image")->set("image", *trainer->image);
-  auto container = edit("spec.trainer.env");
-  for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
+  edit("spec.trainer.env")->env_of_job(trainer->env);
 }
 
 class TrainerOverrides final : public Plugin {

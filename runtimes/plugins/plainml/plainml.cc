@@ -1,6 +1,5 @@
 // Jobs whose framework needs nothing but a number of nodes; also the base of xgboost and flux
 // (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
-#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 
@@ -27,8 +26,7 @@ void PlainMl::enforce_ml_policy(Draft& draft) const {
   const auto index = draft.find_ancestor(kTrainerStep);
   if (!index || !draft.job.spec.trainer) return;
   if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
-    for (const kube::Json& variable : draft.job.spec.trainer->env)
-      container->env(converted_env(variable));
+    container->env_of_job(draft.job.spec.trainer->env);
 }
 
 std::unique_ptr<const Plugin> make_plainml() {

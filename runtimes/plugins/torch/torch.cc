@@ -7,7 +7,6 @@
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/accelerators.hh"
-#include "runtimes/pipeline/converted_env.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/pipeline/reserved_env.hh"
@@ -218,7 +217,7 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   const bool is_injected = trainer || *launcher != Launcher::kNone;
   if (is_injected && !draft.trainer_container().is_null()) {
     if (auto container = draft.edit(*index, kNode, "spec.trainer.env"); trainer)
-      for (const kube::Json& variable : trainer->env) container->env(converted_env(variable));
+      container->env_of_job(trainer->env);
     auto container = draft.edit(*index, kNode, source());
     inject_size(*container, rendezvous);
     if (torchtune::is_torchtune(draft.command)) {

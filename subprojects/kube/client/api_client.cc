@@ -1,12 +1,12 @@
 #include "kube/client/api_client.hh"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kube/client/json_scan.hh"
 #include "kube/client/url.hh"
 #include "kube/client/yield.hh"
-#include "kube/model/json_text.hh"
 
 namespace kube {
 
@@ -17,17 +17,21 @@ constexpr const char* kAnything = "application/json, */*";
 constexpr int kPageSize = 500;
 constexpr std::size_t kMaxErrorBody = 64U << 10;
 
-HttpRequest with_body(std::string method, std::string target, std::string content_type,
-                      const Json& body, bool is_idempotent) {
-  HttpRequest request(std::move(method), std::move(target));
+// `query` begins with "?", where there is one.
+HttpRequest request_for(std::string method, const Resource& resource, const ObjectKey& key,
+                        std::string_view subresource = {}, std::string_view query = {}) {
+  HttpRequest request(std::move(method), api_path(resource, key, subresource).append(query));
+  request.resource = resource.plural;
+  request.subresource = subresource;
+  return request;
+}
+
+HttpRequest with_body(HttpRequest request, std::string content_type, const Json& body,
+                      bool is_idempotent) {
   request.content_type = std::move(content_type);
   request.body = print_json(body);
   request.is_idempotent = is_idempotent;
   return request;
-}
-
-bool is_success(int status) {
-  return status >= 200 && status < 300;
 }
 
 // 100 ms, 200 ms, 400 ms, ..., each by a factor from 0.5 to 1.5, so that clients that failed
@@ -37,7 +41,6 @@ Milliseconds backoff(int attempt, Random& random) {
   return Milliseconds(static_cast<int>(base * (0.5 + random.fraction())));
 }
 
-// How one attempt went, in the terms of the retry rules.
 struct Attempt {
   bool was_written = false;  // the server may have seen the request
   bool has_pieces = false;   // part of the answer's body is with the caller already
@@ -59,42 +62,61 @@ Result<void> not_the_leader() {
               "not sent: this process has not renewed its Lease in time, and another may lead");
 }
 
-Json delete_options(const DeleteOptions& options) {
-  Json body = Json::object({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
-  if (!options.propagation.empty()) body.set("propagationPolicy", options.propagation);
-  Json preconditions = Json::object();
-  if (!options.uid.empty()) preconditions.set("uid", options.uid);
-  if (!options.resource_version.empty()) {
-    preconditions.set("resourceVersion", options.resource_version);
-  }
-  if (!preconditions.empty()) body.set("preconditions", std::move(preconditions));
-  return body;
+// The reasons of metav1.Status that say more than the HTTP status does.
+ErrorCode code_of(int status, std::string_view reason) {
+  using enum ErrorCode;
+  if (status == 409) return reason == "AlreadyExists" ? kAlreadyExists : kConflict;
+  constexpr std::pair<int, ErrorCode> kCodes[] = {
+      {401, kUnauthorized},    {403, kForbidden},   {404, kNotFound},
+      {405, kUnsupported},     {406, kUnsupported}, {410, kGone},
+      {413, kTooLarge},        {415, kUnsupported}, {422, kInvalid},
+      {429, kTooManyRequests}, {504, kTimeout}};
+  const auto* const at = std::ranges::find(kCodes, status, &std::pair<int, ErrorCode>::first);
+  if (at != std::end(kCodes)) return at->second;
+  return status >= 500 ? kServerError : kBadRequest;
+}
+
+// More seconds than fit into milliseconds would overflow there, and no caller waits for longer.
+constexpr std::chrono::seconds kLongestWait = std::chrono::hours(24);
+
+// Retry-After in whole seconds; the form with a date is not used by Kubernetes.
+std::optional<Milliseconds> seconds_of(std::string_view text) {
+  const bool is_number =
+      !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
+  if (!is_number) return std::nullopt;
+  return std::min(kLongestWait, std::chrono::seconds(std::stol(std::string(text))));
 }
 
 }  // namespace
 
+std::string api_path(const Resource& resource, const ObjectKey& key, std::string_view subresource) {
+  std::string path = resource.group.empty() ? "/api/" + percent_encode(resource.version)
+                                            : "/apis/" + percent_encode(resource.group) + "/" +
+                                                  percent_encode(resource.version);
+  // A namespace itself is addressed by its name, as any object without namespace.
+  if (resource.namespaced && !key.ns.empty()) path += "/namespaces/" + percent_encode(key.ns);
+  path += "/" + percent_encode(resource.plural);
+  if (!key.name.empty()) path += "/" + percent_encode(key.name);
+  if (!subresource.empty()) path += "/" + percent_encode(subresource);
+  return path;
+}
+
 ApiClient::ApiClient(Transport& transport, Clock& clock, Random& random, Options options)
     : transport_(transport), clock_(clock), random_(random), options_(std::move(options)) {}
 
-ApiClient::~ApiClient() = default;
-
-Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request, const ObjectRef& subject) {
+Task<Result<HttpResponse>> ApiClient::attempt(HttpRequest request) {
   const std::string method = request.method;
+  const std::string resource = request.resource;
+  const std::string subresource = request.subresource;
   const auto start = clock_.steady();
   auto outcome = co_await transport_.send(std::move(request));
-  if (options_.on_request) {
-    RequestRecord record;
-    record.method = method;
-    record.resource = subject.resource;
-    record.subresource = subject.subresource;
-    record.status = outcome ? outcome->status : 0;
-    record.duration = clock_.steady() - start;
-    options_.on_request(record);
-  }
+  if (options_.on_request)
+    options_.on_request(
+        {method, resource, subresource, outcome ? outcome->status : 0, clock_.steady() - start});
   co_return std::move(outcome);
 }
 
-Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, ObjectRef subject) {
+Task<Result<HttpResponse>> ApiClient::send(HttpRequest request) {
   const auto deadline = clock_.steady() + options_.deadline;
   Attempt state;
   // Two pointers: more would not fit into a std::function without an allocation.
@@ -113,8 +135,8 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, ObjectRef subjec
   for (int attempts = 0;; ++attempts) {
     state = Attempt();
     request.deadline = std::chrono::duration_cast<Milliseconds>(deadline - clock_.steady());
-    auto outcome = co_await attempt(request, subject);
-    if (outcome && is_success(outcome->status)) co_return std::move(*outcome);
+    auto outcome = co_await attempt(request);
+    if (outcome && outcome->status / 100 == 2) co_return std::move(*outcome);
 
     const Error error = outcome ? error_of(*outcome) : outcome.error();
     const auto wait = error.retry_after ? *error.retry_after : backoff(attempts, random_);
@@ -127,18 +149,18 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request, ObjectRef subjec
   }
 }
 
-Task<Result<std::string>> ApiClient::send_text(HttpRequest request, ObjectRef subject) {
+Task<Result<std::string>> ApiClient::send_text(HttpRequest request) {
   // Neither side of the exchange is one step with what the caller computes before and after it.
   if (request.body.size() >= kLargeText) co_await yield();
-  auto response = co_await send(std::move(request), std::move(subject));
+  auto response = co_await send(std::move(request));
   if (!response) co_return tl::unexpected(response.error());
   if (response->body.size() >= kLargeText) co_await yield();
   co_return std::move(response->body);
 }
 
-Task<Result<Json>> ApiClient::send_json(HttpRequest request, ObjectRef subject) {
+Task<Result<Json>> ApiClient::send_json(HttpRequest request) {
   const std::string what = request.method + " " + request.target;
-  const auto text = co_await send_text(std::move(request), std::move(subject));
+  const auto text = co_await send_text(std::move(request));
   if (!text) co_return tl::unexpected(text.error());
   auto body = parse_json(*text, kObjectLimits);
   if (!body) co_return tl::unexpected(body.error().at(what));
@@ -147,43 +169,40 @@ Task<Result<Json>> ApiClient::send_json(HttpRequest request, ObjectRef subject) 
 }
 
 Task<Result<Json>> ApiClient::get(Resource resource, ObjectKey key) {
-  HttpRequest request("GET", api_path(resource, key));
-  co_return co_await send_json(std::move(request), ObjectRef(resource.plural, ""));
+  return send_json(request_for("GET", resource, key));
 }
 
-Task<Result<ListPage>> ApiClient::list_page(HttpRequest request, ObjectRef subject,
+Task<Result<ListPage>> ApiClient::list_page(HttpRequest request,
                                             std::function<void(std::string_view item)> on_item) {
   const std::string what = request.method + " " + request.target;
   ListSplitter splitter(std::move(on_item));
   request.on_body = [&splitter](std::string_view piece) { splitter.feed(piece); };
-  const auto response = co_await send(std::move(request), std::move(subject));
+  const auto response = co_await send(std::move(request));
   if (!response) co_return tl::unexpected(response.error());
   const auto envelope = splitter.envelope();
   if (!envelope) co_return tl::unexpected(envelope.error().at(what));
   const auto list = parse_json(*envelope);
   if (!list) co_return tl::unexpected(list.error().at(what));
+  const Json& metadata = list->get("metadata");
   ListPage page;
-  if (const Json* const metadata = list->find("metadata")) {
-    page.resource_version = metadata->get_string("resourceVersion");
-    page.continue_token = metadata->get_string("continue");
-  }
+  page.resource_version = metadata.get_string("resourceVersion");
+  page.continue_token = metadata.get_string("continue");
   co_return page;
 }
 
 Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::string query,
-                                       std::function<void(std::string_view item)> on_item) {
+                                       std::function<void(std::string_view item)> on_item,
+                                       std::size_t max_pages) {
   ObjectKey collection;
   collection.ns = std::move(ns);
-  std::string target = api_path(resource, collection) + "?" + query;
-  if (query.find("limit=") == std::string::npos) {
-    target += (query.empty() ? "limit=" : "&limit=") + std::to_string(kPageSize);
-  }
+  if (query.find("limit=") == std::string::npos)
+    query += (query.empty() ? "limit=" : "&limit=") + std::to_string(kPageSize);
   std::string token;
-  for (;;) {
-    HttpRequest request("GET",
-                        token.empty() ? target : target + "&continue=" + percent_encode(token));
-    auto page = co_await list_page(std::move(request), ObjectRef(resource.plural, ""), on_item);
-    if (!page || page->continue_token.empty()) co_return std::move(page);
+  for (std::size_t pages = 1;; ++pages) {
+    const std::string next = token.empty() ? "" : "&continue=" + percent_encode(token);
+    HttpRequest request = request_for("GET", resource, collection, "", "?" + query + next);
+    auto page = co_await list_page(std::move(request), on_item);
+    if (!page || page->continue_token.empty() || pages == max_pages) co_return std::move(page);
     token = page->continue_token;
   }
 }
@@ -191,57 +210,47 @@ Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::s
 Task<Result<std::string>> ApiClient::create(Resource resource, Json object,
                                             std::string field_manager) {
   ObjectKey collection;
-  if (const Json* const metadata = object.find("metadata")) {
-    collection.ns = metadata->get_string("namespace");
-  }
-  auto request = with_body(
-      "POST", api_path(resource, collection) + "?fieldManager=" + percent_encode(field_manager),
-      kJson, object, false);
-  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
+  collection.ns = object.get("metadata").get_string("namespace");
+  const std::string query = "?fieldManager=" + percent_encode(field_manager);
+  return send_text(
+      with_body(request_for("POST", resource, collection, "", query), kJson, object, false));
 }
 
 Task<Result<std::string>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
                                            std::string field_manager, bool force,
                                            std::string subresource) {
-  auto request = with_body("PATCH",
-                           api_path(resource, key, subresource) + "?fieldManager=" +
-                               percent_encode(field_manager) + (force ? "&force=true" : ""),
-                           "application/apply-patch+yaml", object, true);
-  co_return co_await send_text(std::move(request),
-                               ObjectRef(resource.plural, std::move(subresource)));
+  const std::string query =
+      "?fieldManager=" + percent_encode(field_manager) + (force ? "&force=true" : "");
+  return send_text(with_body(request_for("PATCH", resource, key, subresource, query),
+                             "application/apply-patch+yaml", object, true));
 }
 
 Task<Result<std::string>> ApiClient::merge_patch(Resource resource, ObjectKey key, Json patch,
                                                  std::string subresource) {
-  auto request = with_body("PATCH", api_path(resource, key, subresource),
-                           "application/merge-patch+json", patch, true);
-  co_return co_await send_text(std::move(request),
-                               ObjectRef(resource.plural, std::move(subresource)));
+  return send_text(with_body(request_for("PATCH", resource, key, subresource),
+                             "application/merge-patch+json", patch, true));
 }
 
-Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations,
-                                                std::string subresource) {
+Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key, Json operations) {
   // An operation that inserts into a list does something else the second time.
-  auto request = with_body("PATCH", api_path(resource, key, subresource),
-                           "application/json-patch+json", operations, false);
-  co_return co_await send_text(std::move(request),
-                               ObjectRef(resource.plural, std::move(subresource)));
+  return send_text(with_body(request_for("PATCH", resource, key), "application/json-patch+json",
+                             operations, false));
 }
 
 Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object) {
-  auto request = with_body("PUT", api_path(resource, key), kJson, object, true);
-  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
+  return send_text(with_body(request_for("PUT", resource, key), kJson, object, true));
 }
 
 Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
                                             DeleteOptions options) {
-  auto request = with_body("DELETE", api_path(resource, key), kJson, delete_options(options), true);
-  co_return co_await send_text(std::move(request), ObjectRef(resource.plural, ""));
+  Json body = Json::object({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
+  if (!options.propagation.empty()) body.set("propagationPolicy", options.propagation);
+  if (!options.uid.empty()) body["preconditions"].set("uid", options.uid);
+  return send_text(with_body(request_for("DELETE", resource, key), kJson, body, true));
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {
-  auto request = with_body("POST", std::move(path), kJson, body, false);
-  co_return co_await send_json(std::move(request), ObjectRef("", ""));
+  return send_json(with_body(HttpRequest("POST", std::move(path)), kJson, body, false));
 }
 
 Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {
@@ -259,6 +268,31 @@ Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and
     refusal.body += *piece;
   }
   co_return tl::unexpected(error_of(refusal));
+}
+
+Error error_of(const HttpResponse& response) {
+  constexpr std::size_t kExcerpt = 300;
+  const auto body = parse_json(response.body);
+  const bool is_status = body && body->get_string("kind") == "Status";
+  Error error;
+  error.status = response.status;
+  error.code =
+      code_of(response.status, is_status ? body->get_string("reason") : std::string_view());
+  error.retry_after = seconds_of(response.header("retry-after"));
+  if (is_status) {
+    error.message = body->get_string("message");
+    if (const Json* const after = body->find_path({"details", "retryAfterSeconds"});
+        !error.retry_after && after != nullptr && after->is_int() && after->as_int() > 0) {
+      error.retry_after =
+          std::chrono::seconds(std::min<std::int64_t>(after->as_int(), kLongestWait.count()));
+    }
+  }
+  if (error.message.empty()) {
+    error.message = "the server answered " + std::to_string(response.status);
+    if (!is_status && !response.body.empty())
+      error.message += ": " + response.body.substr(0, kExcerpt);
+  }
+  return error;
 }
 
 }  // namespace kube

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/client/clock.hh"
 #include "kube/client/task.hh"
@@ -21,10 +20,9 @@ std::string api_path(const Resource& resource, const ObjectKey& key,
                      std::string_view subresource = {});
 
 struct DeleteOptions {
-  std::string
-      propagation;  // "Foreground", "Background", "Orphan" or empty for the server's default
+  // "Foreground", "Background", "Orphan" or empty for the server's default.
+  std::string propagation;
   std::string uid;  // precondition
-  std::string resource_version;  // precondition
 };
 
 struct ListPage {
@@ -57,7 +55,7 @@ class ApiClient {
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
-  ~ApiClient();
+
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
@@ -66,9 +64,10 @@ class ApiClient {
   // each, without `kind` where the server omits it). `query` is appended: "labelSelector=a%3Db".
   // kGone: the continue token expired, start again. An item above 16 MB arrives cut short, to fail
   // where it is decoded. After any error the items seen so far are no whole state of the
-  // collection.
+  // collection. Where more than `max_pages` are needed, the result has the next one's token.
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
-                              std::function<void(std::string_view item)> on_item);
+                              std::function<void(std::string_view item)> on_item,
+                              std::size_t max_pages = SIZE_MAX);
   // What a write answers is handed on as its text, the object as it is now: to most callers it
   // only says that the write is done. (A remove may answer a Status instead.)
   Task<Result<std::string>> create(Resource resource, Json object,
@@ -78,8 +77,7 @@ class ApiClient {
                                   std::string subresource = {});
   Task<Result<std::string>> merge_patch(Resource resource, ObjectKey key, Json patch,
                                         std::string subresource = {});
-  Task<Result<std::string>> json_patch(Resource resource, ObjectKey key, Json operations,
-                                       std::string subresource = {});
+  Task<Result<std::string>> json_patch(Resource resource, ObjectKey key, Json operations);
   // PUT: conditional on the object's resourceVersion, if it has one.
   Task<Result<std::string>> replace(Resource resource, ObjectKey key, Json object);
   Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
@@ -88,23 +86,15 @@ class ApiClient {
   // A stream on its own connection: watch, or a followed log.
   Task<Result<std::unique_ptr<HttpStream>>> stream(std::string path_and_query);
 
-  Transport& transport() { return transport_; }
   Clock& clock() { return clock_; }
   Random& random() { return random_; }
 
  private:
-  // What a request is about, for the record of its attempts.
-  struct ObjectRef {
-    std::string resource;
-    std::string subresource;
-    ObjectRef(std::string resource_, std::string subresource_)
-        : resource(std::move(resource_)), subresource(std::move(subresource_)) {}
-  };
-  Task<Result<HttpResponse>> send(HttpRequest request, ObjectRef subject);
-  Task<Result<std::string>> send_text(HttpRequest request, ObjectRef subject);
-  Task<Result<Json>> send_json(HttpRequest request, ObjectRef subject);
-  Task<Result<HttpResponse>> attempt(HttpRequest request, const ObjectRef& subject);
-  Task<Result<ListPage>> list_page(HttpRequest request, ObjectRef subject,
+  Task<Result<HttpResponse>> send(HttpRequest request);
+  Task<Result<std::string>> send_text(HttpRequest request);
+  Task<Result<Json>> send_json(HttpRequest request);
+  Task<Result<HttpResponse>> attempt(HttpRequest request);
+  Task<Result<ListPage>> list_page(HttpRequest request,
                                    std::function<void(std::string_view item)> on_item);
   Transport& transport_;
   Clock& clock_;

@@ -44,26 +44,20 @@ struct Link {
 
 // Deadlines move forward with every read, so the timer is left alone until it fires and then set to
 // what the deadline has become.
-void arm(const std::shared_ptr<Link>& link) {
-  if (link->armed_for <= link->deadline) return;
-  link->armed_for = link->deadline;
-  link->timer.expires_at(link->deadline);
+void set_deadline(const std::shared_ptr<Link>& link, Deadline when) {
+  link->deadline = when;
+  if (link->armed_for <= when) return;
+  link->armed_for = when;
+  link->timer.expires_at(when);
   link->timer.async_wait([weak = std::weak_ptr(link)](const error_code& error) {
     const auto strong = weak.lock();
     if (error || !strong) return;
     strong->armed_for = Deadline::max();
-    if (std::chrono::steady_clock::now() < strong->deadline) {
-      arm(strong);
-      return;
-    }
+    if (std::chrono::steady_clock::now() < strong->deadline)
+      return set_deadline(strong, strong->deadline);
     strong->is_timed_out = true;
     strong->close();
   });
-}
-
-void set_deadline(const std::shared_ptr<Link>& link, Deadline when) {
-  link->deadline = when;
-  arm(link);
 }
 
 Error to_error(bool is_timed_out, const error_code& error, std::string_view doing) {

@@ -5,7 +5,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
-#include <random>
 #include <utility>
 
 #include "kube/client/notifier.hh"
@@ -37,14 +36,6 @@ std::unique_ptr<Timer> Clock::wake_at(asio::any_io_executor executor, Steady whe
   return std::make_unique<SteadyTimer>(executor, when, std::move(wake));
 }
 
-Time SystemClock::now() const {
-  return Time(std::chrono::time_point_cast<std::chrono::microseconds>(Time::Clock::now()));
-}
-
-Clock::Steady SystemClock::steady() const {
-  return std::chrono::steady_clock::now();
-}
-
 Clock::Steady SystemClock::since_boot() const {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -65,17 +56,8 @@ Task<void> sleep(Clock& clock, std::chrono::steady_clock::duration duration) {
 
 SystemRandom::SystemRandom() {
   std::random_device device;
-  state_ = (static_cast<std::uint64_t>(device()) << 32) | device();
-}
-
-// SplitMix64: one addition and three multiplications a number, and every 64-bit value occurs once
-// in a period of 2^64.
-std::uint64_t SystemRandom::next() {
-  state_ += 0x9e3779b97f4a7c15;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+  std::seed_seq seed{device(), device(), device(), device()};
+  engine_.seed(seed);
 }
 
 }  // namespace kube

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 
 #include "kube/client/task.hh"
 #include "kube/model/time.hh"
@@ -37,8 +38,10 @@ class Clock {
 // The machine's clocks.
 class SystemClock final : public Clock {
  public:
-  Time now() const override;
-  Steady steady() const override;
+  Time now() const override {
+    return Time(std::chrono::time_point_cast<std::chrono::microseconds>(Time::Clock::now()));
+  }
+  Steady steady() const override { return std::chrono::steady_clock::now(); }
   Steady since_boot() const override;
 };
 
@@ -58,10 +61,10 @@ class Random {
 class SystemRandom final : public Random {
  public:
   SystemRandom();
-  std::uint64_t next() override;
+  std::uint64_t next() override { return engine_(); }
 
  private:
-  std::uint64_t state_;
+  std::mt19937_64 engine_;
 };
 
 }  // namespace kube

@@ -1,5 +1,6 @@
 #include "kube/client/connections.hh"
 
+#include <algorithm>
 #include <map>
 
 namespace kube {
@@ -34,17 +35,16 @@ ServerConnection* find_victim(ServerConnections& connections, Scarce what,
     return what == Scarce::kConnections ? std::size_t{1} : each.body_bytes;
   });
   if (stale != nullptr || what == Scarce::kBodyBytes) return stale;
-  std::size_t idle = 0;
-  std::size_t unfinished = 0;
-  for (const ServerConnection& each : connections) {
-    if (!is_open(each)) continue;
-    idle += each.phase == ServerConnection::Phase::kIdle ? 1U : 0U;
-    unfinished += each.is_unfinished() ? 1U : 0U;
-  }
-  if (idle < unfinished) return nullptr;
-  return oldest_of_greediest(connections, [&](const ServerConnection& each) {
+  const auto is_idle = [&](const ServerConnection& each) {
     return std::size_t{is_open(each) && each.phase == ServerConnection::Phase::kIdle};
-  });
+  };
+  const auto is_unfinished = [&](const ServerConnection& each) {
+    return is_open(each) && each.is_unfinished();
+  };
+  if (std::ranges::count_if(connections, is_idle) <
+      std::ranges::count_if(connections, is_unfinished))
+    return nullptr;
+  return oldest_of_greediest(connections, is_idle);
 }
 
 std::size_t held_by_evicted(const ServerConnections& connections, Scarce what) {

@@ -1,16 +1,18 @@
 #include "kube/client/events.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <list>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "kube/client/notifier.hh"
+#include "kube/model/resources.hh"
 
 namespace kube {
 
@@ -24,14 +26,6 @@ constexpr std::chrono::minutes kCountedFor{10};
 constexpr int kMaxTries = 3;
 constexpr Milliseconds kFirstPause{500};
 constexpr int kMaxDoublings = 6;
-
-Resource event_resource() {
-  Resource resource;
-  resource.version = "v1";
-  resource.plural = "events";
-  resource.kind = "Event";
-  return resource;
-}
 
 // Never cuts a character in two.
 std::string cut(std::string message) {
@@ -73,13 +67,6 @@ struct Sent {
   Clock::Steady at;
 };
 
-std::string hex(std::uint64_t number) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (auto at = text.rbegin(); at != text.rend(); ++at, number >>= 4) *at = kDigits[number & 15];
-  return text;
-}
-
 Json object_of(const Waiting& waiting, const ObjectKey& key, const std::string& component) {
   const ObjectReference& on = waiting.event.regarding;
   Json regarding = Json::object({{"apiVersion", on.api_version}, {"kind", on.kind}});
@@ -101,41 +88,31 @@ Json object_of(const Waiting& waiting, const ObjectKey& key, const std::string& 
   return object;
 }
 
-// A refusal that asking again cannot change: the namespace is gone or going, or the event is not
-// accepted.
-bool is_final(const Error& error) {
-  return !error.is_transient();
-}
-
 }  // namespace
 
 struct EventRecorder::State {
   State(ApiClient& client_, std::string component_)
-      : client(client_), component(std::move(component_)), resource(event_resource()) {}
+      : client(client_), component(std::move(component_)) {}
 
   ApiClient& client;
   std::string component;
-  Resource resource;
   using Queue = std::list<Waiting>;
   Queue waiting;
   std::unordered_map<std::string_view, Queue::iterator> by_identity;  // views of `waiting`
   std::unordered_map<std::string, Sent> sent;
   std::size_t dropped = 0;
   bool is_sending = false;
-  std::vector<std::shared_ptr<asio::steady_timer>> sleepers;
+  std::optional<Notifier> changed;  // when an event has been recorded, sent or dropped
 
   bool is_idle() const { return waiting.empty() && !is_sending; }
 
   void wake() {
-    for (const auto& sleeper : std::exchange(sleepers, {})) sleeper->cancel();
+    if (changed) changed->notify();
   }
 
-  // Until something has been recorded, sent or dropped.
-  Task<void> changed() {
-    const auto sleeper = std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor,
-                                                              Clock::Steady::max());
-    sleepers.push_back(sleeper);
-    co_await sleeper->async_wait(asio::as_tuple(asio::use_awaitable));
+  // By the first who waits: it knows the executor.
+  Notifier& listen(const asio::any_io_executor& executor) {
+    return changed ? *changed : changed.emplace(executor);
   }
 
   void record(Event event) {
@@ -150,12 +127,7 @@ struct EventRecorder::State {
       known.event.is_terminal = known.event.is_terminal || event.is_terminal;
       return;
     }
-    Waiting one;
-    one.event = std::move(event);
-    one.identity = std::move(identity);
-    one.first = now;
-    one.last = now;
-    add(std::move(one));
+    add(Waiting{std::move(event), std::move(identity), now, now});
     if (waiting.size() > kMaxPending) drop_oldest();
     wake();
   }
@@ -194,7 +166,7 @@ struct EventRecorder::State {
   Task<Result<void>> count_up(const Waiting& one, Sent& known) {
     Json patch = Json::object({{"count", known.count + one.count}});
     patch.set("lastTimestamp", one.last.to_string());
-    const auto written = co_await client.merge_patch(resource, known.key, std::move(patch));
+    const auto written = co_await client.merge_patch(kEvents, known.key, std::move(patch));
     if (!written) co_return tl::unexpected(written.error());
     known.count += one.count;
     known.at = client.clock().steady();
@@ -205,13 +177,14 @@ struct EventRecorder::State {
     Sent made;
     const ObjectKey& on = one.event.regarding.key;
     if (one.name.empty()) {
-      one.name = on.name.substr(0, kMaxNamePrefix) + "." + hex(client.random().next());
+      one.name =
+          on.name.substr(0, kMaxNamePrefix) + "." + fmt::format("{:016x}", client.random().next());
     }
     made.key.ns = on.ns.empty() ? "default" : on.ns;
     made.key.name = one.name;
     const std::string& source = one.event.component.empty() ? component : one.event.component;
     const auto written =
-        co_await client.create(resource, object_of(one, made.key, source), component);
+        co_await client.create(kEvents, object_of(one, made.key, source), component);
     const bool is_made_before = !written && written.error().code == ErrorCode::kAlreadyExists;
     if (!written && !is_made_before) co_return tl::unexpected(written.error());
     made.count = is_made_before ? 0 : one.count;
@@ -239,7 +212,9 @@ struct EventRecorder::State {
   // True where the event is to be tried again.
   bool keep_failed(Waiting one, const Error& error) {
     ++one.tries;
-    if (is_final(error) || (!one.event.is_terminal && one.tries >= kMaxTries)) {
+    // Asking again cannot change some refusals: the namespace is gone or going, or the event is not
+    // accepted.
+    if (!error.is_transient() || (!one.event.is_terminal && one.tries >= kMaxTries)) {
       ++dropped;
       return false;
     }
@@ -251,17 +226,16 @@ struct EventRecorder::State {
 EventRecorder::EventRecorder(ApiClient& client, std::string component)
     : state_(std::make_shared<State>(client, std::move(component))) {}
 
-EventRecorder::~EventRecorder() = default;
-
 void EventRecorder::record(Event event) {
   state_->record(std::move(event));
 }
 
 Task<void> EventRecorder::run() {
   const auto state = state_;
+  Notifier& changed = state->listen(co_await asio::this_coro::executor);
   int failures = 0;
   for (;;) {
-    while (state->waiting.empty()) co_await state->changed();
+    while (state->waiting.empty()) co_await changed.wait();
     Waiting one = state->take(state->waiting.begin());
     state->is_sending = true;
     const auto done = co_await state->send(one);
@@ -281,11 +255,8 @@ Task<void> EventRecorder::drain(Milliseconds deadline) {
   const auto state = state_;
   Clock& clock = state->client.clock();
   const auto until = clock.steady() + deadline;
-  const auto executor = co_await asio::this_coro::executor;
-  const auto timer = clock.wake_at(executor, until, [weak = std::weak_ptr(state)] {
-    if (const auto strong = weak.lock()) strong->wake();
-  });
-  while (!state->is_idle() && clock.steady() < until) co_await state->changed();
+  Notifier& changed = state->listen(co_await asio::this_coro::executor);
+  while (!state->is_idle() && clock.steady() < until) co_await changed.wait_until(clock, until);
 }
 
 std::size_t EventRecorder::pending() const {

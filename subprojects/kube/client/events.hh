@@ -34,7 +34,7 @@ struct Event {
 class EventRecorder {
  public:
   EventRecorder(ApiClient& client, std::string component);
-  ~EventRecorder();
+
   void record(Event event);
   // The sender; run it in a task group. Ends when cancelled.
   Task<void> run();

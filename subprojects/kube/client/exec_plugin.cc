@@ -7,8 +7,11 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <new>
 
 #include "kube/client/token_source.hh"
 #include "kube/model/json_text.hh"
@@ -25,70 +28,6 @@ constexpr std::size_t kMaxOutput = 1U << 20;
 
 tl::unexpected<Error> invalid(std::string message) {
   return fail(ErrorCode::kInvalid, std::move(message));
-}
-
-// Empty where the field is absent. Errors name it.
-Result<std::string> text_of(const Json& object, std::string_view field) {
-  const Json* const value = object.find(field);
-  if (value == nullptr || value->is_null()) return std::string();
-  if (!value->is_string())
-    return invalid(std::string(field) + ": it is of type " + std::string(value->type_name()) +
-                   ", not string");
-  return value->as_string();
-}
-
-Result<ExecConfig::Interactive> interactive_of(const Json& exec, std::string_view version) {
-  const auto mode = text_of(exec, "interactiveMode");
-  if (!mode) return tl::unexpected(mode.error());
-  if (*mode == "Never") return ExecConfig::Interactive::kNever;
-  if (*mode == "Always") return ExecConfig::Interactive::kAlways;
-  if (*mode == "IfAvailable" || (mode->empty() && version == kV1Beta1))
-    return ExecConfig::Interactive::kIfAvailable;
-  return invalid("interactiveMode: \"" + *mode + "\": write Never, IfAvailable or Always");
-}
-
-Result<void> read_lists(const Json& exec, ExecConfig& config) {
-  for (const Json& arg : exec.get_array("args")) {
-    if (!arg.is_string()) return invalid("args: write each one as a string, in quotes");
-    config.args.push_back(arg.as_string());
-  }
-  for (const Json& variable : exec.get_array("env")) {
-    auto name = text_of(variable, "name");
-    auto value = text_of(variable, "value");
-    if (!name || name->empty() || !value)
-      return invalid("env: write each one as a name and a value, both strings");
-    config.env.emplace_back(std::move(*name), std::move(*value));
-  }
-  return {};
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  void close() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
-  }
-
- private:
-  int value_;
-};
-
-// nullopt: more than kMaxOutput.
-std::optional<std::string> read_all(int descriptor) {
-  std::string text;
-  char piece[4096];
-  while (text.size() <= kMaxOutput) {
-    const ssize_t count = ::read(descriptor, piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(piece, static_cast<std::size_t>(count));
-  }
-  return std::nullopt;
 }
 
 // Refers to the strings, which must live longer.
@@ -131,11 +70,6 @@ int start(const ExecConfig& config, const std::string& info, bool is_interactive
   return error;
 }
 
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return "was ended by signal " + std::to_string(WTERMSIG(status));
-  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
-}
-
 std::string with_hint(std::string text, const ExecConfig& config) {
   return config.install_hint.empty() ? text : text + "\n" + config.install_hint;
 }
@@ -144,24 +78,39 @@ std::string with_hint(std::string text, const ExecConfig& config) {
 
 Result<ExecConfig> read_exec_config(const Json& exec) {
   ExecConfig config;
-  std::string* const texts[] = {&config.api_version, &config.command, &config.install_hint};
-  const char* const fields[] = {"apiVersion", "command", "installHint"};
-  for (std::size_t i = 0; i < std::size(fields); ++i) {
-    auto text = text_of(exec, fields[i]);
-    if (!text) return tl::unexpected(text.error());
-    *texts[i] = std::move(*text);
+  std::string mode;
+  const std::pair<const char*, std::string*> texts[] = {{"apiVersion", &config.api_version},
+                                                        {"command", &config.command},
+                                                        {"installHint", &config.install_hint},
+                                                        {"interactiveMode", &mode}};
+  for (const auto& [field, target] : texts) {
+    const Json& value = exec.get(field);
+    if (!value.is_null() && !value.is_string())
+      return invalid(std::string(field) + ": it is of type " + std::string(value.type_name()) +
+                     ", not string");
+    *target = exec.get_string(field);
   }
   if (config.api_version != kV1 && config.api_version != kV1Beta1) {
     return invalid("apiVersion: \"" + config.api_version + "\" is not supported: write " +
                    std::string(kV1) + " or " + std::string(kV1Beta1));
   }
   if (config.command.empty()) return invalid("command: is not set; name the program");
-  const auto interactive = interactive_of(exec, config.api_version);
-  if (!interactive) return tl::unexpected(interactive.error());
-  config.interactive = *interactive;
+  if (mode.empty() && config.api_version == kV1Beta1) mode = "IfAvailable";
+  if (mode != "Never" && mode != "Always" && mode != "IfAvailable")
+    return invalid("interactiveMode: \"" + mode + "\": write Never, IfAvailable or Always");
+  using enum ExecConfig::Interactive;
+  config.interactive = mode == "Never" ? kNever : mode == "Always" ? kAlways : kIfAvailable;
   config.has_cluster_info = exec.get_bool("provideClusterInfo");
-  if (const auto is_read = read_lists(exec, config); !is_read)
-    return tl::unexpected(is_read.error());
+  for (const Json& arg : exec.get_array("args")) {
+    if (!arg.is_string()) return invalid("args: write each one as a string, in quotes");
+    config.args.push_back(arg.as_string());
+  }
+  for (const Json& variable : exec.get_array("env")) {
+    const Json& value = variable.get("value");
+    config.env.emplace_back(variable.get_string("name"), variable.get_string("value"));
+    if (config.env.back().first.empty() || !(value.is_null() || value.is_string()))
+      return invalid("env: write each one as a name and a value, both strings");
+  }
   return config;
 }
 
@@ -181,7 +130,7 @@ Result<ExecCredential> read_exec_credential(std::string_view api_version, std::s
   if (credential.client_certificate_pem.empty() != key.empty())
     return invalid("printed only one of clientCertificateData and clientKeyData");
   if (token.empty() && key.empty()) return invalid("printed neither a token nor a certificate");
-  if (!token.empty() && TokenSource(credential.token, "").authorization({}).reveal().empty())
+  if (!token.empty() && !is_token(token))
     return invalid("printed a token with characters that no token has");
   const std::string_view expiry = status.get_string("expirationTimestamp");
   credential.expires = Time::parse(expiry);
@@ -213,20 +162,29 @@ Result<ExecCredential> ExecPlugin::run() const {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return invalid("no pipe for its output: " + std::string(std::strerror(errno)));
-  const Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> reading(::fdopen(ends[0], "r"),
+                                                                std::fclose);
+  if (!reading) throw std::bad_alloc();
   pid_t child = -1;
-  if (const int error = start(config_, info, is_interactive, writing.get(), child); error != 0)
+  const int error = start(config_, info, is_interactive, ends[1], child);
+  ::close(ends[1]);
+  if (error != 0)
     return invalid(with_hint("cannot be started: " + std::string(std::strerror(error)), config_));
-  writing.close();
-  const auto output = read_all(reading.get());
-  if (!output) ::kill(child, SIGKILL);
+  std::string output;
+  for (int c = 0; output.size() <= kMaxOutput && (c = std::fgetc(reading.get())) != EOF;)
+    output += static_cast<char>(c);
+  const bool is_too_long = output.size() > kMaxOutput;
+  if (is_too_long) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!output) return invalid("printed more than 1 MiB");
-  if (status != 0) return invalid(with_hint(describe_end(status), config_));
-  return read_exec_credential(config_.api_version, *output);
+  if (is_too_long) return invalid("printed more than 1 MiB");
+  if (WIFSIGNALED(status))
+    return invalid(with_hint("was ended by signal " + std::to_string(WTERMSIG(status)), config_));
+  const int code = WEXITSTATUS(status);
+  if (code != 0)
+    return invalid(with_hint("ended with exit status " + std::to_string(code), config_));
+  return read_exec_credential(config_.api_version, output);
 }
 
 }  // namespace kube

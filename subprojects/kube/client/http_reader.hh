@@ -5,7 +5,6 @@
 #include <boost/beast/http/parser.hpp>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "kube/client/byte_stream.hh"
@@ -36,16 +35,18 @@ class InputBuffer {
 // How a step of reading a message went wrong.
 struct ReadFailure {
   Error error;
-  boost::system::error_code code;  // what the parser refused, if it was the parser
   bool is_cut = false;             // the connection ended or was reset
+  bool has_answer = false;         // and some of an answer to a request had come
+  boost::system::error_code code;  // what the parser refused, if it was the parser
+  explicit ReadFailure(Error e, bool cut = false, boost::system::error_code c = {})
+      : error(std::move(e)), is_cut(cut), code(c) {}
 };
 
 // Feeds what the buffer holds to the parser until it wants more or is done.
 template <class Parser>
-boost::system::error_code feed(Parser& parser, InputBuffer& buffer, bool stop_after_header) {
+boost::system::error_code feed(Parser& parser, InputBuffer& buffer) {
   namespace http = boost::beast::http;
-  while (buffer.size() > 0 && !parser.is_done() &&
-         !(stop_after_header && parser.is_header_done())) {
+  while (buffer.size() > 0 && !parser.is_done()) {
     boost::system::error_code error;
     const std::size_t used = parser.put(asio::buffer(buffer.data(), buffer.size()), error);
     buffer.consume(used);
@@ -60,43 +61,33 @@ boost::system::error_code feed(Parser& parser, InputBuffer& buffer, bool stop_af
 // the message allows it.
 template <class Parser>
 Task<tl::expected<std::size_t, ReadFailure>> read_step(ByteStream& stream, Parser& parser,
-                                                       InputBuffer& buffer,
-                                                       bool stop_after_header) {
-  namespace http = boost::beast::http;
-  ReadFailure failure;
+                                                       InputBuffer& buffer) {
+  using http_error = boost::beast::http::error;
   if (buffer.space_left() == 0) {
-    failure.code = http::error::header_limit;
-    failure.error = Error(ErrorCode::kTooLarge, "a header of the message is too long");
-    co_return tl::unexpected(std::move(failure));
+    Error error(ErrorCode::kTooLarge, "a header of the message is too long");
+    co_return tl::unexpected(ReadFailure(std::move(error), false, http_error::header_limit));
   }
   const IoResult got = co_await stream.read_some(buffer.space(), buffer.space_left());
   if (got.error) {
-    failure.error = error_of(stream, got, "reading");
-    failure.is_cut = failure.error.code == ErrorCode::kNetwork;
-    co_return tl::unexpected(std::move(failure));
+    Error error = error_of(stream, got, "reading");
+    const bool is_cut = error.code == ErrorCode::kNetwork;
+    co_return tl::unexpected(ReadFailure(std::move(error), is_cut));
   }
   boost::system::error_code refused;
   if (got.bytes == 0) {
     if (parser.got_some()) parser.put_eof(refused);
-    if (refused || !parser.got_some()) {
-      failure.error =
-          Error(ErrorCode::kNetwork, "the connection was closed before the message ended");
-      failure.is_cut = true;
-      co_return tl::unexpected(std::move(failure));
-    }
-    co_return 0;
+    if (!refused && parser.got_some()) co_return 0;
+    Error error(ErrorCode::kNetwork, "the connection was closed before the message ended");
+    co_return tl::unexpected(ReadFailure(std::move(error), true));
   }
   buffer.filled(got.bytes);
-  refused = feed(parser, buffer, stop_after_header);
-  if (refused) {
-    const bool is_size = refused == http::error::body_limit || refused == http::error::header_limit;
-    failure.code = refused;
-    failure.error =
-        is_size ? Error(ErrorCode::kTooLarge, "the message is too long")
-                : Error(ErrorCode::kNetwork, "the message is malformed: " + refused.message());
-    co_return tl::unexpected(std::move(failure));
-  }
-  co_return got.bytes;
+  refused = feed(parser, buffer);
+  if (!refused) co_return got.bytes;
+  const bool is_size = refused == http_error::body_limit || refused == http_error::header_limit;
+  Error error = is_size
+                    ? Error(ErrorCode::kTooLarge, "the message is too long")
+                    : Error(ErrorCode::kNetwork, "the message is malformed: " + refused.message());
+  co_return tl::unexpected(ReadFailure(std::move(error), false, refused));
 }
 
 }  // namespace kube

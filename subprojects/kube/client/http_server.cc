@@ -1,20 +1,23 @@
 #include "kube/client/http_server.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <exception>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "kube/client/connections.hh"
 #include "kube/client/http_reader.hh"
-#include "kube/client/listen.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/task_group.hh"
 
@@ -34,6 +37,36 @@ constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kLingerDeadline{1'000};
 constexpr std::size_t kLingerBytes = 1U << 20;
 constexpr std::size_t kShortBody = 64U << 10;
+constexpr std::size_t kMaxClosed = 1'000;  // a second, where `max_new` is set
+
+// The connections that were opened in the current second.
+class Arrivals {
+ public:
+  // Whether the options allow one more, which then counts.
+  bool admit(const asio::ip::address& peer, const ServerOptions& options) {
+    const auto now = SteadyClock::now();
+    if (now - begin_ >= std::chrono::seconds(1)) {
+      begin_ = now;
+      all_ = admitted_ = 0;
+      of_peers_.clear();
+    }
+    ++all_;
+    if (options.max_new > 0 && admitted_ >= options.max_new) return false;
+    if (options.max_new_of_peer > 0 && ++of_peers_[peer] > options.max_new_of_peer) return false;
+    ++admitted_;
+    return true;
+  }
+  // Whether even closing them takes too much time.
+  bool are_too_many(const ServerOptions& options) const {
+    return options.max_new > 0 && all_ > kMaxClosed;
+  }
+
+ private:
+  SteadyClock::time_point begin_{};
+  std::size_t all_ = 0;
+  std::size_t admitted_ = 0;
+  std::map<asio::ip::address, std::size_t> of_peers_;
+};
 
 // What the acceptor and all sessions share. Every session holds it, so it outlives the HttpServer
 // where a handler still runs.
@@ -54,6 +87,7 @@ struct Shared {
   Notifier changed;  // when a connection ends, falls idle or gives back bytes
   ServerTls tls;
   ServerConnections connections;
+  Arrivals arrivals;
   std::size_t body_bytes = 0;  // reserved by all connections
   bool is_stopping = false;
   TaskGroup tasks;
@@ -94,7 +128,6 @@ struct Shared {
   }
 };
 
-// The entry of a connection, for as long as its session lives.
 class Entry {
  public:
   Entry(std::shared_ptr<Shared> shared, const tcp::socket& socket) : shared_(std::move(shared)) {
@@ -143,10 +176,9 @@ class Entry {
 std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_body) {
   const auto reason =
       http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
-  std::string text = "HTTP/1.1 " + std::to_string(response.status) + " " +
-                     std::string(reason.data(), reason.size()) + "\r\n";
-  text += "Content-Type: " + response.content_type + "\r\n";
-  text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
+                                 response.status, std::string_view(reason.data(), reason.size()),
+                                 response.content_type, response.body.size());
   if (response.retry_after > 0)
     text += "Retry-After: " + std::to_string(response.retry_after) + "\r\n";
   if (!keeps_alive) text += "Connection: close\r\n";
@@ -170,34 +202,21 @@ ServerRequest request_of(Parser& parser) {
   return request;
 }
 
-ServerResponse plain(int status, std::string body) {
-  ServerResponse response;
-  response.status = status;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = std::move(body);
-  return response;
-}
-
 // The answer to a request that could not be read; nothing for a connection that simply ended.
 std::optional<ServerResponse> refusal_of(const ReadFailure& failure, std::size_t max_body) {
   if (failure.error.code == ErrorCode::kTooManyRequests) {
-    ServerResponse busy = plain(503, failure.error.message + "\n");
+    ServerResponse busy = ServerResponse::text(503, failure.error.message + "\n");
     busy.retry_after = 1;
     return busy;
   }
   if (!failure.code) return std::nullopt;
   if (failure.code == http::error::body_limit) {
-    return plain(413, "the body is longer than " + std::to_string(max_body) + " bytes\n");
+    return ServerResponse::text(413,
+                                "the body is longer than " + std::to_string(max_body) + " bytes\n");
   }
-  if (failure.code == http::error::header_limit) return plain(431, "the header is too long\n");
-  return plain(400, "the request is malformed: " + failure.code.message() + "\n");
-}
-
-// How long the body may become; one that is too long is refused when it is read.
-std::size_t length_of_body(const Parser& parser, std::size_t max) {
-  if (parser.chunked()) return max;
-  return static_cast<std::size_t>(
-      std::min<std::uint64_t>(parser.content_length().value_or(0), max));
+  if (failure.code == http::error::header_limit)
+    return ServerResponse::text(431, "the header is too long\n");
+  return ServerResponse::text(400, "the request is malformed: " + failure.code.message() + "\n");
 }
 
 class Session {
@@ -240,7 +259,8 @@ class Session {
       co_await linger();
     }
     if (refusal || !read) co_return false;
-    const bool keeps_alive = parser.get().keep_alive() && !shared_->is_stopping;
+    const bool keeps_alive =
+        parser.get().keep_alive() && shared_->options.keeps_alive && !shared_->is_stopping;
     const bool has_body = parser.get().method() != http::verb::head;
     stream_->set_deadline(Deadline::max());  // a handler has deadlines of its own
     entry_.enter(Phase::kHandled);
@@ -255,11 +275,10 @@ class Session {
 
   Task<Read> read_head(Parser& parser) {
     stream_->set_deadline(SteadyClock::now() + shared_->options.head_deadline);
-    ReadFailure failure;
-    failure.code = feed(parser, buffer_, false);
-    if (failure.code) co_return tl::unexpected(std::move(failure));
+    const error_code refused = feed(parser, buffer_);
+    if (refused) co_return tl::unexpected(ReadFailure(Error(), false, refused));
     while (!parser.is_header_done()) {
-      const auto step = co_await read_step(*stream_, parser, buffer_, false);
+      const auto step = co_await read_step(*stream_, parser, buffer_);
       if (!step) co_return tl::unexpected(step.error());
     }
     co_return Read();
@@ -270,19 +289,20 @@ class Session {
     const auto now = SteadyClock::now();
     stream_->set_deadline(now + shared_->options.read_deadline);
     // What is left of the deadline is for the body.
-    const std::size_t length = length_of_body(parser, shared_->options.max_body_bytes);
+    // How long the body may become; one that is too long is refused when it is read.
+    const std::size_t max = shared_->options.max_body_bytes;
+    const auto length = static_cast<std::size_t>(
+        std::min<std::uint64_t>(parser.chunked() ? max : parser.content_length().value_or(0), max));
     if (length > kShortBody &&
         !co_await entry_.reserve(length, now + shared_->options.read_deadline / 2)) {
-      ReadFailure failure;
-      failure.error =
-          Error(ErrorCode::kTooManyRequests, "too many long requests are under way, try again");
-      co_return tl::unexpected(std::move(failure));
+      co_return tl::unexpected(ReadFailure(
+          Error(ErrorCode::kTooManyRequests, "too many long requests are under way, try again")));
     }
     if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       co_await stream_->write_all("HTTP/1.1 100 Continue\r\n\r\n");
     }
     while (!parser.is_done()) {
-      const auto step = co_await read_step(*stream_, parser, buffer_, false);
+      const auto step = co_await read_step(*stream_, parser, buffer_);
       if (!step) co_return tl::unexpected(step.error());
     }
     co_return Read();
@@ -294,8 +314,9 @@ class Session {
     if (shared_->options.tls.client_ca_pem.empty() || certificate == ClientCertificate::kTrusted)
       return std::nullopt;
     return certificate == ClientCertificate::kNone
-               ? plain(401, "a client certificate is required here\n")
-               : plain(403, "the client certificate is not signed by a CA that is trusted here\n");
+               ? ServerResponse::text(401, "a client certificate is required here\n")
+               : ServerResponse::text(
+                     403, "the client certificate is not signed by a CA that is trusted here\n");
   }
 
   Task<ServerResponse> handle(ServerRequest request) {
@@ -309,7 +330,7 @@ class Session {
       failure = error.what();
     }
     if (shared_->options.on_error) shared_->options.on_error(failure);
-    co_return plain(500, "internal error\n");
+    co_return ServerResponse::text(500, "internal error\n");
   }
 
   Task<bool> answer(const ServerResponse& response, bool keeps_alive, bool has_body) {
@@ -352,6 +373,11 @@ Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
 Task<bool> accept_one(std::shared_ptr<Shared> shared) {
   auto [error, socket] = co_await shared->acceptor.async_accept(kToken);
   if (error) co_return false;  // out of descriptors, most likely: sessions that end give some back
+  error_code ignored;
+  if (!shared->arrivals.admit(socket.remote_endpoint(ignored).address(), shared->options)) {
+    if (shared->options.on_eviction) shared->options.on_eviction();
+    co_return !shared->arrivals.are_too_many(shared->options);
+  }
   while (shared->connections.size() >= shared->options.max_connections && !shared->is_stopping)
     co_await shared->make_room(Scarce::kConnections, 1, Deadline::max());
   if (!shared->is_stopping) shared->tasks.spawn("session", run_session(shared, std::move(socket)));
@@ -373,6 +399,51 @@ Task<void> accept_all(std::shared_ptr<Shared> shared) {
     pause.expires_after(kAcceptPause);
     co_await pause.async_wait(kToken);
   }
+}
+
+// The unspecified IPv6 address means every address.
+asio::ip::address address_of(tcp::acceptor& acceptor, const std::string& host, error_code& error) {
+  const asio::ip::address everywhere = asio::ip::address_v6::any();
+  if (host.empty()) return everywhere;
+  const auto written = asio::ip::make_address(host, error);
+  if (!error) return written.is_unspecified() ? everywhere : written;
+  tcp::resolver resolver(acceptor.get_executor());
+  // Without the flag by which only families count that another machine can be reached with.
+  const auto found = resolver.resolve(host, "", tcp::resolver::passive, error);
+  if (error) return everywhere;
+  const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
+    return entry.endpoint().address().is_v4();
+  });
+  return (v4 == found.end() ? found.begin() : v4)->endpoint().address();
+}
+
+// Opens the acceptor; answers where it is to be bound.
+tcp::endpoint open(tcp::acceptor& acceptor, const asio::ip::address& address, unsigned short port,
+                   error_code& error) {
+  const tcp::endpoint endpoint(address, port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!address.is_unspecified()) return endpoint;
+  if (!error) acceptor.set_option(asio::ip::v6_only(false), error);
+  if (!error) return endpoint;
+  // A kernel without IPv6.
+  error_code ignored;
+  acceptor.close(ignored);
+  acceptor.open(tcp::v4(), error);
+  return {tcp::v4(), port};
+}
+
+// Opens, binds and starts the acceptor.
+Result<void> listen(tcp::acceptor& acceptor, const std::string& host, unsigned short port) {
+  error_code error;
+  const auto address = address_of(acceptor, host, error);
+  tcp::endpoint endpoint;
+  if (!error) endpoint = open(acceptor, address, port, error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error) return {};
+  return fail(ErrorCode::kNetwork, "cannot listen on " + (host.empty() ? "" : host + " ") +
+                                       "port " + std::to_string(port) + ": " + error.message());
 }
 
 class Server final : public HttpServer {

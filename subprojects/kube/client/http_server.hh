@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kube/client/tls.hh"
 #include "kube/client/transport.hh"
@@ -26,6 +27,9 @@ struct ServerResponse {
   std::string content_type = "application/json";
   std::string body;
   int retry_after = 0;  // seconds, sent to the client; 0: no header
+  static ServerResponse text(int status, std::string body) {
+    return {status, "text/plain; charset=utf-8", std::move(body)};
+  }
 };
 
 struct ServerOptions {
@@ -51,6 +55,11 @@ struct ServerOptions {
   std::size_t max_connections = 250;
   // For how long an unfinished request is safe from making room for others.
   Milliseconds grace{1'000};
+  // New connections in a second, of one address and of all; further ones are closed before their
+  // handshake. 0: no limit.
+  std::size_t max_new_of_peer = 0;
+  std::size_t max_new = 0;
+  bool keeps_alive = true;            // false: one request a connection
   std::function<void()> on_eviction;  // called when a connection makes room; may be empty
   // Called on the io thread with a sentence about a handler that threw, or about a connection that
   // could not be accepted; may be empty.

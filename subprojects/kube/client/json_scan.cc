@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "kube/model/json_bytes.hh"
 #include "kube/model/json_cursor.hh"
 
 namespace kube {

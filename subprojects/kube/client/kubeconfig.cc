@@ -39,55 +39,48 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// What a request may carry: no blanks, no line breaks.
-bool is_token(const std::string& text) {
-  return !TokenSource(Secret<std::string>(text), "").authorization({}).reveal().empty();
-}
-
-// One file, whose folder the relative paths inside refer to.
 struct File {
   std::string path;
   Json root;
 };
 
-// A mapping of a file that has been found, and its place there: "users[me].user".
+// A mapping of a file that has been found, and its place there: "users[me].user". Of what is wrong
+// only the first counts, so reading goes on and the error is looked at once, at the end.
 class Section {
  public:
-  Section(const File& file, std::string place, const Json& value)
-      : file_(&file), place_(std::move(place)), value_(&value) {}
+  Section(const File& file, std::string place, const Json& value, std::optional<Error>& error)
+      : file_(&file), place_(std::move(place)), value_(&value), error_(&error) {}
 
-  tl::unexpected<Error> bad(std::string_view what) const {
-    return fail(ErrorCode::kInvalid, file_->path + ": " + std::string(what));
+  void fail(std::string_view what) const {
+    if (!*error_) *error_ = Error(ErrorCode::kInvalid, file_->path + ": " + std::string(what));
   }
-  tl::unexpected<Error> bad(std::string_view field, std::string_view what) const {
-    return bad(place_ + (place_.empty() ? "" : ".") + std::string(field) + ": " +
-               std::string(what));
+  void fail(std::string_view field, std::string_view what) const {
+    fail(place_ + (place_.empty() ? "" : ".") + std::string(field) + ": " + std::string(what));
   }
 
-  const Json* find(std::string_view field) const { return value_->find(field); }
+  const Json& get(std::string_view field) const { return value_->get(field); }
   // Whether the field says anything: null and what is empty do not.
-  bool has(std::string_view field) const {
-    const Json* const value = find(field);
-    return value != nullptr && !value->empty();
-  }
+  bool has(std::string_view field) const { return !get(field).empty(); }
 
   enum class Shown { kInErrors, kNever };
-  // Empty where there is none.
-  Result<std::string> text(std::string_view field, Shown shown = Shown::kInErrors) const {
-    const Json* const value = find(field);
-    if (value == nullptr || value->is_null()) return std::string();
-    if (value->is_string()) return value->as_string();
-    const std::string it = shown == Shown::kNever ? "the value" : print_json(*value);
-    const bool is_scalar = value->is_number() || value->is_bool();
-    return bad(field, it + " is of type " + std::string(value->type_name()) + ", not string; " +
-                          (is_scalar ? "put it in quotes" : "write one string"));
+
+  std::string text(std::string_view field, Shown shown = Shown::kInErrors) const {
+    const Json& value = get(field);
+    if (value.is_string()) return value.as_string();
+    const std::string it = shown == Shown::kNever ? "the value" : print_json(value);
+    const bool is_scalar = value.is_number() || value.is_bool();
+    if (!value.is_null())
+      fail(field, it + " is of type " + std::string(value.type_name()) + ", not string; " +
+                      (is_scalar ? "put it in quotes" : "write one string"));
+    return {};
   }
-  Result<bool> flag(std::string_view field) const {
-    const Json* const value = find(field);
-    if (value == nullptr || value->is_null()) return false;
-    if (value->is_bool()) return value->as_bool();
-    return bad(field, print_json(*value) + " is of type " + std::string(value->type_name()) +
-                          ", not boolean; write true or false, without quotes");
+
+  bool flag(std::string_view field) const {
+    const Json& value = get(field);
+    if (!value.is_null() && !value.is_bool())
+      fail(field, print_json(value) + " is of type " + std::string(value.type_name()) +
+                      ", not boolean; write true or false, without quotes");
+    return value.is_bool() && value.as_bool();
   }
 
   std::string absolute(std::string_view path) const {
@@ -95,26 +88,26 @@ class Section {
     return given.is_absolute() ? given.string()
                                : (fs::path(file_->path).parent_path() / given).string();
   }
+
   // The text of "<name>-data" (base64, which wins) or of the file "<name>"; empty with neither.
-  Result<std::string> data_or_file(const std::string& name, Shown shown = Shown::kInErrors) const {
-    const auto data = text(name + "-data", shown);
-    if (!data) return tl::unexpected(data.error());
-    if (!data->empty()) {
-      auto decoded = base64_decode(*data);
-      if (!decoded) return bad(place_ + "." + name + "-data is not base64");
-      return std::move(*decoded);
+  std::string data_or_file(const std::string& name, Shown shown = Shown::kInErrors) const {
+    if (const std::string data = text(name + "-data", shown); !data.empty()) {
+      const auto decoded = base64_decode(data);
+      if (!decoded) fail(place_ + "." + name + "-data is not base64");
+      return decoded.value_or("");
     }
-    const auto path = text(name);
-    if (!path || path->empty()) return path;
-    auto content = read_file(absolute(*path));
-    if (!content) return bad(name, content.error().message);
-    return content;
+    const std::string path = text(name);
+    if (path.empty()) return path;
+    const auto content = read_file(absolute(path));
+    if (!content) fail(name, content.error().message);
+    return content.value_or("");
   }
 
  private:
   const File* file_;
   std::string place_;
   const Json* value_;
+  std::optional<Error>* error_;
 };
 
 // One file or several, of which the first to have an entry or to set a value counts, as with
@@ -125,110 +118,93 @@ class Kubeconfig {
     for (const File& file : files_) name_ += (name_.empty() ? "" : ":") + file.path;
   }
 
-  tl::unexpected<Error> bad(const std::string& what) const {
-    return fail(ErrorCode::kInvalid, name_ + ": " + what);
+  void fail(const std::string& what) {
+    if (!error_) error_ = Error(ErrorCode::kInvalid, name_ + ": " + what);
   }
+  const std::optional<Error>& error() const { return error_; }
 
-  Result<std::string> current_context() const {
+  std::string current_context() {
     for (const File& file : files_) {
-      const Section root(file, "", file.root);
-      auto name = root.text("current-context");
-      if (!name || !name->empty()) return name;
+      const std::string name = Section(file, "", file.root, error_).text("current-context");
+      if (!name.empty()) return name;
     }
-    return bad("current-context is not set; name a context");
+    fail("current-context is not set; name a context");
+    return {};
   }
 
   // The entry `name` of the list `list`, e.g. ("users", "user", "me").
-  Result<Section> entry(const std::string& list, const std::string& member,
-                        const std::string& name) const {
+  std::optional<Section> entry(const std::string& list, const std::string& member,
+                               const std::string& name) {
     for (const File& file : files_) {
-      const Json* const entries = file.root.find(list);
-      if (entries == nullptr || entries->is_null()) continue;
-      const Section root(file, "", file.root);
-      if (!entries->is_array())
-        return root.bad(list, "it is of type " + std::string(entries->type_name()) + ", not array");
-      for (const Json& each : entries->as_array()) {
-        const auto index = std::to_string(&each - entries->as_array().data());
-        const Section item(file, list + "[" + index + "]", each);
-        const auto its_name = item.text("name");
-        if (!its_name) return tl::unexpected(its_name.error());
-        if (*its_name != name) continue;
-        const Json* const value = each.find(member);
-        if (value == nullptr || !value->is_object())
-          return root.bad(list + " entry \"" + name + "\" has no " + member);
-        return Section(file, list + "[" + name + "]." + member, *value);
+      const Json& entries = file.root.get(list);
+      if (entries.is_null()) continue;
+      const Section root(file, "", file.root, error_);
+      if (!entries.is_array())
+        root.fail(list, "it is of type " + std::string(entries.type_name()) + ", not array");
+      for (const Json& each : file.root.get_array(list)) {
+        const auto index = std::to_string(&each - entries.as_array().data());
+        if (Section(file, list + "[" + index + "]", each, error_).text("name") != name) continue;
+        const Json& value = each.get(member);
+        if (value.is_object())
+          return Section(file, list + "[" + name + "]." + member, value, error_);
+        root.fail(list + " entry \"" + name + "\" has no " + member);
+        return std::nullopt;
       }
     }
-    return bad(list + " has no entry \"" + name + "\"");
+    fail(list + " has no entry \"" + name + "\"");
+    return std::nullopt;
   }
 
  private:
   std::vector<File> files_;
   std::string name_;
+  std::optional<Error> error_;
 };
 
-Result<void> read_cluster(const Section& cluster, ClientConfig& config) {
-  auto server = cluster.text("server");
-  if (!server) return tl::unexpected(server.error());
-  config.server = std::move(*server);
-  const auto url = parse_server_url(config.server);
-  if (!url) return cluster.bad(url.error().message);
-  if (cluster.has("proxy-url"))
-    return cluster.bad("proxy-url is not supported; connect without a proxy");
-  auto name = cluster.text("tls-server-name");
-  if (!name) return tl::unexpected(name.error());
-  config.tls_server_name = std::move(*name);
-  const auto is_insecure = cluster.flag("insecure-skip-tls-verify");
-  if (!is_insecure) return tl::unexpected(is_insecure.error());
-  config.insecure_skip_tls_verify = *is_insecure;
-  auto ca = cluster.data_or_file("certificate-authority");
-  if (!ca) return tl::unexpected(ca.error());
-  config.ca_pem = std::move(*ca);
-  return {};
+void read_cluster(const Section& cluster, ClientConfig& config) {
+  config.server = cluster.text("server");
+  if (const auto url = parse_server_url(config.server); !url) cluster.fail(url.error().message);
+  if (cluster.has("proxy-url")) cluster.fail("proxy-url is not supported; connect without a proxy");
+  config.tls_server_name = cluster.text("tls-server-name");
+  config.insecure_skip_tls_verify = cluster.flag("insecure-skip-tls-verify");
+  config.ca_pem = cluster.data_or_file("certificate-authority");
 }
 
 // Ways to sign in that would be left out in silence otherwise.
-Result<void> refuse_unsupported(const std::string& name, const Section& user,
-                                ExecUsers exec_users) {
+void refuse_unsupported(const std::string& name, const Section& user, ExecUsers exec_users) {
   for (const char* const plugin : {"exec", "auth-provider"}) {
     if (exec_users == ExecUsers::kAllowed && plugin == std::string_view("exec")) continue;
-    if (const Json* const value = user.find(plugin); value == nullptr || value->is_null()) continue;
-    return user.bad("user \"" + name + "\" signs in with " + plugin +
-                    ", which would start another program; use a token, a tokenFile or a client "
-                    "certificate (kubectl create token makes one)");
+    if (user.get(plugin).is_null()) continue;
+    user.fail("user \"" + name + "\" signs in with " + plugin +
+              ", which would start another program; use a token, a tokenFile or a client "
+              "certificate (kubectl create token makes one)");
   }
-  if (user.has("username") || user.has("password")) {
-    return user.bad("user \"" + name +
-                    "\" signs in with a password, which Kubernetes no longer "
-                    "accepts; use a token or a client certificate");
-  }
+  if (user.has("username") || user.has("password"))
+    user.fail("user \"" + name +
+              "\" signs in with a password, which Kubernetes no longer accepts; use a token or a "
+              "client certificate");
   for (const char* const field : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     if (!user.has(field)) continue;
-    return user.bad("user \"" + name + "\" impersonates " + print_json(*user.find(field)) + " (" +
-                    field + "), which is not supported; sign in as that user");
+    user.fail("user \"" + name + "\" impersonates " + print_json(user.get(field)) + " (" + field +
+              "), which is not supported; sign in as that user");
   }
-  return {};
 }
 
-Result<void> read_token(const Section& user, ClientConfig& config) {
-  const auto token = user.text("token", Section::Shown::kNever);
-  if (!token) return tl::unexpected(token.error());
-  const auto path = user.text("tokenFile");
-  if (!path) return tl::unexpected(path.error());
-  std::string text = trimmed(*token);
+void read_token(const Section& user, ClientConfig& config) {
+  std::string text = trimmed(user.text("token", Section::Shown::kNever));
+  const std::string path = user.text("tokenFile");
   if (!text.empty() && !is_token(text))
-    return user.bad("token", "there are characters inside that no token has, such as blanks");
-  if (!path->empty()) {
-    config.token_file = user.absolute(*path);
+    user.fail("token", "there are characters inside that no token has, such as blanks");
+  if (!path.empty()) {
+    config.token_file = user.absolute(path);
     if (text.empty()) {
       const auto content = read_file(config.token_file);
-      if (!content) return user.bad("tokenFile", content.error().message + "; write a token there");
-      text = trimmed(*content);
-      if (!is_token(text)) return user.bad("tokenFile", config.token_file + " holds no token");
+      if (!content) user.fail("tokenFile", content.error().message + "; write a token there");
+      text = trimmed(content.value_or(""));
+      if (!is_token(text)) user.fail("tokenFile", config.token_file + " holds no token");
     }
   }
   config.token = Secret<std::string>(std::move(text));
-  return {};
 }
 
 // What a plugin may ask for of the cluster (client-go, pkg/apis/clientauthentication: Cluster).
@@ -237,69 +213,52 @@ Json cluster_info(const Section& cluster, const ClientConfig& config) {
   if (!config.tls_server_name.empty()) info.set("tls-server-name", config.tls_server_name);
   if (config.insecure_skip_tls_verify) info.set("insecure-skip-tls-verify", true);
   if (!config.ca_pem.empty()) info.set("certificate-authority-data", base64_encode(config.ca_pem));
-  const Json* const extensions = cluster.find("extensions");
-  if (extensions == nullptr || !extensions->is_array()) return info;
-  for (const Json& each : extensions->as_array())
+  const Json& extensions = cluster.get("extensions");
+  if (!extensions.is_array()) return info;
+  for (const Json& each : extensions.as_array())
     if (each.get_string("name") == "client.authentication.k8s.io/exec")
       info.set("config", each.get("extension"));
   return info;
 }
 
-Result<void> read_exec(const Section& user, const Section& cluster, ClientConfig& config) {
-  if (!user.has("exec") || !config.token.reveal().empty() || !config.token_file.empty()) return {};
-  auto exec = read_exec_config(*user.find("exec"));
-  if (!exec) return user.bad("exec", exec.error().message);
+void read_exec(const Section& user, const Section& cluster, ClientConfig& config) {
+  if (!user.has("exec") || !config.token.reveal().empty() || !config.token_file.empty()) return;
+  auto exec = read_exec_config(user.get("exec"));
+  if (!exec) return user.fail("exec", exec.error().message);
   if (exec->command.find('/') != std::string::npos) exec->command = user.absolute(exec->command);
   if (exec->has_cluster_info) exec->cluster = cluster_info(cluster, config);
   config.exec_plugin = std::make_shared<ExecPlugin>(std::move(*exec));
-  return {};
 }
 
-Result<void> read_user(const std::string& name, const Section& user, ExecUsers exec_users,
-                       ClientConfig& config) {
-  if (const auto is_supported = refuse_unsupported(name, user, exec_users); !is_supported)
-    return is_supported;
-  auto certificate = user.data_or_file("client-certificate");
-  if (!certificate) return tl::unexpected(certificate.error());
-  auto key = user.data_or_file("client-key", Section::Shown::kNever);
-  if (!key) return tl::unexpected(key.error());
-  if (certificate->empty() != key->empty()) {
-    return user.bad("user \"" + name + "\" has only one of client-certificate and client-key");
-  }
-  config.client_certificate_pem = std::move(*certificate);
-  config.client_key_pem = Secret<std::string>(std::move(*key));
-  return read_token(user, config);
+void read_user(const std::string& name, const Section& user, ExecUsers exec_users,
+               ClientConfig& config) {
+  refuse_unsupported(name, user, exec_users);
+  config.client_certificate_pem = user.data_or_file("client-certificate");
+  const std::string key = user.data_or_file("client-key", Section::Shown::kNever);
+  if (config.client_certificate_pem.empty() != key.empty())
+    user.fail("user \"" + name + "\" has only one of client-certificate and client-key");
+  config.client_key_pem = Secret<std::string>(key);
+  read_token(user, config);
 }
 
-Result<ClientConfig> read_context(const Kubeconfig& kubeconfig, const std::string& name,
+Result<ClientConfig> read_context(Kubeconfig& kubeconfig, const std::string& name,
                                   ExecUsers exec_users) {
-  const auto context = kubeconfig.entry("contexts", "context", name);
-  if (!context) return tl::unexpected(context.error());
   ClientConfig config;
-  std::string names[3];
-  const char* const fields[] = {"cluster", "user", "namespace"};
-  for (std::size_t i = 0; i < std::size(fields); ++i) {
-    auto text = context->text(fields[i]);
-    if (!text) return tl::unexpected(text.error());
-    names[i] = std::move(*text);
+  if (const auto context = kubeconfig.entry("contexts", "context", name)) {
+    const std::string cluster_name = context->text("cluster");
+    const std::string user_name = context->text("user");
+    const std::string ns = context->text("namespace");
+    if (!ns.empty()) config.ns = ns;
+    if (cluster_name.empty()) context->fail("cluster", "is not set; name a cluster");
+    const auto cluster = kubeconfig.entry("clusters", "cluster", cluster_name);
+    if (cluster) read_cluster(*cluster, config);
+    std::optional<Section> user;
+    if (!user_name.empty()) user = kubeconfig.entry("users", "user", user_name);
+    if (user) read_user(user_name, *user, exec_users, config);
+    if (user && cluster) read_exec(*user, *cluster, config);
   }
-  const auto& [cluster_name, user_name, ns] = names;
-  if (!ns.empty()) config.ns = ns;
-  if (cluster_name.empty()) return context->bad("cluster", "is not set; name a cluster");
-  const auto cluster = kubeconfig.entry("clusters", "cluster", cluster_name);
-  if (!cluster) return tl::unexpected(cluster.error());
-  if (const auto is_read = read_cluster(*cluster, config); !is_read)
-    return tl::unexpected(is_read.error());
-  if (!user_name.empty()) {
-    const auto user = kubeconfig.entry("users", "user", user_name);
-    if (!user) return tl::unexpected(user.error());
-    if (const auto is_read = read_user(user_name, *user, exec_users, config); !is_read)
-      return tl::unexpected(is_read.error());
-    if (const auto is_read = read_exec(*user, *cluster, config); !is_read)
-      return tl::unexpected(is_read.error());
-  }
-  const auto tls = ClientTls::make(config, "");
-  if (!tls) return kubeconfig.bad(tls.error().message);
+  if (const auto tls = ClientTls::make(config, ""); !tls) kubeconfig.fail(tls.error().message);
+  if (kubeconfig.error()) return tl::unexpected(*kubeconfig.error());
   return config;
 }
 
@@ -323,11 +282,9 @@ Result<ClientConfig> load_files(const std::vector<std::string>& paths, const std
     if (!file) return tl::unexpected(file.error());
     files.push_back(std::move(*file));
   }
-  const Kubeconfig kubeconfig(std::move(files));
-  if (!context.empty()) return read_context(kubeconfig, context, exec_users);
-  const auto current = kubeconfig.current_context();
-  if (!current) return tl::unexpected(current.error());
-  return read_context(kubeconfig, *current, exec_users);
+  Kubeconfig kubeconfig(std::move(files));
+  return read_context(kubeconfig, context.empty() ? kubeconfig.current_context() : context,
+                      exec_users);
 }
 
 bool exists(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/client/with_deadline.hh"
+#include "kube/model/resources.hh"
 
 namespace kube {
 
@@ -14,15 +15,6 @@ namespace {
 
 constexpr Milliseconds kReleaseDeadline{3'000};
 constexpr double kJitter = 1.2;  // k8s.io/client-go/tools/leaderelection: JitterFactor
-
-Resource lease_resource() {
-  Resource resource;
-  resource.group = "coordination.k8s.io";
-  resource.version = "v1";
-  resource.plural = "leases";
-  resource.kind = "Lease";
-  return resource;
-}
 
 // What counts of a Lease, and when this process first saw it so: clocks of other machines are not
 // trusted.
@@ -37,7 +29,7 @@ struct Observed {
 class Election {
  public:
   Election(ApiClient& client, LeaseOptions options)
-      : client_(client), options_(std::move(options)), lease_(lease_resource()) {}
+      : client_(client), options_(std::move(options)) {}
 
   Task<void> acquire() {
     while (!co_await is_held_within(options_.renew_deadline)) {
@@ -47,13 +39,17 @@ class Election {
     }
   }
 
-  // Returns when the lease is lost.
   Task<void> renew() {
     for (;;) {
       co_await sleep(client_.clock(), options_.retry_period);
       const auto deadline = sent_at_ + options_.retry_period + options_.renew_deadline;
-      while (!co_await is_held_within(remaining(deadline))) {
-        if (is_of_another()) co_return;
+      for (;;) {
+        // Time for one attempt is left also after a standstill: perhaps no other process wanted the
+        // lease.
+        const auto left =
+            std::chrono::duration_cast<Milliseconds>(deadline - client_.clock().since_boot());
+        if (co_await is_held_within(std::max(options_.retry_period, left))) break;
+        if (seen_ && !seen_->holder.empty() && seen_->holder != options_.identity) co_return;
         if (client_.clock().since_boot() + options_.retry_period >= deadline) co_return;
         co_await sleep(client_.clock(), options_.retry_period);
       }
@@ -63,7 +59,6 @@ class Election {
   // True where this process may hold the lease: it does, or a write's answer has not come.
   bool may_hold() const { return is_unsure_ || (seen_ && seen_->holder == options_.identity); }
 
-  // Lets a successor start at once.
   Task<void> release() {
     if (options_.on_renewed) options_.on_renewed({});
     const auto released = co_await with_deadline(kReleaseDeadline, give_back());
@@ -71,17 +66,6 @@ class Election {
   }
 
  private:
-  // Time for one attempt is left also after a standstill: perhaps no other process wanted the
-  // lease.
-  Milliseconds remaining(Clock::Steady deadline) const {
-    const auto left = deadline - client_.clock().since_boot();
-    return std::max(options_.retry_period, std::chrono::duration_cast<Milliseconds>(left));
-  }
-
-  bool is_of_another() const {
-    return seen_ && !seen_->holder.empty() && seen_->holder != options_.identity;
-  }
-
   Task<bool> is_held_within(Milliseconds limit) {
     const auto held = co_await with_deadline(limit, try_once());
     if (!held) report(held.error());
@@ -92,19 +76,19 @@ class Election {
   Task<bool> try_once() {
     // The holder knows the lease's version and saves the read.
     if (seen_ && seen_->holder == options_.identity) {
-      if (co_await write_renewal()) co_return true;
+      if (co_await write(false)) co_return true;
     }
-    const auto found = co_await client_.get(lease_, options_.key);
+    const auto found = co_await client_.get(kLeases, options_.key);
     if (!found) {
       if (found.error().code == ErrorCode::kNotFound) co_return co_await create();
       report(found.error());
       co_return false;
     }
     observe(*found);
-    if (seen_->holder == options_.identity) co_return co_await write_renewal();
+    if (seen_->holder == options_.identity) co_return co_await write(false);
     const bool is_valid = seen_->since + seen_->duration > client_.clock().steady();
     if (!seen_->holder.empty() && is_valid) co_return false;
-    co_return co_await write_takeover();
+    co_return co_await write(true);
   }
 
   // What was cut off on its way may have been written nevertheless: then the version that we know
@@ -113,13 +97,13 @@ class Election {
     bool is_known = !is_unsure_;
     for (;;) {
       if (!is_known) {
-        const auto found = co_await client_.get(lease_, options_.key);
+        const auto found = co_await client_.get(kLeases, options_.key);
         if (!found) co_return tl::unexpected(found.error());
         observe(*found);
         if (seen_->holder != options_.identity) co_return Result<void>();
       }
       const auto written =
-          co_await client_.merge_patch(lease_, options_.key, patch_of(spec_without_holder()));
+          co_await client_.merge_patch(kLeases, options_.key, patch_of(spec_without_holder()));
       if (written) co_return Result<void>();
       if (written.error().code != ErrorCode::kConflict) co_return tl::unexpected(written.error());
       is_known = false;
@@ -127,24 +111,20 @@ class Election {
   }
 
   Task<bool> create() {
-    Json object = Json::object({{"apiVersion", lease_.api_version()}, {"kind", lease_.kind}});
-    object.set("metadata",
-               Json::object({{"name", options_.key.name}, {"namespace", options_.key.ns}}));
-    object.set("spec", spec_of_holder(true, 0));
+    Json object = Json::object(
+        {{"apiVersion", kLeases.api_version()},
+         {"kind", kLeases.kind},
+         {"metadata", Json::object({{"name", options_.key.name}, {"namespace", options_.key.ns}})},
+         {"spec", spec_of_holder(true, 0)}});
     begin_write();
-    co_return accept(co_await client_.create(lease_, std::move(object)));
+    co_return accept(co_await client_.create(kLeases, std::move(object)));
   }
 
-  Task<bool> write_renewal() {
-    Json patch = patch_of(spec_of_holder(false, seen_->transitions));
+  Task<bool> write(bool is_takeover) {
+    const std::int64_t transitions = seen_->transitions + (is_takeover ? 1 : 0);
+    Json patch = patch_of(spec_of_holder(is_takeover, transitions));
     begin_write();
-    co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
-  }
-
-  Task<bool> write_takeover() {
-    Json patch = patch_of(spec_of_holder(true, seen_->transitions + 1));
-    begin_write();
-    co_return accept(co_await client_.merge_patch(lease_, options_.key, std::move(patch)));
+    co_return accept(co_await client_.merge_patch(kLeases, options_.key, std::move(patch)));
   }
 
   void begin_write() {
@@ -201,15 +181,12 @@ class Election {
 
   void observe(const Json& lease) {
     is_unsure_ = false;
+    const Json& spec = lease.get("spec");
     Observed now;
-    if (const Json* const metadata = lease.find("metadata")) {
-      now.resource_version = metadata->get_string("resourceVersion");
-    }
-    if (const Json* const spec = lease.find("spec")) {
-      now.holder = spec->get_string("holderIdentity");
-      now.transitions = spec->get_int("leaseTransitions");
-      now.duration = std::chrono::seconds(spec->get_int("leaseDurationSeconds"));
-    }
+    now.resource_version = lease.get("metadata").get_string("resourceVersion");
+    now.holder = spec.get_string("holderIdentity");
+    now.transitions = spec.get_int("leaseTransitions");
+    now.duration = std::chrono::seconds(spec.get_int("leaseDurationSeconds"));
     now.since = client_.clock().steady();
     if (seen_ && seen_->resource_version == now.resource_version) return;
     const bool is_new_holder = !seen_ || seen_->holder != now.holder;
@@ -219,7 +196,7 @@ class Election {
 
   ApiClient& client_;
   LeaseOptions options_;
-  Resource lease_;
+
   std::optional<Observed> seen_;
   Clock::Steady sent_at_;   // the last write, by since_boot()
   bool is_unsure_ = false;  // a write was begun, and nothing has shown since who holds the lease

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -18,7 +19,7 @@ class Semaphore {
   struct State;
 
  public:
-  // Waiters with kHigh go before those of their namespace with kLow, except for `low_share`.
+  // Waiters with kHigh go before all of their namespace with kLow, except for `low_share`.
   enum class Priority { kHigh, kLow };
   // Without one, acquire() waits for as long as it takes.
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
@@ -35,8 +36,9 @@ class Semaphore {
     std::shared_ptr<State> state_;  // nullptr once moved from
   };
 
-  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits.
-  explicit Semaphore(std::size_t count, std::size_t low_share = 1);
+  // Where both priorities wait in a namespace, kLow gets one of `low_share` permits; without it:
+  // none.
+  explicit Semaphore(std::size_t count, std::size_t low_share = SIZE_MAX);
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 

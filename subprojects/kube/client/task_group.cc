@@ -63,8 +63,6 @@ struct TaskGroup::State {
 TaskGroup::TaskGroup(asio::any_io_executor executor, OnError on_error)
     : state_(std::make_shared<State>(std::move(executor), std::move(on_error))) {}
 
-TaskGroup::~TaskGroup() = default;
-
 bool TaskGroup::spawn(std::string name, Task<void> task) {
   if (state_->is_cancelled) return false;
   auto child = std::make_shared<Child>();

@@ -21,7 +21,7 @@ class TaskGroup {
   using OnError = std::function<void(std::string_view task, std::string_view what)>;
 
   TaskGroup(asio::any_io_executor executor, OnError on_error);
-  ~TaskGroup();
+
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 

@@ -11,12 +11,11 @@ namespace {
 
 constexpr std::chrono::minutes kCheckEvery{1};
 
-bool is_token(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
-}
-
 }  // namespace
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
+}
 
 TokenSource::TokenSource(Secret<std::string> token, std::string file) : file_(std::move(file)) {
   set(token.reveal());

@@ -3,10 +3,14 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "kube/model/secret.hh"
 
 namespace kube {
+
+// What a request may carry: no blanks, no line breaks.
+bool is_token(std::string_view text);
 
 // A file that cannot be read, or holds something that is no token, leaves the last good one in use.
 class TokenSource {

@@ -3,8 +3,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/fields.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <deque>
-#include <optional>
 #include <stdexcept>
 
 #include "kube/client/clock.hh"
@@ -21,103 +21,41 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kOk = 200;
 constexpr int kUnauthorized = 401;
 constexpr std::size_t kUsualHeaders = 512;   // bytes
 constexpr std::size_t kMaxSpareBuffers = 4;  // more than are read into at a time, as a rule
 
-// A body that is kept, up to a limit, or handed on in pieces.
-struct ResponseBody {
-  struct value_type {
-    std::string text;
-    std::size_t limit = 0;
-    bool is_drained = false;  // the text is taken out after every read, so that it cannot grow
-    const std::function<void(std::string_view)>* on_piece = nullptr;
-  };
-  class reader {
-   public:
-    template <bool IsRequest, class Fields>
-    reader(http::header<IsRequest, Fields>& header, value_type& body)
-        : status_([&header] { return header.result_int(); }), body_(body) {}
-    void init(const boost::optional<std::uint64_t>& length, error_code& error) {
-      error = {};
-      is_ok_ = status_() == kOk;  // the reader is made before the header is read
-      if (is_handed_on() || body_.is_drained || !length) return;
-      if (*length > body_.limit) {
-        error = http::error::body_limit;
-      } else {
-        body_.text.reserve(static_cast<std::size_t>(*length));
-      }
-    }
-    template <class Buffers>
-    std::size_t put(const Buffers& buffers, error_code& error) {
-      error = {};
-      std::size_t total = 0;
-      const auto end = asio::buffer_sequence_end(buffers);
-      for (auto at = asio::buffer_sequence_begin(buffers); at != end && !error; ++at) {
-        const asio::const_buffer piece(*at);
-        take(std::string_view(static_cast<const char*>(piece.data()), piece.size()), error);
-        if (!error) total += piece.size();
-      }
-      return total;
-    }
-    void finish(error_code& error) { error = {}; }
+using Parser = http::response_parser<http::string_body>;
 
-   private:
-    bool is_handed_on() const { return is_ok_ && body_.on_piece != nullptr; }
-    void take(std::string_view piece, error_code& error) {
-      if (is_handed_on()) {
-        (*body_.on_piece)(piece);
-      } else if (!body_.is_drained && body_.text.size() + piece.size() > body_.limit) {
-        error = http::error::body_limit;
-      } else {
-        body_.text.append(piece);
-      }
-    }
-    std::function<unsigned()> status_;
-    bool is_ok_ = false;
-    value_type& body_;
-  };
-};
-
-using Parser = http::parser<false, ResponseBody>;
-
-void configure(Parser& parser, std::size_t limit,
-               const std::function<void(std::string_view)>* on_piece) {
+// The caller looks after the body's length: it knows which bodies are only handed on.
+void configure(Parser& parser) {
   parser.header_limit(InputBuffer::kSize);
-  parser.body_limit(
-      boost::none);  // this transport's limit applies: it knows which bodies are only passed on
+  parser.body_limit(boost::none);
   parser.eager(true);
-  parser.get().body().limit = limit;
-  parser.get().body().on_piece = on_piece;
 }
 
 Task<tl::expected<void, ReadFailure>> write_request(ByteStream& stream, const HttpRequest& request,
                                                     const std::string& text) {
-  ReadFailure failure;
   if (request.on_write) {
-    if (auto allowed = request.on_write(); !allowed) {
-      failure.error = std::move(allowed.error());
-      co_return tl::unexpected(std::move(failure));
-    }
+    if (auto allowed = request.on_write(); !allowed)
+      co_return tl::unexpected(ReadFailure(std::move(allowed.error())));
   }
   const IoResult written = co_await stream.write_all(text);
   if (!written.error) co_return tl::expected<void, ReadFailure>();
-  failure.error = error_of(stream, written, "sending");
-  failure.is_cut = failure.error.code == ErrorCode::kNetwork;
-  co_return tl::unexpected(std::move(failure));
+  Error error = error_of(stream, written, "sending");
+  const bool is_cut = error.code == ErrorCode::kNetwork;
+  co_return tl::unexpected(ReadFailure(std::move(error), is_cut));
 }
 
 class WatchStream final : public HttpStream {
  public:
   explicit WatchStream(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {
-    configure(parser_, 0, nullptr);
-    parser_.get().body().is_drained = true;
+    configure(parser_);
   }
 
   Task<tl::expected<void, ReadFailure>> read_header() {
     while (!parser_.is_header_done()) {
-      const auto step = co_await read_step(*stream_, parser_, buffer_, true);
+      const auto step = co_await read_step(*stream_, parser_, buffer_);
       if (!step) co_return tl::unexpected(step.error());
     }
     co_return tl::expected<void, ReadFailure>();
@@ -130,13 +68,10 @@ class WatchStream final : public HttpStream {
 
   Task<Result<std::string>> read_some(Milliseconds idle) override {
     stream_->set_deadline(SteadyClock::now() + idle);
-    std::string& text = parser_.get().body().text;
-    // What came together with the header has not been parsed yet.
-    if (const error_code refused = feed(parser_, buffer_, false)) {
-      co_return fail(ErrorCode::kNetwork, "the stream is malformed: " + refused.message());
-    }
+    std::string& text = parser_.get().body();
+
     while (text.empty() && !parser_.is_done()) {
-      const auto step = co_await read_step(*stream_, parser_, buffer_, false);
+      const auto step = co_await read_step(*stream_, parser_, buffer_);
       if (!step) co_return tl::unexpected(step.error().error);
     }
     co_return std::exchange(text, std::string());
@@ -173,27 +108,13 @@ class PooledTransport final : public Transport {
     const Deadline deadline = SteadyClock::now() + request.deadline;
     const auto permit = co_await slots_.acquire(deadline);
     if (!permit) co_return tl::unexpected(permit.error().at(name_of(request)));
-    const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
-    auto done = co_await exchange(request, sent, deadline);
-    if (done && done->status == kUnauthorized && has_other_than(sent)) {
-      const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
-      done = co_await exchange(request, other, deadline);
-    }
-    if (!done) co_return tl::unexpected(done.error().at(name_of(request)));
-    co_return std::move(*done);
+    co_return co_await authorized(&PooledTransport::exchange_on, request, deadline);
   }
 
   Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) override {
     if (auto signed_in = sign_in(); !signed_in) co_return tl::unexpected(signed_in.error());
     const Deadline deadline = SteadyClock::now() + request.deadline;
-    const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
-    auto stream = co_await open_once(request, sent, deadline);
-    if (stream && (*stream)->status() == kUnauthorized && has_other_than(sent)) {
-      const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
-      stream = co_await open_once(request, other, deadline);
-    }
-    if (!stream) co_return tl::unexpected(stream.error().at(name_of(request)));
-    co_return std::move(*stream);
+    co_return co_await authorized(&PooledTransport::open_on, request, deadline);
   }
 
  private:
@@ -201,6 +122,48 @@ class PooledTransport final : public Transport {
     std::unique_ptr<ByteStream> stream;
     Deadline until;
   };
+
+  // What is done on one connection; `text` is the request as it is sent.
+  template <class T>
+  using Exchange = Task<tl::expected<T, ReadFailure>> (PooledTransport::*)(
+      std::unique_ptr<ByteStream> stream, const HttpRequest& request, const std::string& text);
+
+  static int status_of(const HttpResponse& response) { return response.status; }
+  static int status_of(const std::unique_ptr<HttpStream>& stream) { return stream->status(); }
+
+  // After a 401 again, where there is another credential.
+  template <class T>
+  Task<Result<T>> authorized(Exchange<T> exchange, const HttpRequest& request, Deadline deadline) {
+    const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
+    auto done = co_await on_connection(exchange, request, sent, deadline);
+    if (done && status_of(*done) == kUnauthorized && has_other_than(sent)) {
+      const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
+      done = co_await on_connection(exchange, request, other, deadline);
+    }
+    if (!done) co_return tl::unexpected(done.error().at(name_of(request)));
+    co_return std::move(done);
+  }
+
+  // A connection that was used before may have been closed by the server just now, so one reset is
+  // forgiven there.
+  template <class T>
+  Task<Result<T>> on_connection(Exchange<T> exchange, const HttpRequest& request,
+                                const Secret<std::string>& token, Deadline deadline) {
+    const std::string text = text_of(request, token);
+    if (auto reused = take_idle()) {
+      reused->set_deadline(deadline);
+      auto done = co_await (this->*exchange)(std::move(reused), request, text);
+      if (done) co_return std::move(*done);
+      const ReadFailure& failure = done.error();
+      if (!request.is_idempotent || !failure.is_cut || failure.has_answer)
+        co_return tl::unexpected(failure.error);
+    }
+    auto fresh = co_await connect_stream(server_, tls_.get(), deadline);
+    if (!fresh) co_return tl::unexpected(fresh.error());
+    auto done = co_await (this->*exchange)(std::move(*fresh), request, text);
+    if (!done) co_return tl::unexpected(done.error().error);
+    co_return std::move(*done);
+  }
 
   // Takes the plugin's credential, a new one where the last has expired.
   Result<void> sign_in() {
@@ -252,43 +215,28 @@ class PooledTransport final : public Transport {
     return text;
   }
 
-  // A connection that was used before may have been closed by the server just now, so one reset is
-  // forgiven there.
-  Task<Result<HttpResponse>> exchange(const HttpRequest& request, const Secret<std::string>& token,
-                                      Deadline deadline) {
-    const std::string text = text_of(request, token);
-    if (auto reused = take_idle()) {
-      bool has_answer = false;
-      auto done = co_await exchange_on(std::move(reused), request, text, deadline, has_answer);
-      if (done) co_return std::move(*done);
-      const ReadFailure& failure = done.error();
-      if (!request.is_idempotent || !failure.is_cut || has_answer) {
-        co_return tl::unexpected(failure.error);
-      }
-    }
-    auto fresh = co_await connect_stream(server_, tls_.get(), deadline);
-    if (!fresh) co_return tl::unexpected(fresh.error());
-    bool has_answer = false;
-    auto done = co_await exchange_on(std::move(*fresh), request, text, deadline, has_answer);
-    if (!done) co_return tl::unexpected(done.error().error);
-    co_return std::move(*done);
-  }
-
-  // `has_answer` says whether any byte of an answer came.
   Task<tl::expected<HttpResponse, ReadFailure>> exchange_on(std::unique_ptr<ByteStream> stream,
                                                             const HttpRequest& request,
-                                                            const std::string& text,
-                                                            Deadline deadline, bool& has_answer) {
-    stream->set_deadline(deadline);
+                                                            const std::string& text) {
     const auto sent = co_await write_request(*stream, request, text);
     if (!sent) co_return tl::unexpected(sent.error());
     Parser parser;
-    configure(parser, limits_.max_response_bytes, request.on_body ? &request.on_body : nullptr);
+    configure(parser);
+    if (!request.on_body) parser.body_limit(limits_.max_response_bytes);
     InputBuffer buffer = take_buffer();
-    while (!parser.is_done()) {
-      const auto step = co_await read_step(*stream, parser, buffer, false);
-      if (!step) co_return tl::unexpected(step.error());
-      has_answer = true;
+    for (bool has_answer = false; !parser.is_done(); has_answer = true) {
+      auto step = co_await read_step(*stream, parser, buffer);
+      std::string& body = parser.get().body();
+      const bool is_handed_on = request.on_body && parser.get().result() == http::status::ok;
+      if (step && is_handed_on && !body.empty()) {
+        request.on_body(body);
+        body.clear();
+      }
+      if (step && body.size() > limits_.max_response_bytes)
+        step = tl::unexpected(ReadFailure(Error(ErrorCode::kTooLarge, "the message is too long")));
+      if (step) continue;
+      step.error().has_answer = has_answer;
+      co_return tl::unexpected(std::move(step.error()));
     }
     auto& message = parser.get();
     HttpResponse response;
@@ -298,7 +246,7 @@ class PooledTransport final : public Transport {
       const auto value = field.value();
       response.add_header({name.data(), name.size()}, {value.data(), value.size()});
     }
-    response.body = std::move(message.body().text);
+    response.body = std::move(message.body());
     if (message.keep_alive() && !message.need_eof() && buffer.size() == 0) {
       give_back(std::move(stream));
       if (spare_.size() < kMaxSpareBuffers) spare_.push_back(std::move(buffer));
@@ -306,25 +254,8 @@ class PooledTransport final : public Transport {
     co_return std::move(response);
   }
 
-  // The connection of the list that came before is taken where it is free, as by an exchange.
-  Task<Result<std::unique_ptr<WatchStream>>> open_once(const HttpRequest& request,
-                                                       const Secret<std::string>& token,
-                                                       Deadline deadline) {
-    const std::string text = text_of(request, token);
-    if (auto reused = take_idle()) {
-      reused->set_deadline(deadline);
-      auto opened = co_await open_on(std::move(reused), request, text);
-      if (opened) co_return std::move(*opened);
-      if (!opened.error().is_cut) co_return tl::unexpected(opened.error().error);
-    }
-    auto fresh = co_await connect_stream(server_, tls_.get(), deadline);
-    if (!fresh) co_return tl::unexpected(fresh.error());
-    auto opened = co_await open_on(std::move(*fresh), request, text);
-    if (!opened) co_return tl::unexpected(opened.error().error);
-    co_return std::move(*opened);
-  }
-
-  static Task<tl::expected<std::unique_ptr<WatchStream>, ReadFailure>> open_on(
+  // Mostly on the connection of the list that came before.
+  Task<tl::expected<std::unique_ptr<HttpStream>, ReadFailure>> open_on(
       std::unique_ptr<ByteStream> connection, const HttpRequest& request, const std::string& text) {
     const auto sent = co_await write_request(*connection, request, text);
     if (!sent) co_return tl::unexpected(sent.error());

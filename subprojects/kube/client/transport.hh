@@ -14,7 +14,9 @@ namespace kube {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target;        // path and query, escaped
+  std::string target;    // path and query, escaped
+  std::string resource;  // what it is about, for records: plural, or "" for a raw path
+  std::string subresource;
   std::string content_type;  // of the body; empty without one
   std::string accept = "application/json";
   std::string body;
@@ -86,9 +88,8 @@ struct TransportLimits {
 // otherwise. Token files are read again when they change (checked at most once a minute, and at
 // once after a 401; a request that met the 401 is then sent again). An exec plugin runs before the
 // first request, when its credential has expired, and after a 401; the io thread waits for it.
-// Throws std::runtime_error
-// where `config` is unusable: a malformed server, certificate or key. load_config() lets no such
-// through.
+// Throws std::runtime_error where `config` is unusable: a malformed server, certificate or key.
+// load_config() lets no such through.
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
                                           TransportLimits limits);
 

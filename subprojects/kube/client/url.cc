@@ -1,17 +1,12 @@
 #include "kube/client/url.hh"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <iterator>
 
 namespace kube {
 
 namespace {
-
-bool is_port(std::string_view text) {
-  const bool is_number =
-      !text.empty() && text.size() <= 5 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return is_number && std::stoul(std::string(text)) <= 65'535;
-}
 
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -64,25 +59,23 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
     url.port = url.is_tls ? "443" : "80";
   } else {
     port.remove_prefix(port.front() == ':' ? 1 : 0);
-    if (!is_port(port)) return bad("has a malformed port");
+    const bool is_number =
+        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    if (!is_number || std::stoul(std::string(port)) > 65'535) return bad("has a malformed port");
     url.port = port;
   }
   return url;
 }
 
 std::string percent_encode(std::string_view text) {
-  constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
     if (is_unreserved(c)) {
       out += c;
-      continue;
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
     }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
   }
   return out;
 }

@@ -16,20 +16,20 @@ match(F...) -> match<F...>;
 
 constexpr int kMaxDoublings = 6;  // 0.5 s * 2^6 is above the 30 s where it ends
 constexpr Milliseconds kFirstPause{500};
-constexpr Milliseconds kLongestPause{30'000};
+// client-go waits for 30 s. Here a job is served 20 s after the API server is back, however long it
+// was away; a pause is at most 1.25 times this.
+constexpr Milliseconds kLongestPause{12'000};
+constexpr Milliseconds kLongestUnserved{30'000};
 // A server that asks for more is asked again all the same: how else would it be seen to be well?
 constexpr Milliseconds kLongestAsked{300'000};
 
-Milliseconds pause_after(int failures) {
+Milliseconds pause_after(int failures, Milliseconds longest = kLongestPause) {
   if (failures == 0) return Milliseconds(0);
-  return std::min(kLongestPause, kFirstPause * (1 << std::min(failures - 1, kMaxDoublings)));
+  return std::min(longest, kFirstPause * (1 << std::min(failures - 1, kMaxDoublings)));
 }
 
-// A version that is too old although it was listed just now will be so again: that is a failure,
-// not news.
-int failures_when_gone(bool is_fresh, int failures) {
-  return is_fresh ? failures + 1 : 0;
-}
+template <class S>
+concept HasVersion = requires(S state) { state.version; };
 
 Milliseconds asked_by(const Failed& failed) {
   return std::min(kLongestAsked, failed.retry_after.value_or(Milliseconds(0)));
@@ -47,18 +47,19 @@ State step(State state, const Input& input) {
             return Listing{s.failures + 1, asked_by(in)};
           },
           [](Listing&& s, const Gone&) -> State { return Listing{s.failures + 1}; },
-          [](Listing&&, const NotServed&) -> State { return Unserved{}; },
+          [](auto&&, const NotServed&) -> State { return Unserved{}; },
 
           [](Resuming&& s, const Opened&) -> State {
             return Streaming{std::move(s.version), s.failures, s.is_fresh};
           },
-          [](Resuming&& s, const Failed& in) -> State {
+          [](HasVersion auto&& s, const Failed& in) -> State {
             return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
           },
-          [](Resuming&& s, const Gone&) -> State {
-            return Listing{failures_when_gone(s.is_fresh, s.failures)};
+          // A version that is too old although it was listed just now will be so again: that is a
+          // failure, not news.
+          [](HasVersion auto&& s, const Gone&) -> State {
+            return Listing{s.is_fresh ? s.failures + 1 : 0};
           },
-          [](Resuming&&, const NotServed&) -> State { return Unserved{}; },
 
           [](Streaming&& s, const Seen& in) -> State {
             return Streaming{in.version.empty() ? std::move(s.version) : in.version, 0, false};
@@ -66,15 +67,9 @@ State step(State state, const Input& input) {
           [](Streaming&& s, const Closed& in) -> State {
             return Resuming{std::move(s.version), in.is_brief ? s.failures + 1 : 0, s.is_fresh};
           },
-          [](Streaming&& s, const Failed& in) -> State {
-            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
-          },
-          [](Streaming&& s, const Gone&) -> State {
-            return Listing{failures_when_gone(s.is_fresh, s.failures)};
-          },
-          [](Streaming&&, const NotServed&) -> State { return Unserved{}; },
-          // Whatever else it may be, it has ended the stream: nothing is open to be read.
-          [](Streaming&& s, const auto&) -> State { return Listing{s.failures + 1}; },
+          // These have ended the stream, too: nothing is open to be read.
+          [](Streaming&& s, const Listed&) -> State { return Listing{s.failures + 1}; },
+          [](Streaming&& s, const Opened&) -> State { return Listing{s.failures + 1}; },
 
           [](Unserved&&, const Listed& in) -> State {
             return Resuming{in.version, 0, true, true};
@@ -97,19 +92,16 @@ Milliseconds pause_before(const State& state) {
                      [](const Listing& s) { return pause_after(s.failures); },
                      [](const Resuming& s) { return pause_after(s.is_prompt ? 0 : s.failures); },
                      [](const Streaming&) { return Milliseconds(0); },
-                     [](const Unserved& s) { return pause_after(s.tries); },
+                     [](const Unserved& s) { return pause_after(s.tries, kLongestUnserved); },
                  },
                  state);
   return std::max(own, least_pause(state));
 }
 
 Milliseconds least_pause(const State& state) {
-  return std::visit(match{
-                        [](const Listing& s) { return s.asked; },
-                        [](const Resuming& s) { return s.asked; },
-                        [](const auto&) { return Milliseconds(0); },
-                    },
-                    state);
+  if (const auto* const listing = std::get_if<Listing>(&state)) return listing->asked;
+  const auto* const resuming = std::get_if<Resuming>(&state);
+  return resuming != nullptr ? resuming->asked : Milliseconds(0);
 }
 
 }  // namespace kube::watch

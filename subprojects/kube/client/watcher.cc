@@ -22,20 +22,12 @@ constexpr int kGone = 410;
 
 std::string selectors(const WatchOptions& options) {
   std::string query;
-  if (!options.label_selector.empty()) {
-    query += "&labelSelector=" + percent_encode(options.label_selector);
-  }
-  if (!options.field_selector.empty()) {
-    query += "&fieldSelector=" + percent_encode(options.field_selector);
-  }
-  return query.empty() ? query : query.substr(1);
-}
-
-// What an answer other than a list or a stream means.
-Input input_of(const Error& error) {
-  if (error.code == ErrorCode::kGone) return watch::Gone();
-  if (error.code == ErrorCode::kNotFound) return watch::NotServed();
-  return watch::Failed{error.retry_after};
+  const auto add = [&query](const char* name, const std::string& selector) {
+    if (!selector.empty()) query += (query.empty() ? "" : "&") + (name + percent_encode(selector));
+  };
+  add("labelSelector=", options.label_selector);
+  add("fieldSelector=", options.field_selector);
+  return query;
 }
 
 class Watcher {
@@ -171,23 +163,21 @@ class Watcher {
 
   void upsert(std::string_view object) {
     if (sink_.upsert(object)) return;
-    const auto metadata = scan_member(object, "metadata").value_or("{}");
-    note("malformed", "object \"" + std::string(scan_string(metadata, "namespace").value_or("")) +
-                          "/" + std::string(scan_string(metadata, "name").value_or("")) +
+    const auto identity = scan_identity(object);
+    note("malformed", "object \"" + std::string(identity.ns) + "/" + std::string(identity.name) +
                           "\" could not be read and is left out");
   }
 
+  // What an answer other than a list or a stream means.
   Input refused(const Error& error) {
-    Input input = input_of(error);
-    if (error.code == ErrorCode::kCancelled) return input;  // the next await ends the watch
-    if (std::holds_alternative<watch::Gone>(input)) {
-      note("gone", error.message);
-    } else if (std::holds_alternative<watch::NotServed>(input)) {
-      note("unserved", error.message);
-    } else {
-      note("error", error.message);
-    }
-    return input;
+    const bool is_gone = error.code == ErrorCode::kGone;
+    const bool is_unserved = error.code == ErrorCode::kNotFound;
+    // Where it was cancelled, the next await ends the watch.
+    if (error.code != ErrorCode::kCancelled)
+      note(is_gone ? "gone" : is_unserved ? "unserved" : "error", error.message);
+    if (is_gone) return watch::Gone();
+    if (is_unserved) return watch::NotServed();
+    return watch::Failed{error.retry_after};
   }
 
   ApiClient& client_;

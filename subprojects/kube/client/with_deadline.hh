@@ -23,13 +23,11 @@ namespace kube {
 namespace detail {
 
 template <class T>
-struct IsResult : std::false_type {};
-template <class T>
-struct IsResult<Result<T>> : std::true_type {};
+concept IsResult = requires { typename T::error_type; };
 
 // A task's own errors and its end by the deadline come out as one error.
 template <class T>
-using Deadlined = std::conditional_t<IsResult<T>::value, T, Result<T>>;
+using Deadlined = std::conditional_t<IsResult<T>, T, Result<T>>;
 
 struct DeadlineState {
   asio::cancellation_signal stop;
@@ -79,7 +77,7 @@ Task<detail::Deadlined<T>> with_deadline(Milliseconds limit, Task<T> task) {
   if constexpr (std::is_void_v<T>) {
     co_return Result<void>();
   } else {
-    if constexpr (detail::IsResult<T>::value) {
+    if constexpr (detail::IsResult<T>) {
       const auto& result = std::get<1>(outcome);
       if (state->is_over && !result && result.error().code == ErrorCode::kCancelled) {
         co_return timeout();

@@ -41,7 +41,6 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     std::size_t working = 0;
   };
 
-  // What is known of a key.
   struct Item {
     bool is_ready = false;
     bool is_working = false;
@@ -110,7 +109,6 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     ++ready;
   }
 
-  // Gives ready keys to waiters, in the order in which they came.
   void serve() {
     while (!waiters.empty()) {
       std::optional<ObjectKey> key;

@@ -1,6 +1,9 @@
 // For work that comes in large pieces: others on the same thread get a turn between two of them.
 #pragma once
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
 
 #include "kube/client/task.hh"
@@ -11,6 +14,9 @@ namespace kube {
 inline constexpr std::size_t kLargeText = 256U << 10;
 
 // Goes on once what waits for this thread has had its turn.
-Task<void> yield();
+inline Task<void> yield() {
+  const auto executor = co_await asio::this_coro::executor;
+  co_await asio::post(executor, asio::use_awaitable);
+}
 
 }  // namespace kube

@@ -38,8 +38,7 @@ bool selects(std::string_view selector, std::string_view object) {
 
 AnyObjectCache& CacheSet::add(const Collection& collection, const MakeCache& make,
                               bool is_required) {
-  for (const auto& entry : entries_) {
-    if (entry->collection != collection) continue;
+  if (Entry* const entry = find(collection)) {
     entry->is_required = entry->is_required || is_required;
     return *entry->cache;
   }
@@ -47,11 +46,10 @@ AnyObjectCache& CacheSet::add(const Collection& collection, const MakeCache& mak
   return *entries_.back()->cache;
 }
 
-AnyObjectCache* CacheSet::find(const Collection& collection) const {
-  for (const auto& entry : entries_) {
-    if (entry->collection == collection) return entry->cache.get();
-  }
-  return nullptr;
+CacheSet::Entry* CacheSet::find(const Collection& collection) const {
+  const auto at = std::ranges::find(entries_, collection,
+                                    [](const auto& entry) -> auto& { return entry->collection; });
+  return at == entries_.end() ? nullptr : at->get();
 }
 
 void CacheSet::update_if_newer(const Resource& resource, std::string_view answer) {

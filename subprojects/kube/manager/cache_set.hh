@@ -39,7 +39,9 @@ class CacheSet {
   // Errors: std::logic_error where the collection was not added, or with another type.
   template <class T>
   const ObjectCache<T>& get(const Collection& collection) const {
-    const auto* const typed = dynamic_cast<const ObjectCache<T>*>(find(collection));
+    const Entry* const entry = find(collection);
+    const auto* const typed =
+        entry ? dynamic_cast<const ObjectCache<T>*>(entry->cache.get()) : nullptr;
     if (!typed) throw std::logic_error("no cache of this type of " + collection.resource.plural);
     return *typed;
   }
@@ -50,7 +52,7 @@ class CacheSet {
   const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
 
  private:
-  AnyObjectCache* find(const Collection& collection) const;
+  Entry* find(const Collection& collection) const;
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kube/client/api_client.hh"
@@ -50,16 +49,16 @@ class Controller {
   virtual ~Controller() = default;
   virtual Task<Result<Requeue>> reconcile(ObjectKey key) = 0;
   // An object of the primary collection was deleted, or replaced by one with another uid.
-  virtual void forget(const std::string& uid);
+  virtual void forget(const std::string& /*uid*/) {}
   // False while something besides the caches must be known before the first reconcile.
-  virtual bool is_ready() const;
+  virtual bool is_ready() const { return true; }
   // On every replica, from the start of its watches.
-  virtual std::vector<BackgroundTask> tasks();
+  virtual std::vector<BackgroundTask> tasks() { return {}; }
   // This replica starts to lead, and nothing was enqueued before: enqueues what is to be reconciled
   // of a primary collection that is not kept as StoredObjects.
-  virtual void enqueue_all();
+  virtual void enqueue_all() {}
   // On the leader, besides its workers.
-  virtual std::vector<BackgroundTask> leader_tasks();
+  virtual std::vector<BackgroundTask> leader_tasks() { return {}; }
 };
 
 // One collection that a controller watches.

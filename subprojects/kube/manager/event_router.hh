@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kube/manager/pacing.hh"
@@ -31,7 +32,10 @@ class EventRouter {
   EventRouter& operator=(const EventRouter&) = delete;
 
   // Returns the controller's id.
-  std::size_t add_controller(Enqueue enqueue);
+  std::size_t add_controller(Enqueue enqueue) {
+    queues_.push_back(std::move(enqueue));
+    return queues_.size() - 1;
+  }
   void enqueue(std::size_t controller, const ObjectKey& key, Debounce debounce) {
     queues_[controller](key, debounce);
   }
@@ -39,10 +43,19 @@ class EventRouter {
   // of the object that names the uid as its owner. Any user can write any uid into an owner
   // reference, and the garbage collector counts only owners of the same namespace.
   const ObjectKey* find_owner(std::size_t controller, std::string_view ns,
-                              const std::string& uid) const;
+                              const std::string& uid) const {
+    const auto at = owners_.find(uid);
+    if (at == owners_.end()) return nullptr;
+    const Owner& owner = at->second;
+    return owner.controller == controller && owner.key.ns == ns ? &owner.key : nullptr;
+  }
   // Enqueues that object. False: there is none.
   bool enqueue_owner(std::size_t controller, std::string_view ns, const std::string& uid,
-                     Debounce debounce);
+                     Debounce debounce) {
+    const ObjectKey* const key = find_owner(controller, ns, uid);
+    if (key) enqueue(controller, *key, debounce);
+    return key != nullptr;
+  }
 
   void set_owner(const std::string& uid, Owner owner) { owners_[uid] = std::move(owner); }
   void remove_owner(const std::string& uid) { owners_.erase(uid); }
@@ -50,7 +63,10 @@ class EventRouter {
   ChangeSource source() const { return source_; }
   // The debounce of the change that handlers see; nullopt: no reconcile, since nothing follows from
   // counters that this process wrote.
-  std::optional<Debounce> debounce_of_change() const;
+  std::optional<Debounce> debounce_of_change() const {
+    if (source_ == ChangeSource::kOwnCounters) return std::nullopt;
+    return source_ == ChangeSource::kOwnStatus ? Debounce::kShort : Debounce::kNone;
+  }
 
   // While it lives, changes come from a status of this process.
   class SourceScope {

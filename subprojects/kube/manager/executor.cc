@@ -7,7 +7,6 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <map>
 #include <utility>
 
 #include "kube/manager/pacing.hh"
@@ -20,30 +19,12 @@ namespace {
 // The API server's limit for the message of an event.
 constexpr std::size_t kMaxMessage = 1'024;
 
-std::string_view name_of(Action::Verb verb) {
-  switch (verb) {
-    case Action::Verb::kCreate:
-      return "create";
-    case Action::Verb::kApply:
-      return "apply";
-    case Action::Verb::kMergePatch:
-      return "patch";
-    case Action::Verb::kDelete:
-      return "delete";
-  }
-  return "write";
-}
+constexpr const char* kVerbs[] = {"create", "apply", "patch", "delete"};  // of Action::Verb
 
 std::string describe(const Action& action) {
   if (!action.description.empty()) return action.description;
-  return fmt::format("{} {} {}", name_of(action.verb), action.resource.kind,
-                     action.key.to_string());
-}
-
-// The controller of an object, for a message: "Job x (uid 1-2-3)".
-std::string controller_of(const ObjectMeta& meta) {
-  const auto* owner = meta.controller();
-  return owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody";
+  return fmt::format("{} {} {}", kVerbs[static_cast<std::size_t>(action.verb)],
+                     action.resource.kind, action.key.to_string());
 }
 
 // For a kind that the cluster does not serve, the 404 does not name the kind.
@@ -129,9 +110,11 @@ Task<Result<void>> Executor::run_one(Action action) {
   Result<std::string> answer = fail(ErrorCode::kInternal, "not sent");
   switch (action.verb) {
     case Action::Verb::kCreate:
-      co_return co_await create(std::move(action));
+      answer = co_await create(std::move(action));
+      break;
     case Action::Verb::kDelete:
-      co_return co_await remove(std::move(action));
+      answer = co_await remove(std::move(action));
+      break;
     case Action::Verb::kApply:
       answer = co_await client_.apply(action.resource, action.key, std::move(action.body),
                                       field_manager_, action.is_forced);
@@ -142,27 +125,18 @@ Task<Result<void>> Executor::run_one(Action action) {
       break;
   }
   if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
-  caches_.update_if_newer(resource, *answer);
+  if (!answer->empty()) caches_.update_if_newer(resource, *answer);
   co_return Result<void>{};
 }
 
-Task<Result<void>> Executor::create(Action action) {
-  const std::string what = describe(action);
+Task<Result<std::string>> Executor::create(Action action) {
   auto answer = co_await client_.create(action.resource, std::move(action.body));
-  if (answer) {
-    caches_.update_if_newer(action.resource, *answer);
-    co_return Result<void>{};
-  }
-  if (answer.error().code != ErrorCode::kAlreadyExists) {
-    co_return tl::unexpected(answer.error().at(what));
-  }
-  auto existing = co_await client_.get(action.resource, action.key);
-  if (!existing) co_return tl::unexpected(existing.error().at(what));
-  if (auto accepted = accept_existing(action, *existing); !accepted) {
-    co_return tl::unexpected(accepted.error().at(what));
-  }
-  caches_.update_if_newer(action.resource, print_json(*existing));
-  co_return Result<void>{};
+  if (answer || answer.error().code != ErrorCode::kAlreadyExists) co_return answer;
+  const auto existing = co_await client_.get(action.resource, action.key);
+  if (!existing) co_return tl::unexpected(existing.error());
+  const auto accepted = accept_existing(action, *existing);
+  if (!accepted) co_return tl::unexpected(accepted.error());
+  co_return print_json(*existing);
 }
 
 // The object is owned already where the answer to an earlier create was lost. Another controller's
@@ -173,10 +147,11 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   const bool is_owned =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_owned) {
-    return fail(ErrorCode::kAlreadyExists,
-                fmt::format("an object of this name exists and is controlled by {}; "
-                            "it is left alone: delete or rename it, or rename the job",
-                            controller_of(meta)));
+    return fail(
+        ErrorCode::kAlreadyExists,
+        "an object of this name exists and is controlled by {}; "
+        "it is left alone: delete or rename it, or rename the job",
+        owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody");
   }
   // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
   // no owner and are not watched.
@@ -193,19 +168,16 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   return {};
 }
 
-Task<Result<void>> Executor::remove(Action action) {
+Task<Result<std::string>> Executor::remove(Action action) {
   DeleteOptions options;
   options.propagation = action.propagation;
   options.uid = action.uid;
   auto answer = co_await client_.remove(action.resource, action.key, options);
-  if (answer) {
-    caches_.update_if_newer(action.resource, *answer);
-    co_return Result<void>{};
-  }
-  const auto code = answer.error().code;
   // Conflict: another object has this name now; the one to delete is gone.
-  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Result<void>{};
-  co_return tl::unexpected(answer.error().at(describe(action)));
+  const bool is_gone = !answer && (answer.error().code == ErrorCode::kNotFound ||
+                                   answer.error().code == ErrorCode::kConflict);
+  if (is_gone) co_return std::string();
+  co_return answer;
 }
 
 }  // namespace kube

@@ -48,8 +48,9 @@ class Executor {
  private:
   Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
   Task<Result<void>> run_one(Action action);
-  Task<Result<void>> create(Action action);
-  Task<Result<void>> remove(Action action);
+  // The object as it is now; "" where it is gone.
+  Task<Result<std::string>> create(Action action);
+  Task<Result<std::string>> remove(Action action);
   // Whether an object that exists already can be used instead of the one to create.
   Result<void> accept_existing(const Action& action, const Json& existing);
 

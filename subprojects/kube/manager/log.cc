@@ -12,17 +12,8 @@ namespace kube {
 namespace {
 
 std::string_view name_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::kError:
-      return "error";
-    case LogLevel::kWarn:
-      return "warn";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kDebug:
-      return "debug";
-  }
-  return "info";
+  constexpr std::string_view kNames[] = {"error", "warn", "info", "debug"};
+  return kNames[static_cast<std::size_t>(level)];
 }
 
 // A value is quoted as JSON unless it reads as one plain word.
@@ -42,12 +33,8 @@ std::string Log::format_line(Format format, LogLevel level, std::string_view wha
     return print_json(line);
   }
   std::string line = std::string(name_of(level)) + " " + std::string(what);
-  for (const auto& field : fields) {
-    line += " ";
-    line += field.key;
-    line += "=";
-    line += quote(field.value);
-  }
+  for (const auto& field : fields)
+    line.append(" ").append(field.key).append("=").append(quote(field.value));
   return line;
 }
 

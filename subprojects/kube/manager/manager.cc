@@ -26,14 +26,13 @@ std::string name_of(const CacheSet::Entry& entry) {
 
 }  // namespace
 
-// One controller with its queue, workers and writers.
 struct Manager::Running {
   Running(Manager& manager, ControllerRegistration given)
       : registration(std::move(given)),
         queue(manager.io_, manager.client_.clock()),
         statuses(manager.client_, manager.caches_, manager.router_, manager.writes_, manager.log_),
         plan_runner(registration, manager.executor_, statuses, manager.events_,
-                    manager.client_.clock(), manager.log_),
+                    manager.client_.clock(), manager.metrics_, manager.log_),
         pool{registration.name, queue,
              [this](ObjectKey key) { return controller->reconcile(std::move(key)); },
              manager.metrics_, manager.log_} {}
@@ -95,12 +94,7 @@ Manager::Running& Manager::add(ControllerRegistration registration) {
   running.queue.on_wait = [this, &running](auto waited) {
     metrics_.queued(running.registration.name, waited);
   };
-  running.plan_runner.on_finished = [this](std::string_view kind, std::string_view result) {
-    metrics_.finished(kind, result);
-  };
-  running.plan_runner.on_status_refused = [this](std::string_view kind, int http_status) {
-    metrics_.status_refused(kind, http_status);
-  };
+
   const ControllerContext context{
       io_, client_, caches_, router_, running.id, running.plan_runner, executor_, log_, metrics_};
   running.controller = running.registration.make(context);
@@ -133,13 +127,6 @@ void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce)
   const auto object = running.primary ? running.primary->find(key) : nullptr;
   if (!object || debounce == Debounce::kNone) return running.queue.add(key);
   running.queue.add_after(key, running.plan_runner.delay_of(debounce, object->uid));
-}
-
-void Manager::enqueue_all(Running& running) {
-  running.controller->enqueue_all();
-  if (!running.primary) return;
-  running.primary->each(
-      [&](const ObjectKey& key, const auto&) { enqueue(running, key, Debounce::kNone); });
 }
 
 void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
@@ -205,7 +192,12 @@ Task<void> Manager::start_workers() {
   is_leading_ = true;
   workers_.spawn("events", events_.run());
   for (const auto& each : running_) {
-    enqueue_all(*each);
+    each->controller->enqueue_all();
+    if (each->primary) {
+      each->primary->each([this, &running = *each](const ObjectKey& key, const auto&) {
+        enqueue(running, key, Debounce::kNone);
+      });
+    }
     for (BackgroundTask& task : each->controller->leader_tasks())
       workers_.spawn(std::move(task.name), std::move(task.task));
     const ControllerRegistration& registration = each->registration;
@@ -221,16 +213,13 @@ Task<void> Manager::start_workers() {
   }
 }
 
-bool Manager::are_queues_idle() const {
-  return std::all_of(running_.begin(), running_.end(),
-                     [](const auto& each) { return each->queue.is_idle(); });
-}
-
 Task<void> Manager::drain(Milliseconds limit) {
   for (const auto& each : running_) each->queue.close();
   asio::steady_timer timer(io_);
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (is_leading_ && std::chrono::steady_clock::now() < end && !are_queues_idle()) {
+  const auto is_busy = [](const auto& each) { return !each->queue.is_idle(); };
+  while (is_leading_ && std::chrono::steady_clock::now() < end &&
+         std::ranges::any_of(running_, is_busy)) {
     timer.expires_after(Milliseconds(10));
     co_await timer.async_wait(asio::use_awaitable);
   }

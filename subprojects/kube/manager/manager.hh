@@ -78,8 +78,7 @@ class Manager {
   void connect_primary(Running& running);
   void watch(CacheSet::Entry& entry, Milliseconds batch);
   void enqueue(Running& running, const ObjectKey& key, Debounce debounce);
-  void enqueue_all(Running& running);
-  bool are_queues_idle() const;
+
   TaskGroup::OnError on_task_error() const;
 
   asio::io_context& io_;

@@ -60,9 +60,8 @@ class ObjectCache final : public AnyObjectCache {
 
   // Call before the first object. Adding an index of the same name again does nothing.
   void add_index(std::string_view name, IndexFunc value_of) {
-    const bool exists = std::any_of(indexes_.begin(), indexes_.end(),
-                                    [&](const Index& i) { return i.name == name; });
-    if (!exists) indexes_.push_back({std::string(name), std::move(value_of), {}});
+    if (std::ranges::find(indexes_, name, &Index::name) == indexes_.end())
+      indexes_.push_back({std::string(name), std::move(value_of), {}});
   }
 
   // By name: the items of a bucket are in one namespace.
@@ -210,7 +209,6 @@ class ObjectCache final : public AnyObjectCache {
     return &at->second;
   }
 
-  // Records that the current list has this item.
   void confirm(Held& held) {
     if (held.list == list_) return;
     held.list = list_;
@@ -233,8 +231,7 @@ class ObjectCache final : public AnyObjectCache {
     }
     if (confirmed_ == items_.size()) return changes;
     Changes all = drop_unlisted(is_restored);
-    all.insert(all.end(), std::make_move_iterator(changes.begin()),
-               std::make_move_iterator(changes.end()));
+    std::ranges::move(changes, std::back_inserter(all));
     return all;
   }
 

@@ -24,11 +24,26 @@ class PendingStatusWrites {
 
   // Call before the status is sent, and keep the result until end(). A write whose coroutine is
   // destroyed before that has no effect on later events.
-  std::shared_ptr<Write> begin(const ObjectKey& key);
+  std::shared_ptr<Write> begin(const ObjectKey& key) {
+    auto write = std::make_shared<Write>(Write{key, {}});
+    writes_[key] = write;
+    return write;
+  }
   // True where a write to this object is in flight; then the version has been recorded.
-  bool record(const ObjectKey& key, const std::string& version);
+  bool record(const ObjectKey& key, const std::string& version) {
+    const auto at = writes_.find(key);
+    const auto write = at == writes_.end() ? nullptr : at->second.lock();
+    if (write) write->versions.push_back(version);
+    return write != nullptr;
+  }
   // `written_version`: of the answer; "" where nothing was written.
-  Outcome end(const Write& write, std::string_view written_version);
+  Outcome end(const Write& write, std::string_view written_version) {
+    writes_.erase(write.object_key);
+    if (write.versions.empty()) return Outcome::kNothing;
+    // A status is written only to the version it was planned from: nothing came before it.
+    const bool is_own = write.versions.size() == 1 && write.versions.front() == written_version;
+    return is_own ? Outcome::kOwnWrite : Outcome::kOtherWrites;
+  }
 
  private:
   std::unordered_map<ObjectKey, std::weak_ptr<Write>, ObjectKeyHash> writes_;

@@ -60,7 +60,9 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     if (plan.is_status_minor) {
       if (!statuses_.exists(object.key, object.uid))
         co_return Requeue{};  // deleted during the actions
-      const auto delay = delay_of_status(object);
+      const DebounceTimes& times = registration_.debounce;
+      const auto window = executor_.is_under_load() ? times.under_load : times.status;
+      const auto delay = limiter_.delay(object.uid, clock_.steady(), window);
       if (delay.count() > 0) co_return Requeue(delay);
     }
     Json patch = std::move(*plan.status_patch);
@@ -77,9 +79,8 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
   for (const auto& event : plan.events) {
     if (event.is_of_actions) continue;
     record(object, event);
-    if (event.is_terminal && on_finished) {
-      on_finished(registration_.resource().kind, event.type == "Warning" ? "failed" : "succeeded");
-    }
+    const char* const result = event.type == "Warning" ? "failed" : "succeeded";
+    if (event.is_terminal) metrics_.finished(registration_.resource().kind, result);
   }
   co_return Requeue{};
 }
@@ -90,12 +91,6 @@ milliseconds PlanRunner::delay_of(Debounce debounce, const std::string& uid) {
   limiter_.changed(uid, clock_.steady());
   return executor_.is_under_load() ? registration_.debounce.under_load
                                    : registration_.debounce.counters;
-}
-
-milliseconds PlanRunner::delay_of_status(const ObjectRef& object) {
-  const auto window =
-      executor_.is_under_load() ? registration_.debounce.under_load : registration_.debounce.status;
-  return limiter_.delay(object.uid, clock_.steady(), window);
 }
 
 Requeue PlanRunner::paced(const ObjectRef& object, Requeue asked, bool has_written) {
@@ -113,12 +108,9 @@ void PlanRunner::record_failure(const ObjectRef& object, const ActionFailure& fa
   if (code == ErrorCode::kCancelled || code == ErrorCode::kConflict) return;
   const DefaultFailure& otherwise = registration_.default_failure;
   if (failure.reason.empty() && otherwise.reason.empty()) return;
-  PlannedEvent event;
-  event.type = "Warning";
-  event.reason = failure.reason.empty() ? otherwise.reason : failure.reason;
-  event.message = failure.error.message;
-  if (event.reason == otherwise.reason) event.message = otherwise.prefix + event.message;
-  record(object, event);
+  const std::string& reason = failure.reason.empty() ? otherwise.reason : failure.reason;
+  const std::string prefix = reason == otherwise.reason ? otherwise.prefix : "";
+  record(object, {"Warning", reason, prefix + failure.error.message});
 }
 
 // Without an event, nothing that a user sees says why an object makes no progress.
@@ -128,25 +120,18 @@ void PlanRunner::record_refused_status(const ObjectRef& object, const Error& err
       error.code == ErrorCode::kTooManyRequests || is_namespace_terminating(error)) {
     return;
   }
-  if (on_status_refused) on_status_refused(registration_.resource().kind, error.status);
-  PlannedEvent event;
-  event.type = "Warning";
-  event.reason = "StatusUpdateFailed";
-  event.message = error.message;
-  record(object, event);
+  metrics_.status_refused(registration_.resource().kind, error.status);
+  record(object, {"Warning", "StatusUpdateFailed", error.message});
 }
 
 void PlanRunner::record(const ObjectRef& object, const PlannedEvent& event) {
-  Event full;
-  full.regarding.api_version = registration_.resource().api_version();
-  full.regarding.kind = registration_.resource().kind;
-  full.regarding.key = object.key;
-  full.regarding.uid = object.uid;
-  full.type = event.type;
-  full.reason = event.reason;
-  full.message = event.message;
-  full.is_terminal = event.is_terminal;
-  full.component = registration_.component;
+  const Resource& resource = registration_.resource();
+  Event full{{resource.api_version(), resource.kind, object.key, object.uid},
+             event.type,
+             event.reason,
+             event.message,
+             event.is_terminal,
+             registration_.component};
   if (event.type == "Warning") {
     log_.warn("event",
               {{"object", name_of(object)}, {"reason", event.reason}, {"message", event.message}});

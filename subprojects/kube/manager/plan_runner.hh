@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "kube/client/clock.hh"
@@ -12,6 +10,7 @@
 #include "kube/manager/controller.hh"
 #include "kube/manager/executor.hh"
 #include "kube/manager/log.hh"
+#include "kube/manager/manager_metrics.hh"
 #include "kube/manager/status_rate_limiter.hh"
 #include "kube/manager/status_writer.hh"
 #include "kube/model/plan.hh"
@@ -29,20 +28,14 @@ struct ObjectRef {
 class PlanRunner {
  public:
   PlanRunner(const ControllerRegistration& registration, Executor& executor, StatusWriter& statuses,
-             EventRecorder& events, Clock& clock, const Log& log)
+             EventRecorder& events, Clock& clock, ManagerMetrics& metrics, const Log& log)
       : registration_(registration),
         executor_(executor),
         statuses_(statuses),
         events_(events),
         clock_(clock),
+        metrics_(metrics),
         log_(log) {}
-
-  // Called once for each object when its terminal status has been written: its kind, and
-  // "succeeded" or "failed". May be empty.
-  std::function<void(std::string_view kind, std::string_view result)> on_finished;
-  // Called for each status that the API server refuses: its kind, and the HTTP status. May be
-  // empty.
-  std::function<void(std::string_view kind, int http_status)> on_status_refused;
 
   // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
   // result's error, but the status is written nevertheless: a child that was refused must not hide
@@ -58,8 +51,6 @@ class PlanRunner {
   }
 
  private:
-  // How long a difference in counters must still wait; zero: write it now.
-  std::chrono::milliseconds delay_of_status(const ObjectRef& object);
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
   // When to reconcile again for the plan's own sake. One that writes nothing and asks for that at
@@ -77,6 +68,7 @@ class PlanRunner {
   StatusWriter& statuses_;
   EventRecorder& events_;
   Clock& clock_;
+  ManagerMetrics& metrics_;
   const Log& log_;
   StatusRateLimiter limiter_;
   std::unordered_map<std::string, std::chrono::milliseconds> pauses_;  // by uid, see paced()

@@ -1,10 +1,13 @@
 // When a status that differs only in counters is written.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <unordered_map>
+
+#include "kube/manager/pacing.hh"
 
 namespace kube {
 
@@ -18,11 +21,25 @@ class StatusRateLimiter {
   // How long a difference in the counters of `uid`, seen at `now`, must still wait if it waits for
   // `window` in all. Zero: write it now; this call counts as a write.
   std::chrono::milliseconds delay(const std::string& uid, Time now,
-                                  std::chrono::milliseconds window);
+                                  std::chrono::milliseconds window) {
+    using std::chrono::milliseconds;
+    Object& object = changed_object(uid, now);
+    // Each write moves `next` by one interval. It may be in the past by the burst, never more.
+    object.next = std::max(object.next, now - Pacing::kStatusInterval * (Pacing::kStatusBurst - 1));
+    const auto due = std::max(*object.waiting + window, object.next);
+    const auto left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
+    if (left.count() == 0) object.next += Pacing::kStatusInterval;
+    return left;
+  }
   // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
-  void changed(const std::string& uid, Time now);
+  void changed(const std::string& uid, Time now) { changed_object(uid, now); }
   // No difference that was known at `planned` waits any more: it was written, or there was none.
-  void clear_waiting(const std::string& uid, Time planned);
+  void clear_waiting(const std::string& uid, Time planned) {
+    const auto at = objects_.find(uid);
+    if (at == objects_.end()) return;
+    auto& waiting = at->second.waiting;
+    if (waiting && *waiting <= planned) waiting.reset();
+  }
   // The object was deleted.
   void forget(const std::string& uid) { objects_.erase(uid); }
 
@@ -31,7 +48,11 @@ class StatusRateLimiter {
     std::optional<Time> waiting;  // since when a difference waits
     Time next{};                  // when the next one may be written
   };
-  Object& changed_object(const std::string& uid, Time now);
+  Object& changed_object(const std::string& uid, Time now) {
+    Object& object = objects_[uid];
+    if (!object.waiting) object.waiting = now;
+    return object;
+  }
   std::unordered_map<std::string, Object> objects_;
 };
 

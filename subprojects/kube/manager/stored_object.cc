@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "kube/model/json_text.hh"
 
@@ -12,17 +11,15 @@ namespace {
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 bool is_idle(const Json& object) {
-  const Json& spec = object.get("spec");
-  if (spec.get_bool("suspend") || spec.get("runPolicy").get_bool("suspend")) return true;
-  const auto* status = object.find("status");
-  if (!status) return false;
-  const auto& conditions = status->get_array("conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+  const auto is_end = [](const Json& condition) {
     const auto type = condition.get_string("type");
-    const bool is_end =
+    const bool is_end_type =
         type == "Complete" || type == "Completed" || type == "Succeeded" || type == "Failed";
-    return is_end && condition.get_string("status") == "True";
-  });
+    return is_end_type && condition.get_string("status") == "True";
+  };
+  const Json& spec = object.get("spec");
+  return spec.get_bool("suspend") || spec.get("runPolicy").get_bool("suspend") ||
+         std::ranges::any_of(object.get("status").get_array("conditions"), is_end);
 }
 
 std::shared_ptr<StoredObject> transform_header(const Json& object) {
@@ -56,12 +53,11 @@ JsonFilter head_of(const std::optional<Digest>& digest) {
 
 // The text that is kept of an object; `head` is what head_of() includes.
 std::string body_of(std::string_view text, const Json& head, const Resource& resource) {
+  using enum JsonFilter::Members;
   static const JsonFilter kKept{
       "",
-      JsonFilter::Members::kExclude,
-      {{"metadata",
-        JsonFilter::Members::kExclude,
-        {{"managedFields"}, {"annotations", JsonFilter::Members::kExclude, {{kLastApplied}}}}}}};
+      kExclude,
+      {{"metadata", kExclude, {{"managedFields"}, {"annotations", kExclude, {{kLastApplied}}}}}}};
   std::string body = filter_json(text, kKept, JsonLimits().max_depth).value_or("");
   std::string missing;
   if (!head.find("apiVersion"))

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "kube/manager/pacing.hh"
+
 namespace kube {
 
 // Every wake begins with cold processor caches: under load, that is a quarter of a wake's cost or
@@ -17,7 +19,18 @@ class WakeCoalescer {
 
   // How long to sleep after a wake that ended at `now` (of a steady clock) and took `worked` of
   // processor time.
-  Nanoseconds pause_after(Nanoseconds now, Nanoseconds worked);
+  Nanoseconds pause_after(Nanoseconds now, Nanoseconds worked) {
+    worked_in_window_ += worked;
+    const Nanoseconds passed = now - window_begin_;
+    if (passed >= Pacing::kBusyWindow) {
+      is_busy_ = static_cast<double>(worked_in_window_.count()) >
+                 Pacing::kBusyShare * static_cast<double>(passed.count());
+      window_begin_ = now;
+      worked_in_window_ = Nanoseconds(0);
+    }
+    const bool is_pause = is_busy_ && worked < Pacing::kLongWake;
+    return is_pause ? Nanoseconds(Pacing::kWakePause) : Nanoseconds(0);
+  }
 
  private:
   Nanoseconds window_begin_{0};

@@ -46,8 +46,6 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
                            {"tries", std::to_string(pool.queue.failures(key))}});
 }
 
-}  // namespace
-
 Task<void> run_worker(WorkerPool& pool) {
   while (true) {
     const auto key = co_await pool.queue.next();
@@ -67,6 +65,8 @@ Task<void> run_worker(WorkerPool& pool) {
     pool.queue.done(*key);
   }
 }
+
+}  // namespace
 
 void start_workers(TaskGroup& group, WorkerPool& pool, int count) {
   pool.queue.share_workers(static_cast<std::size_t>(count), Pacing::kWorkerShare);

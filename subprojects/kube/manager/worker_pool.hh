@@ -23,11 +23,8 @@ struct WorkerPool {
   const Log& log;
 };
 
-// Guarantees: an error or an exception ends one reconcile, never the worker; the key is requeued
-// with backoff. Ends when the queue is closed.
-Task<void> run_worker(WorkerPool& pool);
-
-// Spawns `count` workers into a group.
+// Spawns `count` workers into a group. Guarantees: an error or an exception ends one reconcile,
+// never the worker; the key is requeued with backoff. They end when the queue is closed.
 void start_workers(TaskGroup& group, WorkerPool& pool, int count);
 
 }  // namespace kube

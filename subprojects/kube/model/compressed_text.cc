@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>

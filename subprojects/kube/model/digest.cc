@@ -2,8 +2,9 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdint>
+#include <iterator>
 #include <stdexcept>
 
 namespace kube {
@@ -40,15 +41,12 @@ std::string hex(std::string_view bytes) {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The six bits that a character encodes, or -1.
-constexpr std::array<int, 256> make_values() {
-  std::array<int, 256> values{};
-  for (int& value : values) value = -1;
-  for (std::size_t i = 0; i < kAlphabet.size(); ++i)
-    values[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
-  return values;
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
 }
-constexpr auto kValues = make_values();
+unsigned char* bytes_of(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
 
 }  // namespace
 
@@ -65,42 +63,26 @@ std::string sha256_raw(std::string_view data) {
 }
 
 std::string base64_encode(std::string_view data) {
-  std::string text;
-  text.reserve((data.size() + 2) / 3 * 4);
-  for (std::size_t at = 0; at < data.size(); at += 3) {
-    const std::string_view group = data.substr(at, 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < 3; ++i)
-      bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0U);
-    for (std::size_t i = 0; i < 4; ++i)
-      text += i <= group.size() ? kAlphabet[bits >> (18 - 6 * i) & 63] : '=';
-  }
+  const std::size_t size = (data.size() + 2) / 3 * 4;
+  std::string text(size + 1, '\0');  // OpenSSL writes a NUL behind it
+  EVP_EncodeBlock(bytes_of(text), bytes_of(data), static_cast<int>(data.size()));
+  text.resize(size);
   return text;
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {
-  std::string data;
-  data.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int count = 0;            // how many of `bits` wait to become a byte
-  std::size_t symbols = 0;  // of the alphabet, and paddings
-  std::size_t paddings = 0;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r') continue;
-    ++symbols;
-    if (c == '=') {
-      ++paddings;
-      continue;
-    }
-    const int value = kValues[static_cast<unsigned char>(c)];
-    if (value < 0 || paddings > 0) return std::nullopt;
-    bits = (bits << 6 | static_cast<std::uint32_t>(value)) & 0xffffff;
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    data += static_cast<char>(bits >> count & 0xff);
-  }
-  if (symbols % 4 != 0 || paddings > 2) return std::nullopt;
+  std::string symbols;
+  std::ranges::remove_copy_if(text, std::back_inserter(symbols),
+                              [](char c) { return c == '\n' || c == '\r'; });
+  // OpenSSL also takes spaces, and paddings anywhere.
+  const std::size_t end = std::min(symbols.find_first_not_of(kAlphabet), symbols.size());
+  const std::size_t paddings = symbols.size() - end;
+  if (symbols.size() % 4 != 0 || paddings > 2 ||
+      symbols.find_first_not_of('=', end) != symbols.npos)
+    return std::nullopt;
+  std::string data(symbols.size() / 4 * 3, '\0');
+  EVP_DecodeBlock(bytes_of(data), bytes_of(symbols), static_cast<int>(symbols.size()));
+  data.resize(data.size() - paddings);
   return data;
 }
 

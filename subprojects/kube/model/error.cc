@@ -1,30 +1,15 @@
 #include "kube/model/error.hh"
 
+#include <algorithm>
+#include <iterator>
+
 namespace kube {
 
 bool Error::is_transient() const {
-  switch (code) {
-    case ErrorCode::kTooManyRequests:
-    case ErrorCode::kServerError:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kNetwork:
-    case ErrorCode::kConflict:
-    case ErrorCode::kGone:
-      return true;
-    case ErrorCode::kBadRequest:
-    case ErrorCode::kUnauthorized:
-    case ErrorCode::kForbidden:
-    case ErrorCode::kNotFound:
-    case ErrorCode::kAlreadyExists:
-    case ErrorCode::kTooLarge:
-    case ErrorCode::kUnsupported:
-    case ErrorCode::kInvalid:
-    case ErrorCode::kCancelled:
-    case ErrorCode::kParse:
-    case ErrorCode::kInternal:
-      return false;
-  }
-  return false;
+  using enum ErrorCode;
+  constexpr ErrorCode kTransient[] = {kTooManyRequests, kServerError, kTimeout,
+                                      kNetwork,         kConflict,    kGone};
+  return std::ranges::find(kTransient, code) != std::end(kTransient);
 }
 
 Error Error::at(std::string_view where) const {

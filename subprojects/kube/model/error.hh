@@ -1,13 +1,14 @@
 // Outcomes a caller must choose about are values of these types; bugs are exceptions.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
-#include <vector>
 
 namespace kube {
 
@@ -57,6 +58,11 @@ using Result = tl::expected<T, Error>;
 // `return fail(ErrorCode::kParse, "...")` from a function that returns a Result.
 inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error(code, std::move(message)));
+}
+template <class First, class... Rest>
+tl::unexpected<Error> fail(ErrorCode code, fmt::format_string<First, Rest...> message,
+                           First&& first, Rest&&... rest) {
+  return fail(code, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
 }
 
 }  // namespace kube

@@ -16,84 +16,28 @@ namespace {
 constexpr std::size_t kLongestValue = 300;
 constexpr std::size_t kMostLines = 200;  // of an object with an error in each item of a long list
 
-std::string_view describe(FieldError::Type type) {
-  switch (type) {
-    case FieldError::Type::kInvalid:
-    case FieldError::Type::kTypeInvalid:
-      return "Invalid value";
-    case FieldError::Type::kRequired:
-      return "Required value";
-    case FieldError::Type::kForbidden:
-      return "Forbidden";
-    case FieldError::Type::kNotSupported:
-      return "Unsupported value";
-    case FieldError::Type::kDuplicate:
-      return "Duplicate value";
-    case FieldError::Type::kTooLong:
-      return "Too long";
-    case FieldError::Type::kTooMany:
-      return "Too many";
-    case FieldError::Type::kInternal:
-      return "Internal error";
-  }
-  return "Internal error";
-}
-
-bool shows_value(FieldError::Type type) {
-  switch (type) {
-    case FieldError::Type::kRequired:
-    case FieldError::Type::kForbidden:
-    case FieldError::Type::kTooLong:
-    case FieldError::Type::kInternal:
-      return false;
-    case FieldError::Type::kInvalid:
-    case FieldError::Type::kNotSupported:
-    case FieldError::Type::kDuplicate:
-    case FieldError::Type::kTooMany:
-    case FieldError::Type::kTypeInvalid:
-      return true;
-  }
-  return true;
-}
+// By type.
+struct Form {
+  std::string_view what;
+  bool shows_value = true;
+};
+constexpr Form kForms[] = {
+    {"Invalid value"},     {"Required value", false}, {"Forbidden", false},
+    {"Unsupported value"}, {"Duplicate value"},       {"Too long", false},
+    {"Too many"},          {"Invalid value"},         {"Internal error", false}};
 
 // As Go's %q prints a string, except that unprintable characters beyond ASCII stay as they are.
 std::string quote(std::string_view text) {
+  constexpr std::string_view kEscaped = "\"\\\a\b\f\n\r\t\v";
+  constexpr std::string_view kLetters = "\"\\abfnrtv";
   std::string quoted = "\"";
   for (const char c : text) {
-    switch (c) {
-      case '"':
-        quoted += "\\\"";
-        break;
-      case '\\':
-        quoted += "\\\\";
-        break;
-      case '\a':
-        quoted += "\\a";
-        break;
-      case '\b':
-        quoted += "\\b";
-        break;
-      case '\f':
-        quoted += "\\f";
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\r':
-        quoted += "\\r";
-        break;
-      case '\t':
-        quoted += "\\t";
-        break;
-      case '\v':
-        quoted += "\\v";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-          fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(c));
-        } else {
-          quoted += c;
-        }
+    if (const std::size_t at = kEscaped.find(c); at != kEscaped.npos) {
+      quoted.append(1, '\\').append(1, kLetters[at]);
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
     }
   }
   return quoted + '"';
@@ -117,9 +61,10 @@ std::string print_value(const Json& value) {
 }  // namespace
 
 std::string FieldError::to_string() const {
+  const Form& form = kForms[static_cast<std::size_t>(type)];
   // Upstream prints an absent path so, and clients show it.
-  std::string text = fmt::format("{}: {}", path.empty() ? "<nil>" : path, describe(type));
-  if (shows_value(type)) text += ": " + print_value(value);
+  std::string text = fmt::format("{}: {}", path.empty() ? "<nil>" : path, form.what);
+  if (form.shows_value) text += ": " + print_value(value);
   if (!detail.empty()) text += ": " + detail;
   return text;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <stdexcept>
 
 namespace kube {
 namespace {
@@ -11,30 +10,22 @@ namespace {
 // An object that is built member by member has some of them.
 constexpr std::size_t kUsualMembers = 4;
 
-bool name_before(const JsonObject::Member& member, std::string_view name) {
-  return member.first < name;
-}
-
 // The place of `name`, or the end. Of few members, as nearly all objects of Kubernetes have, those
 // whose names have another length are passed by without reading their letters.
-template <class Members>
-auto locate(Members& members, std::string_view name) {
+JsonObject::iterator locate(JsonObject::Members& members, std::string_view name) {
   constexpr std::size_t kFew = 16;
   if (members.size() <= kFew) {
     return std::find_if(members.begin(), members.end(),
                         [name](const JsonObject::Member& member) { return member.first == name; });
   }
-  const auto at = std::lower_bound(members.begin(), members.end(), name, name_before);
+  const auto at = std::ranges::lower_bound(members, name, {}, &JsonObject::Member::first);
   return at != members.end() && at->first == name ? at : members.end();
 }
 
 // Equal names keep their order. Numbers are put in order at a fraction of what moving members about
 // costs.
 void sort_by_name(JsonObject::Members& members) {
-  const auto before = [](const JsonObject::Member& a, const JsonObject::Member& b) {
-    return a.first < b.first;
-  };
-  if (std::is_sorted(members.begin(), members.end(), before)) return;
+  if (std::ranges::is_sorted(members, {}, &JsonObject::Member::first)) return;
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // What was first is less, so that no stable sort with its buffer is needed.
@@ -53,18 +44,13 @@ const JsonObject kNoMembers;
 
 }  // namespace
 
-const Json* JsonObject::find(std::string_view name) const {
-  const auto at = locate(members_, name);
-  return at != members_.end() ? &at->second : nullptr;
-}
-
 Json* JsonObject::find(std::string_view name) {
   const auto at = locate(members_, name);
   return at != members_.end() ? &at->second : nullptr;
 }
 
 Json& JsonObject::operator[](std::string_view name) {
-  auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
+  auto at = std::ranges::lower_bound(members_, name, {}, &Member::first);
   if (at != members_.end() && at->first == name) return at->second;
   if (members_.capacity() == 0) {
     members_.reserve(kUsualMembers);
@@ -74,28 +60,18 @@ Json& JsonObject::operator[](std::string_view name) {
 }
 
 bool JsonObject::erase(std::string_view name) {
-  const auto at = std::lower_bound(members_.begin(), members_.end(), name, name_before);
-  if (at == members_.end() || at->first != name) return false;
+  const auto at = locate(members_, name);
+  if (at == members_.end()) return false;
   members_.erase(at);
   return true;
 }
 
-std::optional<std::string> JsonObject::assign(Members members) {
+JsonObject JsonObject::of(Members members) {
   sort_by_name(members);
-  std::optional<std::string> duplicate;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (kept > 0 && members[kept - 1].first == members[i].first) {
-      duplicate = members[i].first;
-      members[kept - 1].second = std::move(members[i].second);
-    } else {
-      if (kept != i) members[kept] = std::move(members[i]);
-      ++kept;
-    }
-  }
-  members.erase(members.begin() + static_cast<std::ptrdiff_t>(kept), members.end());
-  members_ = std::move(members);
-  return duplicate;
+  const auto same_name = [](const Member& a, const Member& b) { return a.first == b.first; };
+  const auto kept = std::unique(members.rbegin(), members.rend(), same_name).base();
+  members.erase(members.begin(), kept);
+  return of_sorted(std::move(members));
 }
 
 JsonObject JsonObject::of_sorted(Members members) {
@@ -112,9 +88,7 @@ Json Json::object(std::initializer_list<Named> members) {
   JsonObject::Members moved;
   moved.reserve(members.size());
   for (const Named& member : members) moved.emplace_back(member.name, std::move(member.value));
-  JsonObject object;
-  object.assign(std::move(moved));
-  return object;
+  return JsonObject::of(std::move(moved));
 }
 
 Json Json::array(std::initializer_list<Json> items) {
@@ -122,17 +96,9 @@ Json Json::array(std::initializer_list<Json> items) {
 }
 
 std::string_view Json::type_name() const {
-  if (is_null()) return "null";
-  if (is_bool()) return "boolean";
-  if (is_int()) return "integer";
-  if (is_double()) return "number";
-  if (is_string()) return "string";
-  return is_array() ? "array" : "object";
-}
-
-const Json* Json::find(std::string_view name) const {
-  const auto* object = std::get_if<Object>(&value_);
-  return object ? object->find(name) : nullptr;
+  constexpr std::string_view kNames[] = {"null",   "boolean", "integer", "number",
+                                         "string", "array",   "object"};
+  return kNames[value_.index()];
 }
 
 Json* Json::find(std::string_view name) {
@@ -153,15 +119,6 @@ const Json& Json::get(std::string_view name) const {
 const Json& Json::get_path(std::initializer_list<std::string_view> path) const {
   const Json* found = find_path(path);
   return found ? *found : null();
-}
-
-const Json* Json::find_path(std::initializer_list<std::string_view> path) const {
-  const Json* at = this;
-  for (const auto name : path) {
-    at = at->find(name);
-    if (!at) return nullptr;
-  }
-  return at;
 }
 
 Json* Json::find_path(std::initializer_list<std::string_view> path) {

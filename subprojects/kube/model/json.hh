@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,22 +29,23 @@ class JsonObject {
   const_iterator end() const;
   std::size_t size() const;
   bool empty() const;
-  const Json* find(std::string_view name) const;
   Json* find(std::string_view name);
+  const Json* find(std::string_view name) const {
+    return const_cast<JsonObject*>(this)->find(name);
+  }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   Json& operator[](std::string_view name);  // made (as null) where it is missing
   bool erase(std::string_view name);        // false when there was none
   // Removes the members for which `keep(member)` is false, in one pass; `keep` may change values.
   template <class Keep>
   void keep_if(const Keep& keep);
-  // Takes members in any order: O(n log n), so a document cannot make the parser quadratic. Of
-  // equal names the last one stays; returns a name that occurred twice, if any did.
-  std::optional<std::string> assign(Members members);
+  // Of members in any order: O(n log n), so a document cannot make the parser quadratic. Of equal
+  // names the last one stays.
+  static JsonObject of(Members members);
   // The same for members that are sorted already, each name once.
   static JsonObject of_sorted(Members members);
 
   friend bool operator==(const JsonObject& a, const JsonObject& b);
-  friend bool operator!=(const JsonObject& a, const JsonObject& b) { return !(a == b); }
 
  private:
   Members members_;
@@ -104,15 +104,17 @@ class Json {
   Object& as_object() { return std::get<Object>(value_); }
 
   // The member, or nullptr where this is no object or has no such member. Never throws.
-  const Json* find(std::string_view name) const;
   Json* find(std::string_view name);
+  const Json* find(std::string_view name) const { return const_cast<Json*>(this)->find(name); }
   // The member, or a null value where this is no object or has no such member. Never throws.
   const Json& get(std::string_view name) const;
   const Json& get_path(std::initializer_list<std::string_view> path) const;
   static const Json& null();  // to refer to where there is nothing
   // The value below a path of members, or nullptr: `pod.find_path({"spec", "nodeName"})`.
-  const Json* find_path(std::initializer_list<std::string_view> path) const;
   Json* find_path(std::initializer_list<std::string_view> path);
+  const Json* find_path(std::initializer_list<std::string_view> path) const {
+    return const_cast<Json*>(this)->find_path(path);
+  }
   // The member's string, integer or boolean, or `otherwise` where it is absent or of another type.
   std::string_view get_string(std::string_view name, std::string_view otherwise = {}) const;
   std::int64_t get_int(std::string_view name, std::int64_t otherwise = 0) const;
@@ -134,7 +136,6 @@ class Json {
   std::size_t size() const;  // items or members; 0 for scalars
 
   friend bool operator==(const Json& a, const Json& b);
-  friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;

@@ -5,10 +5,7 @@
 #endif
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <optional>
 
 namespace kube {
 namespace {
@@ -47,42 +44,17 @@ int first_of(Matches matches) {
   return std::countr_zero(bits_of(matches) | 1U << 16U);
 }
 
-// A quotation mark or a backslash, or `end`.
-const char* find_quote_or_slash(const char* at, const char* end) {
+// The first byte that `matches`, or `end`. It compares a block, or one byte.
+template <class Match>
+const char* find_first(const char* at, const char* end, const Match& matches) {
   while (end - at >= 16) {
-    const Block block = load(at);
-    const int found = first_of((block == '"') | (block == '\\'));
+    const int found = first_of(matches(load(at)));
     at += found;
     if (found < 16) return at;
   }
-  while (at != end && *at != '"' && *at != '\\') ++at;
+  while (at != end && !matches(static_cast<unsigned char>(*at))) ++at;
   return at;
 }
-
-}  // namespace
-
-const char* find_string_stop(const char* at, const char* end) {
-  while (end - at >= 16) {
-    const Block block = load(at);
-    const int found = first_of((block == '"') | (block == '\\') | (block < 0x20));
-    at += found;
-    if (found < 16) return at;
-  }
-  while (at != end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) >= 0x20) ++at;
-  return at;
-}
-
-const char* find_string_end(const char* at, const char* end) {
-  for (;;) {
-    at = find_quote_or_slash(at, end);
-    if (at == end) return nullptr;
-    if (*at == '"') return at + 1;
-    if (end - at < 2) return nullptr;
-    at += 2;
-  }
-}
-
-namespace {
 
 constexpr std::size_t kStride = 64;
 
@@ -92,7 +64,25 @@ std::uint64_t parity_up_to(std::uint64_t bits) {
   return bits;
 }
 
+bool ends_word(char c) {
+  return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
+}
+
 }  // namespace
+
+const char* find_string_stop(const char* at, const char* end) {
+  return find_first(at, end, [](auto c) { return (c == '"') | (c == '\\') | (c < 0x20); });
+}
+
+const char* find_string_end(const char* at, const char* end) {
+  for (;;) {
+    at = find_first(at, end, [](auto c) { return (c == '"') | (c == '\\'); });
+    if (at == end) return nullptr;
+    if (*at == '"') return at + 1;
+    if (end - at < 2) return nullptr;
+    at += 2;
+  }
+}
 
 // The bytes that count among sixty-four, a bit for each, the first byte's lowest.
 struct ContainerEnd::Marks {
@@ -165,14 +155,6 @@ std::optional<std::size_t> ContainerEnd::take(std::string_view piece) {
   if (!length) return std::nullopt;
   return at + *length - first;
 }
-
-namespace {
-
-bool ends_word(char c) {
-  return c == ',' || c == '}' || c == ']' || c == '{' || c == '[' || c == '"' || is_json_space(c);
-}
-
-}  // namespace
 
 const char* find_value_end(const char* at, const char* end, int levels) {
   if (at == end) return nullptr;

@@ -1,7 +1,5 @@
-// Reads JSON text without decoding it. Everything that reads JSON here steps with this cursor:
-// the parts of a watch's lines and of lists (kube/client/json_scan.hh), the text that a filter
-// keeps (filter_json), and the tree that a filter keeps (parse_json, which lets RapidJSON read the
-// kept text only). Pure.
+// Reads JSON text without decoding it: the parts of watch lines and lists, and what filters keep.
+// Pure.
 #pragma once
 
 #include <cstddef>

@@ -32,44 +32,6 @@ std::optional<std::size_t> index_of(std::string_view token) {
   return index;
 }
 
-}  // namespace
-
-const Json* pointer_get(const Json& document, std::string_view pointer) {
-  const Json* at = &document;
-  while (at && !pointer.empty()) {
-    if (pointer.front() != '/') return nullptr;
-    pointer.remove_prefix(1);
-    const std::string_view token = pointer.substr(0, pointer.find('/'));
-    pointer.remove_prefix(token.size());
-    const auto name = unescape(token);
-    if (!name) return nullptr;
-    if (at->is_array()) {
-      const auto index = index_of(*name);
-      at = index && *index < at->size() ? &at->as_array()[*index] : nullptr;
-    } else {
-      at = at->find(*name);
-    }
-  }
-  return at;
-}
-
-std::string pointer_join(std::string_view pointer, std::string_view token) {
-  std::string joined(pointer);
-  joined += '/';
-  for (const char c : token) {
-    if (c == '~') {
-      joined += "~0";
-    } else if (c == '/') {
-      joined += "~1";
-    } else {
-      joined += c;
-    }
-  }
-  return joined;
-}
-
-namespace {
-
 // Walks two documents side by side and collects the operations in an order in which they can be
 // applied.
 class Differ {
@@ -144,16 +106,12 @@ bool change_array(Json::Array& array, std::string_view token, Operation operatio
   const bool is_add = operation == Operation::kAdd;
   if (!index || *index > array.size() || (!is_add && *index == array.size())) return false;
   const auto at = array.begin() + static_cast<std::ptrdiff_t>(*index);
-  switch (operation) {
-    case Operation::kAdd:
-      array.insert(at, value);
-      break;
-    case Operation::kReplace:
-      *at = value;
-      break;
-    case Operation::kRemove:
-      array.erase(at);
-      break;
+  if (is_add) {
+    array.insert(at, value);
+  } else if (operation == Operation::kReplace) {
+    *at = value;
+  } else {
+    array.erase(at);
   }
   return true;
 }
@@ -179,6 +137,32 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
 
 }  // namespace
 
+const Json* pointer_get(const Json& document, std::string_view pointer) {
+  const Json* at = &document;
+  while (at && !pointer.empty()) {
+    if (pointer.front() != '/') return nullptr;
+    pointer.remove_prefix(1);
+    const std::string_view token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    const auto name = unescape(token);
+    if (!name) return nullptr;
+    if (at->is_array()) {
+      const auto index = index_of(*name);
+      at = index && *index < at->size() ? &at->as_array()[*index] : nullptr;
+    } else {
+      at = at->find(*name);
+    }
+  }
+  return at;
+}
+
+std::string pointer_join(std::string_view pointer, std::string_view token) {
+  std::string joined(pointer);
+  joined += '/';
+  for (const char c : token) joined += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return joined;
+}
+
 Json json_patch_diff(const Json& from, const Json& to) {
   Differ differ;
   differ.compare("", from, to);
@@ -196,12 +180,11 @@ Result<Json> apply_json_patch(Json document, const Json& operations) {
     if (name == "replace") kind = Operation::kReplace;
     if (name == "remove") kind = Operation::kRemove;
     if (!kind) {
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: the operation \"{}\" is not supported", path, name));
+      return fail(ErrorCode::kUnsupported, "{}: the operation \"{}\" is not supported", path, name);
     }
     const Json* value = operation.find("value");
     if (!change(document, path, *kind, value == nullptr ? Json() : *value)) {
-      return fail(ErrorCode::kInvalid, fmt::format("{}: there is no such place", path));
+      return fail(ErrorCode::kInvalid, "{}: there is no such place", path);
     }
   }
   return document;

@@ -9,7 +9,6 @@
 #include "kube/model/json_bytes.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/numbers.hh"
-#include "kube/model/utf8.hh"
 
 namespace kube {
 namespace {
@@ -18,34 +17,31 @@ class Writer {
  public:
   explicit Writer(int indent) : indent_(indent) {}
 
+  std::string print(const Json& value) {
+    write(value);
+    return std::move(out_);
+  }
+
+ private:
   void write(const Json& value) {
     if (value.is_null()) {
       out_ += "null";
     } else if (value.is_bool()) {
       out_ += value.as_bool() ? "true" : "false";
     } else if (value.is_int()) {
-      write_int(value.as_int());
+      char digits[24];
+      out_.append(digits, std::to_chars(std::begin(digits), std::end(digits), value.as_int()).ptr);
     } else if (value.is_double()) {
-      write_double(value.as_double());
+      // JSON has no word for infinity; no parser here produces one.
+      const double number = value.as_double();
+      out_ += std::isfinite(number) ? print_double(number, DoubleStyle::kLiteral) : "null";
     } else if (value.is_string()) {
       write_string(value.as_string());
     } else if (value.is_array()) {
-      write_array(value.as_array());
+      write_all("[]", value.as_array(), [this](const Json& item) { write(item); });
     } else {
-      write_object(value.as_object());
+      write_all("{}", value.as_object(), [this](const auto& member) { write_member(member); });
     }
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  void write_int(std::int64_t number) {
-    char digits[24];
-    out_.append(digits, std::to_chars(std::begin(digits), std::end(digits), number).ptr);
-  }
-
-  void write_double(double number) {
-    // JSON has no word for infinity; no parser here produces one.
-    out_ += std::isfinite(number) ? print_double(number, DoubleStyle::kLiteral) : "null";
   }
 
   void write_string(std::string_view text) {
@@ -58,7 +54,7 @@ class Writer {
       const std::string_view plain(at, static_cast<std::size_t>(stop - at));
       is_text ? out_.append(plain) : append_repaired(plain);
       if (stop == end) break;
-      write_escape(static_cast<unsigned char>(*stop));
+      write_escape(*stop);
       at = stop + 1;
     }
     out_ += '"';
@@ -74,68 +70,34 @@ class Writer {
     return out_.append(text);
   }
 
-  void write_escape(unsigned char c) {
-    switch (c) {
-      case '"':
-        out_ += "\\\"";
-        return;
-      case '\\':
-        out_ += "\\\\";
-        return;
-      case '\n':
-        out_ += "\\n";
-        return;
-      case '\r':
-        out_ += "\\r";
-        return;
-      case '\t':
-        out_ += "\\t";
-        return;
-      case '\b':
-        out_ += "\\b";
-        return;
-      case '\f':
-        out_ += "\\f";
-        return;
-      default:
-        fmt::format_to(std::back_inserter(out_), "\\u{:04x}", c);
+  void write_escape(char c) {
+    constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f";
+    if (const std::size_t at = kEscaped.find(c); at != kEscaped.npos) {
+      out_.append(1, '\\').append(1, "\"\\nrtbf"[at]);
+    } else {
+      fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned char>(c));
     }
   }
 
-  void write_array(const Json::Array& items) {
-    out_ += '[';
+  template <class Items, class WriteItem>
+  void write_all(std::string_view brackets, const Items& items, const WriteItem& write_item) {
+    out_ += brackets[0];
     ++depth_;
-    bool first = true;
-    for (const Json& item : items) {
-      separate(first);
-      write(item);
+    bool is_first = true;
+    for (const auto& item : items) {
+      if (!std::exchange(is_first, false)) out_ += ',';
+      new_line();
+      write_item(item);
     }
-    close(items.empty(), ']');
-  }
-
-  void write_object(const Json::Object& members) {
-    out_ += '{';
-    ++depth_;
-    bool first = true;
-    for (const auto& [name, value] : members) {
-      separate(first);
-      write_string(name);
-      out_ += indent_ > 0 ? ": " : ":";
-      write(value);
-    }
-    close(members.empty(), '}');
-  }
-
-  void separate(bool& first) {
-    if (!first) out_ += ',';
-    first = false;
-    new_line();
-  }
-
-  void close(bool empty, char bracket) {
     --depth_;
-    if (!empty) new_line();
-    out_ += bracket;
+    if (!items.empty()) new_line();
+    out_ += brackets[1];
+  }
+
+  void write_member(const JsonObject::Member& member) {
+    write_string(member.first);
+    out_ += indent_ > 0 ? ": " : ":";
+    write(member.second);
   }
 
   void new_line() {
@@ -152,15 +114,11 @@ class Writer {
 }  // namespace
 
 std::string print_json(const Json& value) {
-  Writer writer(0);
-  writer.write(value);
-  return writer.take();
+  return Writer(0).print(value);
 }
 
-std::string print_json_pretty(const Json& value, int indent) {
-  Writer writer(indent);
-  writer.write(value);
-  return writer.take();
+std::string print_json_pretty(const Json& value) {
+  return Writer(2).print(value);
 }
 
 }  // namespace kube

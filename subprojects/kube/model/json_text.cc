@@ -13,7 +13,6 @@
 
 #include "kube/model/json_bytes.hh"
 #include "kube/model/numbers.hh"
-#include "kube/model/utf8.hh"
 
 // RapidJSON's stack adds to a null pointer on its first push, which the undefined behaviour
 // sanitizer reports.
@@ -48,11 +47,10 @@ class ByteStream {
   std::size_t PutEnd(const Ch* begin) const { return static_cast<std::size_t>(put_ - begin); }
   void Flush() { std::abort(); }  // serves writing
 
-  // Called between any two tokens.
   void skip_space() {
     while (at_ != end_ && is_json_space(*at_)) ++at_;
   }
-  // Takes over what needs no unescaping.
+
   void copy_plain() {
     const char* const stop = find_string_stop(at_, end_);
     const auto length = static_cast<std::size_t>(stop - at_);
@@ -90,8 +88,8 @@ namespace {
 
 // Builds the value bottom up: finished values wait on one stack until their container closes, which
 // then takes the exact number it needs. Each callback answers false to stop the parser, with the
-// reason in `problem()`.
-class Builder {
+// reason in `problem()`. Numbers arrive raw, see parse_in_place().
+class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
  public:
   Builder(const JsonLimits& limits, bool has_unicode_escapes)
       : max_depth_(limits.max_depth),
@@ -144,12 +142,6 @@ class Builder {
     names_.resize(first_name);
     return push(JsonObject::of_sorted(std::move(members)));
   }
-  // Not called: numbers arrive raw, see parse_json().
-  bool Int(int) { std::abort(); }
-  bool Uint(unsigned) { std::abort(); }
-  bool Int64(std::int64_t) { std::abort(); }
-  bool Uint64(std::uint64_t) { std::abort(); }
-  bool Double(double) { std::abort(); }
 
   const std::string& problem() const { return problem_; }
   Json take() { return std::move(values_.back()); }
@@ -213,48 +205,34 @@ class Builder {
   std::string problem_;
 };
 
+constexpr std::pair<rapidjson::ParseErrorCode, std::string_view> kProblems[] = {
+    {rapidjson::kParseErrorDocumentEmpty, "there is no value"},
+    {rapidjson::kParseErrorDocumentRootNotSingular, "there is text after the value"},
+    {rapidjson::kParseErrorValueInvalid, "expected a value"},
+    {rapidjson::kParseErrorObjectMissName, "expected a member name in quotes"},
+    {rapidjson::kParseErrorObjectMissColon, "expected ':' after the member name"},
+    {rapidjson::kParseErrorObjectMissCommaOrCurlyBracket, "expected ',' or '}'"},
+    {rapidjson::kParseErrorArrayMissCommaOrSquareBracket, "expected ',' or ']'"},
+    {rapidjson::kParseErrorStringUnicodeEscapeInvalidHex,
+     "expected four hexadecimal digits after \\u"},
+    {rapidjson::kParseErrorStringUnicodeSurrogateInvalid,
+     "a \\u escape names half of a surrogate pair"},
+    {rapidjson::kParseErrorStringEscapeInvalid,
+     "a bad escape or an unescaped control character in a string"},
+    {rapidjson::kParseErrorStringMissQuotationMark, "the string is not closed"},
+    {rapidjson::kParseErrorStringInvalidEncoding, "the string is not UTF-8"},
+    {rapidjson::kParseErrorNumberTooBig, "the number is out of range"},
+    {rapidjson::kParseErrorNumberMissFraction, "expected a digit after the decimal point"},
+    {rapidjson::kParseErrorNumberMissExponent, "expected a digit in the exponent"}};
+
 std::string_view describe(rapidjson::ParseErrorCode code) {
-  switch (code) {
-    case rapidjson::kParseErrorNone:
-    case rapidjson::kParseErrorTermination:
-    case rapidjson::kParseErrorUnspecificSyntaxError:
-      break;
-    case rapidjson::kParseErrorDocumentEmpty:
-      return "there is no value";
-    case rapidjson::kParseErrorDocumentRootNotSingular:
-      return "there is text after the value";
-    case rapidjson::kParseErrorValueInvalid:
-      return "expected a value";
-    case rapidjson::kParseErrorObjectMissName:
-      return "expected a member name in quotes";
-    case rapidjson::kParseErrorObjectMissColon:
-      return "expected ':' after the member name";
-    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket:
-      return "expected ',' or '}'";
-    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket:
-      return "expected ',' or ']'";
-    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex:
-      return "expected four hexadecimal digits after \\u";
-    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid:
-      return "a \\u escape names half of a surrogate pair";
-    case rapidjson::kParseErrorStringEscapeInvalid:
-      return "a bad escape or an unescaped control character in a string";
-    case rapidjson::kParseErrorStringMissQuotationMark:
-      return "the string is not closed";
-    case rapidjson::kParseErrorStringInvalidEncoding:
-      return "the string is not UTF-8";
-    case rapidjson::kParseErrorNumberTooBig:
-      return "the number is out of range";
-    case rapidjson::kParseErrorNumberMissFraction:
-      return "expected a digit after the decimal point";
-    case rapidjson::kParseErrorNumberMissExponent:
-      return "expected a digit in the exponent";
-  }
-  return "the text is no JSON";
+  const auto* const at = std::ranges::find(
+      kProblems, code, &std::pair<rapidjson::ParseErrorCode, std::string_view>::first);
+  return at == std::end(kProblems) ? "the text is no JSON" : at->second;
 }
 
 tl::unexpected<Error> refuse(std::size_t offset, std::string_view what) {
-  return fail(ErrorCode::kParse, fmt::format("bad JSON at byte {}: {}", offset, what));
+  return fail(ErrorCode::kParse, "bad JSON at byte {}: {}", offset, what);
 }
 
 // Of a text that is UTF-8; strings are unescaped in place.
@@ -280,8 +258,8 @@ Result<Json> parse_in_place(std::string text, const JsonLimits& limits) {
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits, const JsonFilter& filter) {
   if (text.size() > limits.max_bytes) {
-    return fail(ErrorCode::kParse, fmt::format("bad JSON: {} bytes, more than the limit of {}",
-                                               text.size(), limits.max_bytes));
+    return fail(ErrorCode::kParse, "bad JSON: {} bytes, more than the limit of {}", text.size(),
+                limits.max_bytes);
   }
   if (const std::size_t bad = find_bad_utf8(text); bad != std::string_view::npos)
     return refuse(bad, "the text is not UTF-8");

@@ -34,9 +34,13 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
 // Compact text; members come sorted. `print_json(*parse_json(t))` is a canonical form of t.
 std::string print_json(const Json& value);
 // The same over several lines, for people.
-std::string print_json_pretty(const Json& value, int indent = 2);
+std::string print_json_pretty(const Json& value);
 
-// True for well-formed UTF-8 without surrogates and overlong forms.
-bool is_utf8(std::string_view text);
+// The offset of the first byte that begins no well-formed sequence of UTF-8, without surrogates and
+// overlong forms; npos when there is none.
+std::size_t find_bad_utf8(std::string_view text);
+inline bool is_utf8(std::string_view text) {
+  return find_bad_utf8(text) == std::string_view::npos;
+}
 
 }  // namespace kube

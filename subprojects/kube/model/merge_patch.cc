@@ -11,9 +11,7 @@ Json without_nulls(const Json& value) {
   for (const auto& [name, member] : value.as_object()) {
     if (!member.is_null()) kept.emplace_back(name, without_nulls(member));
   }
-  JsonObject object;
-  object.assign(std::move(kept));
-  return object;
+  return JsonObject::of(std::move(kept));
 }
 
 // The members of the patch that turns `from` into `to`; empty when nothing is to be done.
@@ -34,9 +32,7 @@ std::optional<Json> diff(const Json& from, const Json& to) {
     if (change) changes.emplace_back(name, std::move(*change));
   }
   if (changes.empty()) return std::nullopt;
-  JsonObject patch;
-  patch.assign(std::move(changes));
-  return Json(std::move(patch));
+  return Json(JsonObject::of(std::move(changes)));
 }
 
 }  // namespace

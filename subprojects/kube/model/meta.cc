@@ -20,22 +20,8 @@ OwnerReference read_owner(const Json& value) {
   return owner;
 }
 
-Condition* find_mutable(std::vector<Condition>& conditions, std::string_view type) {
-  const auto at = std::find_if(conditions.begin(), conditions.end(),
-                               [&](const Condition& condition) { return condition.type == type; });
-  return at == conditions.end() ? nullptr : &*at;
-}
-
-template <class T>
-bool assign_if_different(T& target, const T& value) {
-  if (target == value) return false;
-  target = value;
-  return true;
-}
-
 bool is_decimal(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
 std::string_view without_leading_zeros(std::string_view digits) {
@@ -59,29 +45,27 @@ Json OwnerReference::to_json() const {
 
 ObjectMeta ObjectMeta::of(const Json& object) {
   ObjectMeta meta;
-  const Json* metadata = object.find("metadata");
-  if (!metadata) return meta;
-  meta.name = metadata->get_string("name");
-  meta.generate_name = metadata->get_string("generateName");
-  meta.ns = metadata->get_string("namespace");
-  meta.uid = metadata->get_string("uid");
-  meta.resource_version = metadata->get_string("resourceVersion");
-  meta.generation = metadata->get_int("generation");
-  meta.creation_timestamp = read_time(*metadata, "creationTimestamp");
-  meta.deletion_timestamp = read_time(*metadata, "deletionTimestamp");
-  meta.labels = read_string_map(metadata->find("labels"));
-  meta.annotations = read_string_map(metadata->find("annotations"));
-  for (const Json& finalizer : metadata->get_array("finalizers")) {
+  const Json& metadata = object.get("metadata");
+  meta.name = metadata.get_string("name");
+  meta.generate_name = metadata.get_string("generateName");
+  meta.ns = metadata.get_string("namespace");
+  meta.uid = metadata.get_string("uid");
+  meta.resource_version = metadata.get_string("resourceVersion");
+  meta.generation = metadata.get_int("generation");
+  meta.creation_timestamp = read_time(metadata, "creationTimestamp");
+  meta.deletion_timestamp = read_time(metadata, "deletionTimestamp");
+  meta.labels = read_string_map(metadata.find("labels"));
+  meta.annotations = read_string_map(metadata.find("annotations"));
+  for (const Json& finalizer : metadata.get_array("finalizers")) {
     if (finalizer.is_string()) meta.finalizers.push_back(finalizer.as_string());
   }
-  for (const Json& owner : metadata->get_array("ownerReferences"))
+  for (const Json& owner : metadata.get_array("ownerReferences"))
     meta.owner_references.push_back(read_owner(owner));
   return meta;
 }
 
 const OwnerReference* ObjectMeta::controller() const {
-  const auto at = std::find_if(owner_references.begin(), owner_references.end(),
-                               [](const OwnerReference& owner) { return owner.controller; });
+  const auto at = std::ranges::find_if(owner_references, &OwnerReference::controller);
   return at == owner_references.end() ? nullptr : &*at;
 }
 
@@ -95,9 +79,7 @@ StringMap read_string_map(const Json* value) {
 }
 
 Json to_json(const StringMap& map) {
-  JsonObject object;
-  object.assign(JsonObject::Members(map.begin(), map.end()));
-  return object;
+  return JsonObject::of(JsonObject::Members(map.begin(), map.end()));
 }
 
 Condition Condition::read(const Json& value) {
@@ -133,8 +115,7 @@ std::string condition_reason(std::string text) {
 }
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
-  const auto at = std::find_if(conditions.begin(), conditions.end(),
-                               [&](const Condition& condition) { return condition.type == type; });
+  const auto at = std::ranges::find(conditions, type, &Condition::type);
   return at == conditions.end() ? nullptr : &*at;
 }
 
@@ -145,20 +126,16 @@ bool is_condition_true(const std::vector<Condition>& conditions, std::string_vie
 
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now) {
   if (!condition.last_transition_time) condition.last_transition_time = now;
-  Condition* existing = find_mutable(conditions, condition.type);
-  if (!existing) {
+  const auto existing = std::ranges::find(conditions, condition.type, &Condition::type);
+  if (existing == conditions.end()) {
     conditions.push_back(std::move(condition));
     return true;
   }
-  bool changed = false;
-  if (assign_if_different(existing->status, condition.status)) {
-    existing->last_transition_time = condition.last_transition_time;
-    changed = true;
-  }
-  changed |= assign_if_different(existing->reason, condition.reason);
-  changed |= assign_if_different(existing->message, condition.message);
-  changed |= assign_if_different(existing->observed_generation, condition.observed_generation);
-  return changed;
+  if (existing->status == condition.status)
+    condition.last_transition_time = existing->last_transition_time;
+  if (*existing == condition) return false;
+  *existing = std::move(condition);
+  return true;
 }
 
 bool is_newer_version(std::string_view a, std::string_view b) {

@@ -5,19 +5,13 @@
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
-#include <vector>
 
 namespace kube {
 namespace {
 
 // The messages quote upstream's regular expressions, since users search for them; the checks below
 // are written out, which is faster than <regex> and cannot overflow the stack on a long name.
-constexpr std::string_view kLabel1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-constexpr std::string_view kSubdomain1123 =
-    "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-constexpr std::string_view kLabel1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
-constexpr std::string_view kLabelValue = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
-constexpr std::string_view kHttpPath = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::size_t kSubdomainLimit = 253;
 
@@ -55,10 +49,6 @@ bool matches_qualified(std::string_view name) {
                      [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-std::string too_long(std::size_t limit) {
-  return fmt::format("must be no more than {} characters", limit);
-}
-
 std::string mismatch(std::string_view rule, std::string_view regex,
                      std::initializer_list<std::string_view> examples) {
   std::string text(rule);
@@ -72,47 +62,45 @@ std::string join(const std::vector<std::string>& messages) {
   return fmt::format("{}", fmt::join(messages, ", "));
 }
 
+std::vector<std::string> problems_of(std::string_view name, std::size_t limit,
+                                     std::string mismatched) {
+  std::vector<std::string> problems;
+  if (name.size() > limit)
+    problems.push_back(fmt::format("must be no more than {} characters", limit));
+  if (!mismatched.empty()) problems.push_back(std::move(mismatched));
+  return problems;
+}
+
 }  // namespace
 
 std::vector<std::string> dns1123_label_problems(std::string_view name) {
-  std::vector<std::string> problems;
-  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
-  if (!matches_label(name)) {
-    problems.push_back(
-        matches_subdomain(name)
-            ? "must not contain dots"
-            : mismatch(
-                  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
-                  "or '-', and must start and end with an alphanumeric character",
-                  kLabel1123, {"my-name", "123-abc"}));
-  }
-  return problems;
+  if (matches_label(name)) return problems_of(name, kLabelLimit, "");
+  return problems_of(
+      name, kLabelLimit,
+      matches_subdomain(name)
+          ? "must not contain dots"
+          : mismatch("a lowercase RFC 1123 label must consist of lower case alphanumeric "
+                     "characters or '-', and must start and end with an alphanumeric character",
+                     "[a-z0-9]([-a-z0-9]*[a-z0-9])?", {"my-name", "123-abc"}));
 }
 
 std::vector<std::string> dns1123_subdomain_problems(std::string_view name) {
-  std::vector<std::string> problems;
-  if (name.size() > kSubdomainLimit) problems.push_back(too_long(kSubdomainLimit));
-  if (!matches_subdomain(name)) {
-    problems.push_back(
-        mismatch("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-                 "characters, '-' or '.', "
-                 "and must start and end with an alphanumeric character",
-                 kSubdomain1123, {"example.com"}));
-  }
-  return problems;
+  if (matches_subdomain(name)) return problems_of(name, kSubdomainLimit, "");
+  return problems_of(
+      name, kSubdomainLimit,
+      mismatch("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+               "'-' or '.', and must start and end with an alphanumeric character",
+               "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+               {"example.com"}));
 }
 
 std::vector<std::string> label_value_problems(std::string_view value) {
-  std::vector<std::string> problems;
-  if (value.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
-  if (!value.empty() && !matches_qualified(value)) {
-    problems.push_back(
-        mismatch("a valid label must be an empty string or consist of alphanumeric characters, "
-                 "'-', '_' or '.', "
-                 "and must start and end with an alphanumeric character",
-                 kLabelValue, {"MyValue", "my_value", "12345"}));
-  }
-  return problems;
+  if (value.empty() || matches_qualified(value)) return problems_of(value, kLabelLimit, "");
+  return problems_of(
+      value, kLabelLimit,
+      mismatch("a valid label must be an empty string or consist of alphanumeric characters, '-', "
+               "'_' or '.', and must start and end with an alphanumeric character",
+               "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", {"MyValue", "my_value", "12345"}));
 }
 
 FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view value) {
@@ -130,7 +118,8 @@ FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view 
   constexpr std::string_view kMarks = "/-._~%!$&'()*+,;=:";
   const auto is_allowed = [&](char c) { return is_alnum(c) || kMarks.find(c) != kMarks.npos; };
   if (!std::all_of(rest.begin(), rest.end(), is_allowed))
-    errors.push_back(invalid(std::string(path), rest, mismatch("Invalid path", kHttpPath, {})));
+    errors.push_back(invalid(std::string(path), rest,
+                             mismatch("Invalid path", "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+", {})));
   return errors;
 }
 
@@ -141,16 +130,13 @@ std::string check_dns1123_subdomain(std::string_view name) {
   return join(dns1123_subdomain_problems(name));
 }
 std::string check_dns1035_label(std::string_view name) {
-  std::vector<std::string> problems;
-  if (name.size() > kLabelLimit) problems.push_back(too_long(kLabelLimit));
-  if (!matches_label(name) || !is_lower(name.front())) {
-    problems.push_back(
-        mismatch("a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-                 "start with an alphabetic "
-                 "character, and end with an alphanumeric character",
-                 kLabel1035, {"my-name", "abc-123"}));
-  }
-  return join(problems);
+  if (matches_label(name) && is_lower(name.front()))
+    return join(problems_of(name, kLabelLimit, ""));
+  return join(problems_of(
+      name, kLabelLimit,
+      mismatch("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
+               "with an alphabetic character, and end with an alphanumeric character",
+               "[a-z]([-a-z0-9]*[a-z0-9])?", {"my-name", "abc-123"})));
 }
 std::string check_label_value(std::string_view value) {
   return join(label_value_problems(value));

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/model/error.hh"
 #include "kube/model/json.hh"

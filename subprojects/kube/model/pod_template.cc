@@ -2,32 +2,21 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <unordered_map>
 #include <utility>
+
+#include "kube/model/json_text.hh"
 
 namespace kube {
 namespace {
 
 const Json* find_named(const Json& pod_template, std::string_view list, std::string_view name) {
-  const Json* spec = pod_template.find("spec");
-  if (!spec) return nullptr;
-  for (const Json& container : spec->get_array(list)) {
-    const Json* own = container.find("name");
-    if (own && own->is_string() && own->as_string() == name) return &container;
+  for (const Json& container : pod_template.get("spec").get_array(list)) {
+    const Json& own = container.get("name");
+    if (own.is_string() && own.as_string() == name) return &container;
   }
   return nullptr;
-}
-
-// Replaces the first item for which `is_same` holds, else appends.
-template <class IsSame>
-void upsert(Json& list, Json item, IsSame is_same) {
-  if (list.is_null()) list = Json::array();
-  Json::Array& items = list.as_array();
-  const auto at = std::find_if(items.begin(), items.end(), is_same);
-  if (at != items.end()) {
-    *at = std::move(item);
-  } else {
-    items.push_back(std::move(item));
-  }
 }
 
 // Whether both have the member with the same value, or both lack it.
@@ -37,9 +26,18 @@ bool same_member(const Json& a, const Json& b, std::string_view name) {
   return in_a && in_b ? *in_a == *in_b : in_a == in_b;
 }
 
-void upsert_by(Json& list, Json item, std::string_view key) {
-  const Json copy = item;
-  upsert(list, std::move(item), [&](const Json& other) { return same_member(other, copy, key); });
+// Replaces the first item that is the same by one of `keys`, else appends.
+void upsert(Json& list, Json item, std::initializer_list<std::string_view> keys) {
+  if (list.is_null()) list = Json::array();
+  Json::Array& items = list.as_array();
+  const auto at = std::ranges::find_if(items, [&](const Json& other) {
+    return std::ranges::any_of(keys, [&](auto key) { return same_member(other, item, key); });
+  });
+  if (at != items.end()) {
+    *at = std::move(item);
+  } else {
+    items.push_back(std::move(item));
+  }
 }
 
 void add_strings(Json& pod_template, std::string_view member, const StringMap& strings) {
@@ -59,18 +57,17 @@ void raise_to(ResourceList& most, const ResourceList& amounts) {
   }
 }
 
-ResourceList read_amounts(const Json* amounts) {
+ResourceList read_amounts(const JsonObject& amounts) {
   ResourceList list;
-  if (!amounts || !amounts->is_object()) return list;
-  for (const auto& [name, value] : amounts->as_object()) {
+  for (const auto& [name, value] : amounts) {
     if (const auto quantity = Quantity::read(value)) list.emplace(name, *quantity);
   }
   return list;
 }
 
-ResourceList container_requests(const Json& container, bool limits_default_requests) {
+ResourceList container_requests(const Json& container) {
   ResourceList requests = read_resources(container, "requests");
-  if (limits_default_requests) requests.merge(read_resources(container, "limits"));
+  requests.merge(read_resources(container, "limits"));
   return requests;
 }
 
@@ -170,26 +167,48 @@ Json* find_any_container(Json& pod_template, std::string_view name) {
 }
 
 void upsert_env(Json& container, Json env_var) {
-  upsert_by(container["env"], std::move(env_var), "name");
+  upsert(container["env"], std::move(env_var), {"name"});
 }
 
 void upsert_env(Json& container, std::string_view name, std::string_view value) {
   upsert_env(container, Json::object({{"name", name}, {"value", value}}));
 }
 
+void upsert_env(Json& container, Json::Array env_vars) {
+  constexpr std::size_t kFew = 8;
+  if (env_vars.size() <= kFew) {
+    for (Json& each : env_vars) upsert_env(container, std::move(each));
+    return;
+  }
+  Json& list = container["env"];
+  if (list.is_null()) list = Json::array();
+  Json::Array& items = list.as_array();
+  const auto name_of = [](const Json& item) {
+    const Json* const name = item.find("name");
+    return name ? print_json(*name) : std::string();
+  };
+  std::unordered_map<std::string, std::size_t> places;  // of the first of each name
+  for (const Json& item : items) places.try_emplace(name_of(item), &item - items.data());
+  for (Json& each : env_vars) {
+    const auto [at, is_new] = places.try_emplace(name_of(each), items.size());
+    if (is_new) {
+      items.push_back(std::move(each));
+    } else {
+      items[at->second] = std::move(each);
+    }
+  }
+}
+
 void upsert_port(Json& container, Json port) {
-  const Json copy = port;
-  upsert(container["ports"], std::move(port), [&](const Json& other) {
-    return same_member(other, copy, "containerPort") || same_member(other, copy, "name");
-  });
+  upsert(container["ports"], std::move(port), {"containerPort", "name"});
 }
 
 void upsert_volume(Json& pod_template, Json volume) {
-  upsert_by(pod_template["spec"]["volumes"], std::move(volume), "name");
+  upsert(pod_template["spec"]["volumes"], std::move(volume), {"name"});
 }
 
 void upsert_volume_mount(Json& container, Json mount) {
-  upsert_by(container["volumeMounts"], std::move(mount), "mountPath");
+  upsert(container["volumeMounts"], std::move(mount), {"mountPath"});
 }
 
 void add_labels(Json& pod_template, const StringMap& labels) {
@@ -201,22 +220,21 @@ void add_annotations(Json& pod_template, const StringMap& annotations) {
 }
 
 ResourceList read_resources(const Json& container, std::string_view requests_or_limits) {
-  return read_amounts(container.find_path({"resources", requests_or_limits}));
+  return read_amounts(container.get("resources").get_object(requests_or_limits));
 }
 
-ResourceList pod_requests(const Json& pod_template, bool limits_default_requests) {
+ResourceList pod_requests(const Json& pod_template) {
+  const Json& spec = pod_template.get("spec");
   ResourceList total;
-  const Json* spec = pod_template.find("spec");
-  if (!spec) return total;
-  for (const Json& container : spec->get_array("containers"))
-    add_to(total, container_requests(container, limits_default_requests));
+  for (const Json& container : spec.get_array("containers"))
+    add_to(total, container_requests(container));
 
   // While an init container runs, the sidecars before it run too; a sidecar also runs beside the
   // containers. What a container does not ask for was raised by the sidecars before it.
   ResourceList sidecars;
   ResourceList most_while_starting;
-  for (const Json& container : spec->get_array("initContainers")) {
-    ResourceList running = container_requests(container, limits_default_requests);
+  for (const Json& container : spec.get_array("initContainers")) {
+    ResourceList running = container_requests(container);
     const bool is_sidecar = container.get_string("restartPolicy") == "Always";
     if (is_sidecar) add_to(total, running);
     for (auto& [name, amount] : running) {
@@ -230,10 +248,10 @@ ResourceList pod_requests(const Json& pod_template, bool limits_default_requests
   }
   raise_to(total, most_while_starting);
 
-  for (const auto& [name, amount] : read_resources(*spec, "requests")) {
+  for (const auto& [name, amount] : read_resources(spec, "requests")) {
     if (is_pod_level(name)) total[name] = amount;
   }
-  add_to(total, read_amounts(spec->find("overhead")));
+  add_to(total, read_amounts(spec.get_object("overhead")));
   return total;
 }
 

@@ -1,9 +1,7 @@
 // Edits of a pod template that stays Json: nothing it holds is ever lost, known or unknown.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +25,7 @@ const Json* find_any_container(const Json& pod_template, std::string_view name);
 // Replaces the entry of the same name in place, else appends.
 void upsert_env(Json& container, Json env_var);
 void upsert_env(Json& container, std::string_view name, std::string_view value);
+void upsert_env(Json& container, Json::Array env_vars);  // one after the other, in linear time
 // By containerPort, or by name where two unnamed ports count as the same (upstream's rule).
 void upsert_port(Json& container, Json port);
 void upsert_volume(Json& pod_template, Json volume);    // by name, the whole entry
@@ -39,10 +38,9 @@ ResourceList read_resources(const Json& container, std::string_view requests_or_
 
 // k8s.io/component-helpers/resource.PodRequests: sum of the containers and sidecars, or the largest
 // init container with the sidecars before it, whichever is more; then cpu, memory and hugepages of
-// spec.resources instead, where it has them; plus spec.overhead. From `requests` only, except that
-// a container's limit without a request counts where `limits_default_requests` is set, as the API
-// server defaults it for pods.
-ResourceList pod_requests(const Json& pod_template, bool limits_default_requests = false);
+// spec.resources instead, where it has them; plus spec.overhead. A container's limit counts as its
+// request where it has none, as the API server defaults it for pods.
+ResourceList pod_requests(const Json& pod_template);
 
 // Amounts (limits, requests, overhead, capacity, sizeLimit, divisor) at any depth as the API
 // machinery prints them: "2" for 2, "500m" for 0.5, "1Gi" for 1024Mi. What is no quantity stays.

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "kube/model/json_text.hh"
@@ -13,7 +13,6 @@ namespace kube {
 namespace {
 
 __extension__ using Int128 = __int128;
-__extension__ using UInt128 = unsigned __int128;
 
 constexpr Int128 kNano = 1'000'000'000;
 constexpr Int128 kLargestInt64 = std::numeric_limits<std::int64_t>::max();
@@ -26,35 +25,20 @@ constexpr Int128 power_of_ten(std::size_t exponent) {
 }
 constexpr Int128 kMost = power_of_ten(kMostDigits);
 
-struct Suffix {
-  std::string_view text;
-  int exponent;  // of ten, or of 1024 for the binary ones
-};
-constexpr std::array<Suffix, 10> kDecimal{{{"n", -9},
-                                           {"u", -6},
-                                           {"m", -3},
-                                           {"", 0},
-                                           {"k", 3},
-                                           {"M", 6},
-                                           {"G", 9},
-                                           {"T", 12},
-                                           {"P", 15},
-                                           {"E", 18}}};
-constexpr std::array<Suffix, 6> kBinary{
-    {{"Ki", 1}, {"Mi", 2}, {"Gi", 3}, {"Ti", 4}, {"Pi", 5}, {"Ei", 6}}};
+// Powers of 1000, from -3, and of 1024, from 0.
+constexpr std::string_view kDecimal[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
+constexpr std::string_view kBinary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
 struct Scale {
   Quantity::Format format = Quantity::Format::kDecimalSI;
-  int exponent = 0;
+  int exponent = 0;  // of ten, or of 1024 for the binary ones
 };
 
 std::optional<Scale> read_suffix(std::string_view text) {
-  for (const auto& [suffix, exponent] : kDecimal) {
-    if (text == suffix) return Scale{Quantity::Format::kDecimalSI, exponent};
-  }
-  for (const auto& [suffix, exponent] : kBinary) {
-    if (text == suffix) return Scale{Quantity::Format::kBinarySI, exponent};
-  }
+  if (const auto at = std::ranges::find(kDecimal, text); at != std::end(kDecimal))
+    return Scale{Quantity::Format::kDecimalSI, static_cast<int>(at - kDecimal) * 3 - 9};
+  if (const auto at = std::ranges::find(kBinary, text); at != std::end(kBinary))
+    return Scale{Quantity::Format::kBinarySI, static_cast<int>(at - kBinary)};
   if (text.front() != 'e' && text.front() != 'E') return std::nullopt;
   text.remove_prefix(1);
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
@@ -123,42 +107,21 @@ std::optional<Digits> take_number(std::string_view& text) {
   return number;
 }
 
-std::string print_digits(UInt128 value) {
-  std::string digits;
-  do {
-    digits += static_cast<char>('0' + static_cast<int>(value % 10));
-    value /= 10;
-  } while (value > 0);
-  std::reverse(digits.begin(), digits.end());
-  return digits;
-}
-
 // The shortest mantissa with an exponent that is a multiple of three.
 std::string print_decimal(Int128 nanos, Quantity::Format format) {
   int exponent = -9;
   for (; nanos % 1000 == 0; nanos /= 1000) exponent += 3;
   if (format == Quantity::Format::kDecimalExponent)
-    return print_digits(static_cast<UInt128>(nanos)) +
-           (exponent == 0 ? "" : fmt::format("e{}", exponent));
+    return exponent == 0 ? fmt::format("{}", nanos) : fmt::format("{}e{}", nanos, exponent);
   // There is no suffix above "E".
-  for (; exponent > kDecimal.back().exponent; exponent -= 3) nanos *= 1000;
-  const auto suffix = std::find_if(kDecimal.begin(), kDecimal.end(),
-                                   [&](const Suffix& s) { return s.exponent == exponent; });
-  return print_digits(static_cast<UInt128>(nanos)) + std::string(suffix->text);
+  for (; exponent > 18; exponent -= 3) nanos *= 1000;
+  return fmt::format("{}{}", nanos, kDecimal[(exponent + 9) / 3]);
 }
 
 std::string print_binary(Int128 units) {
   std::size_t power = 0;
-  for (; units % 1024 == 0 && power < kBinary.size(); units /= 1024) ++power;
-  return print_digits(static_cast<UInt128>(units)) +
-         std::string(power == 0 ? "" : kBinary[power - 1].text);
-}
-
-// nanos / unit, rounded away from zero, within int64.
-std::int64_t round_to(Int128 nanos, Int128 unit) {
-  Int128 whole = nanos / unit;
-  if (nanos % unit != 0) whole += nanos < 0 ? -1 : 1;
-  return static_cast<std::int64_t>(std::clamp(whole, -kLargestInt64 - 1, kLargestInt64));
+  for (; units % 1024 == 0 && power + 1 < std::size(kBinary); units /= 1024) ++power;
+  return fmt::format("{}{}", units, kBinary[power]);
 }
 
 }  // namespace
@@ -172,10 +135,11 @@ Quantity Quantity::of(std::int64_t amount, Format format) {
 
 Result<Quantity> Quantity::parse(std::string_view text) {
   const auto malformed = [whole = text] {
-    return fail(ErrorCode::kInvalid, fmt::format("{} is no quantity; write a number with an "
-                                                 "optional suffix: n, u, m, k, M, G, T, P, "
-                                                 "E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent like e3",
-                                                 print_json(whole)));
+    return fail(ErrorCode::kInvalid,
+                "{} is no quantity; write a number with an "
+                "optional suffix: n, u, m, k, M, G, T, P, "
+                "E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent like e3",
+                print_json(whole));
   };
   const bool negative = !text.empty() && text.front() == '-';
   if (negative || (!text.empty() && text.front() == '+')) text.remove_prefix(1);
@@ -202,8 +166,8 @@ Result<Quantity> Quantity::read(const Json& value) {
   if (value.is_int()) return of(value.as_int());
   if (value.is_double()) return parse(print_json(value));
   if (!value.is_string())
-    return fail(ErrorCode::kInvalid,
-                fmt::format("a quantity must be a string or a number, not {}", value.type_name()));
+    return fail(ErrorCode::kInvalid, "a quantity must be a string or a number, not {}",
+                value.type_name());
   std::string_view text = value.as_string();
   constexpr std::string_view kSpace = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
@@ -222,7 +186,9 @@ std::string Quantity::to_string() const {
 }
 
 std::int64_t Quantity::value() const {
-  return round_to(nanos_, kNano);
+  Int128 whole = nanos_ / kNano;
+  if (nanos_ % kNano != 0) whole += nanos_ < 0 ? -1 : 1;
+  return static_cast<std::int64_t>(std::clamp(whole, -kLargestInt64 - 1, kLargestInt64));
 }
 
 Quantity& Quantity::operator+=(const Quantity& other) {

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <numeric>
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/name_index.hh"
 #include "kube/model/patch.hh"
 
 namespace kube {
 namespace {
 
-// Where the merge is: `place` for people ("spec.containers[1].env"), `type` for the table of
-// merge keys
-// ("spec.containers.env").
+// Where the merge is: `place` for people ("spec.containers[1].env"), `type` for the table of merge
+// keys ("spec.containers.env").
 struct Location {
   std::string place;
   std::string type;
@@ -37,7 +36,6 @@ void discard_nulls(Json& value) {
   }
 }
 
-// The identities of the items of a list.
 struct Names {
   std::vector<std::string_view> all;
   std::deque<std::string> printed;
@@ -130,16 +128,10 @@ class Merger {
 
   // For each name the position of the first that is equal.
   static std::vector<std::size_t> first_of_each(const std::vector<std::string_view>& names) {
-    std::vector<std::size_t> order(names.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&names](std::size_t a, std::size_t b) {
-      const int compared = names[a].compare(names[b]);
-      return compared != 0 ? compared < 0 : a < b;
-    });
-    std::vector<std::size_t> first(names.size());
-    for (std::size_t i = 0; i < order.size(); ++i)
-      first[order[i]] =
-          i > 0 && names[order[i]] == names[order[i - 1]] ? first[order[i - 1]] : order[i];
+    const NameIndex index(names, [](std::string_view name) { return name; });
+    std::vector<std::size_t> first;
+    first.reserve(names.size());
+    for (const std::string_view name : names) first.push_back(*index.find(name));
     return first;
   }
 
@@ -181,20 +173,18 @@ class Merger {
 
 std::optional<std::string_view> MergeKeys::key_of(std::string_view path) const {
   const auto at = keys_.find(path);
-  if (at == keys_.end()) return std::nullopt;
-  return at->second;
+  return at == keys_.end() ? std::nullopt : std::optional<std::string_view>(at->second);
 }
 
 Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys) {
   if (!patch.is_object())
-    return fail(
-        ErrorCode::kInvalid,
-        fmt::format("a strategic merge patch must be an object, not {}", patch.type_name()));
+    return fail(ErrorCode::kInvalid, "a strategic merge patch must be an object, not {}",
+                patch.type_name());
   if (target.is_null()) target = Json::object();
   if (!target.is_object())
     return fail(ErrorCode::kInvalid,
-                fmt::format("the target of a strategic merge patch must be an object, not {}",
-                            target.type_name()));
+                "the target of a strategic merge patch must be an object, not {}",
+                target.type_name());
   if (auto error = Merger(keys).merge_objects(target, patch, {}))
     return tl::unexpected(std::move(*error));
   return target;

@@ -2,83 +2,57 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace kube {
 namespace {
 
 using std::chrono::floor;
 
-// Reads a text from left to right; each step answers nothing, and changes nothing, where the text
-// does not fit.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : text_(text) {}
-
-  std::optional<int> digits(std::size_t count) {
-    if (text_.size() < count) return std::nullopt;
-    int value = 0;
-    for (const char c : text_.substr(0, count)) {
-      if (c < '0' || c > '9') return std::nullopt;
-      value = value * 10 + (c - '0');
+// Takes a text of this form off the front, where "0" is any digit: its N numbers.
+template <std::size_t N>
+std::optional<std::array<int, N>> take(std::string_view& text, std::string_view form) {
+  if (text.size() < form.size()) return std::nullopt;
+  std::array<int, N> numbers{};
+  auto number = numbers.begin();
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == '0' ? !is_digit : text[i] != form[i]) return std::nullopt;
+    if (is_digit) {
+      *number = *number * 10 + (text[i] - '0');
+    } else {
+      ++number;
     }
-    text_.remove_prefix(count);
-    return value;
   }
-  bool skip(char c) {
-    if (text_.empty() || text_.front() != c) return false;
-    text_.remove_prefix(1);
-    return true;
-  }
-  bool at_end() const { return text_.empty(); }
-
- private:
-  std::string_view text_;
-};
-
-std::optional<std::chrono::sys_days> scan_date(Scanner& scanner) {
-  const auto year = scanner.digits(4);
-  if (!year || !scanner.skip('-')) return std::nullopt;
-  const auto month = scanner.digits(2);
-  if (!month || !scanner.skip('-')) return std::nullopt;
-  const auto day = scanner.digits(2);
-  if (!day) return std::nullopt;
-  const std::chrono::year_month_day date(std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date);
+  text.remove_prefix(form.size());
+  return numbers;
 }
 
-// "hh:mm", for the time of day and for the offset.
-std::optional<std::chrono::minutes> scan_minutes(Scanner& scanner) {
-  const auto hour = scanner.digits(2);
-  if (!hour || *hour > 23 || !scanner.skip(':')) return std::nullopt;
-  const auto minute = scanner.digits(2);
-  if (!minute || *minute > 59) return std::nullopt;
-  return std::chrono::minutes(*hour * 60 + *minute);
+bool skip(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
 }
 
-// ":ss" with an optional fraction, of which digits after the sixth are dropped.
-std::optional<std::chrono::microseconds> scan_seconds(Scanner& scanner) {
-  if (!scanner.skip(':')) return std::nullopt;
-  const auto second = scanner.digits(2);
-  if (!second || *second > 59) return std::nullopt;
-  std::chrono::microseconds result = std::chrono::seconds(*second);
-  if (!scanner.skip('.')) return result;
-  auto digit = scanner.digits(1);
+// Of a second; "" or ".5", of which digits after the sixth are dropped.
+std::optional<std::chrono::microseconds> take_fraction(std::string_view& text) {
+  std::chrono::microseconds fraction{0};
+  if (!skip(text, '.')) return fraction;
+  auto digit = take<1>(text, "0");
   if (!digit) return std::nullopt;
-  for (int unit = 100'000; digit; unit /= 10, digit = scanner.digits(1))
-    result += std::chrono::microseconds(*digit * unit);
-  return result;
+  for (int unit = 100'000; digit; unit /= 10, digit = take<1>(text, "0"))
+    fraction += std::chrono::microseconds((*digit)[0] * unit);
+  return fraction;
 }
 
 // "Z" or "+hh:mm" or "-hh:mm".
-std::optional<std::chrono::minutes> scan_offset(Scanner& scanner) {
-  if (scanner.skip('Z')) return std::chrono::minutes(0);
-  const bool west = scanner.skip('-');
-  if (!west && !scanner.skip('+')) return std::nullopt;
-  const auto offset = scan_minutes(scanner);
-  if (!offset) return std::nullopt;
-  return west ? -*offset : *offset;
+std::optional<std::chrono::minutes> take_offset(std::string_view& text) {
+  if (skip(text, 'Z')) return std::chrono::minutes(0);
+  const bool is_west = skip(text, '-');
+  if (!is_west && !skip(text, '+')) return std::nullopt;
+  const auto offset = take<2>(text, "00:00");
+  if (!offset || (*offset)[0] > 23 || (*offset)[1] > 59) return std::nullopt;
+  return std::chrono::minutes((is_west ? -1 : 1) * ((*offset)[0] * 60 + (*offset)[1]));
 }
 
 std::string print_seconds(Time::Point point) {
@@ -93,21 +67,19 @@ std::string print_seconds(Time::Point point) {
 
 }  // namespace
 
-Time Time::from_seconds(std::int64_t seconds) {
-  return Time(Point(std::chrono::seconds(seconds)));
-}
-
 std::optional<Time> Time::parse(std::string_view text) {
-  Scanner scanner(text);
-  const auto date = scan_date(scanner);
-  if (!date || !scanner.skip('T')) return std::nullopt;
-  const auto minutes = scan_minutes(scanner);
-  if (!minutes) return std::nullopt;
-  const auto seconds = scan_seconds(scanner);
-  if (!seconds) return std::nullopt;
-  const auto offset = scan_offset(scanner);
-  if (!offset || !scanner.at_end()) return std::nullopt;
-  return Time(Point(*date + *minutes + *seconds - *offset));
+  namespace chrono = std::chrono;
+  const auto numbers = take<6>(text, "0000-00-00T00:00:00");
+  if (!numbers) return std::nullopt;
+  const auto& [year, month, day, hour, minute, second] = *numbers;
+  const chrono::year_month_day date(chrono::year(year), chrono::month(static_cast<unsigned>(month)),
+                                    chrono::day(static_cast<unsigned>(day)));
+  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  const auto fraction = take_fraction(text);
+  const auto offset = fraction ? take_offset(text) : std::nullopt;
+  if (!offset || !text.empty()) return std::nullopt;
+  return Time(Point(chrono::sys_days(date) + chrono::hours(hour) + chrono::minutes(minute) +
+                    chrono::seconds(second) + *fraction - *offset));
 }
 
 std::string Time::to_string() const {
@@ -117,14 +89,6 @@ std::string Time::to_string() const {
 std::string Time::to_micro_string() const {
   const auto fraction = point_ - floor<std::chrono::seconds>(point_);
   return fmt::format("{}.{:06}Z", print_seconds(point_), fraction.count());
-}
-
-std::int64_t Time::seconds() const {
-  return floor<std::chrono::seconds>(point_).time_since_epoch().count();
-}
-
-Time Time::whole_seconds() const {
-  return from_seconds(seconds());
 }
 
 }  // namespace kube

@@ -16,7 +16,9 @@ class Time {
 
   Time() = default;  // 1970-01-01T00:00:00Z
   explicit Time(Point point) : point_(point) {}
-  static Time from_seconds(std::int64_t seconds);
+  static Time from_seconds(std::int64_t seconds) {
+    return Time(Point(std::chrono::seconds(seconds)));
+  }
 
   // RFC 3339 with any fraction and offset: "2026-08-20T10:00:00Z",
   // "2026-08-20T12:00:00.123456+02:00".
@@ -27,9 +29,11 @@ class Time {
   std::string to_micro_string() const;
 
   Point point() const { return point_; }
-  std::int64_t seconds() const;
+  std::int64_t seconds() const {
+    return std::chrono::floor<std::chrono::seconds>(point_).time_since_epoch().count();
+  }
   // The same instant without its fraction: what remains after a round trip through the API.
-  Time whole_seconds() const;
+  Time whole_seconds() const { return from_seconds(seconds()); }
 
   friend auto operator<=>(const Time&, const Time&) = default;
   friend Time operator+(Time t, std::chrono::microseconds d) { return Time(t.point_ + d); }

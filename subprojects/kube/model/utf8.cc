@@ -1,5 +1,3 @@
-#include "kube/model/utf8.hh"
-
 #include <cstdint>
 #include <cstring>
 
@@ -58,10 +56,6 @@ std::size_t find_bad_utf8(std::string_view text) {
     at += length;
   }
   return std::string_view::npos;
-}
-
-bool is_utf8(std::string_view text) {
-  return find_bad_utf8(text) == std::string_view::npos;
 }
 
 }  // namespace kube

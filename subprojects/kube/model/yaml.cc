@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -74,19 +73,11 @@ bool begins_document(std::string_view text, const YAML::Mark& mark) {
 // text is UTF-8.
 std::string repair_escapes(std::string_view text) {
   std::string repaired;
-  while (!text.empty()) {
-    std::size_t length = 1;
-    while (length < 4 && length < text.size() && !is_utf8(text.substr(0, length))) ++length;
-    if (is_utf8(text.substr(0, length))) {
-      repaired += text.substr(0, length);
-    } else {
-      length = 1;
-      repaired += '\xc2';
-      repaired += text.front();
-    }
-    text.remove_prefix(length);
+  for (auto bad = find_bad_utf8(text); bad != text.npos; bad = find_bad_utf8(text)) {
+    repaired.append(text.substr(0, bad)).append(1, '\xc2').append(1, text[bad]);
+    text.remove_prefix(bad + 1);
   }
-  return repaired;
+  return repaired.append(text);
 }
 
 // Whether the quoted scalar that begins at `text` has its closing quote; true for scalars of any
@@ -110,7 +101,6 @@ bool is_closed(std::string_view text) {
   return false;
 }
 
-// Builds Json from the parser's events.
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::string_view text, std::size_t max_documents, std::size_t max_nodes)
@@ -203,8 +193,8 @@ class Builder : public YAML::EventHandler {
     YAML::anchor_t anchor = 0;
     bool is_map = false;
     Json::Array items;
-    JsonObject::Members
-        members;  // in order; of equal names the last one counts, since "<<" may come second
+    // In order; of equal names the last one counts, since "<<" may come second.
+    JsonObject::Members members;
     std::set<std::string> written;    // the names the mapping itself holds
     std::optional<std::string> name;  // of the value that comes next
     int name_start = 0;
@@ -226,11 +216,7 @@ class Builder : public YAML::EventHandler {
     if (open_.empty()) expect_document(mark);
     if (open_.size() >= static_cast<std::size_t>(kMaxDepth))
       refuse(mark, fmt::format("collections are nested deeper than {}", kMaxDepth));
-    Open open;
-    open.mark = mark;
-    open.anchor = anchor;
-    open.is_map = is_map;
-    open_.push_back(std::move(open));
+    open_.push_back(Open{mark, anchor, is_map});
   }
 
   void leave() {
@@ -239,13 +225,8 @@ class Builder : public YAML::EventHandler {
     Node node;
     node.weight = done.weight;
     node.height = done.height + 1;
-    if (done.is_map) {
-      Json::Object object;
-      object.assign(std::move(done.members));
-      node.value = std::move(object);
-    } else {
-      node.value = std::move(done.items);
-    }
+    node.value =
+        done.is_map ? Json(JsonObject::of(std::move(done.members))) : Json(std::move(done.items));
     finish(done.mark, done.anchor, std::move(node));
   }
 
@@ -268,7 +249,6 @@ class Builder : public YAML::EventHandler {
       refuse(mark, "expected one document, and this is the second");
   }
 
-  // Puts a value where it belongs: a document, a sequence, a member's name or a member's value.
   void finish(const YAML::Mark& mark, YAML::anchor_t anchor, Node node) {
     if (++finished_ > max_nodes_)
       refuse(mark, fmt::format("there are more than {} nodes", max_nodes_));
@@ -337,11 +317,6 @@ class Builder : public YAML::EventHandler {
   std::size_t copied_ = 0;
 };
 
-bool looks_like_json(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != text.npos && text[first] == '{';
-}
-
 bool is_flow_mark(char c) {
   return c == '[' || c == ']' || c == '{' || c == '}' || c == ',';
 }
@@ -349,8 +324,8 @@ bool is_flow_mark(char c) {
 Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_documents,
                                          const YamlLimits& limits) {
   if (text.size() > limits.max_bytes) {
-    return fail(ErrorCode::kParse, fmt::format("bad YAML: {} bytes, more than the limit of {}",
-                                               text.size(), limits.max_bytes));
+    return fail(ErrorCode::kParse, "bad YAML: {} bytes, more than the limit of {}", text.size(),
+                limits.max_bytes);
   }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   // All that there are: the parser would drop one more, and its marks would be off by that.
@@ -361,16 +336,17 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
   if (text.find('\0') != text.npos)
     return fail(ErrorCode::kParse, "bad YAML: the text holds a NUL byte");
   // JSON is YAML but for its escaped surrogate pairs.
-  if (looks_like_json(text)) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && text[first] == '{') {
     const JsonLimits json{.max_values = limits.max_nodes};
     if (auto value = parse_json(text, json)) return std::vector<Json>{std::move(*value)};
   }
   const std::size_t max_marks = std::min(kMaxFlowMarks, limits.max_nodes);
   if (count_flow_marks(text) > max_marks) {
     return fail(ErrorCode::kParse,
-                fmt::format("bad YAML: more than {} brackets, braces and commas; write the items "
-                            "of long lists on lines of their own, after \"- \", or split the text",
-                            max_marks));
+                "bad YAML: more than {} brackets, braces and commas; write the items "
+                "of long lists on lines of their own, after \"- \", or split the text",
+                max_marks);
   }
   Builder builder(text, max_documents, limits.max_nodes);
   try {

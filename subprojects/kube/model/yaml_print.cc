@@ -2,22 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "kube/model/json_text.hh"
-#include "kube/model/numbers.hh"
 #include "kube/model/yaml.hh"
 #include "kube/model/yaml_scalar.hh"
 
 namespace kube {
 namespace {
 
-// Characters beyond ASCII that a YAML reader may take for line breaks or byte order marks, or drop.
+// Characters beyond ASCII that a YAML reader may take for line breaks or byte order marks, or drop,
+// and how they are escaped.
+constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {{"\u2028", "\\u2028"},
+                                                                      {"\u2029", "\\u2029"},
+                                                                      {"\ufeff", "\\ufeff"},
+                                                                      {"\ufffe", "\\ufffe"},
+                                                                      {"\uffff", "\\uffff"}};
+
 bool has_special_characters(std::string_view text) {
-  static constexpr std::string_view kSpecial[] = {"\u2028", "\u2029", "\ufeff", "\ufffe", "\uffff"};
-  const auto occurs = [&](std::string_view part) { return text.find(part) != text.npos; };
-  if (std::any_of(std::begin(kSpecial), std::end(kSpecial), occurs)) return true;
+  const auto occurs = [&](const auto& special) { return text.find(special.first) != text.npos; };
+  if (std::ranges::any_of(kSpecial, occurs)) return true;
   // U+0080 to U+009F.
   for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
     if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0) return true;
@@ -37,14 +42,10 @@ std::string quote(std::string_view text) {
     } else if (c == 0xc2 && static_cast<unsigned char>(rest[1]) < 0xa0) {
       fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(rest[1]));
       i += 1;
-    } else if (rest.substr(0, 3) == "\u2028" || rest.substr(0, 3) == "\u2029") {
-      quoted += rest[2] == '\xa8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else if (rest.substr(0, 3) == "\ufeff" || rest.substr(0, 3) == "\ufffe" ||
-               rest.substr(0, 3) == "\uffff") {
-      quoted += c == 0xef && rest[1] == '\xbb' ? "\\ufeff"
-                : rest[2] == '\xbe'            ? "\\ufffe"
-                                               : "\\uffff";
+    } else if (const auto special = std::ranges::find_if(
+                   kSpecial, [&](const auto& each) { return rest.starts_with(each.first); });
+               special != std::end(kSpecial)) {
+      quoted += special->second;
       i += 2;
     } else {
       quoted += json[i];
@@ -82,7 +83,7 @@ std::string print_scalar(const Json& value) {
 class Printer {
  public:
   // Writes a value after what introduces it ("key:", "-" or nothing). `indent` is that of the lines
-  // that follow, and `inner` whether the value may begin on the introducer's line ("- a: 1").
+  // that follow; in a sequence the value begins on the introducer's line ("- a: 1").
   void write(const Json& value, std::size_t indent, bool in_sequence) {
     if (value.is_object() && !value.empty()) {
       write_mapping(value.as_object(), indent, in_sequence);

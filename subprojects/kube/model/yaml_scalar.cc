@@ -20,7 +20,7 @@ bool is_digit(char c) {
 
 template <std::size_t N>
 bool is_one_of(std::string_view text, const std::string_view (&words)[N]) {
-  return std::find(std::begin(words), std::end(words), text) != std::end(words);
+  return std::ranges::find(words, text) != std::end(words);
 }
 
 std::optional<Json> resolve_word(std::string_view text) {
@@ -45,23 +45,9 @@ std::optional<Json> resolve_word(std::string_view text) {
 // Takes the prefix that chooses the base off the digits, as strconv.ParseInt does for base 0.
 int take_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
-  switch (digits[1]) {
-    case 'x':
-    case 'X':
-      digits.remove_prefix(2);
-      return 16;
-    case 'b':
-    case 'B':
-      digits.remove_prefix(2);
-      return 2;
-    case 'o':
-    case 'O':
-      digits.remove_prefix(2);
-      return 8;
-    default:
-      digits.remove_prefix(1);
-      return 8;
-  }
+  const char letter = static_cast<char>(digits[1] | 0x20);
+  digits.remove_prefix(letter == 'x' || letter == 'b' || letter == 'o' ? 2 : 1);
+  return letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
 }
 
 std::optional<Json> resolve_integer(std::string_view text) {
@@ -82,34 +68,8 @@ std::optional<Json> resolve_integer(std::string_view text) {
 }
 
 // [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
-bool looks_like_float(std::string_view text) {
-  const auto skip = [&](std::string_view choices) {
-    if (text.empty() || choices.find(text.front()) == choices.npos) return false;
-    text.remove_prefix(1);
-    return true;
-  };
-  const auto skip_digits = [&] {
-    const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-    const auto count = static_cast<std::size_t>(end - text.begin());
-    text.remove_prefix(count);
-    return count > 0;
-  };
-  skip("+-");
-  if (skip_digits()) {
-    if (skip(".")) skip_digits();
-  } else if (!skip(".") || !skip_digits()) {
-    return false;
-  }
-  if (skip("eE")) {
-    skip("+-");
-    if (!skip_digits()) return false;
-  }
-  return text.empty();
-}
-
 std::optional<Json> resolve_float(std::string_view text) {
-  if (!looks_like_float(text)) return std::nullopt;
-  if (text.front() == '+') text.remove_prefix(1);
+  if (text.front() == '+') text.remove_prefix(text.starts_with("+-") ? 0 : 1);
   const auto value = parse_double(text);
   return value ? std::optional<Json>(*value) : std::nullopt;
 }
@@ -146,9 +106,8 @@ Result<Json> resolve_tagged_scalar(std::string_view tag, std::string_view text) 
                     : tag == "null"  ? value.is_null()
                                      : true;
   if (!fits) {
-    return fail(ErrorCode::kParse,
-                fmt::format("{} is no !!{}; write a value that is, or leave the tag away",
-                            print_json(text), tag));
+    return fail(ErrorCode::kParse, "{} is no !!{}; write a value that is, or leave the tag away",
+                print_json(text), tag);
   }
   const bool typed = tag == "int" || tag == "float" || tag == "bool" || tag == "null";
   return typed ? value : Json(text);

@@ -239,6 +239,23 @@ TEST_CASE_METHOD(Fixture, "half a request of one peer makes room for a request o
   CHECK(evictions >= 53);
 }
 
+TEST_CASE_METHOD(Fixture, "a peer that opens too many connections is cut off, others are served") {
+  options.max_new_of_peer = 3;
+  options.max_new = 5;
+  options.keeps_alive = false;
+  int closed = 0;
+  options.on_eviction = [&closed] { ++closed; };
+  start();
+  std::vector<tcp::socket> sockets;
+  for (int i = 0; i < 20; ++i) sockets.push_back(say_from("127.0.0.2", ""));
+  CHECK(run_until(io, [&closed] { return closed >= 14; }));  // 17, or a second went by
+  CHECK(get("/a")->status == 200);
+  // One request a connection, and of all peers together no more than `max_new`.
+  int served = 0;
+  while (served < 100 && get("/b")) ++served;
+  CHECK(served < 100);
+}
+
 TEST_CASE_METHOD(Fixture, "an exception while a connection is accepted does not end the server") {
   options.max_connections = 1;
   options.grace = Milliseconds(20);

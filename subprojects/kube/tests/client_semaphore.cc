@@ -70,6 +70,15 @@ TEST_CASE("slots are given in order of arrival, high before low") {
   CHECK(holders.slots.waiting() == 0);
 }
 
+TEST_CASE("without a share low waits until no high does") {
+  Holders holders{.slots = Semaphore(1)};
+  holders.start("first");
+  for (const char* name : {"low 1", "low 2"}) holders.start(name, Semaphore::Priority::kLow);
+  for (const char* name : {"high 1", "high 2"}) holders.start(name);
+  for (int i = 0; i < 5; ++i) holders.finish();
+  CHECK(holders.log == Log{"first", "high 1", "high 2", "low 1", "low 2"});
+}
+
 TEST_CASE("where both wait, low gets its share") {
   Holders holders;
   holders.start("first");

@@ -77,14 +77,14 @@ TEST_CASE("a stream is read on after an event only") {
   }
 }
 
-TEST_CASE("the pause before the next try doubles up to 30 seconds") {
+TEST_CASE("the pause before the next try doubles up to 12 seconds, 30 where the kind is not served") {
   const std::pair<State, int> rows[] = {
       {Listing{0}, 0},
       {Listing{1}, 500},
       {Listing{2}, 1'000},
-      {Resuming{"1", 6}, 16'000},
-      {Resuming{"1", 7}, 30'000},
-      {Listing{1'000}, 30'000},
+      {Resuming{"1", 5}, 8'000},
+      {Resuming{"1", 6}, 12'000},
+      {Listing{1'000}, 12'000},
       {Streaming{"1", 5}, 0},
       {Unserved{}, 500},
       {Unserved{4}, 4'000},

@@ -13,10 +13,10 @@ Json json(std::string_view text) {
   return std::move(*value);
 }
 
-std::string requests_of(std::string_view spec, bool limits_default_requests = false) {
+std::string requests_of(std::string_view spec) {
   Json pod_template = Json::object({{"spec", json(spec)}});
   std::string text;
-  for (const auto& [name, amount] : kube::pod_requests(pod_template, limits_default_requests))
+  for (const auto& [name, amount] : kube::pod_requests(pod_template))
     text += (text.empty() ? "" : " ") + name + "=" + amount.to_string();
   return text;
 }
@@ -51,6 +51,15 @@ TEST_CASE("upserts replace in place or append, and keep the rest") {
   kube::upsert_env(container, json(R"({"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}})"));
   CHECK(print_json(*container.find("env")->as_array().begin()) ==
         R"({"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}})");
+
+  // Many at once as one after the other.
+  Json::Array many;
+  for (const char* name : {"C", "D", "E", "F", "G", "H", "D", "I", "J", "B"})
+    many.push_back(Json::object({{"name", name}, {"value", std::to_string(many.size())}}));
+  Json same = container;
+  for (const Json& each : many) kube::upsert_env(same, each);
+  kube::upsert_env(container, many);
+  CHECK(container == same);
 
   Json bare = Json::object();
   kube::upsert_volume_mount(bare, json(R"({"name":"v","mountPath":"/a"})"));
@@ -128,7 +137,7 @@ TEST_CASE("pod_requests aggregates as the scheduler does") {
       {R"({"containers":[{"resources":{"requests":{"cpu":1,"gpu":1}}}],"resources":{"requests":{"cpu":4,"gpu":9,"hugepages-2Mi":"4Mi"}},
            "overhead":{"cpu":1}})",
        "cpu=5 gpu=1 hugepages-2Mi=4Mi"},
-      {R"({"containers":[{"resources":{"limits":{"cpu":4}}}]})", ""},
+      {R"({"containers":[{"resources":{"limits":{"cpu":4}}}]})", "cpu=4"},
   };
   for (const auto& c : cases) {
     INFO(c.spec);
@@ -139,8 +148,7 @@ TEST_CASE("pod_requests aggregates as the scheduler does") {
 TEST_CASE("limits stand in for requests where the API server would default them") {
   CHECK(requests_of(
             R"({"containers":[{"resources":{"limits":{"cpu":4,"gpu":2},"requests":{"cpu":1}}}],
-                        "initContainers":[{"resources":{"limits":{"cpu":2}}}]})",
-            true) == "cpu=2 gpu=2");
+                        "initContainers":[{"resources":{"limits":{"cpu":2}}}]})") == "cpu=2 gpu=2");
 }
 
 TEST_CASE("a template as a client with Go types writes it back") {

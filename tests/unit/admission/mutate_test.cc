@@ -102,6 +102,20 @@ TEST_CASE("an extension field that a client may not know is put back, others rem
   CHECK(mutate_trainjob(request, kNone).json_patch.is_null());
 }
 
+TEST_CASE("failure and run policies are put back whole") {
+  Json before = train_job();
+  before["spec"].set("failurePolicy", yaml("{maxRestarts: 3, maxDisruptionRestarts: 2}"));
+  AdmissionRequest request = update(before, train_job());
+  request.may_lack_fields = true;
+  CHECK(apply(request, mutate_trainjob(request, kNone)).get("spec") == before.get("spec"));
+  Json runtime = torch_runtime();
+  runtime["spec"].set("runPolicy", yaml("{ttlSecondsAfterFinished: 5, failurePolicy: {}}"));
+  request = update(runtime, torch_runtime());
+  CHECK(mutate_runtime(request).json_patch.is_null());
+  request.may_lack_fields = true;
+  CHECK(apply(request, mutate_runtime(request)).get("spec") == runtime.get("spec"));
+}
+
 // A torchtune job as Kueue 0.20 finds it: its patch is empty until it starts the job.
 Json queued_job(bool is_started, bool is_suspended) {
   Json job = train_job();

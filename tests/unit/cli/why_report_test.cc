@@ -61,6 +61,19 @@ TEST_CASE("the report of a job that waits has its pods' reasons and the next ste
   CHECK(report.to_json().get_string("reason") == "Unschedulable");
 }
 
+TEST_CASE("the evidence names both budgets of restarts, and the default deadline its runtime") {
+  TrainJob asked = job("Failed", "DeadlineExceeded", "");
+  asked.status.restartBudget = "1/3+0/2";
+  CHECK(has_line(why(asked, {}, {}, kNone),
+                 "restarts: 1/3 of failurePolicy.maxRestarts, 0/2 of maxDisruptionRestarts"));
+  asked.status.restartBudget = "0/1";
+  asked.status.conditions = {kube::Condition{"Failed", "True", "DeadlineExceeded"}};
+  const WhyReport report = why(asked, {}, {}, kNone);
+  CHECK(has_line(report, "restarts: 0/1 of failurePolicy.maxRestarts"));
+  CHECK(report.next_step.find("its runtime's runPolicy.activeDeadlineSeconds") !=
+        std::string::npos);
+}
+
 TEST_CASE("the evidence says why containers wait or how they ended") {
   const Json waiting =
       json(R"({"metadata":{"name":"p"},"spec":{"nodeName":"m"},"status":{"containerStatuses":[

@@ -174,6 +174,71 @@ TEST_CASE("the success of one attempt is not remembered for the next") {
   CHECK(world.attempts() == std::map<std::string, int>{{"1", 4}});
 }
 
+TEST_CASE("what others wait for outlives restarts where the JobSet asks for it") {
+  enum class Then { kComplete, kReady, kNotReady, kGone };
+  struct Row {
+    const char* about;
+    const char* kept;
+    const char* status;  // that b waits for
+    Then then;
+    bool is_kept;
+  };
+  const Row rows[] = {
+      {"a complete initializer", "x,replicated-job-a", "Complete", Then::kComplete, true},
+      {"one that its TTL has removed", "replicated-job-a", "Complete", Then::kGone, true},
+      {"a server that is ready", "replicated-job-a,", "Ready", Then::kReady, true},
+      {"a server that is not ready any more", "replicated-job-a", "Ready", Then::kNotReady, false},
+      {"one that runs, and whose end is waited for", "replicated-job-a", "", Then::kReady, false},
+      {"none is named", ",replicated-job", "Complete", Then::kComplete, false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.about);
+    World world(test_js("  failurePolicy: {maxRestarts: 2}"));
+    world.jobset()["metadata"]["annotations"].set(kKeptOnRestartKey, row.kept);
+    Json::Array& jobs = world.jobset()["spec"]["replicatedJobs"].as_array();
+    if (*row.status)
+      jobs[1].set(
+          "dependsOn",
+          Json::array({Json::object({{"name", "replicated-job-a"}, {"status", row.status}})}));
+    if (row.then == Then::kGone) jobs[0]["template"]["spec"].set("ttlSecondsAfterFinished", 0);
+    world.settle();
+    const Json uid = *world.job(kA).find_path({"metadata", "uid"});
+    const bool is_server = row.then == Then::kReady || row.then == Then::kNotReady;
+    is_server ? world.ready(kA) : world.complete(kA);
+    world.settle();
+    if (row.then == Then::kNotReady) world.activate(kA);
+    if (row.then == Then::kGone) world.remove(kA);
+    for (const char* attempt : {"1", "2"}) {
+      world.fail(kB);
+      restart_done(world);
+      if (row.then == Then::kGone) {
+        CHECK(world.attempts() == std::map<std::string, int>{{attempt, 3}});
+        continue;
+      }
+      CHECK((*world.job(kA).find_path({"metadata", "uid"}) == uid) == row.is_kept);
+      CHECK(world.job(kA).find_path({"metadata", "labels"})->get_string(kRestartAttemptKey) ==
+            attempt);
+      if (!row.is_kept) break;
+      CHECK(world.attempts() == std::map<std::string, int>{{attempt, 4}});
+      CHECK(world.counters("replicated-job-a") ==
+            (is_server ? "ready 1 succeeded 0 failed 0 active 1 suspended 0"
+                       : "ready 0 succeeded 1 failed 0 active 0 suspended 0"));
+    }
+  }
+}
+
+TEST_CASE("a kept Job that fails is made again, and ends what it may end") {
+  World world(test_js("  failurePolicy: {maxRestarts: 1}"));
+  world.jobset()["metadata"]["annotations"].set(kKeptOnRestartKey, "replicated-job-a");
+  world.settle();
+  world.fail(kA);
+  restart_done(world);
+  CHECK(world.attempts() == std::map<std::string, int>{{"1", 4}});
+  world.fail(kA);
+  world.settle();
+  CHECK(world.terminal_state() == "Failed");
+}
+
 TEST_CASE("without a TTL of its own a Job that vanished runs again") {
   World world(test_js());
   world.settle();

@@ -211,10 +211,8 @@ TEST_CASE("processes, slots, workers and groups follow from the final container,
     CHECK(env_value(container_in(torch, "node"), "PET_NPROC_PER_NODE") ==
           pipeline::count_processes({}, final_container).to_string());
 
-    kube::ResourceList total = kube::pod_requests(
-        kube::Json::object(
-            {{"spec", kube::Json::object({{"containers", kube::Json::array({final_container})}})}}),
-        true);
+    kube::ResourceList total = kube::pod_requests(kube::Json::object(
+        {{"spec", kube::Json::object({{"containers", kube::Json::array({final_container})}})}}));
     kube::Json expected = kube::Json::object();
     for (auto& [kind, amount] : total) {
       amount *= 3;

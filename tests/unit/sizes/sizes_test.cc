@@ -78,6 +78,7 @@ struct Objects {
       {"name": "node", "template": {"spec": {"template": {"spec": {
         "containers": [{"name": "node", "image": "i"}]}}}}}],
       "failurePolicy": {"rules": [{"name": "r", "action": "FailJobSet"}]}}})");
+  bool is_progress_enabled = false;
 };
 
 const std::string kJobs = "/spec/template/spec/replicatedJobs";
@@ -96,6 +97,7 @@ struct Row {
   // A second list of the same length, which names the items of the first.
   std::string other_pointer = {};
   std::string other_item = {};
+  bool is_progress_enabled = false;
 };
 
 std::string numbered(std::string_view item, std::size_t number) {
@@ -140,6 +142,7 @@ Objects objects_of(const Row& row, std::size_t bytes) {
   const std::size_t length =
       bytes / (row.item.size() + row.other_item.size() + 5);  // a number has five digits
   Objects made;
+  made.is_progress_enabled = row.is_progress_enabled;
   put_list(made.*row.object, row.pointer, row.item, length);
   if (!row.other_item.empty())
     put_list(made.*row.object, row.other_pointer, row.other_item, length);
@@ -206,8 +209,10 @@ void plan(const Objects& objects) {
   observed.snapshot = nullptr;
   observed.live_runtime = snapshot_of(objects.runtime);
   observed.dependents["PodGroup.scheduling.x-k8s.io/j"] = false;
+  observed.dependents["ConfigMap/j-tls-config"] = false;
   observed.now = kNow;
-  const PipelineOptions options(production_plugins());
+  PipelineOptions options(production_plugins());
+  options.is_progress_enabled = objects.is_progress_enabled;
   const TrainJobPlan first = plan_trainjob(observed, options);
   if (first.actions.empty()) return;
   Json stored = first.actions.back().body;
@@ -241,7 +246,7 @@ const std::string kLater =
 const std::string kTrains =
     R"({"name": "j@", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}})";
 
-// Not here: what the schema of TrainJob keeps short, such as 128 variables in spec.trainer.env.
+// Not here: what the schema of TrainJob keeps short. Older schemas had no limit for env.
 const Row kRows[] = {
     {&Objects::runtime, kJobs, kAnyJob},
     {&Objects::runtime, kJobs, kLater},
@@ -251,6 +256,7 @@ const Row kRows[] = {
     {&Objects::runtime, kJobs + "/0/template/spec/template/metadata/labels", R"("l@": "")"},
     {&Objects::runtime, kJobs + "/0/template/spec/template/metadata/annotations", R"("l@": "")"},
     {&Objects::runtime, kPod + "/containers", R"({"name": "c@"})"},
+    {&Objects::runtime, kPod + "/containers", R"({"name": "c@"})", {}, {}, true},
     {&Objects::runtime, kPod + "/initContainers", R"({"name": "c@"})"},
     {&Objects::runtime, kPod + "/initContainers",
      R"({"name": "c@", "restartPolicy": "Always", "resources": {"requests": {"r@": 1}}})"},
@@ -283,6 +289,7 @@ const Row kRows[] = {
     {&Objects::trainjob, "/metadata/annotations", R"("l@": "")"},
     {&Objects::trainjob, "/metadata/ownerReferences", R"({"name": "o@"})"},
     {&Objects::trainjob, "/metadata/finalizers", R"("f@")"},
+    {&Objects::trainjob, "/spec/trainer/env", R"({"name": "e@"})"},
     {&Objects::trainjob, "/spec/runtimePatches", R"({"manager": "a.io/a@"})"},
     {&Objects::trainjob, kPatch + "/metadata/labels", R"("l@": "")"},
     {&Objects::trainjob, kPatch + "/spec/nodeSelector", R"("l@": "")"},

@@ -172,7 +172,7 @@ TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
                       {"Starting", "Suspended=False"},
                       {"Running", "Suspended=False"},
                       {"Complete", "Suspended=False,Complete=True"}});
-  CHECK(events == Reasons{"Created", "Suspended", "Resumed", "Scheduled", "Running", "Complete"});
+  CHECK(events == Reasons{"Created", "Suspended", "Resumed", "Running", "Complete"});
   const TrainJob job = world.job();
   CHECK(job.status.completionTime->to_string() == "2027-01-15T08:30:00Z");
   const auto* complete = kube::find_condition(job.status.conditions, "Complete");
@@ -184,7 +184,7 @@ TEST_CASE("suspend, resume, run, complete: one phase and one event a step") {
   CHECK(job.status.jobsStatus[0].succeeded == 1);
 }
 
-TEST_CASE("all nodes have a machine: one event, also when nothing else changes") {
+TEST_CASE("all nodes have a machine for a while: one event, also when nothing else changes") {
   World world;
   CHECK(world.settle() == Reasons{"Created"});
   PodSpec first;
@@ -194,7 +194,12 @@ TEST_CASE("all nodes have a machine: one event, also when nothing else changes")
   CHECK(world.settle().empty());  // the second pod does not exist yet
   CHECK(world.phase() == "Starting");
   start_nodes(world, "Pending", false);
-  const TrainJobPlan plan = world.reconcile();
+  CHECK(world.settle().empty());  // most run before that
+  TrainJobPlan plan = world.reconcile();
+  REQUIRE(plan.requeue_after);
+  CHECK(*plan.requeue_after <= std::chrono::seconds(5));
+  world.advance(std::chrono::seconds(5));
+  plan = world.reconcile();
   REQUIRE(reasons_of(plan) == Reasons{"Scheduled"});
   CHECK(plan.events[0].message == "2 of 2 nodes have a machine");
   CHECK(plan.events[0].is_of_actions);
@@ -367,6 +372,38 @@ TEST_CASE(
                                 Json::array({condition("Completed", "AllJobsCompleted", "done")})));
     CHECK(world.settle() == Reasons{"Complete"});
     CHECK_FALSE(world.jobset);
+  }
+}
+
+TEST_CASE("restarts are shown beside their budgets where the job asks for them") {
+  struct Row {
+    const char* policy;  // of the job
+    const char* status;  // of the JobSet
+    const char* budget;
+  };
+  const Row rows[] = {
+      {"null", "{restarts: 2, restartsCountTowardsMax: 1}", ""},
+      {"{}", "{restarts: 0}", "0/0"},
+      {"{maxRestarts: 3}", "{restarts: 2, restartsCountTowardsMax: 1}", "1/3"},
+      {"{maxRestarts: 3, maxDisruptionRestarts: 2}", "{restarts: 2, restartsCountTowardsMax: 1}",
+       "1/3+1/2"},
+      {"{maxDisruptionRestarts: 2}", "{restarts: 0}", "0/0+0/2"},
+      {"{maxRestarts: 3}",
+       "{restarts: 0, replicatedJobsStatus: [{name: node, ready: 0, succeeded: 0, failed: 0, "
+       "active: 0, suspended: 0, jobRestartsCountTowardsMax: [0, 2]}]}",
+       "2/3"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.policy << " " << row.status);
+    Json job = train_job();
+    const Json policy = yaml(row.policy);
+    if (!policy.is_null()) job["spec"].set("failurePolicy", policy);
+    World world(job);
+    world.settle();
+    world.set_jobset_status(yaml(row.status));
+    world.settle();
+    CHECK(world.status().get_string("restartBudget") == row.budget);
+    CHECK((world.status().find("restartBudget") == nullptr) == policy.is_null());
   }
 }
 

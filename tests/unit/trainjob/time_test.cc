@@ -1,6 +1,8 @@
 // Deadlines, times to live and waiting.
 #include "kube/model/time.hh"
 
+#include <algorithm>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -100,6 +102,65 @@ TEST_CASE("a deadline that passed without a reconcile creates nothing") {
   CHECK_FALSE(world.jobset);
   CHECK(world.others.empty());
   CHECK(world.phase() == "Failed");
+}
+
+// A runtime with this runPolicy.
+Json with_run_policy(const char* policy) {
+  Json runtime = torch_runtime();
+  runtime["spec"].set("runPolicy", yaml(policy));
+  return runtime;
+}
+
+void complete(World& world) {
+  world.set_jobset_status(
+      Json::object({{"conditions", yaml("[{type: Completed, status: 'True', reason: r, message: m, "
+                                        "lastTransitionTime: '2027-01-15T08:00:00Z'}]")}}));
+}
+
+TEST_CASE(
+    "a runtime's runPolicy is the default of deadline and time to live; the job's goes first") {
+  struct Row {
+    const char* runtime;
+    const char* job;
+    int deadline;  // 0: none
+    int ttl;       // -1: none
+  };
+  const Row rows[] = {
+      {"{}", "{}", 0, -1},
+      {"{activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 0}", "{}", 60, 0},
+      {"{activeDeadlineSeconds: 60, ttlSecondsAfterFinished: 9}",
+       "{activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 100}", 30, 100},
+      {"{ttlSecondsAfterFinished: 9}", "{activeDeadlineSeconds: 30}", 30, 9},
+  };
+  for (const Row& row : rows) {
+    INFO(row.runtime << " " << row.job);
+    Json job = train_job();
+    const Json own = yaml(row.job);
+    for (const auto& [name, value] : own.as_object()) job["spec"].set(name, value);
+    World late(job, with_run_policy(row.runtime));
+    late.now = *kube::Time::parse("2027-01-15T08:00:00Z");
+    World ended = late;
+    const bool has_deadline = row.deadline > 0;
+    CHECK((late.reconcile().requeue_after == std::chrono::milliseconds(row.deadline * 1'000 + 1)) ==
+          has_deadline);
+    late.settle();
+    late.restart();
+    late.runtime = torch_runtime();  // what was taken of the other is in the status
+    late.advance(61s);
+    late.settle();
+    CHECK((late.reason() == "DeadlineExceeded") == has_deadline);
+
+    // The controller is killed before its first status; the job ends meanwhile.
+    const Json unwritten = ended.object;
+    ended.reconcile();
+    ended.object = unwritten;
+    ended.restart();
+    complete(ended);
+    ended.settle();
+    ended.advance(std::chrono::seconds(std::max(row.ttl, 0)));
+    ended.settle();
+    CHECK(ended.is_deleted == (row.ttl >= 0));
+  }
 }
 
 TEST_CASE("an absurd deadline does not overflow") {
@@ -266,8 +327,7 @@ TEST_CASE("pods say why they wait") {
     pod.waiting_message = row.message;
     world.put_pod(pod);
   }
-  const bool is_scheduled = row.phase == std::string("Starting");
-  CHECK(world.settle() == (is_scheduled ? Reasons{"Scheduled", row.reason} : Reasons{row.reason}));
+  CHECK(world.settle() == Reasons{row.reason});
   CHECK(world.phase() == row.phase);
   CHECK(world.reason() == row.reason);
   CHECK(world.message() == std::string("2 pods: ") + row.message);

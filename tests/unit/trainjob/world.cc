@@ -74,7 +74,8 @@ void World::restart() {
   known_dependents.clear();
   known_objects.clear();
   total_nodes = 0;
-  were_nodes_scheduled = job().status.phase == "Starting";
+  scheduled_since.reset();
+  if (job().status.phase == "Starting") scheduled_since = kube::Time();
 }
 
 TrainJob World::job() const {
@@ -211,7 +212,7 @@ TrainJobPlan World::reconcile() {
     observed.build_error = build_error;
     observed.waiting_event = waiting_event;
     observed.total_nodes = total_nodes;
-    observed.were_nodes_scheduled = were_nodes_scheduled;
+    observed.scheduled_since = scheduled_since;
     observed.have_jobs_started = have_jobs_started;
     observed.is_jobset_controller_active = is_jobset_controller_active;
     observed.gates = gates;
@@ -257,7 +258,7 @@ TrainJobPlan World::reconcile() {
       continue;
     }
     total_nodes = plan.total_nodes.value_or(total_nodes);
-    were_nodes_scheduled = plan.are_nodes_scheduled;
+    scheduled_since = plan.scheduled_since;
     if (plan.is_status_first) write_status(plan);
     for (const kube::Action& action : plan.actions) run(action);
     if (!plan.is_status_first) write_status(plan);

@@ -89,7 +89,7 @@ class World {
   std::map<std::string, bool> known_dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> known_objects;
   std::int32_t total_nodes = 0;
-  bool were_nodes_scheduled = false;
+  std::optional<kube::Time> scheduled_since;
   // A new process knows nothing.
   void restart();
 };

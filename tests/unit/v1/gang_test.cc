@@ -129,6 +129,20 @@ TEST_CASE("the queue of a PodGroup stays, and annotations go with it") {
   CHECK_FALSE(world.has("PodGroup/p"));
 }
 
+TEST_CASE("a PodGroup of another job is left alone") {
+  World world;
+  world.settings.gang_scheduler = "my-scheduler";
+  world.apply(
+      yaml("{kind: PodGroup, metadata: {name: p, ownerReferences: [{kind: TrainJob, name: p, "
+           "uid: other, controller: true}]}, spec: {minMember: 1}}"));
+  world.apply(make_job("PyTorchJob", "Worker*2"));
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  CHECK(spec(world).get_int("minMember") == 1);
+  CHECK(
+      world.has_event("Warning ErrResourceExists: PodGroup p belongs to TrainJob p; delete that"));
+}
+
 TEST_CASE("CO13: a scheduler of the user's own is kept, with a warning") {
   for (const auto& [master, worker, warns] :
        std::vector<std::tuple<const char*, const char*, bool>>{{"''", "''", false},

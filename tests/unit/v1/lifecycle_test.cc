@@ -36,6 +36,12 @@ TEST_CASE("backoffLimit: three retries of a container, and its pod is ended, not
     world.pod("p-worker-0", "Running", 1, 3);
     INFO(policy);
     CHECK(world.conditions() == "Created Running! Failed");
+    // The last run fails as well; until then a pod is left alone under None.
+    CHECK((world.at("Pod/p-worker-0").get("spec").find("activeDeadlineSeconds") == nullptr) ==
+          (policy == std::string("None")));
+    Json& container = world.objects["Pod/p-worker-0"]["status"]["containerStatuses"].as_array()[0];
+    container.set("state", yaml("{waiting: {reason: CrashLoopBackOff, message: m}}"));
+    world.settle();
     CHECK(world.at("Pod/p-worker-0").get("spec").get_int("activeDeadlineSeconds") == 1);
     CHECK(world.has("Service/p-worker-0"));
     CHECK(world.has("Pod/p-master-0") == (policy == std::string("None")));
