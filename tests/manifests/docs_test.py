@@ -79,8 +79,8 @@ def check_command(block, words, files):
         if "-f" in words and block.page in pages.USERS:
             check(block, words[words.index("-f") + 1] in files, f"the page has no {words[words.index('-f') + 1]}")
     else:
-        is_ours = words[0].startswith("./") and (ROOT / words[0]).is_file()
-        check(block, is_ours or words[0] in OTHERS, f"unknown program {words[0]}")
+        is_here = words[0].startswith("./") and (ROOT / words[0]).is_file()
+        check(block, is_here or words[0] in OTHERS, f"unknown program {words[0]}")
     for word in words[at:] if known else ():
         flag = word.split("=")[0] if word.startswith("--") else word[:2]
         check(block, not re.match(r"--?[a-zA-Z]", word) or flag in known or flag in KUBECTL_OPTIONS, f"`{shlex.join(words)}`: unknown flag {flag}")
