@@ -87,7 +87,7 @@ def plain(text, namespace="default"):
     text = re.sub(rf"\b{re.escape(namespace)}/", "default/", text)
     text = re.sub(r"\b\d+(?:ms|[smhd])(?:\d+[smh])?\b", "AGE", text)
     text = re.sub(r"(-\d+-\d+)-[a-z0-9]{5}\b", r"\1-xxxxx", text)
-    text = re.sub(r"^(\S+ +Complete +)\d+/", r"\1*/", text, flags=re.M)
+    text = re.sub(r"^(\S+ +Complete +)\d+/", r"\1?/", text, flags=re.M)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
