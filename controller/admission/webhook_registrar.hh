@@ -1,7 +1,6 @@
 // Keeps the API server's webhook configurations pointing at this process.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/semaphore.hh"
-#include "kube/client/watcher.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/log.hh"
 

@@ -6,13 +6,10 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/cli/cli.hh"
 #include "controller/registration/kind_registration.hh"
-#include "kube/model/json.hh"
-#include "kube/model/meta.hh"
 
 namespace trainer {
 

@@ -13,8 +13,6 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
-#include "kube/model/field_error.hh"
-#include "kube/model/json.hh"
 
 namespace trainer {
 

@@ -1,5 +1,4 @@
-// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer,
-// pkg/webhooks).
+// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer, pkg/webhooks).
 #include <utility>
 
 #include "api/api.hh"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "api/api.hh"
 #include "kube/model/meta.hh"
@@ -77,8 +76,7 @@ void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
     if (!claim || !is_for_one_machine(*claim)) continue;
     warnings.push_back(
         fmt::format("PersistentVolumeClaim \"{}\" can be mounted on one machine only, and this job "
-                    "has {} nodes: use a claim with "
-                    "access mode ReadWriteMany or ReadOnlyMany",
+                    "has {} nodes: use a claim with access mode ReadWriteMany or ReadOnlyMany",
                     mounted.name, nodes));
   }
 }
@@ -89,11 +87,10 @@ void warn_about_shadows(std::vector<std::string>& warnings, const TrainJob& job,
   if (ref.kind.value_or("ClusterTrainingRuntime") != "ClusterTrainingRuntime" || !lookups.runtime)
     return;
   if (!lookups.runtime("TrainingRuntime", job.metadata.ns, ref.name)) return;
-  warnings.push_back(
-      fmt::format("TrainingRuntime \"{}\" in this namespace has the name of the "
-                  "ClusterTrainingRuntime that the job refers to: the "
-                  "Python SDK shows the number of nodes and the status by the former",
-                  ref.name));
+  warnings.push_back(fmt::format(
+      "TrainingRuntime \"{}\" in this namespace has the name of the ClusterTrainingRuntime that "
+      "the job refers to: the Python SDK shows the number of nodes and the status by the former",
+      ref.name));
 }
 
 }  // namespace

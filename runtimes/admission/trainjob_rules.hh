@@ -1,7 +1,6 @@
 // The rules for TrainJobs that need more than the job and its runtime. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // rules a request meets, and against which runtime.
 #include <fmt/format.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "kube/model/resources.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/policies.hh"
 

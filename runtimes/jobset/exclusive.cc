@@ -282,8 +282,7 @@ std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& loo
   if (!leader) return leader.error().message;
   if (leader->node.empty()) {
     return "leader pod not yet scheduled, not creating follower pod. this is an expected, "
-           "transient "
-           "error";
+           "transient error";
   }
   return std::nullopt;
 }

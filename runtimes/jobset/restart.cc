@@ -112,8 +112,8 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
       !has_place(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas)) {
     context.warn(
         "MalformedJobLabel",
-        fmt::format("Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" "
-                    "name no Job of this JobSet; delete the Job to have it created anew",
+        fmt::format("Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" name "
+                    "no Job of this JobSet; delete the Job to have it created anew",
                     job.name, kReplicatedJobNameKey, job.replicated_job, kJobIndexKey,
                     job.job_index));
     return false;

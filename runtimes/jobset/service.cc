@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kube/model/resources.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 

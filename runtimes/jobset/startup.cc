@@ -9,7 +9,6 @@
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
-#include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {

@@ -6,7 +6,6 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {

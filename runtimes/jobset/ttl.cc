@@ -25,10 +25,9 @@ void expire(ReconcileContext& context) {
   if (!ttl || context.plan.requeue_after) return;  // not before all Jobs have been deleted
   const auto finished = finish_time(context.status);
   if (!finished) {
-    context.warn(
-        "MissingFinishTime",
-        "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has no "
-        "lastTransitionTime; delete the JobSet by hand");
+    context.warn("MissingFinishTime",
+                 "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has "
+                 "no lastTransitionTime; delete the JobSet by hand");
     return;
   }
   const kube::Time expiry = *finished + std::chrono::seconds(*ttl);

@@ -71,9 +71,9 @@ void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& vo
   if (volumes.mounted.contains(claim.name)) return;
   draft.errors.push_back(kube::invalid(
       "spec.replicatedJobs", claim.name,
-      fmt::format("replicatedJob containers don't have a matching volumeMount: {} from "
-                  "VolumeClaimPolicies",
-                  claim.name)));
+      fmt::format(
+          "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
+          claim.name)));
 }
 
 void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {

@@ -1,6 +1,5 @@
-// What a new JobSet is refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go. Beyond
-// upstream a replicated job cannot depend on itself, since it would never be created.
+// What a new JobSet is refused for: JobSet, pkg/webhooks/jobset_webhook.go. Beyond upstream a
+// replicated job cannot depend on itself, since it would never be created.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,5 +1,4 @@
-// What a new JobSet's failure policy is refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go.
+// What a new JobSet's failure policy is refused for: JobSet, pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -65,11 +64,11 @@ void check_rule(ValidatedJobSet& draft, const FailurePolicyRule& rule) {
                     rule.name.size(), kLongestName));
   }
   if (!is_rule_name(rule.name)) {
-    draft.refuse(fmt::format(
-        "invalid failure policy rule name '{}', a failure policy rule name must start with an "
-        "alphabetic character, optionally followed by a string of alphanumeric characters or "
-        "'_,:', and must end with an alphanumeric character or '_'",
-        rule.name));
+    draft.refuse(
+        fmt::format("invalid failure policy rule name '{}', a failure policy rule name must start "
+                    "with an alphabetic character, optionally followed by a string of alphanumeric "
+                    "characters or '_,:', and must end with an alphanumeric character or '_'",
+                    rule.name));
   }
   for (const std::string& target : rule.targetReplicatedJobs) {
     if (draft.find(target)) continue;

@@ -1,10 +1,8 @@
-// What a new JobSet's replicated jobs are refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go.
+// What a new JobSet's replicated jobs are refused for: JobSet, pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"

@@ -245,8 +245,7 @@ std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
       if (found->second.manager != patch.manager && found->second.value != value)
         conflicts.push_back(
             fmt::format("spec.runtimePatches: managers \"{}\" and \"{}\" set {} differently; "
-                        "\"{}\" comes later in the "
-                        "list and wins",
+                        "\"{}\" comes later in the list and wins",
                         found->second.manager, patch.manager, path, patch.manager));
       found->second = {patch.manager, value};
     };

@@ -8,7 +8,6 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 
 namespace trainer::pipeline {
@@ -160,13 +159,13 @@ kube::FieldErrors check_sizes(const Draft& draft) {
     total = std::min(total + set.pods(), std::numeric_limits<std::int64_t>::max() / 2);
   }
   if (errors.empty() && total > kMaxPods)
-    errors.push_back(too_many_pods(
-        draft, *largest,
-        fmt::format("the jobs of {} \"{}\" would have {} pods, most of them job \"{}\" "
-                    "({} replicas of {}); a TrainJob has {} at most: ask for fewer nodes, or set "
-                    "fewer replicas in the runtime",
-                    draft.runtime.kind, draft.runtime.metadata.name, total, largest->name,
-                    largest->replicas, largest->count, kMaxPods)));
+    errors.push_back(
+        too_many_pods(draft, *largest,
+                      fmt::format("the jobs of {} \"{}\" would have {} pods, most of them job "
+                                  "\"{}\" ({} replicas of {}); a TrainJob has {} at most: ask for "
+                                  "fewer nodes, or set fewer replicas in the runtime",
+                                  draft.runtime.kind, draft.runtime.metadata.name, total,
+                                  largest->name, largest->replicas, largest->count, kMaxPods)));
   return errors;
 }
 

@@ -62,10 +62,8 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
   else if (!pipeline::is_readable_by_sdk(*container))
     out.push_back(
         "spec.template.spec.replicatedJobs: the limits of container node name neither cpu nor a "
-        "device that the Python SDK "
-        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910), so it "
-        "fails to list any runtime; "
-        "add a cpu limit");
+        "device that the Python SDK knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
+        "huawei.com/Ascend910), so it fails to list any runtime; add a cpu limit");
 }
 
 // Annotations alone make no gang: another scheduler starts the pods one by one.
@@ -95,11 +93,10 @@ std::vector<std::string> warn_runtime(const Runtime& runtime) {
                   [](const ReplicatedJob& job) {
                     return job.name == pipeline::kLauncher && is_trainer(job);
                   }))
-    out.push_back(
-        fmt::format("spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the "
-                    "trainer's label, so {1} launchers would start; "
-                    "set 1 here, and parallelism in job {2}",
-                    pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
+    out.push_back(fmt::format(
+        "spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the trainer's label, so "
+        "{1} launchers would start; set 1 here, and parallelism in job {2}",
+        pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
   if (spec != nullptr && spec->failurePolicy) {
     const jobset::FailurePatterns patterns(*spec->failurePolicy);
     if (!patterns.refusal().empty()) out.push_back("spec.template." + patterns.refusal());

@@ -57,11 +57,10 @@ void warn_about_claims(const Draft& draft, std::size_t index,
   for (const kube::Json& container : pod_spec_of(draft, index).get_array("containers"))
     for (const kube::Json& mount : container.get_array("volumeMounts"))
       if (claims.contains(mount.get_string("name")))
-        out.push_back(
-            fmt::format("spec.trainer.numNodes: {} pods of job {} share claim {}, which is "
-                        "ReadWriteOnce: pods on other machines will "
-                        "not start; use a runtime with a ReadWriteMany claim",
-                        pods, draft.pod_sets[index].name, mount.get_string("name")));
+        out.push_back(fmt::format(
+            "spec.trainer.numNodes: {} pods of job {} share claim {}, which is ReadWriteOnce: pods "
+            "on other machines will not start; use a runtime with a ReadWriteMany claim",
+            pods, draft.pod_sets[index].name, mount.get_string("name")));
 }
 
 void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<std::string>& out) {
@@ -70,8 +69,7 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
     return;
   out.push_back(
       fmt::format("spec.runtimeRef: job {} of runtime \"{}\" uses hostNetwork without dnsPolicy "
-                  "ClusterFirstWithHostNet, so its pods "
-                  "cannot resolve each other's names",
+                  "ClusterFirstWithHostNet, so its pods cannot resolve each other's names",
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
 }
 
@@ -80,15 +78,13 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
   if (trainer && trainer->resourcesPerNode && draft.ml_policy() == nullptr)
     out.push_back(
         fmt::format("spec.trainer.resourcesPerNode: has no effect, because runtime \"{}\" has no "
-                    "mlPolicy; an empty one (mlPolicy: {{}}) "
-                    "is enough",
+                    "mlPolicy; an empty one (mlPolicy: {{}}) is enough",
                     draft.runtime.metadata.name));
   if (!is_readable_by_sdk(draft.trainer_container()))
     out.push_back(
         "spec.trainer.resourcesPerNode.limits: the Python SDK cannot read jobs whose limits name "
-        "neither cpu nor a device it "
-        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910); add a cpu "
-        "limit");
+        "neither cpu nor a device it knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
+        "huawei.com/Ascend910); add a cpu limit");
 }
 
 }  // namespace
