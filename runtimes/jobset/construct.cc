@@ -21,20 +21,6 @@ std::string_view group_of(const ReplicatedJob& replicated_job) {
   return replicated_job.groupName ? std::string_view(*replicated_job.groupName) : "default";
 }
 
-// The member as an object; one of another type is no template that the API server could have
-// stored, and is replaced.
-Json& object_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_object()) child = Json::object();
-  return child;
-}
-
-Json& array_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_array()) child = Json::array();
-  return child;
-}
-
 using Keys = std::vector<std::pair<std::string_view, std::string>>;
 
 // On the Job and on its pods, as labels and as annotations.

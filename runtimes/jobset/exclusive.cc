@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/model/names.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/views/pod.hh"
 
@@ -20,12 +22,6 @@ const Json& labels_of(const Json& pod) {
 }
 const Json& annotations_of(const Json& pod) {
   return pod.get("metadata").get("annotations");
-}
-
-Json& object_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_object()) child = Json::object();
-  return child;
 }
 
 bool is_exclusive(const Json& pod) {
@@ -74,10 +70,8 @@ Json affinity_term(Json::Array requirements, const std::string& topology) {
 }
 
 void append_term(Json& pod, std::string_view kind, Json term) {
-  Json& terms = object_at(object_at(object_at(pod, "spec"), "affinity"),
-                          kind)["requiredDuringSchedulingIgnoredDuringExecution"];
-  if (!terms.is_array()) terms = Json::array();
-  terms.push_back(std::move(term));
+  Json& affinity = object_at(object_at(object_at(pod, "spec"), "affinity"), kind);
+  array_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution").push_back(std::move(term));
 }
 
 // Together with the pods of its own Job, apart from all others of equal priority: a more important
@@ -147,37 +141,33 @@ kube::Result<Json> place_follower(Json pod, const PlacementLookups& lookups) {
 }
 
 kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time now) {
-  kube::Condition condition;
-  condition.type = "DisruptionTarget";
-  condition.status = "True";
-  condition.reason = "ExclusivePlacementViolation";
-  condition.message = "Pod violated JobSet exclusive placement policy";
-  condition.last_transition_time = now.whole_seconds();
+  const kube::Condition condition{.type = "DisruptionTarget",
+                                  .status = "True",
+                                  .reason = "ExclusivePlacementViolation",
+                                  .message = "Pod violated JobSet exclusive placement policy",
+                                  .last_transition_time = now.whole_seconds()};
   // A merge patch replaces lists whole, so the other conditions go along.
   Json::Array conditions;
   for (const Json& stored : pod.get("status").get_array("conditions")) {
     if (stored.get_string("type") != condition.type) conditions.push_back(stored);
   }
   conditions.push_back(condition.to_json());
-  kube::Action action;
-  action.verb = kube::Action::Verb::kMergePatch;
-  action.resource = kube::kPods;
-  action.key = key;
-  action.subresource = "status";
   const std::string_view version = pod.get("metadata").get_string("resourceVersion");
-  action.body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
-                              {"status", Json::object({{"conditions", std::move(conditions)}})}});
-  return action;
+  return {
+      .verb = kube::Action::Verb::kMergePatch,
+      .resource = kube::kPods,
+      .key = key,
+      .subresource = "status",
+      .body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
+                            {"status", Json::object({{"conditions", std::move(conditions)}})}})};
 }
 
 bool is_disrupted(const Json& pod) {
-  for (const Json& condition : pod.get("status").get_array("conditions")) {
-    if (condition.get_string("type") == "DisruptionTarget" &&
-        condition.get_string("status") == "True") {
-      return true;
-    }
-  }
-  return false;
+  const Json::Array& conditions = pod.get("status").get_array("conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return condition.get_string("type") == "DisruptionTarget" &&
+           condition.get_string("status") == "True";
+  });
 }
 
 std::vector<kube::Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
@@ -187,14 +177,12 @@ std::vector<kube::Action> removals(const std::vector<const Json*>& followers, ku
     const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
                               std::string(metadata.get_string("name"))};
     if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
-    kube::Action action;
-    action.verb = kube::Action::Verb::kDelete;
-    action.resource = kube::kPods;
-    action.key = key;
-    action.uid = metadata.get_string("uid");
-    action.propagation = "Background";
-    action.stage = 1;  // after the marks: once it is gone the reason is lost
-    actions.push_back(std::move(action));
+    actions.push_back({.verb = kube::Action::Verb::kDelete,
+                       .resource = kube::kPods,
+                       .key = key,
+                       .uid = std::string(metadata.get_string("uid")),
+                       .propagation = "Background",
+                       .stage = 1});  // after the marks: once it is gone the reason is lost
   }
   return actions;
 }
@@ -246,13 +234,11 @@ std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name
   const auto end = name.rfind('-');
   if (end == std::string_view::npos || name.substr(0, end) != base_name) return std::nullopt;
   if (!annotations_of(pod).find(kExclusiveTopologyKey)) return std::nullopt;
-  LeaderPod leader;
-  leader.name = name;
-  leader.owner_uid = controller_uid(pod).value_or("");
-  leader.node = pod.get("spec").get_string("nodeName");
-  leader.phase = pod.get("status").get_string("phase");
-  leader.is_deleting = is_deleting(pod);
-  return leader;
+  return LeaderPod{.name = std::string(name),
+                   .owner_uid = controller_uid(pod).value_or(""),
+                   .node = std::string(pod.get("spec").get_string("nodeName")),
+                   .phase = std::string(pod.get("status").get_string("phase")),
+                   .is_deleting = is_deleting(pod)};
 }
 
 kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {

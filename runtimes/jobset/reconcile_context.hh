@@ -61,6 +61,8 @@ struct ReconcileContext {
   // Whether the plan can take another write of an existing Job. Where it cannot, the next reconcile
   // follows at once.
   bool has_room();
+  // Plans a merge patch of a Job, or its subresource, of the version that was observed.
+  void patch_job(const JobView& job, std::string_view subresource, kube::Json patch);
 
   // As JobSet does: never creates a False condition, keeps the transition time where the
   // status stays, and queues an event when anything changed.

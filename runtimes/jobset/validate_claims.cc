@@ -30,15 +30,13 @@ struct Claim {
 void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
   if (!names.insert(claim.name).second) {
-    draft.errors.push_back(
-        kube::invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template"));
+    draft.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
   }
   if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
-    draft.errors.push_back(kube::invalid(path, claim.name, problem));
+    draft.invalid(path, claim.name, problem);
   }
   if (claim_name(claim.name, draft.name).size() > 63) {
-    draft.errors.push_back(
-        kube::invalid(path, claim.name, "VolumeClaimPolicies template name is too long"));
+    draft.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
   }
 }
 
@@ -62,18 +60,18 @@ void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& vo
   const auto places = volumes.places.equal_range(claim.name);
   for (auto at = places.first; at != places.second; ++at) {
     const auto& [job, volume] = at->second;
-    draft.errors.push_back(kube::invalid(
+    draft.invalid(
         fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
                     volume),
         claim.name,
-        fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}", claim.name)));
+        fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}", claim.name));
   }
   if (volumes.mounted.contains(claim.name)) return;
-  draft.errors.push_back(kube::invalid(
+  draft.invalid(
       "spec.replicatedJobs", claim.name,
       fmt::format(
           "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
-          claim.name)));
+          claim.name));
 }
 
 void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {
@@ -83,15 +81,13 @@ void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim&
   const Json* desired = claim.claim.find("spec");
   const Json* stored = existing->find("spec");
   if ((desired ? *desired : Json()) != (stored ? *stored : Json())) {
-    draft.errors.push_back(
-        kube::invalid(kube::join_field(claim.template_path, "spec"), desired ? *desired : Json(),
-                      fmt::format("spec does not match existing PVC {} in namespace {}", name,
-                                  draft.jobset.metadata.ns)));
+    draft.invalid(kube::join_field(claim.template_path, "spec"), desired ? *desired : Json(),
+                  fmt::format("spec does not match existing PVC {} in namespace {}", name,
+                              draft.jobset.metadata.ns));
   }
   if (!claim.is_kept) {
-    draft.errors.push_back(
-        kube::invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
-                      "retentionPolicy must be retain when PVC exists"));
+    draft.invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
+                  "retentionPolicy must be retain when PVC exists");
   }
 }
 

@@ -36,7 +36,7 @@ void check_subdomain(ValidatedJobSet& draft) {
   const std::string path = "spec.network.subdomain";
   const std::string& value = *network->subdomain;
   const std::string problem = kube::check_dns1123_subdomain(value);
-  if (!problem.empty()) draft.errors.push_back(kube::invalid(path, value, problem));
+  if (!problem.empty()) draft.invalid(path, value, problem);
   draft.check_generated(path, value,
                         ".spec.network.subdomain is too long, must be less than 63 characters");
 }
@@ -101,11 +101,11 @@ void ValidatedJobSet::check_generated(const std::string& path, const std::string
   constexpr std::string_view kTooLong = "must be no more than 63 characters";
   std::string problem = kube::check_dns1035_label(generated);
   if (problem.starts_with(kTooLong)) {
-    errors.push_back(kube::invalid(path, value, std::string(too_long)));
+    invalid(path, value, std::string(too_long));
     problem.erase(0, kTooLong.size());
     if (problem.starts_with(", ")) problem.erase(0, 2);
   }
-  if (!problem.empty()) errors.push_back(kube::invalid(path, value, problem));
+  if (!problem.empty()) invalid(path, value, problem);
 }
 
 const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) const {

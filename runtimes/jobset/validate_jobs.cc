@@ -6,6 +6,7 @@
 
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/policies.hh"
 #include "runtimes/jobset/validation.hh"
 
 namespace trainer::jobset {
@@ -61,9 +62,8 @@ void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std:
     return value ? *value : Json();
   };
   const auto refuse = [&](std::string_view name, std::string_view what) {
-    draft.errors.push_back(kube::invalid(fmt::format("{}.template.spec.{}", path, name),
-                                         member(name),
-                                         fmt::format("replicatedJob {}: {}", job.name, what)));
+    draft.invalid(fmt::format("{}.template.spec.{}", path, name), member(name),
+                  fmt::format("replicatedJob {}: {}", job.name, what));
   };
   if (member("backoffLimit") != Json(kMaxInt32)) {
     refuse("backoffLimit", "must be set to 2147483647 (MaxInt32) when in-place restart is enabled");
@@ -79,11 +79,6 @@ void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std:
   }
 }
 
-bool restarts_in_place(const ValidatedJobSet& draft) {
-  const auto& policy = draft.jobset.spec.failurePolicy;
-  return draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart";
-}
-
 }  // namespace
 
 void check_replicated_jobs(ValidatedJobSet& draft) {
@@ -94,7 +89,7 @@ void check_replicated_jobs(ValidatedJobSet& draft) {
     check_size(draft, job);
     check_names(draft, job, path);
     check_dependencies(draft, job, before);
-    if (restarts_in_place(draft)) check_in_place(draft, job, path);
+    if (restarts_in_place(draft.jobset, draft.gates)) check_in_place(draft, job, path);
     before.insert(job.name);
   }
 }

@@ -17,6 +17,9 @@ struct ValidatedJobSet {
 
   // An error about the whole object, in the form that clients know.
   void refuse(std::string text);
+  void invalid(std::string path, kube::Json value, std::string detail) {
+    errors.push_back(kube::invalid(std::move(path), std::move(value), std::move(detail)));
+  }
   // A generated name must be a DNS-1035 label; too long ones are explained by `too_long`.
   void check_generated(const std::string& path, const std::string& value,
                        std::string_view too_long);
