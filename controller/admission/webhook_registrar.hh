@@ -35,7 +35,8 @@ class CaInjector {
   bool is_done() const;
 
  private:
-  class Sink;
+  struct Watched;
+  bool needs_patch() const;
   kube::Task<void> inject_forever();
   kube::Task<bool> inject_all();
 
@@ -45,8 +46,7 @@ class CaInjector {
   const kube::Log& log_;
   std::string ca_pem_;
   kube::Notifier wake_;
-  std::unique_ptr<Sink> mutating_;
-  std::unique_ptr<Sink> validating_;
+  std::vector<std::unique_ptr<Watched>> watched_;  // mutating and validating
 };
 
 // The RBAC rules that a CaInjector with these names needs. Who may patch any webhook configuration
