@@ -1,5 +1,5 @@
 // The subcommands, without their parsing: each takes its options as a struct and returns an exit
-// code. One file each.
+// code.
 #pragma once
 
 #include <cstdint>

@@ -43,20 +43,24 @@ bool is_object_of_kubernetes(const kube::Json& document) {
 void print_documents(const std::vector<kube::Json>& documents, OutputFormat format,
                      std::ostream& out) {
   if (format == OutputFormat::kJson) {
-    const kube::Json list =
-        kube::Json::object({{"apiVersion", "v1"},
-                            {"kind", "List"},
-                            {"items", kube::Json(kube::Json::Array(documents))}});
+    const kube::Json list = kube::Json::object(
+        {{"apiVersion", "v1"}, {"kind", "List"}, {"items", kube::Json(documents)}});
     out << kube::print_json_pretty(list) << '\n';
     return;
   }
-  bool is_first = true;
-  for (const kube::Json& document : documents) {
-    if (!is_first) out << "---\n";
-    is_first = false;
-    const std::string text = kube::print_yaml(document);
+  const char* separator = "";
+  for (const kube::Json& document : documents)
+    out << std::exchange(separator, "---\n") << kube::print_yaml(document);
+}
+
+void print_value(const kube::Json& value, std::string_view text, OutputFormat format,
+                 std::ostream& out) {
+  if (format == OutputFormat::kText) {
     out << text;
-    if (!text.ends_with('\n')) out << '\n';
+  } else if (format == OutputFormat::kYaml) {
+    out << kube::print_yaml(value);
+  } else {
+    out << kube::print_json_pretty(value) << '\n';
   }
 }
 
