@@ -39,12 +39,10 @@ kube::ServerResponse plain(int status, std::string text) {
 }
 
 AdmissionAnswer failed_lookup(const kube::Error& error) {
-  AdmissionAnswer answer;
-  answer.is_allowed = false;
-  answer.code = 500;
-  answer.reason = "InternalError";
-  answer.message = error.message + ": the request could not be judged, try again";
-  return answer;
+  return {.is_allowed = false,
+          .code = 500,
+          .reason = "InternalError",
+          .message = error.message + ": the request could not be judged, try again"};
 }
 
 }  // namespace

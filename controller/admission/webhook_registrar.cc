@@ -152,8 +152,7 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
     auto answer = co_await client_.post("/apis/authentication.k8s.io/v1/selfsubjectreviews",
                                         std::move(review));
     if (!answer) co_return tl::unexpected(answer.error().at("SelfSubjectReview"));
-    const Json* user = answer->find_path({"status", "userInfo"});
-    if (user != nullptr) username_ = user->get_string("username");
+    username_ = answer->get_path({"status", "userInfo"}).get_string("username");
   }
   auto desired = configurations(std::move(ca_pem));
   is_published_ = true;

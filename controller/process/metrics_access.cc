@@ -67,8 +67,7 @@ Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
   const auto access =
       co_await client_.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", std::move(body));
   if (!access) co_return tl::unexpected(access.error().at("SubjectAccessReview"));
-  const Json* verdict = access->find("status");
-  if (verdict != nullptr && verdict->get_bool("allowed")) co_return Result<void>();
+  if (access->get("status").get_bool("allowed")) co_return Result<void>();
   co_return kube::fail(
       ErrorCode::kForbidden,
       fmt::format(

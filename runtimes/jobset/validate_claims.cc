@@ -78,10 +78,9 @@ void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim&
   const std::string name = claim_name(claim.name, draft.name);
   const auto existing = find_claim ? find_claim(draft.jobset.metadata.ns, name) : std::nullopt;
   if (!existing) return;
-  const Json* desired = claim.claim.find("spec");
-  const Json* stored = existing->find("spec");
-  if ((desired ? *desired : Json()) != (stored ? *stored : Json())) {
-    draft.invalid(kube::join_field(claim.template_path, "spec"), desired ? *desired : Json(),
+  const Json& desired = claim.claim.get("spec");
+  if (desired != existing->get("spec")) {
+    draft.invalid(kube::join_field(claim.template_path, "spec"), desired,
                   fmt::format("spec does not match existing PVC {} in namespace {}", name,
                               draft.jobset.metadata.ns));
   }
@@ -104,9 +103,8 @@ void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
     const std::string path = kube::join_index("spec.volumeClaimPolicies", p);
     for (std::size_t t = 0; t < policies[p].templates.size(); ++t) {
       const Json& claim_template = policies[p].templates[t];
-      const Json* metadata = claim_template.find("metadata");
       const Claim claim{claim_template,
-                        metadata ? std::string(metadata->get_string("name")) : std::string(), path,
+                        std::string(claim_template.get("metadata").get_string("name")), path,
                         kube::join_index(kube::join_field(path, "template"), t), is_kept};
       check_name(draft, claim, names);
       check_volumes(draft, claim, volumes);

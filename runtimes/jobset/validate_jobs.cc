@@ -57,18 +57,14 @@ void check_dependencies(ValidatedJobSet& draft, const ReplicatedJob& job,
 
 void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
   const Json& spec = job_spec_of(job);
-  const auto member = [&](std::string_view name) {
-    const Json* value = spec.find(name);
-    return value ? *value : Json();
-  };
   const auto refuse = [&](std::string_view name, std::string_view what) {
-    draft.invalid(fmt::format("{}.template.spec.{}", path, name), member(name),
+    draft.invalid(fmt::format("{}.template.spec.{}", path, name), spec.get(name),
                   fmt::format("replicatedJob {}: {}", job.name, what));
   };
-  if (member("backoffLimit") != Json(kMaxInt32)) {
+  if (spec.get("backoffLimit") != Json(kMaxInt32)) {
     refuse("backoffLimit", "must be set to 2147483647 (MaxInt32) when in-place restart is enabled");
   }
-  if (member("podReplacementPolicy") != Json("Failed")) {
+  if (spec.get("podReplacementPolicy") != Json("Failed")) {
     refuse("podReplacementPolicy", "must be set to Failed when in-place restart is enabled");
   }
   const auto completions = job_number(job, "completions");

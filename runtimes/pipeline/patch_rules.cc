@@ -43,16 +43,10 @@ std::string_view env_field_of(std::string_view container) {
 
 struct PatchRules {
   const Runtime& runtime;
-  const std::vector<ReplicatedJob>& jobs = jobs_of(runtime);
+  const std::vector<ReplicatedJob>& jobs = replicated_jobs_of(runtime);
   kube::NameIndex by_name{jobs,
                           [](const ReplicatedJob& job) { return std::string_view(job.name); }};
   kube::FieldErrors errors = {};
-
-  static const std::vector<ReplicatedJob>& jobs_of(const Runtime& runtime) {
-    static const std::vector<ReplicatedJob> kNone;
-    const auto& template_ = runtime.spec.template_;
-    return template_ && template_->spec ? template_->spec->replicatedJobs : kNone;
-  }
 
   const ReplicatedJob* find_job(std::string_view name) const {
     const auto found = by_name.find(name);
@@ -118,9 +112,8 @@ kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime) {
         !problem.empty())
       rules.errors.push_back(kube::invalid(path + ".manager", patch.manager, problem));
     if (!patch.trainingRuntimeSpec) continue;
-    const kube::Json* spec = patch.trainingRuntimeSpec->find_path({"template", "spec"});
-    if (spec == nullptr) continue;
-    const auto& jobs = spec->get_array("replicatedJobs");
+    const auto& jobs =
+        patch.trainingRuntimeSpec->get_path({"template", "spec"}).get_array("replicatedJobs");
     for (std::size_t k = 0; k < jobs.size(); ++k)
       rules.check_job(
           jobs[k], kube::join_index(path + ".trainingRuntimeSpec.template.spec.replicatedJobs", k));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/runtime.hh"
@@ -86,6 +87,11 @@ struct Explanation {
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations = nullptr);
+
+// The jobs of the runtime's template; none where it has no template.
+const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime);
+// The value of the ancestor label, "" without: which step of a TrainJob this job runs.
+std::string_view ancestor_of(const ReplicatedJob& job);
 
 // The rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
 // pkg/runtime/framework/plugins). `before` is null on create.

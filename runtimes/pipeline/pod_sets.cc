@@ -60,13 +60,11 @@ void count_pods(Draft& draft) {
   for (const ReplicatedJob& job : draft.spec.replicatedJobs) {
     PodSet set;
     set.name = job.name;
-    const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
-    if (labels != nullptr) set.ancestor = labels->get_string(kAncestorLabel);
+    set.ancestor = ancestor_of(job);
     set.replicas = job.replica_count();
     const bool is_policys = set.ancestor == kTrainerStep && policy != nullptr;
-    const kube::Json* spec = job.template_.find("spec");
-    set.count = is_policys ? to_count(policy->numNodes.value_or(1))
-                           : to_count(spec == nullptr ? 1 : spec->get_int("parallelism", 1));
+    set.count = to_count(is_policys ? policy->numNodes.value_or(1)
+                                    : job.template_.get("spec").get_int("parallelism", 1));
     draft.pod_sets.push_back(std::move(set));
     if (is_policys && policy->numNodes)
       draft.set_count(draft.pod_sets.size() - 1, draft.pod_sets.back().count,

@@ -15,23 +15,19 @@ namespace trainer {
 namespace {
 
 bool is_trainer(const ReplicatedJob& job) {
-  const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
-  return labels != nullptr && labels->get_string(kAncestorLabel) == pipeline::kTrainerStep;
+  return ancestor_of(job) == pipeline::kTrainerStep;
 }
 
 const JobSetSpec* jobs_of(const Runtime& runtime) {
-  const auto& template_ = runtime.spec.template_;
-  return template_ && template_->spec && !template_->spec->replicatedJobs.empty()
-             ? &*template_->spec
-             : nullptr;
+  return replicated_jobs_of(runtime).empty() ? nullptr : &*runtime.spec.template_->spec;
 }
 
 // The container from which the SDK learns what a runtime trains with.
 const kube::Json* sdk_container(const JobSetSpec& spec) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
-    const kube::Json* pod_spec = job.template_.find_path({"spec", "template", "spec"});
-    if (!is_trainer(job) || pod_spec == nullptr) continue;
-    for (const kube::Json& container : pod_spec->get_array("containers"))
+    if (!is_trainer(job)) continue;
+    const kube::Json& pod_spec = job.template_.get_path({"spec", "template", "spec"});
+    for (const kube::Json& container : pod_spec.get_array("containers"))
       if (container.get_string("name") == pipeline::kNode) return &container;
   }
   return nullptr;
@@ -69,8 +65,8 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
 // Annotations alone make no gang: another scheduler starts the pods one by one.
 void warn_about_scheduler(const JobSetSpec& spec, std::vector<std::string>& out) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
-    const kube::Json* pod = job.template_.find_path({"spec", "template", "spec"});
-    if (!is_trainer(job) || (pod && !pod->get_string("schedulerName").empty())) continue;
+    const kube::Json& pod = job.template_.get_path({"spec", "template", "spec"});
+    if (!is_trainer(job) || !pod.get_string("schedulerName").empty()) continue;
     out.push_back(fmt::format(
         "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
         "starts its pods one by one; set schedulerName: volcano in its pod template",

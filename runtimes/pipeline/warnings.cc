@@ -21,22 +21,12 @@ const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
   return draft.pod_template(index).get("spec");
 }
 
-bool is_for_one_node(const kube::Json& claim) {
-  const kube::Json* spec = claim.find("spec");
-  if (spec == nullptr) return false;
-  const auto& modes = spec->get_array("accessModes");
-  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const kube::Json& mode) {
-    return mode == kube::Json("ReadWriteOnce") || mode == kube::Json("ReadWriteOncePod");
-  });
-}
-
 // The claims that only one machine can mount.
 std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
   std::set<std::string, std::less<>> names;
   for (const VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
     for (const kube::Json& claim : policy.templates)
-      if (const kube::Json* metadata = claim.find("metadata");
-          metadata != nullptr && is_for_one_node(claim))
+      if (const kube::Json* metadata = claim.find("metadata"); metadata && is_for_one_node(claim))
         names.emplace(metadata->get_string("name"));
   return names;
 }
@@ -99,6 +89,13 @@ bool is_readable_by_sdk(const kube::Json& container) {
         return std::find(kKnown.begin(), kKnown.end(), member.first) != kKnown.end() ||
                member.first.starts_with("nvidia.com/mig-");
       });
+}
+
+bool is_for_one_node(const kube::Json& claim) {
+  const auto& modes = claim.get("spec").get_array("accessModes");
+  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const kube::Json& mode) {
+    return mode == kube::Json("ReadWriteOnce") || mode == kube::Json("ReadWriteOncePod");
+  });
 }
 
 bool is_deprecated(const Runtime& runtime) {

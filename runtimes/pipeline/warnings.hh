@@ -17,6 +17,9 @@ std::vector<std::string> warnings_of(const Draft& draft);
 // a name among them that it knows.
 bool is_readable_by_sdk(const kube::Json& container);
 
+// Whether a PersistentVolumeClaim's volume can be mounted on one machine only.
+bool is_for_one_node(const kube::Json& claim);
+
 // Only cluster runtimes are announced as deprecated, as upstream does.
 bool is_deprecated(const Runtime& runtime);
 // What follows "... is deprecated and will be removed in": the same for jobs and runtimes.
