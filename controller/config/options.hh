@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "kube/manager/log.hh"
+
 namespace trainer {
 
 // Which JobSets this process creates Jobs for (docs/decisions).
@@ -15,7 +17,7 @@ enum class JobSetControllerMode {
   kOff,    // none: another controller reconciles them
 };
 
-enum class LogFormat { kText, kJson };
+using LogFormat = kube::Log::Format;
 
 // Where an option has its default, the configuration file decides.
 struct ControllerOptions {

@@ -50,10 +50,7 @@ Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token) {
   // Another request with the same token may have been checked meanwhile.
   if (const Known* known = recall(digest)) co_return known->result;
   const auto result = co_await review(std::move(token));
-  const bool is_verdict =
-      result || (result.error().status == 0 && (result.error().code == ErrorCode::kUnauthorized ||
-                                                result.error().code == ErrorCode::kForbidden));
-  if (is_verdict) remember(std::move(digest), result);
+  if (result || is_verdict(result.error())) remember(std::move(digest), result);
   co_return result;
 }
 

@@ -53,11 +53,6 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
 }
 
-KindOptions kind_options(const Configuration& configuration, std::shared_ptr<ServerIdentity> server,
-                         std::string ns) {
-  return {configuration, std::move(server), std::move(ns)};
-}
-
 }  // namespace
 
 Process::Webhooks Process::webhooks_of(const ControllerOptions& options) {
@@ -78,7 +73,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       ns_(controller_namespace(options)),
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry(kind_options(configuration_, identity_, ns_))),
+      registry_(make_registry({configuration_, identity_, ns_})),
       control_health_("control", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       serving_health_("serving", clock_.steady(),

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <optional>
+#include <utility>
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
@@ -43,8 +43,7 @@ std::optional<std::int64_t> read_int32(const Json& status, std::string_view name
                                        bool& is_readable) {
   const Json* value = status.find(name);
   if (value == nullptr || value->is_null()) return std::nullopt;
-  using Limits = std::numeric_limits<std::int32_t>;
-  if (!value->is_int() || value->as_int() < Limits::min() || value->as_int() > Limits::max()) {
+  if (!value->is_int() || !std::in_range<std::int32_t>(value->as_int())) {
     is_readable = false;
     return std::nullopt;
   }

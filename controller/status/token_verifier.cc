@@ -111,6 +111,11 @@ std::string bearer_token(std::string_view authorization) {
   return words.size() == 2 && boost::algorithm::iequals(words[0], "bearer") ? words[1] : "";
 }
 
+bool is_verdict(const kube::Error& error) {
+  return error.status == 0 && (error.code == kube::ErrorCode::kUnauthorized ||
+                               error.code == kube::ErrorCode::kForbidden);
+}
+
 std::string reason_not_to_review(std::string_view token, const std::string& audience,
                                  kube::Time now) {
   const auto claims = read_claims(token);
