@@ -35,10 +35,9 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
     if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) return target;
     known.push_back(to_lower_copy(target.resource().kind) + "/NAME");
   }
-  return kube::fail(
-      kube::ErrorCode::kInvalid,
-      fmt::format("\"{}\" names no object of a kind that this command knows: write {}",
-                  fmt::join(words, " "), fmt::join(known, " or ")));
+  return kube::fail(kube::ErrorCode::kInvalid,
+                    "\"{}\" names no object of a kind that this command knows: write {}",
+                    fmt::join(words, " "), fmt::join(known, " or "));
 }
 
 kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options) {

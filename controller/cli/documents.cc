@@ -23,12 +23,12 @@ kube::Result<std::string> read_text(const std::string& file, std::istream& stand
   }
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
-    return kube::fail(kube::ErrorCode::kNotFound,
-                      fmt::format("{}: this is a folder: name the files in it", file));
+    return kube::fail(kube::ErrorCode::kNotFound, "{}: this is a folder: name the files in it",
+                      file);
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
-    return kube::fail(kube::ErrorCode::kNotFound, fmt::format("{}: the file cannot be read", file));
+    return kube::fail(kube::ErrorCode::kNotFound, "{}: the file cannot be read", file);
   }
   text << stream.rdbuf();
   return std::move(text).str();
@@ -83,10 +83,9 @@ kube::Result<std::vector<kube::Json>> read_documents(const std::string& file,
   for (kube::Json& document : *documents) {
     ++number;
     if (!is_object_of_kubernetes(document)) {
-      return kube::fail(
-          kube::ErrorCode::kParse,
-          fmt::format("{}: document {} is no Kubernetes object: apiVersion or kind is missing",
-                      shown, number));
+      return kube::fail(kube::ErrorCode::kParse,
+                        "{}: document {} is no Kubernetes object: apiVersion or kind is missing",
+                        shown, number);
     }
     if (document.get_string("kind") == "List") {
       for (const kube::Json& item : document.get_array("items")) objects.push_back(item);

@@ -35,8 +35,8 @@ void check_limit(StrictReader& reader, const std::optional<double>& qps,
   if (qps.value_or(0) < 0) reader.refuse("qps", *qps, kNegative);
   if (burst.value_or(0) < 0) reader.refuse("burst", *burst, kNegative);
   if (burst.value_or(0) <= 0 || qps.value_or(0) > 0) return;
-  reader.warn("burst", fmt::format("{} has no effect without {}, for there is no limit then",
-                                   *burst, reader.path_of("qps")));
+  reader.warn("burst", "{} has no effect without {}, for there is no limit then", *burst,
+              reader.path_of("qps"));
 }
 
 // Server addresses: "0" switches the server off.
@@ -73,9 +73,8 @@ void read_leader_election(StrictReader& reader, Configuration::LeaderElection& e
   if (lease <= renew || renew <= retry)
     reader.refuse(
         "leaseDuration", fmt::format("{}ms", lease.count()),
-        fmt::format(
-            "must be longer than renewDeadline ({}ms), and that longer than retryPeriod ({}ms)",
-            renew.count(), retry.count()));
+        "must be longer than renewDeadline ({}ms), and that longer than retryPeriod ({}ms)",
+        renew.count(), retry.count());
   if (election.resourceName.empty())
     reader.add(
         kube::required(reader.path_of("resourceName"), "leave the field out, or name a Lease"));
@@ -100,9 +99,8 @@ void warn_of_other_endpoint(StrictReader& reader, std::string_view name, std::st
   reader.read(name, value);
   const std::string_view path = std::string_view(value).substr(value.starts_with('/') ? 1 : 0);
   if (path == served) return;
-  reader.warn(
-      name, fmt::format("\"{}\" has no effect: the endpoint is /{}, let probes ask for that", value,
-                        served));
+  reader.warn(name, "\"{}\" has no effect: the endpoint is /{}, let probes ask for that", value,
+              served);
 }
 
 void read_health(StrictReader& reader, Configuration::Health& health) {
@@ -130,10 +128,10 @@ void read_certificates(StrictReader& reader, Configuration::CertManagement& cert
   reader.read("webhookSecretName", certificates.webhookSecretName);
   const std::string& service = certificates.webhookServiceName;
   if (std::string problem = kube::check_dns1035_label(service); !problem.empty())
-    reader.refuse("webhookServiceName", service, std::move(problem));
+    reader.refuse("webhookServiceName", service, "{}", problem);
   const std::string& secret = certificates.webhookSecretName;
   if (std::string problem = kube::check_dns1123_subdomain(secret); !problem.empty())
-    reader.refuse("webhookSecretName", secret, std::move(problem));
+    reader.refuse("webhookSecretName", secret, "{}", problem);
 }
 
 void read_client(StrictReader& reader, Configuration::ClientConnection& client) {
@@ -160,13 +158,13 @@ void read_cipher_suites(StrictReader& reader, Configuration::Tls& tls) {
   for (const std::string& name : names) {
     const auto cipher = kube::openssl_cipher(name);
     if (!cipher) {
-      reader.warn("cipherSuites", fmt::format("\"{}\" is not known here; it is left out", name));
+      reader.warn("cipherSuites", "\"{}\" is not known here; it is left out", name);
     } else if (cipher->empty()) {
       has_tls13 = true;
     } else {
       tls.cipherSuites.push_back(*cipher);
       if (name.find("_ECDHE_") == std::string::npos || name.ends_with("_CBC_SHA256"))
-        reader.warn("cipherSuites", fmt::format("\"{}\" is not secure", name));
+        reader.warn("cipherSuites", "\"{}\" is not secure", name);
     }
   }
   if (has_tls13 && tls.cipherSuites.empty()) tls.minVersion = "1.3";
@@ -181,9 +179,8 @@ void read_tls(StrictReader& reader, Configuration::Tls& tls) {
     tls.minVersion = version;
   } else {
     // Upstream warns and uses its default, so such files are accepted here too.
-    reader.warn("minVersion",
-                fmt::format("\"{}\" is not offered here (choose \"1.2\" or \"1.3\"); 1.2 is used",
-                            version));
+    reader.warn("minVersion", "\"{}\" is not offered here (choose \"1.2\" or \"1.3\"); 1.2 is used",
+                version);
   }
   read_cipher_suites(reader, tls);
   if (std::find(protocols.begin(), protocols.end(), "h2") != protocols.end())
@@ -198,7 +195,7 @@ void read_jobset_controller(StrictReader& reader, Configuration::JobSetControlle
   for (const std::string& ns : config.upstreamNamespaces) {
     const std::string name = kube::join_index("upstreamNamespaces", i++);
     if (std::string problem = kube::check_dns1123_label(ns); !problem.empty())
-      reader.refuse(name, ns, std::move(problem));
+      reader.refuse(name, ns, "{}", problem);
   }
   if (const auto parsed = parse_jobset_controller_mode(mode)) {
     config.mode = *parsed;
@@ -221,7 +218,7 @@ GateSettings read_gates(StrictReader& root) {
 void read_fixed(StrictReader& root, std::string_view name, std::string_view desired) {
   std::string value;
   root.read(name, value);
-  if (value != desired) root.refuse(name, value, fmt::format("must be \"{}\"", desired));
+  if (value != desired) root.refuse(name, value, "must be \"{}\"", desired);
 }
 
 GateSettings read_all(const Json& document, Configuration& configuration, Findings& findings) {

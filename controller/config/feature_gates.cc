@@ -59,10 +59,9 @@ kube::Result<GateSettings> parse_gate_flag(std::string_view text) {
     const bool is_true = value == "true" || value == "True" || value == "1";
     const bool is_false = value == "false" || value == "False" || value == "0";
     if (name.empty() || (!is_true && !is_false)) {
-      return kube::fail(
-          kube::ErrorCode::kInvalid,
-          fmt::format("--feature-gates: \"{}\" is no setting: write NAME=true or NAME=false",
-                      entry));
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "--feature-gates: \"{}\" is no setting: write NAME=true or NAME=false",
+                        entry);
     }
     settings[name] = is_true;
   }
@@ -86,10 +85,9 @@ kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSet
     if (name == kAllAlpha || name == kAllBeta) continue;
     const Gate* gate = find_gate(name);
     if (gate == nullptr) {
-      return kube::fail(
-          kube::ErrorCode::kInvalid,
-          fmt::format("featureGates[{}]: there is no such feature gate: choose from {}", name,
-                      fmt::join(gate_names(), ", ")));
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "featureGates[{}]: there is no such feature gate: choose from {}", name,
+                        fmt::join(gate_names(), ", "));
     }
     gates.*gate->member = value;
   }

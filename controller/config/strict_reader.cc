@@ -13,8 +13,7 @@ namespace trainer {
 StrictReader::StrictReader(const kube::Json* object, std::string path, Findings& findings)
     : object_(object), path_(std::move(path)), findings_(findings) {
   if (object_ != nullptr && !object_->is_object()) {
-    add(kube::invalid(path_, *object_,
-                      fmt::format("must be an object, not {}", object_->type_name())));
+    add(kube::invalid(path_, *object_, "must be an object, not {}", object_->type_name()));
     object_ = nullptr;
   }
 }
@@ -25,19 +24,11 @@ const kube::Json* StrictReader::find(std::string_view name) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-void StrictReader::refuse(std::string_view name, kube::Json value, std::string detail) {
-  add(kube::invalid(path_of(name), std::move(value), std::move(detail)));
-}
-
-void StrictReader::warn(std::string_view name, std::string_view what) {
-  findings_.warnings.push_back(fmt::format("{}: {}", path_of(name), what));
-}
-
 const kube::Json* StrictReader::find(std::string_view name, bool (kube::Json::*is_desired)() const,
                                      std::string_view desired) {
   const kube::Json* value = find(name);
   if (value == nullptr || (value->*is_desired)()) return value;
-  refuse(name, *value, fmt::format("must be {}", desired));
+  refuse(name, *value, "must be {}", desired);
   return nullptr;
 }
 

@@ -61,8 +61,17 @@ class StrictReader {
   std::string path_of(std::string_view name) const { return kube::join_field(path_, name); }
   void add(kube::FieldError error) { findings_.errors.push_back(std::move(error)); }
   // An invalid member, and a warning "path: what".
-  void refuse(std::string_view name, kube::Json value, std::string detail);
-  void warn(std::string_view name, std::string_view what);
+  template <class... Args>
+  void refuse(std::string_view name, kube::Json value, fmt::format_string<Args...> detail,
+              Args&&... args) {
+    add(kube::invalid(path_of(name), std::move(value),
+                      fmt::format(detail, std::forward<Args>(args)...)));
+  }
+  template <class... Args>
+  void warn(std::string_view name, fmt::format_string<Args...> what, Args&&... args) {
+    findings_.warnings.push_back(path_of(name) + ": " +
+                                 fmt::format(what, std::forward<Args>(args)...));
+  }
 
  private:
   const kube::Json* find(std::string_view name);

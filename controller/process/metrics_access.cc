@@ -67,9 +67,8 @@ Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
   if (access->get("status").get_bool("allowed")) co_return Result<void>();
   co_return kube::fail(
       ErrorCode::kForbidden,
-      fmt::format(
-          "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
-          user->get_string("username")));
+      "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
+      user->get_string("username"));
 }
 
 const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) const {

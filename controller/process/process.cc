@@ -35,10 +35,9 @@ constexpr Milliseconds kLastRetry{60'000};
 
 Result<Endpoint> host_of_url(const std::string& url) {
   if (auto parsed = parse_https_url(url)) return *parsed;
-  return kube::fail(
-      kube::ErrorCode::kInvalid,
-      fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
-                  url));
+  return kube::fail(kube::ErrorCode::kInvalid,
+                    "--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
+                    url);
 }
 
 // The transport of the control loops: it allows reads while all writes are in flight.

@@ -117,8 +117,8 @@ kube::Result<Report> read_report(std::string_view body, std::string_view trainjo
   const kube::FieldErrors errors = check(progress, remaining, *status, has_time);
   if (!errors.empty()) {
     return kube::fail(kube::ErrorCode::kInvalid,
-                      fmt::format("TrainJob.trainer.kubeflow.org \"{}\" is invalid: {}", trainjob,
-                                  kube::to_string(errors)));
+                      "TrainJob.trainer.kubeflow.org \"{}\" is invalid: {}", trainjob,
+                      kube::to_string(errors));
   }
   if (progress) written.set("progressPercentage", *progress);
   if (remaining) written.set("estimatedRemainingSeconds", *remaining);

@@ -119,9 +119,9 @@ kube::FieldErrors check_priority_classes(const Runtime& runtime, const Admission
   for (const std::string& name : priority_classes_of(runtime)) {
     if (lookups.priority_class_exists(name)) continue;
     errors.push_back(kube::invalid("spec.templateSpec.priorityClassName", name,
-                                   fmt::format("PriorityClass \"{}\" doesn't exist: "
-                                               "priorityclasses.scheduling.k8s.io \"{}\" not found",
-                                               name, name)));
+                                   "PriorityClass \"{}\" doesn't exist: "
+                                   "priorityclasses.scheduling.k8s.io \"{}\" not found",
+                                   name, name));
   }
   return errors;
 }
@@ -140,12 +140,10 @@ std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& run
   return claims;
 }
 
-std::vector<std::string> warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
-                                                 const AdmissionLookups& lookups) {
-  std::vector<std::string> warnings;
+void warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
+                             const AdmissionLookups& lookups, std::vector<std::string>& warnings) {
   warn_about_claims(warnings, job, runtime, lookups);
   warn_about_shadows(warnings, job, lookups);
-  return warnings;
 }
 
 }  // namespace trainer

@@ -99,21 +99,20 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
   if (live.size() != 1) {
     return kube::fail(
         ErrorCode::kNotFound,
-        fmt::format("expected 1 leader pod ({}), but got {}. this is an expected, transient error",
-                    *base, live.size()));
+        "expected 1 leader pod ({}), but got {}. this is an expected, transient error", *base,
+        live.size());
   }
   const auto owner = controller_uid(follower);
   if (!owner) return kube::fail(ErrorCode::kInvalid, "follower pod has no owner reference");
   LeaderPod& leader = live.front();
   if (leader.owner_uid.empty()) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("leader pod \"{}\" has no owner reference", leader.name));
+    return kube::fail(ErrorCode::kInvalid, "leader pod \"{}\" has no owner reference", leader.name);
   }
   // The leader of an earlier attempt may still be there.
   if (leader.owner_uid != *owner) {
     return kube::fail(ErrorCode::kConflict,
-                      fmt::format("follower pod owner UID ({}) != leader pod owner UID ({})",
-                                  *owner, leader.owner_uid));
+                      "follower pod owner UID ({}) != leader pod owner UID ({})", *owner,
+                      leader.owner_uid);
   }
   return std::move(leader);
 }
@@ -121,11 +120,10 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
 kube::Result<std::string> topology_value(const std::string& node, const std::string& topology,
                                          const PlacementLookups& lookups) {
   const auto labels = lookups.node_labels(node);
-  if (!labels) return kube::fail(ErrorCode::kNotFound, fmt::format("node {} not found", node));
+  if (!labels) return kube::fail(ErrorCode::kNotFound, "node {} not found", node);
   const auto label = labels->find(topology);
   if (label == labels->end()) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("node does not have topology label: {}", topology));
+    return kube::fail(ErrorCode::kInvalid, "node does not have topology label: {}", topology);
   }
   return label->second;
 }
@@ -195,7 +193,7 @@ kube::Result<std::string> leader_base_name(const Json& pod) {
   for (const std::string_view key : {kJobSetNameKey, kReplicatedJobNameKey, kJobIndexKey}) {
     const std::string_view value = labels.get_string(key);
     if (value.empty()) {
-      return kube::fail(ErrorCode::kInvalid, fmt::format("pod missing label: {}", key));
+      return kube::fail(ErrorCode::kInvalid, "pod missing label: {}", key);
     }
     name += fmt::format("{}-", value);
   }
@@ -219,7 +217,7 @@ kube::Result<std::string> leader_selector(const Json& pod) {
     const std::string_view value = labels.get_string(key);
     // A review comes before the API server's own checks; a comma would select something else.
     if (const std::string problem = kube::check_label_value(value); !problem.empty()) {
-      return kube::fail(ErrorCode::kInvalid, fmt::format("pod label {}: {}", key, problem));
+      return kube::fail(ErrorCode::kInvalid, "pod label {}: {}", key, problem);
     }
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
   }
@@ -287,9 +285,8 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
   const std::string_view job = labels_of(leader).get_string(kJobKeyKey);
   const auto owner = controller_uid(leader);
   if (job.empty() || !owner) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("leader pod {} has no {}; its followers cannot be found", name,
-                                  job.empty() ? kJobKeyKey : "controller"));
+    return kube::fail(ErrorCode::kInvalid, "leader pod {} has no {}; its followers cannot be found",
+                      name, job.empty() ? kJobKeyKey : "controller");
   }
   const std::string topology = topology_of(leader);
   const auto domain =

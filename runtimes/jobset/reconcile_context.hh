@@ -2,9 +2,12 @@
 // as it becomes and the plan as it grows. Internal to runtimes/jobset.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kube/model/name_index.hh"
@@ -70,6 +73,11 @@ struct ReconcileContext {
                      std::string_view message);
   // The first few: a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
+  template <class First, class... Rest>
+  void warn(std::string_view reason, fmt::format_string<First, Rest...> message, First&& first,
+            Rest&&... rest) {
+    warn(reason, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
  private:
   kube::NameIndex by_name_;  // of rjobs

@@ -33,7 +33,7 @@ void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string
     draft.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
   }
   if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
-    draft.invalid(path, claim.name, problem);
+    draft.invalid(path, claim.name, "{}", problem);
   }
   if (claim_name(claim.name, draft.name).size() > 63) {
     draft.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
@@ -63,15 +63,13 @@ void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& vo
     draft.invalid(
         fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
                     volume),
-        claim.name,
-        fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}", claim.name));
+        claim.name, "volume name conflicts with VolumeClaimPolicy template name: {}", claim.name);
   }
   if (volumes.mounted.contains(claim.name)) return;
   draft.invalid(
       "spec.replicatedJobs", claim.name,
-      fmt::format(
-          "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
-          claim.name));
+      "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
+      claim.name);
 }
 
 void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {
@@ -81,8 +79,8 @@ void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim&
   const Json& desired = claim.claim.get("spec");
   if (desired != existing->get("spec")) {
     draft.invalid(kube::join_field(claim.template_path, "spec"), desired,
-                  fmt::format("spec does not match existing PVC {} in namespace {}", name,
-                              draft.jobset.metadata.ns));
+                  "spec does not match existing PVC {} in namespace {}", name,
+                  draft.jobset.metadata.ns);
   }
   if (!claim.is_kept) {
     draft.invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",

@@ -22,9 +22,8 @@ void check_size(ValidatedJobSet& draft, const ReplicatedJob& job) {
   // A parallelism beyond 32 bits is the schema's to refuse; only the product must not overflow.
   const bool is_large = parallelism > kMaxInt32 || parallelism < -kMaxInt32 - 1;
   if (!is_large && parallelism * replicas <= kMaxInt32) return;
-  draft.refuse(fmt::format(
-      "the product of replicas and parallelism must not exceed {} for replicatedJob '{}'",
-      kMaxInt32, job.name));
+  draft.refuse("the product of replicas and parallelism must not exceed {} for replicatedJob '{}'",
+               kMaxInt32, job.name);
 }
 
 void check_names(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
@@ -50,8 +49,7 @@ void check_dependencies(ValidatedJobSet& draft, const ReplicatedJob& job,
                         const std::set<std::string_view>& before) {
   for (const DependsOn& dependency : job.dependsOn) {
     if (before.contains(dependency.name)) continue;
-    draft.refuse(fmt::format("replicatedJob: {} cannot depend on replicatedJob: {}", job.name,
-                             dependency.name));
+    draft.refuse("replicatedJob: {} cannot depend on replicatedJob: {}", job.name, dependency.name);
   }
 }
 
@@ -59,7 +57,7 @@ void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std:
   const Json& spec = job_spec_of(job);
   const auto refuse = [&](std::string_view name, std::string_view what) {
     draft.invalid(fmt::format("{}.template.spec.{}", path, name), spec.get(name),
-                  fmt::format("replicatedJob {}: {}", job.name, what));
+                  "replicatedJob {}: {}", job.name, what);
   };
   if (spec.get("backoffLimit") != Json(kMaxInt32)) {
     refuse("backoffLimit", "must be set to 2147483647 (MaxInt32) when in-place restart is enabled");

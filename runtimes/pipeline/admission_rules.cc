@@ -66,8 +66,7 @@ kube::FieldErrors validate_runtime(const Runtime& runtime) {
       continue;
     errors.push_back(kube::invalid(
         path + ".template.spec.template.spec.containers", containers,
-        fmt::format("must contain the required container for the ancestor: {}; name it {}", step,
-                    desired)));
+        "must contain the required container for the ancestor: {}; name it {}", step, desired));
   }
   return errors;
 }

@@ -63,16 +63,15 @@ struct PatchRules {
       const std::string at = kube::join_index(kube::join_field(path, list), i);
       const std::string_view name = items[i].get_string("name");
       if (!known.contains(name))
-        errors.push_back(kube::invalid(
-            at + ".name", name,
-            fmt::format("must not have {} that doesn't exist in the runtime job {}; its {}: {}",
-                        is_init ? "initContainer" : "container", job, list, names_in(pod, list))));
-      if (!is_init && !env_field_of(name).empty() && !items[i].get_array("env").empty())
         errors.push_back(
-            kube::invalid(at + ".env", items[i].get_array("env"),
-                          fmt::format("must not have envs for the dataset-initializer, "
-                                      "model-initializer, node containers; set {} instead",
-                                      env_field_of(name))));
+            kube::invalid(at + ".name", name,
+                          "must not have {} that doesn't exist in the runtime job {}; its {}: {}",
+                          is_init ? "initContainer" : "container", job, list, names_in(pod, list)));
+      if (!is_init && !env_field_of(name).empty() && !items[i].get_array("env").empty())
+        errors.push_back(kube::invalid(at + ".env", items[i].get_array("env"),
+                                       "must not have envs for the dataset-initializer, "
+                                       "model-initializer, node containers; set {} instead",
+                                       env_field_of(name)));
     }
   }
 
@@ -81,14 +80,13 @@ struct PatchRules {
     const std::string name(patched_job.get_string("name"));
     const ReplicatedJob* job = find_job(name);
     if (job == nullptr) {
-      errors.push_back(
-          kube::invalid(path + ".name", name,
-                        fmt::format("must not have replicated job that doesn't exist in the "
-                                    "runtime job template; jobs of {} \"{}\": {}",
-                                    runtime.kind, runtime.metadata.name,
-                                    list_names(jobs, [](const ReplicatedJob& known) {
-                                      return std::string_view(known.name);
-                                    }))));
+      errors.push_back(kube::invalid(path + ".name", name,
+                                     "must not have replicated job that doesn't exist in the "
+                                     "runtime job template; jobs of {} \"{}\": {}",
+                                     runtime.kind, runtime.metadata.name,
+                                     list_names(jobs, [](const ReplicatedJob& known) {
+                                       return std::string_view(known.name);
+                                     })));
       return;
     }
     const kube::Json* patched_pod = patched_job.find_path({"template", "spec", "template", "spec"});

@@ -76,10 +76,8 @@ struct Built {
 
 // Where a value in the result came from, for `render --explain`; filled only when asked.
 struct Explanation {
-  std::string
-      path;  // "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[PET_NNODES]"
-  std::string
-      source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", "spec.trainer.env", ...
+  std::string path;    // "spec.replicatedJobs[node].template.spec.[...].env[PET_NNODES]"
+  std::string source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", ...
 };
 
 // Phases in order: merge patches, count nodes, merge resources, ML policy, pod spec, gang policy,

@@ -79,13 +79,13 @@ bool check_copies(Draft& draft) {
   std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
   for (const PodSet& set : draft.pod_sets) bytes += set.ancestor.empty() ? 0 : settings;
   if (bytes <= kMostCopiedBytes) return true;
-  draft.errors.push_back(kube::invalid(
-      "spec.runtimeRef", draft.job.spec.runtimeRef.name,
-      fmt::format("the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
-                  "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
-                  "network.subdomain",
-                  draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
-                  kMostCopiedBytes, kAncestorLabel)));
+  draft.errors.push_back(
+      kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name,
+                    "the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
+                    "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
+                    "network.subdomain",
+                    draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
+                    kMostCopiedBytes, kAncestorLabel));
   return false;
 }
 
@@ -185,9 +185,9 @@ kube::FieldErrors check_names(const Draft& draft) {
           : "shorten the names of the runtime's replicated jobs";
   return {kube::invalid(
       "metadata.name", draft.name(),
-      fmt::format("the pod \"{}\" of job \"{}\" would have a name of {} characters, and {} is the "
-                  "limit: {}",
-                  longest_pod, longest->name, longest_pod.size(), kLabelLimit, way_out))};
+      "the pod \"{}\" of job \"{}\" would have a name of {} characters, and {} is the "
+      "limit: {}",
+      longest_pod, longest->name, longest_pod.size(), kLabelLimit, way_out)};
 }
 
 }  // namespace trainer::pipeline
