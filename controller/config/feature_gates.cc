@@ -1,6 +1,5 @@
 #include "controller/config/feature_gates.hh"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Reads the configuration from files.
-#include <fmt/format.h>
 
 #include <fstream>
 #include <sstream>

@@ -1,7 +1,5 @@
 #include "controller/process/metrics_access.hh"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "controller/status/token_verifier.hh"

@@ -1,6 +1,5 @@
 #include "controller/process/process.hh"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>

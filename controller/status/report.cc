@@ -1,7 +1,5 @@
 #include "controller/status/report.hh"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 

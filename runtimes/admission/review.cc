@@ -1,5 +1,4 @@
 // The envelope: admission.k8s.io/v1 AdmissionReview.
-#include <string>
 #include <utility>
 
 #include "kube/model/digest.hh"

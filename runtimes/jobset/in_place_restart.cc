@@ -1,6 +1,5 @@
 // Restarts of containers inside their pods (JobSet, pkg/controllers), gate InPlaceRestart. An agent
 // in every pod writes the attempt that the pod has reached; here the attempts are brought together.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,4 @@
 // The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>

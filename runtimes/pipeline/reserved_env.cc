@@ -1,7 +1,5 @@
 #include "runtimes/pipeline/reserved_env.hh"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace trainer::pipeline {

@@ -1,7 +1,5 @@
 #include "runtimes/pipeline/shapes.hh"
 
-#include <fmt/format.h>
-
 #include <set>
 #include <string>
 #include <string_view>
