@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "kube/model/resources.hh"
-
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
