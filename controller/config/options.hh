@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "kube/manager/log.hh"
+
 namespace trainer {
 
 // Which JobSets this process creates Jobs for (docs/decisions).
@@ -15,17 +17,16 @@ enum class JobSetControllerMode {
   kOff,    // none: another controller reconciles them
 };
 
-enum class LogFormat { kText, kJson };
+using LogFormat = kube::Log::Format;
 
 // Where an option has its default, the configuration file decides.
 struct ControllerOptions {
-  std::string kubeconfig;   // empty: $KUBECONFIG, in-cluster, ~/.kube/config
-  std::string context;      // empty: the kubeconfig's current context
-  std::string config_file;  // empty: all defaults
-  std::string webhook_url;  // "https://HOST:PORT": serve admission from outside the cluster
-  std::string
-      webhook_client_ca;      // a file of PEM certificates; empty: the configuration file decides
-  std::string feature_gates;  // "TrainJobStatus=true,AllAlpha=false"; wins over the file
+  std::string kubeconfig;         // empty: $KUBECONFIG, in-cluster, ~/.kube/config
+  std::string context;            // empty: the kubeconfig's current context
+  std::string config_file;        // empty: all defaults
+  std::string webhook_url;        // "https://HOST:PORT": serve admission from outside the cluster
+  std::string webhook_client_ca;  // a file of PEM certificates; empty: the file decides
+  std::string feature_gates;      // "TrainJobStatus=true,AllAlpha=false"; wins over the file
   std::string ns;  // of the Lease and the certificates; empty: the pod's, else kubeflow-system
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;

@@ -1,3 +1,4 @@
+// What an installation needs: `trainer crds` and `trainer rbac`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -5,10 +6,17 @@
 #include <ostream>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/documents.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/registration/cluster_role.hh"
 
 namespace trainer {
+
+int run_crds(Console& console) {
+  print_documents(custom_resource_definitions(production_registry(KindOptions())),
+                  OutputFormat::kYaml, console.out);
+  return kExitDone;
+}
 
 int run_rbac(const std::string& option, Console& console) {
   const Registry registry = production_registry(KindOptions());
