@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +49,9 @@ void read(const kube::Json& value, const FieldPath& path, std::optional<T>& out,
 template <class T>
 void read(const kube::Json& value, const FieldPath& path, std::vector<T>& out,
           kube::FieldErrors& errors);
+template <class T>
+void read(const kube::Json& value, const FieldPath& path,
+          std::map<std::string, T, std::less<>>& out, kube::FieldErrors& errors);
 template <class T>
   requires requires { sizeof(T::unknown); }
 void read(const kube::Json& value, const FieldPath& path, T& out, kube::FieldErrors& errors);
@@ -131,6 +136,17 @@ void read(const kube::Json& value, const FieldPath& path, std::vector<T>& out,
   const kube::Json::Array& items = value.as_array();
   out.resize(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) read(items[i], FieldPath(path, i), out[i], errors);
+}
+
+// A member that is null has an empty value.
+template <class T>
+void read(const kube::Json& value, const FieldPath& path,
+          std::map<std::string, T, std::less<>>& out, kube::FieldErrors& errors) {
+  if (!value.is_object()) return add_type_error(path, value, "object", errors);
+  for (const auto& [name, item] : value.as_object()) {
+    T& read_item = out[name];
+    if (!item.is_null()) read(item, FieldPath(path, name), read_item, errors);
+  }
 }
 
 // A whole object: the root of a document, whether or not its struct has an `unknown`.

@@ -208,6 +208,13 @@ struct SchemaOf<std::vector<T>> {
 };
 
 template <class T>
+struct SchemaOf<std::map<std::string, T, std::less<>>> {
+  static kube::Json make(Predicates& predicates) {
+    return object_schema().set("additionalProperties", schema_of<T>(predicates));
+  }
+};
+
+template <class T>
 kube::Json schema_of(Predicates& predicates) {
   return SchemaOf<T>::make(predicates);
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +46,8 @@ template <class T>
 kube::Json to_json(const std::optional<T>& value);
 template <class T>
 kube::Json to_json(const std::vector<T>& value);
+template <class T>
+kube::Json to_json(const std::map<std::string, T, std::less<>>& value);
 template <class T>
   requires requires { sizeof(T::unknown); }
 kube::Json to_json(const T& value);
@@ -136,6 +140,13 @@ kube::Json to_json(const std::vector<T>& value) {
   items.reserve(value.size());
   for (const T& item : value) items.push_back(to_json(item));
   return items;
+}
+
+template <class T>
+kube::Json to_json(const std::map<std::string, T, std::less<>>& value) {
+  kube::Json members = kube::Json::object();
+  for (const auto& [name, item] : value) members.set(name, to_json(item));
+  return members;
 }
 
 template <class T>

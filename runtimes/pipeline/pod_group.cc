@@ -1,16 +1,14 @@
 #include "runtimes/pipeline/pod_group.hh"
 
 #include <algorithm>
-#include <utility>
 
+#include "runtimes/gang/pod_group.hh"
 #include "runtimes/pipeline/gang.hh"
 
 namespace trainer::pipeline {
 
 DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource) {
   const GangSize size = size_of_gang(draft, gang_members(draft));
-  kube::Json requests = kube::Json::object();
-  for (const auto& [name, amount] : size.requests) requests.set(name, amount.to_string());
   DependentObject group;
   group.resource = resource;
   group.object = kube::Json::object(
@@ -20,7 +18,7 @@ DependentObject make_pod_group(const Draft& draft, const kube::Resource& resourc
         kube::Json::object({{"name", draft.name()}, {"namespace", draft.job.metadata.ns}})},
        // A group without members is refused, also that of a job with numNodes 0.
        {"spec", kube::Json::object({{"minMember", std::max<std::int64_t>(size.pods, 1)},
-                                    {"minResources", std::move(requests)}})}});
+                                    {"minResources", gang::write_resources(size.requests)}})}});
   return group;
 }
 

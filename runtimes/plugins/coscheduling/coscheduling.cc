@@ -1,6 +1,7 @@
 // Gangs for the coscheduling plugin of kubernetes-sigs/scheduler-plugins (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/coscheduling).
 #include "kube/model/pod_template.hh"
+#include "runtimes/gang/pod_group.hh"
 #include "runtimes/pipeline/gang.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
@@ -8,9 +9,6 @@
 namespace trainer::pipeline {
 
 namespace {
-
-constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
-const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"};
 
 class Coscheduling final : public Plugin {
  public:
@@ -31,15 +29,17 @@ void Coscheduling::enforce_pod_group_policy(Draft& draft) const {
   const std::vector<bool> members = gang_members(draft);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
-    kube::add_labels(draft.pod_template(i), {{std::string(kPodGroupLabel), draft.name()}});
+    kube::add_labels(draft.pod_template(i),
+                     {{std::string(gang::kCoschedulingLabel), draft.name()}});
     if (draft.journal.is_on())
-      draft.journal.note(kube::join_key(draft.pod_path(i) + ".metadata.labels", kPodGroupLabel),
-                         source());
+      draft.journal.note(
+          kube::join_key(draft.pod_path(i) + ".metadata.labels", gang::kCoschedulingLabel),
+          source());
   }
 }
 
 void Coscheduling::add_dependents(Draft& draft) const {
-  DependentObject group = make_pod_group(draft, kPodGroups);
+  DependentObject group = make_pod_group(draft, gang::kCoschedulingPodGroups);
   group.object["spec"].set(
       "scheduleTimeoutSeconds",
       draft.pod_group_policy()->coscheduling->scheduleTimeoutSeconds.value_or(60));

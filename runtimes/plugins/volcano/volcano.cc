@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kube/model/pod_template.hh"
+#include "runtimes/gang/pod_group.hh"
 #include "runtimes/pipeline/gang.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_group.hh"
@@ -12,9 +13,7 @@ namespace trainer::pipeline {
 
 namespace {
 
-constexpr std::string_view kGroupAnnotation = "scheduling.k8s.io/group-name";
 constexpr std::string_view kQueueAnnotation = "scheduling.volcano.sh/queue-name";
-const kube::Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
 
 const VolcanoPolicy* policy_of(const Draft& draft) {
   const PodGroupPolicy* policy = draft.pod_group_policy();
@@ -66,16 +65,18 @@ void Volcano::enforce_pod_group_policy(Draft& draft) const {
   const std::vector<bool> members = gang_members(draft);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i]) continue;
-    kube::add_annotations(draft.pod_template(i), {{std::string(kGroupAnnotation), draft.name()}});
+    kube::add_annotations(draft.pod_template(i),
+                          {{std::string(gang::kVolcanoAnnotation), draft.name()}});
     if (draft.journal.is_on())
       draft.journal.note(
-          kube::join_key(draft.pod_path(i) + ".metadata.annotations", kGroupAnnotation), source());
+          kube::join_key(draft.pod_path(i) + ".metadata.annotations", gang::kVolcanoAnnotation),
+          source());
   }
 }
 
 void Volcano::add_dependents(Draft& draft) const {
   const VolcanoPolicy* policy = policy_of(draft);
-  DependentObject group = make_pod_group(draft, kPodGroups);
+  DependentObject group = make_pod_group(draft, gang::kVolcanoPodGroups);
   kube::Json& spec = group.object["spec"];
   if (const auto queue = draft.annotations.find(kQueueAnnotation); queue != draft.annotations.end())
     spec.set("queue", queue->second);

@@ -50,6 +50,8 @@ struct PlannedEvent {
   std::string reason;
   std::string message;
   bool is_terminal = false;
+  // is_terminal: by a failure, also where the event is Normal.
+  bool is_failure = false;
   // True: it follows the actions, and no status has to be written first. A status that is held back
   // loses the other events.
   bool is_of_actions = false;

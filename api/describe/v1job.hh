@@ -1,0 +1,122 @@
+// The wire form and the schema of the parts of kubeflow.org/v1 jobs. Include it only where a
+// visitor is instantiated. A whole spec is described with the CRD of its kind, since each kind has
+// other members.
+#pragma once
+
+#include "api/describe/attributes.hh"
+#include "api/describe/trainjob.hh"
+#include "api/v1job.hh"
+
+namespace trainer::v1 {
+
+template <class D>
+void ReplicaSpec::describe(D& d) {
+  d.field("replicas", &ReplicaSpec::replicas).doc("How many pods the role has; 1 by default.");
+  d.field("template", &ReplicaSpec::template_)
+      .kubernetes("PodTemplateSpec")
+      .doc("The template of the role's pods.");
+  d.field("restartPolicy", &ReplicaSpec::restartPolicy)
+      .doc("Always, OnFailure, Never, or ExitCode: exit codes from 128 on restart the pod.");
+}
+
+template <class D>
+void SchedulingPolicy::describe(D& d) {
+  d.field("minAvailable", &SchedulingPolicy::minAvailable)
+      .doc("How many pods must be placed together; all by default.");
+  d.field("queue", &SchedulingPolicy::queue)
+      .immutable("spec.runPolicy.schedulingPolicy.queue is immutable")
+      .doc("The queue of Volcano.");
+  d.field("minResources", &SchedulingPolicy::minResources)
+      .doc("What those pods need together; the sum of their requests by default.");
+  d.field("priorityClass", &SchedulingPolicy::priorityClass).doc("Of Volcano's PodGroup.");
+  d.field("scheduleTimeoutSeconds", &SchedulingPolicy::scheduleTimeoutSeconds)
+      .doc("Of the PodGroup of scheduler-plugins.");
+}
+
+template <class D>
+void RunPolicy::describe(D& d) {
+  d.field("cleanPodPolicy", &RunPolicy::cleanPodPolicy)
+      .doc("Which pods of a finished job are deleted: All, Running or None.");
+  d.field("ttlSecondsAfterFinished", &RunPolicy::ttlSecondsAfterFinished)
+      .doc("The finished job is deleted after this many seconds.");
+  d.field("activeDeadlineSeconds", &RunPolicy::activeDeadlineSeconds)
+      .doc("The job fails this many seconds after its start.");
+  d.field("backoffLimit", &RunPolicy::backoffLimit)
+      .doc("How many restarts of containers and pods the whole job may have.");
+  d.field("suspend", &RunPolicy::suspend)
+      .defaults_to(false)
+      .doc("Whether the job's pods are held back.");
+  d.field("managedBy", &RunPolicy::managedBy).doc("The controller that runs the job.");
+  d.field("schedulingPolicy", &RunPolicy::schedulingPolicy).doc("Of a gang scheduler.");
+  d.field("queue", &RunPolicy::queue)
+      .immutable("spec.runPolicy.queue is immutable")
+      .doc("Counts as schedulingPolicy.queue, where that is absent.");
+}
+
+template <class D>
+void RendezvousOption::describe(D& d) {
+  d.field("key", &RendezvousOption::key);
+  d.field("value", &RendezvousOption::value);
+}
+
+template <class D>
+void ElasticPolicy::describe(D& d) {
+  d.field("minReplicas", &ElasticPolicy::minReplicas);
+  d.field("maxReplicas", &ElasticPolicy::maxReplicas);
+  d.field("rdzvBackend", &ElasticPolicy::rdzvBackend).doc("c10d, etcd or etcd-v2.");
+  d.field("rdzvPort", &ElasticPolicy::rdzvPort);
+  d.field("rdzvHost", &ElasticPolicy::rdzvHost);
+  d.field("rdzvId", &ElasticPolicy::rdzvId);
+  d.field("rdzvConf", &ElasticPolicy::rdzvConf);
+  d.field("standalone", &ElasticPolicy::standalone);
+  d.field("nProcPerNode", &ElasticPolicy::nProcPerNode).doc("Deprecated: see spec.nprocPerNode.");
+  d.field("maxRestarts", &ElasticPolicy::maxRestarts);
+  d.field("metrics", &ElasticPolicy::metrics)
+      .doc("autoscaling/v2 metrics of a HorizontalPodAutoscaler of the workers.");
+}
+
+template <class D>
+void JobSpec::describe(D& d) {
+  d.field("runPolicy", &JobSpec::runPolicy);
+  d.field("elasticPolicy", &JobSpec::elasticPolicy);
+  d.field("nprocPerNode", &JobSpec::nprocPerNode);
+  d.field("successPolicy", &JobSpec::successPolicy);
+  d.field("enableDynamicWorker", &JobSpec::enableDynamicWorker);
+  d.field("slotsPerWorker", &JobSpec::slotsPerWorker);
+  d.field("mainContainer", &JobSpec::mainContainer);
+  d.field("cleanPodPolicy", &JobSpec::cleanPodPolicy);
+}
+
+template <class D>
+void JobCondition::describe(D& d) {
+  d.required("type", &JobCondition::type);
+  d.required("status", &JobCondition::status);
+  d.field("reason", &JobCondition::reason);
+  d.field("message", &JobCondition::message);
+  d.field("lastUpdateTime", &JobCondition::lastUpdateTime);
+  d.field("lastTransitionTime", &JobCondition::lastTransitionTime);
+}
+
+template <class D>
+void ReplicaStatus::describe(D& d) {
+  d.field("active", &ReplicaStatus::active).doc("Running pods.");
+  d.field("succeeded", &ReplicaStatus::succeeded).doc("Pods that succeeded.");
+  d.field("failed", &ReplicaStatus::failed).doc("Pods that failed.");
+  d.field("selector", &ReplicaStatus::selector).doc("The labels of the role's pods.");
+}
+
+template <class D>
+void JobStatus::describe(D& d) {
+  d.field("conditions", &JobStatus::conditions);
+  d.field("replicaStatuses", &JobStatus::replicaStatuses).doc("By role.");
+  d.field("startTime", &JobStatus::startTime);
+  d.field("completionTime", &JobStatus::completionTime);
+  d.field("lastReconcileTime", &JobStatus::lastReconcileTime);
+  d.field("restarts", &JobStatus::restarts)
+      .doc("Restarts of pods that are gone, as backoffLimit counts them.");
+  d.field("restartedPods", &JobStatus::restartedPods)
+      .doc("The uids of pods that are counted already and not gone yet.");
+  d.field("firstFailure", &JobStatus::firstFailure).doc("The pod that failed first, and how.");
+}
+
+}  // namespace trainer::v1

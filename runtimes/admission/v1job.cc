@@ -1,0 +1,25 @@
+#include "runtimes/admission/v1job.hh"
+
+#include <utility>
+
+#include "runtimes/admission/answers.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer {
+
+AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework) {
+  if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
+  const auto job = v1::read_job(request.object, framework.replica_specs);
+  if (!job) return forbid(job.error());
+  if (job->metadata.deletion_timestamp) return {};
+  v1::Verdict verdict = v1::validate_create(framework, *job);
+  if (request.operation == "UPDATE") {
+    const auto before = v1::read_job(request.old_object, framework.replica_specs);
+    if (before) verdict = v1::validate_update(framework, *before, *job);
+  }
+  AdmissionAnswer answer = forbid(verdict.errors);
+  answer.warnings = std::move(verdict.warnings);
+  return answer;
+}
+
+}  // namespace trainer

@@ -1,0 +1,83 @@
+// The end of a job's children, and of the finished job itself (pkg/controller.v1/common/job.go).
+#include <algorithm>
+#include <chrono>
+
+#include "kube/model/resources.hh"
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+bool is_over(const PodView& pod) {
+  return pod.phase == "Succeeded" || pod.phase == "Failed";
+}
+
+// A pod in a restart back-off would go on for ever, and deleting it would lose its logs: the
+// kubelet ends it.
+void end_retries(ReconcileContext& context, const PodView& pod) {
+  if (pod.is_deleting || (pod.active_deadline && *pod.active_deadline <= 1)) return;
+  context.patch(kube::kPods, pod.name,
+                Json::object({{"spec", Json::object({{"activeDeadlineSeconds", 1}})}}),
+                kBeforePods);
+}
+
+std::optional<kube::Time> finish_time(const JobStatus& status) {
+  if (status.completionTime) return status.completionTime;
+  // A job that failed by an exit code has no completionTime.
+  for (const JobCondition& condition : status.conditions)
+    if ((condition.type == kFailed || condition.type == kSucceeded) && condition.is_true())
+      return condition.lastTransitionTime;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view clean_pod_policy(const JobSpec& spec) {
+  if (spec.runPolicy.cleanPodPolicy) return *spec.runPolicy.cleanPodPolicy;
+  return spec.cleanPodPolicy ? std::string_view(*spec.cleanPodPolicy) : "None";
+}
+
+void remove_children(ReconcileContext& context) {
+  for (const PodView* pod : context.observed.pods) context.remove_pod(*pod);
+  for (const ServiceView& service : context.observed.services) context.remove_service(service);
+}
+
+void clean_up_finished(ReconcileContext& context) {
+  remove_pod_group(context);
+  const std::string_view policy = clean_pod_policy(context.job.spec);
+  if (policy != "None" && policy != "Running") return remove_children(context);
+  const bool ends_retries = is_out_of_retries(context.status);
+  std::vector<std::string_view> kept;
+  for (const PodView* pod : context.observed.pods) {
+    // Under Running a pod that failed and runs again is ended as well, under None it is left alone.
+    const bool is_retrying = ends_retries && !is_over(*pod) &&
+                             (policy == "None" ? pod->is_backing_off : pod->has_failed_last);
+    if (is_retrying) end_retries(context, *pod);
+    if (policy == "None" || is_over(*pod) || is_retrying)
+      kept.push_back(pod->name);
+    else
+      context.remove_pod(*pod);
+  }
+  if (policy == "None") return;
+  for (const ServiceView& service : context.observed.services)
+    if (std::find(kept.begin(), kept.end(), service.name) == kept.end())
+      context.remove_service(service);
+}
+
+void expire(ReconcileContext& context) {
+  const auto& ttl = context.job.spec.runPolicy.ttlSecondsAfterFinished;
+  const auto finished = finish_time(context.status);
+  if (!ttl || !finished || context.job.is_suspended()) return;
+  const auto left = *finished + std::chrono::seconds(*ttl) - context.observed.now;
+  if (left > std::chrono::seconds(0)) return context.requeue_after(left);
+  const std::string noun(context.framework.deleted_noun);
+  context.remove(context.framework.resource, context.name(), context.job.metadata.uid,
+                 "FailedDelete" + noun);
+  context.plan.actions.back().propagation = "Background";
+  context.note("Normal", "SuccessfulDelete" + noun, "Deleted job: " + context.name());
+  context.plan.counts.deleted = true;
+}
+
+}  // namespace trainer::v1

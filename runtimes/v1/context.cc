@@ -1,0 +1,195 @@
+#include "runtimes/v1/context.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "kube/model/resources.hh"
+#include "runtimes/trainjob/plan.hh"
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+RoleState make_role(const ReconcileContext& context, std::string_view name,
+                    const ReplicaSpec& spec) {
+  RoleState role;
+  role.name = name;
+  role.type = to_lower(name);
+  role.spec = &spec;
+  role.replicas = std::max(spec.replicas.value_or(1), 0);
+  role.pods.resize(static_cast<std::size_t>(role.replicas));
+  if (context.framework.has_selector)
+    role.counters.selector = selector_of(context.framework, context.name(), role.type);
+  return role;
+}
+
+}  // namespace
+
+ReconcileContext::ReconcileContext(const Observed& of)
+    : observed(of),
+      framework(of.framework),
+      job(with_defaults(of.framework, of.job)),
+      status(of.job.status) {
+  for (const std::string_view role : framework.roles)
+    if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
+      roles.push_back(make_role(*this, role, spec->second));
+  // A TFJob may have roles of any name: they get pods, and never decide.
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    if (!framework.knows(role)) roles.push_back(make_role(*this, role, spec));
+  std::map<std::string, const PodView**, std::less<>> places;
+  for (RoleState& role : roles)
+    for (std::int32_t i = 0; i < role.replicas; ++i)
+      places[pod_name(name(), framework, role.name, i)] = &role.pods[static_cast<std::size_t>(i)];
+  for (const PodView* pod : observed.pods) {
+    const auto place = places.find(pod->name);
+    if (place != places.end())
+      *place->second = pod;
+    else if (!pod->replica_type.empty())
+      surplus.push_back(pod);
+  }
+}
+
+const RoleState* ReconcileContext::find_role(std::string_view role) const {
+  const auto found = std::find_if(roles.begin(), roles.end(),
+                                  [role](const RoleState& one) { return one.name == role; });
+  return found == roles.end() ? nullptr : &*found;
+}
+
+std::int32_t ReconcileContext::total_replicas() const {
+  std::int32_t total = 0;
+  for (const RoleState& role : roles) total += role.replicas;
+  return total;
+}
+
+std::string ReconcileContext::reason_of(std::string_view reason) const {
+  return framework.resource.kind + std::string(reason);
+}
+
+bool ReconcileContext::set_condition(std::string_view type, bool is_true, std::string_view reason,
+                                     std::string message) {
+  JobCondition condition;
+  condition.type = type;
+  condition.status = is_true ? "True" : "False";
+  condition.reason = reason_of(reason);
+  condition.message = std::move(message);
+  condition.lastUpdateTime = condition.lastTransitionTime = observed.now.whole_seconds();
+  return v1::set_condition(status, std::move(condition));
+}
+
+bool ReconcileContext::is_true(std::string_view type) const {
+  return is_condition_true(status, type);
+}
+
+void ReconcileContext::report(std::string_view type, std::string reason, std::string message) {
+  const auto& stored = observed.job.status.conditions;
+  const bool is_known = std::any_of(stored.begin(), stored.end(), [&](const JobCondition& one) {
+    return one.reason == reason && one.message == message;
+  });
+  if (is_known) return;
+  kube::PlannedEvent event;
+  event.type = type;
+  event.is_failure = reason == reason_of(kFailed);
+  event.is_terminal = event.is_failure || reason == reason_of(kSucceeded);
+  event.reason = std::move(reason);
+  event.message = std::move(message);
+  plan.events.push_back(std::move(event));
+}
+
+void ReconcileContext::note(std::string_view type, std::string_view reason, std::string message) {
+  kube::PlannedEvent event;
+  event.type = type;
+  event.reason = reason;
+  event.message = std::move(message);
+  event.is_of_actions = true;
+  plan.events.push_back(std::move(event));
+}
+
+void ReconcileContext::relay(std::string_view type, std::string_view reason,
+                             const std::string& message) {
+  const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
+  plan.relayed.push_back(hash);
+  const auto& told = observed.relayed;
+  if (std::find(told.begin(), told.end(), hash) == told.end()) note(type, reason, message);
+}
+
+void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,
+                              int stage, std::string_view failure_reason) {
+  body.set("apiVersion", resource.api_version()).set("kind", resource.kind);
+  const auto& meta = job.metadata;
+  const kube::OwnerReference owner{
+      framework.resource.api_version(), framework.resource.kind, meta.name, meta.uid, true, true};
+  body["metadata"]
+      .set("name", object_name)
+      .set("namespace", meta.ns)
+      .set("ownerReferences", Json::array({owner.to_json()}));
+  kube::Action action;
+  action.verb = kube::Action::Verb::kCreate;
+  action.resource = resource;
+  action.key = {meta.ns, std::move(object_name)};
+  action.body = std::move(body);
+  action.owner_uid = meta.uid;
+  action.stage = stage;
+  action.failure_reason = failure_reason;
+  plan.actions.push_back(std::move(action));
+}
+
+void ReconcileContext::remove(const kube::Resource& resource, const std::string& object_name,
+                              std::string uid, std::string_view failure_reason) {
+  kube::Action action;
+  action.verb = kube::Action::Verb::kDelete;
+  action.resource = resource;
+  action.key = {job.metadata.ns, object_name};
+  action.uid = std::move(uid);
+  action.failure_reason = failure_reason;
+  plan.actions.push_back(std::move(action));
+}
+
+void ReconcileContext::remove_pod(const PodView& pod) {
+  if (pod.is_deleting) return;
+  remove(kube::kPods, pod.name, pod.uid, "FailedDeletePod");
+  note("Normal", "SuccessfulDeletePod", "Deleted pod: " + pod.name);
+}
+
+void ReconcileContext::remove_service(const ServiceView& service) {
+  if (service.is_deleting) return;
+  remove(kube::kServices, service.name, service.uid, "FailedDeleteService");
+  note("Normal", "SuccessfulDeleteService", "Deleted service: " + service.name);
+}
+
+void ReconcileContext::patch(const kube::Resource& resource, const std::string& object_name,
+                             Json body, int stage) {
+  kube::Action action;
+  action.verb = kube::Action::Verb::kMergePatch;
+  action.resource = resource;
+  action.key = {job.metadata.ns, object_name};
+  action.body = std::move(body);
+  action.stage = stage;
+  plan.actions.push_back(std::move(action));
+}
+
+const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
+                                             const std::string& object_name) {
+  const auto found = observed.dependents.find(dependent_name(resource, object_name));
+  if (found != observed.dependents.end()) return found->second.get();
+  plan.needs_dependents.emplace_back(resource, kube::ObjectKey{job.metadata.ns, object_name});
+  return nullptr;
+}
+
+bool ReconcileContext::is_owner_of(const Json& object) const {
+  const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
+  return meta.controller() != nullptr && meta.controller()->uid == job.metadata.uid;
+}
+
+void ReconcileContext::requeue_after(std::chrono::microseconds delay) {
+  const auto wait =
+      std::max(std::chrono::ceil<std::chrono::milliseconds>(delay), std::chrono::milliseconds(0));
+  plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,82 @@
+// What the policies of one reconcile of a V1 job share. Internal to runtimes/v1.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtimes/v1/plan.hh"
+
+namespace trainer::v1 {
+
+inline constexpr std::string_view kCreated = "Created";
+inline constexpr std::string_view kRunning = "Running";
+inline constexpr std::string_view kRestarting = "Restarting";
+inline constexpr std::string_view kSucceeded = "Succeeded";
+inline constexpr std::string_view kSuspended = "Suspended";
+inline constexpr std::string_view kFailed = "Failed";
+
+// One role with its pods.
+struct RoleState {
+  std::string name;  // "Worker"
+  std::string type;  // "worker"
+  const ReplicaSpec* spec = nullptr;
+  std::int32_t replicas = 0;
+  std::vector<const PodView*> pods;  // by index; nullptr where there is none
+  std::int32_t expired = 0;          // pods that succeeded and are gone; they do not run again
+  ReplicaStatus counters;
+};
+
+// Actions of a later stage wait for those of an earlier one.
+inline constexpr int kBeforePods = 0;
+inline constexpr int kWithPods = 1;
+
+struct ReconcileContext {
+  explicit ReconcileContext(const Observed& observed);
+
+  const Observed& observed;
+  const Framework& framework;
+  const Job job;     // with defaults
+  JobStatus status;  // what will be written
+  std::vector<RoleState> roles;
+  std::vector<const PodView*> surplus;  // own pods that no role has a place for
+  JobPlan plan;
+  bool is_resumed = false;  // in this reconcile
+  bool holds_pods = false;  // no pod is created or deleted now
+
+  const std::string& name() const { return job.metadata.name; }
+  const RoleState* find_role(std::string_view role) const;
+  std::int32_t total_replicas() const;
+
+  // `reason` without the kind: "Running".
+  bool set_condition(std::string_view type, bool is_true, std::string_view reason,
+                     std::string message);
+  bool is_true(std::string_view type) const;
+  bool is_finished() const { return is_true(kSucceeded) || is_true(kFailed); }
+  std::string reason_of(std::string_view reason) const;  // "PyTorchJobRunning"
+
+  // An event that a condition change of this reconcile is reported by; it is left out where the
+  // stored status has that condition already.
+  void report(std::string_view type, std::string reason, std::string message);
+  // An event that follows the actions.
+  void note(std::string_view type, std::string_view reason, std::string message);
+  // An event that is recorded once as long as its cause remains.
+  void relay(std::string_view type, std::string_view reason, const std::string& message);
+
+  // A new object of this job: name, namespace and owner are added to `body`.
+  void create(const kube::Resource& resource, std::string object_name, kube::Json body, int stage,
+              std::string_view failure_reason);
+  void remove(const kube::Resource& resource, const std::string& object_name, std::string uid,
+              std::string_view failure_reason);
+  void remove_pod(const PodView& pod);
+  void remove_service(const ServiceView& service);
+  void patch(const kube::Resource& resource, const std::string& object_name, kube::Json body,
+             int stage);
+  // A dependent object as stored; nullptr where there is none. Where it is not known,
+  // plan.needs_dependents has it afterwards.
+  const kube::Json* find_dependent(const kube::Resource& resource, const std::string& object_name);
+  bool is_owner_of(const kube::Json& object) const;
+  void requeue_after(std::chrono::microseconds delay);
+};
+
+}  // namespace trainer::v1

@@ -1,0 +1,103 @@
+// A kind of V1 jobs: what the six kinds differ in, as one value each. A further kind is a file in
+// frameworks/, a line in frameworks/registry.cc, and its CRD in api/kinds. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/v1job.hh"
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace trainer::v1 {
+
+struct ReconcileContext;
+
+// What the process was started with.
+struct Settings {
+  // --gang-scheduler-name: "" for none; "volcano" in any case; any other name means
+  // scheduler-plugins under that name.
+  std::string gang_scheduler;
+  std::string init_container_image = "alpine:3.10";
+  std::int32_t init_container_tries = 100;
+  // A YAML list of containers with {{.MasterAddr}}, {{.InitContainerImage}} and {{.MaxTries}};
+  // empty for the built-in one. See check_init_template().
+  std::string init_container_template;
+  std::string kubectl_delivery_image = "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest";
+  std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
+};
+
+// A pod that is to be created.
+struct PodSlot {
+  std::string_view role;  // canonical: "Worker"
+  std::int32_t index = 0;
+};
+
+struct Framework {
+  kube::Resource resource;              // {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"}
+  std::string_view singular;            // "pytorchjob": labels, webhook names
+  std::string_view name;                // "pytorch": the label `framework` of metrics
+  std::string_view replica_specs;       // "pytorchReplicaSpecs"
+  std::vector<std::string_view> roles;  // in the order in which they are reconciled
+  std::string_view container;           // the one every role must have; "" for none
+  std::string_view port_name;           // with `port`, added to that container where it is missing
+  std::int32_t port = 0;
+  std::string_view restart_policy;   // where a role has none
+  bool has_closed_roles = true;      // no role of another name is admitted
+  bool any_worker_succeeds = false;  // of a job with an elasticPolicy and without a Master
+  bool has_services = true;          // one headless Service for each pod
+  bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
+  // The only pod of this role has no index, neither in its name nor as a label; "" for none.
+  std::string_view lone_role = {};
+  // A failed pod stays, whatever the restart policy, and a running pod that is being deleted
+  // counts as active.
+  bool keeps_failed_pods = false;
+  // In the reason of the event that tells of a job's end by its TTL: "SuccessfulDelete" + this.
+  std::string_view deleted_noun = "Job";
+  // Reasons of the warnings about what a pod template should not have.
+  std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";
+  std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
+  bool has_webhook = true;
+  // Of the pod that has the label job-role=master.
+  bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
+  // What defaulting does before the common part; may be nullptr.
+  void (*set_defaults)(Job& job) = nullptr;
+  // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
+  void (*check)(const Job& job, kube::FieldErrors& errors,
+                std::vector<std::string>& warnings) = nullptr;
+  // Environment, init containers and volumes of a pod. Of a job with defaults.
+  void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
+                           kube::Json& pod_template) = nullptr;
+  // From the counters to conditions: who decides about success and failure.
+  void (*update_status)(ReconcileContext& context) = nullptr;
+  // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.
+  // False: something is refused, and nothing else is done now.
+  bool (*sync_dependents)(ReconcileContext& context) = nullptr;
+  // Of the objects that sync_dependents() needs to know, those that the controller reads or
+  // watches: their collections.
+  std::vector<kube::Resource> dependents = {};
+
+  bool knows(std::string_view role) const {
+    return std::find(roles.begin(), roles.end(), role) != roles.end();
+  }
+};
+
+// In the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob.
+std::span<const Framework* const> frameworks();
+// By kind, in any case ("pytorchjob"); nullptr for others.
+const Framework* find_framework(std::string_view kind);
+
+// --enable-scheme: the kinds named, in any case; all where none is named. Errors quote the name.
+tl::expected<std::vector<const Framework*>, std::string> enabled_frameworks(
+    const std::vector<std::string>& kinds);
+
+// Empty, or why the template of init containers is refused: only the three fields of Settings may
+// be in it, and with them it must be a YAML list of containers.
+std::string check_init_template(const std::string& text);
+
+}  // namespace trainer::v1

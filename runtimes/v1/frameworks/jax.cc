@@ -1,0 +1,42 @@
+// JAXJob (pkg/controller.v1/jax).
+#include "runtimes/v1/frameworks/support.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+bool is_master(const Job&, const PodSlot& slot) {
+  return slot.index == 0;
+}
+
+void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
+  for (Json& container : containers_of(pod)) {
+    append_env(container, "PYTHONUNBUFFERED", "1");
+    append_env(container, "COORDINATOR_PORT", std::to_string(port_of(kJAXJob, job, kWorker)));
+    append_env(container, "COORDINATOR_ADDRESS", host(job, kWorker));
+    append_env(container, "NUM_PROCESSES", std::to_string(total_replicas(job)));
+    append_env(container, "PROCESS_ID", std::to_string(slot.index));
+  }
+}
+
+}  // namespace
+
+const Framework kJAXJob{
+    .resource = {"kubeflow.org", "v1", "jaxjobs", "JAXJob", true},
+    .singular = "jaxjob",
+    .name = "jax",
+    .replica_specs = "jaxReplicaSpecs",
+    .roles = {kWorker},
+    .container = "jax",
+    .port_name = "jaxjob-port",
+    .port = 6666,
+    .restart_policy = "Never",
+    .has_selector = true,
+    .deleted_noun = "Pod",
+    .is_master = is_master,
+    .set_cluster_spec = set_cluster_spec,
+    .update_status = decide_by_master_or_workers,
+};
+
+}  // namespace trainer::v1

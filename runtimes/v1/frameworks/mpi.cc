@@ -1,0 +1,289 @@
+// MPIJob of kubeflow.org/v1 (pkg/controller.v1/mpi): the launcher reaches the workers by `kubectl
+// exec`, without SSH and without Services.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/model/patch.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/v1/frameworks/support.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kLauncher = "Launcher";
+constexpr std::string_view kKubectlVolume = "mpi-job-kubectl";
+constexpr std::string_view kKubectlPath = "/opt/kube";
+constexpr std::string_view kConfigVolume = "mpi-job-config";
+constexpr std::string_view kConfigPath = "/etc/mpi";
+constexpr std::string_view kExecScript = "/etc/mpi/kubexec.sh";
+const kube::Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
+const kube::Resource kRoles{"rbac.authorization.k8s.io", "v1", "roles", "Role"};
+const kube::Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "rolebindings",
+                                   "RoleBinding"};
+
+std::string launcher_name(const Job& job) {
+  return job.metadata.name + "-launcher";
+}
+
+std::string config_name(const Job& job) {
+  return job.metadata.name + "-config";
+}
+
+const Json& launcher_spec(const Job& job) {
+  return find_spec(job, kLauncher)->template_.get("spec");
+}
+
+// A launcher with GPUs computes, too.
+bool is_gpu_launcher(const Job& job) {
+  for (const Json& container : launcher_spec(job).get_array("containers"))
+    for (const auto& [name, amount] : container.get("resources").get_object("limits"))
+      if (name.find("gpu") != std::string::npos) return true;
+  return false;
+}
+
+// ---- objects beside the pods
+
+Json make_config(const ReconcileContext& context) {
+  const Job& job = context.job;
+  const std::int32_t slots = job.spec.slotsPerWorker.value_or(1);
+  const std::string& container = job.spec.mainContainer;
+  std::string hosts;
+  std::string script = "#!/bin/sh";
+  if (is_gpu_launcher(job)) {
+    hosts = fmt::format("{} slots={}\n", launcher_name(job), slots);
+    script += fmt::format("\necho {}:{}\n", launcher_name(job), slots);
+  }
+  for (std::int32_t i = 0; i < replicas_of(job, kWorker); ++i)
+    hosts += fmt::format("{} slots={}\n", host(job, kWorker, i), slots);
+  std::vector<std::string_view> running;
+  if (const RoleState* workers = context.find_role(kWorker))
+    for (const PodView* pod : workers->pods)
+      if (pod && pod->phase == "Running") running.push_back(pod->name);
+  std::sort(running.begin(), running.end());
+  for (const std::string_view pod : running) script += fmt::format("\necho {}:{}", pod, slots);
+  const std::string exec = fmt::format(
+      "#!/bin/sh\nset -x\nhost=$1\nshift\n{}/kubectl exec \"$host\"{}{} -- /bin/sh -c \"$*\"\n",
+      kKubectlPath, container.empty() ? "" : " --container ", container);
+  return Json::object(
+      {{"data",
+        Json::object({{"hostfile", hosts}, {"discover_hosts.sh", script}, {"kubexec.sh", exec}})}});
+}
+
+// Without workers the rule about exec would allow every pod of the namespace.
+Json make_role(const Job& job) {
+  Json pods = Json::array();
+  for (std::int32_t i = 0; i < replicas_of(job, kWorker); ++i)
+    pods.push_back(host(job, kWorker, i));
+  Json rules = Json::array({Json::object({{"apiGroups", Json::array({""})},
+                                          {"resources", Json::array({"pods"})},
+                                          {"verbs", Json::array({"get", "list", "watch"})}})});
+  if (!pods.empty())
+    rules.push_back(Json::object({{"apiGroups", Json::array({""})},
+                                  {"resources", Json::array({"pods/exec"})},
+                                  {"resourceNames", std::move(pods)},
+                                  {"verbs", Json::array({"create"})}}));
+  return Json::object({{"rules", std::move(rules)}});
+}
+
+Json make_role_binding(const Job& job, const std::string& account) {
+  return Json::object(
+      {{"subjects",
+        Json::array({Json::object(
+            {{"kind", "ServiceAccount"}, {"name", account}, {"namespace", job.metadata.ns}})})},
+       {"roleRef",
+        Json::object(
+            {{"apiGroup", kRoles.group}, {"kind", kRoles.kind}, {"name", launcher_name(job)}})}});
+}
+
+// Creates the object, or brings its members up to date. False where it is another owner's.
+bool sync_object(ReconcileContext& context, const kube::Resource& resource, const std::string& name,
+                 Json desired) {
+  const Json* stored = context.find_dependent(resource, name);
+  if (stored == nullptr) {
+    desired["metadata"].set("labels", Json::object({{"app", context.name()}}));
+    context.create(resource, name, std::move(desired), kBeforePods, "ErrResourceExists");
+    return true;
+  }
+  // Upstream says so in each reconcile.
+  if (resource != kube::kConfigMaps) {
+    const std::string noun = resource == kRoles ? "LauncherRole" : resource.kind;
+    context.relay("Normal", noun + " is exist", noun + ": " + name);
+  }
+  if (resource == kServiceAccounts) return true;  // users may have their own
+  if (!context.is_owner_of(*stored)) {
+    context.relay("Warning", "ErrResourceExists",
+                  fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is not "
+                              "managed by MPIJob",
+                              name, resource.kind));
+    context.requeue_after(std::chrono::seconds(10));
+    return false;
+  }
+  Json change = Json::object();
+  for (const auto& [member, value] : desired.as_object())
+    if (stored->get(member) != value && member != "roleRef") change.set(member, value);
+  if (!change.empty()) context.patch(resource, name, std::move(change), kBeforePods);
+  return true;
+}
+
+bool is_launcher_over(const ReconcileContext& context) {
+  const RoleState* launcher = context.find_role(kLauncher);
+  const PodView* pod = launcher && !launcher->pods.empty() ? launcher->pods.front() : nullptr;
+  return pod && (pod->phase == "Succeeded" || pod->phase == "Failed");
+}
+
+bool sync_dependents(ReconcileContext& context) {
+  const Job& job = context.job;
+  if (job.is_suspended() || is_launcher_over(context)) return true;
+  std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
+  if (account.empty()) account = launcher_name(job);
+  bool is_synced = sync_object(context, kServiceAccounts, account, Json::object());
+  is_synced &= sync_object(context, kube::kConfigMaps, config_name(job), make_config(context));
+  is_synced &= sync_object(context, kRoles, launcher_name(job), make_role(job));
+  is_synced &=
+      sync_object(context, kRoleBindings, launcher_name(job), make_role_binding(job, account));
+  return is_synced;
+}
+
+// ---- pods
+
+Json mount(std::string_view volume, std::string_view path) {
+  return Json::object({{"name", volume}, {"mountPath", path}});
+}
+
+Json item(std::string_view file, int mode) {
+  return Json::object({{"key", file}, {"path", file}, {"mode", mode}});
+}
+
+Json config_volume(const Job& job, Json items) {
+  return Json::object(
+      {{"name", kConfigVolume},
+       {"configMap", Json::object({{"name", config_name(job)}, {"items", std::move(items)}})}});
+}
+
+// Brings kubectl to the launcher's containers.
+Json delivery_container(const Job& job, const Settings& settings) {
+  const Json amounts =
+      Json::object({{"cpu", "100m"}, {"memory", "512Mi"}, {"ephemeral-storage", "5Gi"}});
+  Json container = Json::object(
+      {{"name", "kubectl-delivery"},
+       {"image", settings.kubectl_delivery_image},
+       {"imagePullPolicy", "IfNotPresent"},
+       {"resources", Json::object({{"limits", amounts}, {"requests", amounts}})},
+       {"volumeMounts",
+        Json::array({mount(kKubectlVolume, kKubectlPath), mount(kConfigVolume, kConfigPath)})}});
+  append_env(container, "TARGET_DIR", std::string(kKubectlPath));
+  append_env(container, "NAMESPACE", job.metadata.ns);
+  return container;
+}
+
+void append_launcher_env(const Job& job, Json& container) {
+  append_env(container, "OMPI_MCA_plm_rsh_agent", std::string(kExecScript));
+  append_env(container, "OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
+  if (!is_gpu_launcher(job)) {
+    append_env(container, "NVIDIA_VISIBLE_DEVICES", "");
+    append_env(container, "NVIDIA_DRIVER_CAPABILITIES", "");
+  }
+  const Json::Array own = container.get_array("env");
+  const auto is_set = [&own](std::string_view name) {
+    return std::any_of(own.begin(), own.end(),
+                       [name](const Json& one) { return one.get_string("name") == name; });
+  };
+  if (!is_set("I_MPI_HYDRA_BOOTSTRAP")) append_env(container, "I_MPI_HYDRA_BOOTSTRAP", "rsh");
+  if (!is_set("I_MPI_HYDRA_BOOTSTRAP_EXEC"))
+    append_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));
+}
+
+void set_launcher_spec(const Job& job, const Settings& settings, Json& pod) {
+  Json& spec = pod["spec"];
+  if (spec.get_string("serviceAccountName").empty())
+    spec.set("serviceAccountName", launcher_name(job));
+  spec["initContainers"].push_back(delivery_container(job, settings));
+  Json& container = containers_of(pod).front();
+  append_launcher_env(job, container);
+  container["volumeMounts"].push_back(mount(kKubectlVolume, kKubectlPath));
+  container["volumeMounts"].push_back(mount(kConfigVolume, kConfigPath));
+  spec["volumes"].push_back(Json::object({{"name", kKubectlVolume}, {"emptyDir", Json::object()}}));
+  spec["volumes"].push_back(
+      config_volume(job, Json::array({item("kubexec.sh", 0555), item("hostfile", 0444),
+                                      item("discover_hosts.sh", 0555)})));
+}
+
+void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+  if (slot.role == kLauncher) return set_launcher_spec(job, settings, pod);
+  Json& container = containers_of(pod).front();
+  if (container.get_array("command").empty())
+    container.set("command", Json::array({"sleep"})).set("args", Json::array({"365d"}));
+  container["volumeMounts"].push_back(mount(kConfigVolume, kConfigPath));
+  pod["spec"]["volumes"].push_back(config_volume(job, Json::array({item("kubexec.sh", 0555)})));
+}
+
+// ---- the rest
+
+void set_defaults(Job& job) {
+  const auto workers = job.spec.replicaSpecs.find(kWorker);
+  if (workers != job.spec.replicaSpecs.end() && !workers->second.replicas)
+    workers->second.replicas = 0;
+}
+
+void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+  const ReplicaSpec* launcher = find_spec(job, kLauncher);
+  if (launcher == nullptr)
+    errors.push_back(kube::required(role_path(kMPIJob, kLauncher), "must be present"));
+  else if (launcher->replicas.value_or(1) != 1)
+    errors.push_back(kube::forbidden(role_path(kMPIJob, kLauncher) + ".replicas", "must be 1"));
+}
+
+bool is_master(const Job&, const PodSlot& slot) {
+  return slot.role == kLauncher;
+}
+
+void update_status(ReconcileContext& context) {
+  const std::string job = "MPIJob " + context.job.metadata.key().to_string();
+  if (is_launcher_over(context)) {
+    // Workers count no longer, nor are they made anew.
+    context.holds_pods = true;
+    for (RoleState& role : context.roles)
+      if (role.name == kWorker) role.counters = {};
+  }
+  decide_by_one_role(context, kLauncher, "MPIJobFailed");
+  const RoleState* workers = context.find_role(kWorker);
+  if (context.is_true(kRunning) && (!workers || workers->counters.active == workers->replicas))
+    context.relay("Normal", "MPIJobRunning", job + " is running");
+  if (context.is_true(kSucceeded))
+    context.report("Normal", "mpijobsSucceeded", job + " successfully completed.");
+  if (const RoleState* launcher = context.find_role(kLauncher); launcher->counters.failed > 0)
+    context.report("Warning", "MPIJobFailed", job + " has failed");
+}
+
+}  // namespace
+
+const Framework kMPIJob{
+    .resource = {"kubeflow.org", "v1", "mpijobs", "MPIJob", true},
+    .singular = "mpijob",
+    .name = "mpi",
+    .replica_specs = "mpiReplicaSpecs",
+    .roles = {kLauncher, kWorker},
+    .container = "",
+    .port_name = "",
+    .restart_policy = "Never",
+    .has_services = false,
+    .lone_role = kLauncher,
+    .keeps_failed_pods = true,
+    .template_restart_reason = "SettedPodTemplateRestartPolicy",
+    .template_scheduler_reason = "SettedPodTemplateSchedulerName",
+    .has_webhook = false,
+    .is_master = is_master,
+    .set_defaults = set_defaults,
+    .check = check,
+    .set_cluster_spec = set_cluster_spec,
+    .update_status = update_status,
+    .sync_dependents = sync_dependents,
+    .dependents = {kServiceAccounts, kube::kConfigMaps, kRoles, kRoleBindings},
+};
+
+}  // namespace trainer::v1

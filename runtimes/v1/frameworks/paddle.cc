@@ -1,0 +1,57 @@
+// PaddleJob (pkg/controller.v1/paddlepaddle).
+#include <fmt/format.h>
+
+#include "runtimes/v1/frameworks/support.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+bool is_master(const Job&, const PodSlot& slot) {
+  return slot.role == kMaster;
+}
+
+void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
+  const bool has_master = find_spec(job, kMaster) != nullptr;
+  const std::string_view leader = has_master ? kMaster : kWorker;
+  const std::int32_t port = port_of(kPaddleJob, job, leader);
+  for (Json& container : containers_of(pod)) {
+    append_env(container, "PYTHONUNBUFFERED", "1");
+    append_env(container, "PADDLE_JOB_ID", job.metadata.name);
+    append_env(container, "PADDLE_NNODES", std::to_string(total_replicas(job)));
+    if (slot.role == leader && slot.index == 0) {
+      // Its own name may not resolve before it is ready.
+      container["env"].push_back(Json::object(
+          {{"name", "POD_IP_DUMMY"},
+           {"valueFrom",
+            Json::object({{"fieldRef", Json::object({{"fieldPath", "status.podIP"}})}})}}));
+      append_env(container, "PADDLE_MASTER", fmt::format("$(POD_IP_DUMMY):{}", port));
+    } else {
+      append_env(container, "PADDLE_MASTER", fmt::format("{}:{}", host(job, leader), port));
+    }
+    if (has_master)
+      append_env(container, slot.role == kMaster ? "PADDLE_SERVER_NUM" : "PADDLE_TRAINER_NUM", "1");
+  }
+}
+
+}  // namespace
+
+const Framework kPaddleJob{
+    .resource = {"kubeflow.org", "v1", "paddlejobs", "PaddleJob", true},
+    .singular = "paddlejob",
+    .name = "paddle",
+    .replica_specs = "paddleReplicaSpecs",
+    .roles = {kMaster, kWorker},
+    .container = "paddle",
+    .port_name = "master",
+    .port = 36543,
+    .restart_policy = "OnFailure",
+    .has_selector = true,
+    .deleted_noun = "Pod",
+    .is_master = is_master,
+    .set_cluster_spec = set_cluster_spec,
+    .update_status = decide_by_master_or_workers,
+};
+
+}  // namespace trainer::v1

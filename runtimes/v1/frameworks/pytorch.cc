@@ -1,0 +1,209 @@
+// PyTorchJob (pkg/controller.v1/pytorch).
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "kube/model/patch.hh"
+#include "kube/model/pod_template.hh"
+#include "kube/model/yaml.hh"
+#include "runtimes/trainjob/difference.hh"
+#include "runtimes/v1/frameworks/support.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+const kube::Resource kAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers",
+                                  "HorizontalPodAutoscaler"};
+
+// Workers wait until the master's Service has an address, that is until the master is ready.
+constexpr std::string_view kInitContainers = R"(
+- name: init-pytorch
+  image: "{{.InitContainerImage}}"
+  imagePullPolicy: IfNotPresent
+  resources:
+    requests: {cpu: 50m, memory: 10Mi}
+    limits: {cpu: 100m, memory: 20Mi}
+  command:
+  - sh
+  - -c
+  - for i in $(seq {{.MaxTries}}); do nslookup {{.MasterAddr}} && exit 0; echo waiting for master; sleep 2; done; exit 1
+)";
+
+// Of a Go template, fields alone.
+std::string fill_in(std::string text, std::string_view field, const std::string& value) {
+  for (const std::string& mark :
+       {fmt::format("{{{{.{}}}}}", field), fmt::format("{{{{ .{} }}}}", field)})
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += value.size())
+      text.replace(at, mark.size(), value);
+  return text;
+}
+
+std::string fill_in_all(std::string text, const Settings& settings, const std::string& master) {
+  text = fill_in(std::move(text), "MasterAddr", master);
+  text = fill_in(std::move(text), "InitContainerImage", settings.init_container_image);
+  return fill_in(std::move(text), "MaxTries", std::to_string(settings.init_container_tries));
+}
+
+void add_init_containers(const Job& job, const Settings& settings, Json& pod) {
+  const std::string& text = settings.init_container_template;
+  const auto containers = kube::parse_yaml(fill_in_all(
+      text.empty() ? std::string(kInitContainers) : text, settings, host(job, kMaster)));
+  if (!containers || !containers->is_array()) return;  // refused at start
+  for (const Json& container : containers->as_array())
+    pod["spec"]["initContainers"].push_back(container);
+}
+
+// Processes of a pod, where nprocPerNode is a number.
+std::int64_t processes_of(const Job& job) {
+  const std::string& text = job.spec.nprocPerNode.value_or("");
+  std::int64_t count = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
+  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()
+             ? count
+             : 1;
+}
+
+void append_master_env(const Job& job, const PodSlot& slot, Json& container) {
+  const std::string port = std::to_string(port_of(kPyTorchJob, job, kMaster));
+  const std::string address = host(job, kMaster);
+  const std::string rank = std::to_string(slot.index + (slot.role == kWorker ? 1 : 0));
+  append_env(container, "MASTER_PORT", port);
+  append_env(container, "PET_MASTER_PORT", port);
+  append_env(container, "MASTER_ADDR", address);
+  append_env(container, "PET_MASTER_ADDR", address);
+  append_env(container, "WORLD_SIZE", std::to_string(total_replicas(job) * processes_of(job)));
+  append_env(container, "RANK", rank);
+  append_env(container, "PET_NODE_RANK", rank);
+}
+
+void append_elastic_env(const Job& job, Json& container) {
+  const ElasticPolicy& policy = *job.spec.elasticPolicy;
+  const auto number = [](std::int32_t value) { return std::to_string(value); };
+  append_env(container, "PET_RDZV_ENDPOINT",
+             fmt::format("{}:{}", policy.rdzvHost.value_or(host(job, kWorker)),
+                         policy.rdzvPort.value_or(port_of(kPyTorchJob, job, kWorker))));
+  append_env(container, "PET_RDZV_BACKEND", policy.rdzvBackend.value_or("c10d"));
+  append_env(container, "PET_NNODES",
+             fmt::format("{}:{}", policy.minReplicas.value_or(1), policy.maxReplicas.value_or(1)));
+  if (policy.maxRestarts) append_env(container, "PET_MAX_RESTARTS", number(*policy.maxRestarts));
+  if (policy.nProcPerNode)
+    append_env(container, "PET_NPROC_PER_NODE", number(*policy.nProcPerNode));
+  if (policy.rdzvId) append_env(container, "PET_RDZV_ID", *policy.rdzvId);
+  std::string options;
+  for (const RendezvousOption& option : policy.rdzvConf)
+    options += fmt::format("{}{}={}", options.empty() ? "" : ",", option.key, option.value);
+  if (!options.empty()) append_env(container, "PET_RDZV_CONF", std::move(options));
+  if (policy.standalone.value_or(false)) append_env(container, "PET_STANDALONE", "");
+}
+
+void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+  const bool has_master = find_spec(job, kMaster) != nullptr;
+  for (Json& container : containers_of(pod)) {
+    append_env(container, "PYTHONUNBUFFERED", "1");
+    if (has_master) append_master_env(job, slot, container);
+    if (job.spec.nprocPerNode) append_env(container, "PET_NPROC_PER_NODE", *job.spec.nprocPerNode);
+    if (job.spec.elasticPolicy)
+      append_elastic_env(job, container);
+    else
+      append_env(container, "PET_NNODES", std::to_string(total_replicas(job)));
+  }
+  if (has_master && slot.role == kWorker) add_init_containers(job, settings, pod);
+}
+
+bool is_master(const Job& job, const PodSlot& slot) {
+  if (find_spec(job, kMaster)) return slot.role == kMaster;
+  return slot.role == kWorker && slot.index == 0;
+}
+
+void set_defaults(Job& job) {
+  const auto& elastic = job.spec.elasticPolicy;
+  if (!job.spec.nprocPerNode && !(elastic && elastic->nProcPerNode)) job.spec.nprocPerNode = "auto";
+}
+
+void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& warnings) {
+  const auto& elastic = job.spec.elasticPolicy;
+  if (elastic && !find_spec(job, kWorker))
+    errors.push_back(kube::required(role_path(kPyTorchJob, kWorker),
+                                    "must be configured if elastic policy is used"));
+  if (elastic && elastic->nProcPerNode) {
+    const std::string path = "spec.elasticPolicy.nProcPerNode";
+    warnings.push_back(path + " is deprecated, use spec.nprocPerNode instead");
+    if (job.spec.nprocPerNode)
+      errors.push_back(kube::forbidden(path, "must not be used with spec.nprocPerNode"));
+  }
+  check_single_master(kPyTorchJob, job, errors);
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    if (role != kMaster && spec.replicas && *spec.replicas < 1)
+      errors.push_back(
+          kube::forbidden(role_path(kPyTorchJob, role) + ".replicas", "must be at least 1"));
+}
+
+// The HorizontalPodAutoscaler moves the workers through the subresource scale; it stays after the
+// end of the job.
+bool sync_autoscaler(ReconcileContext& context) {
+  const auto& elastic = context.job.spec.elasticPolicy;
+  if (!elastic || !elastic->metrics) return true;
+  const Json* stored = context.find_dependent(kAutoscalers, context.name());
+  if (context.job.is_suspended()) {
+    if (stored && context.is_owner_of(*stored))
+      context.remove(kAutoscalers, context.name(), kube::ObjectMeta::of(*stored).uid,
+                     "FailedDeleteHPA");
+    return true;
+  }
+  Json spec = Json::object(
+      {{"scaleTargetRef", Json::object({{"apiVersion", kPyTorchJob.resource.api_version()},
+                                        {"kind", kPyTorchJob.resource.kind},
+                                        {"name", context.name()}})},
+       {"minReplicas", std::int64_t{elastic->minReplicas.value_or(1)}},
+       {"maxReplicas", std::int64_t{elastic->maxReplicas.value_or(1)}},
+       {"metrics", *elastic->metrics}});
+  kube::canonicalise_quantities(spec);
+  if (stored == nullptr)
+    context.create(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
+                   kBeforePods, "FailedCreateHPA");
+  else if (context.is_owner_of(*stored) && !is_contained(spec, stored->get("spec")))
+    context.patch(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
+                  kBeforePods);
+  return true;
+}
+
+}  // namespace
+
+std::string check_init_template(const std::string& text) {
+  const std::string filled = fill_in_all(text, Settings{}, "job-master-0");
+  if (filled.find("{{") != std::string::npos)
+    return "only {{.MasterAddr}}, {{.InitContainerImage}} and {{.MaxTries}} may be in the template "
+           "of init containers; write anything else out";
+  const auto containers = kube::parse_yaml(filled);
+  if (!containers) return containers.error().message;
+  if (!containers->is_array()) return "the template of init containers must be a YAML list";
+  return {};
+}
+
+const Framework kPyTorchJob{
+    .resource = {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", true},
+    .singular = "pytorchjob",
+    .name = "pytorch",
+    .replica_specs = "pytorchReplicaSpecs",
+    .roles = {kMaster, kWorker},
+    .container = "pytorch",
+    .port_name = "pytorchjob-port",
+    .port = 23456,
+    .restart_policy = "OnFailure",
+    .any_worker_succeeds = true,
+    .has_selector = true,
+    .deleted_noun = "Pod",
+    .is_master = is_master,
+    .set_defaults = set_defaults,
+    .check = check,
+    .set_cluster_spec = set_cluster_spec,
+    .update_status = decide_by_master_or_workers,
+    .sync_dependents = sync_autoscaler,
+    .dependents = {kAutoscalers},
+};
+
+}  // namespace trainer::v1

@@ -1,0 +1,41 @@
+#include <strings.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtimes/v1/frameworks/support.hh"
+
+namespace trainer::v1 {
+
+std::span<const Framework* const> frameworks() {
+  static const std::array kAll{&kPyTorchJob, &kTFJob,  &kXGBoostJob,
+                               &kPaddleJob,  &kJAXJob, &kMPIJob};
+  return kAll;
+}
+
+const Framework* find_framework(std::string_view kind) {
+  for (const Framework* framework : frameworks())
+    if (framework->singular.size() == kind.size() &&
+        strncasecmp(framework->singular.data(), kind.data(), kind.size()) == 0)
+      return framework;
+  return nullptr;
+}
+
+tl::expected<std::vector<const Framework*>, std::string> enabled_frameworks(
+    const std::vector<std::string>& kinds) {
+  std::vector<const Framework*> found;
+  std::string known;
+  for (const Framework* framework : frameworks()) {
+    known += (known.empty() ? "" : ", ") + framework->resource.kind;
+    if (kinds.empty()) found.push_back(framework);
+  }
+  for (const std::string& kind : kinds) {
+    const Framework* framework = find_framework(kind);
+    if (framework == nullptr)
+      return tl::unexpected("unknown kind \"" + kind + "\": the kinds are " + known);
+    if (std::find(found.begin(), found.end(), framework) == found.end()) found.push_back(framework);
+  }
+  return found;
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,83 @@
+#include "runtimes/v1/frameworks/support.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/model/pod_template.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer::v1 {
+
+using kube::Json;
+
+void append_env(Json& container, std::string_view name, std::string value) {
+  container["env"].push_back(Json::object({{"name", name}, {"value", std::move(value)}}));
+}
+
+Json::Array& containers_of(Json& pod) {
+  return pod["spec"]["containers"].as_array();
+}
+
+const ReplicaSpec* find_spec(const Job& job, std::string_view role) {
+  const auto found = job.spec.replicaSpecs.find(role);
+  return found == job.spec.replicaSpecs.end() ? nullptr : &found->second;
+}
+
+std::int32_t replicas_of(const Job& job, std::string_view role) {
+  const ReplicaSpec* spec = find_spec(job, role);
+  return spec ? spec->replicas.value_or(1) : 0;
+}
+
+std::int32_t total_replicas(const Job& job) {
+  std::int32_t total = 0;
+  for (const auto& [role, spec] : job.spec.replicaSpecs) total += spec.replicas.value_or(1);
+  return total;
+}
+
+std::int32_t port_of(const Framework& framework, const Job& job, std::string_view role) {
+  const ReplicaSpec* spec = find_spec(job, role);
+  const Json* container =
+      spec ? kube::find_container(spec->template_, framework.container) : nullptr;
+  if (container)
+    for (const Json& port : container->get_array("ports"))
+      if (port.get_string("name") == framework.port_name)
+        return static_cast<std::int32_t>(port.get_int("containerPort"));
+  return framework.port;
+}
+
+std::string host(const Job& job, std::string_view role, std::int32_t index) {
+  return fmt::format("{}-{}-{}", job.metadata.name, to_lower(role), index);
+}
+
+std::string failure_text(const ReconcileContext& context, const RoleState& role,
+                         std::string_view what) {
+  return fmt::format("{} {} is {} because {} {} replica(s) failed.",
+                     context.framework.resource.kind, context.name(), what, role.counters.failed,
+                     role.name);
+}
+
+void decide_by_one_role(ReconcileContext& context, std::string_view decider,
+                        std::string_view failed_reason) {
+  const std::string job = fmt::format("{} {}", context.framework.resource.kind, context.name());
+  for (const RoleState& role : context.roles) {
+    const bool is_complete = role.replicas > 0 && role.counters.succeeded >= role.replicas;
+    if (role.name == decider) {
+      if (role.counters.active > 0) set_running(context, job + " is running.");
+      if (is_complete) return succeed(context, job + " is successfully completed.");
+    }
+    if (role.counters.failed == 0) continue;
+    if (role.spec->restartPolicy == "ExitCode")
+      set_restarting(context, failure_text(context, role, "restarting"));
+    else
+      fail(context, failure_text(context, role, "failed"), failed_reason);
+  }
+}
+
+void check_single_master(const Framework& framework, const Job& job, kube::FieldErrors& errors) {
+  const ReplicaSpec* master = find_spec(job, kMaster);
+  if (master && master->replicas != 1)
+    errors.push_back(kube::forbidden(role_path(framework, kMaster) + ".replicas", "must be 1"));
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,47 @@
+// What several frameworks need. Internal to runtimes/v1/frameworks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+
+// The rows of registry.cc, each in the file of its framework.
+extern const Framework kPyTorchJob;
+extern const Framework kTFJob;
+extern const Framework kXGBoostJob;
+extern const Framework kPaddleJob;
+extern const Framework kJAXJob;
+extern const Framework kMPIJob;
+
+inline constexpr std::string_view kMaster = "Master";
+inline constexpr std::string_view kWorker = "Worker";
+
+// Appends; a name that is there already is not replaced, and the last one counts.
+void append_env(kube::Json& container, std::string_view name, std::string value);
+// The containers of a pod with a spec, without its init containers.
+kube::Json::Array& containers_of(kube::Json& pod);
+
+const ReplicaSpec* find_spec(const Job& job, std::string_view role);
+// Of a job with defaults.
+std::int32_t replicas_of(const Job& job, std::string_view role);
+std::int32_t total_replicas(const Job& job);
+// The port of the framework's name in the required container of a role.
+std::int32_t port_of(const Framework& framework, const Job& job, std::string_view role);
+// The pod and Service "p-worker-0".
+std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
+
+// "PyTorchJob p is failed because 1 Worker replica(s) failed."
+std::string failure_text(const ReconcileContext& context, const RoleState& role,
+                         std::string_view what);
+// XGBoostJob and MPIJob: this role decides, and a failed pod of any role fails the job, except that
+// it is said to restart under ExitCode. `reason`: see fail().
+void decide_by_one_role(ReconcileContext& context, std::string_view role,
+                        std::string_view failed_reason);
+
+// "Master" must have one replica, said explicitly.
+void check_single_master(const Framework& framework, const Job& job, kube::FieldErrors& errors);
+
+}  // namespace trainer::v1

@@ -1,0 +1,151 @@
+// TFJob (pkg/controller.v1/tensorflow).
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
+#include "runtimes/v1/frameworks/support.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+constexpr std::string_view kChief = "Chief";
+constexpr std::string_view kPS = "PS";
+// In the order of upstream's status.
+constexpr std::array kRoles{kChief, std::string_view("Evaluator"), kMaster, kPS, kWorker};
+
+bool has_chief(const Job& job) {
+  return find_spec(job, kChief) || find_spec(job, kMaster);
+}
+
+bool is_chief(std::string_view role) {
+  return role == kChief || role == kMaster;
+}
+
+bool is_master(const Job& job, const PodSlot& slot) {
+  return has_chief(job) ? is_chief(slot.role) : slot.role == kWorker && slot.index == 0;
+}
+
+// One process needs no cluster.
+bool is_distributed(const Job& job) {
+  std::int64_t total = 0;
+  for (const std::string_view role : kRoles) total += replicas_of(job, role);
+  return total != 1;
+}
+
+std::string address(const Job& job, std::string_view role, std::int32_t index,
+                    const Settings& settings) {
+  const std::string& domain = settings.cluster_domain;
+  return fmt::format("{}.{}.svc{}{}:{}", host(job, role, index), job.metadata.ns,
+                     domain.empty() ? "" : ".", domain, port_of(kTFJob, job, role));
+}
+
+Json addresses(const Job& job, std::string_view role, const Settings& settings) {
+  if (!find_spec(job, role)) return nullptr;
+  Json all = Json::array();
+  for (std::int32_t i = 0; i < replicas_of(job, role); ++i)
+    all.push_back(address(job, role, i, settings));
+  return all;
+}
+
+// The order of the members is upstream's, which readers of logs know.
+std::string whole_config(const Job& job, const Settings& settings, std::string_view task) {
+  Json cluster = Json::object();
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    cluster.set(to_lower(role), addresses(job, role, settings));
+  return fmt::format(R"({{"cluster":{},"task":{},"environment":"cloud"}})",
+                     kube::print_json(cluster), task);
+}
+
+// With dynamic workers a pod only knows itself and what it must reach.
+std::string sparse_config(const Job& job, const PodSlot& slot, const Settings& settings,
+                          std::string_view task) {
+  Json workers = Json::object();
+  Json servers = Json::array();
+  const std::string own = address(job, slot.role, slot.index, settings);
+  if (slot.role == kPS) servers.push_back(own);
+  if (slot.role == kWorker) {
+    workers.set(std::to_string(slot.index), own);
+    servers = addresses(job, kPS, settings);
+  }
+  return fmt::format(R"({{"cluster":{{"worker":{},"ps":{}}},"task":{}}})",
+                     kube::print_json(workers), kube::print_json(servers), task);
+}
+
+void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
+  Json* container = kube::find_container(pod, kTFJob.container);
+  if (!is_distributed(job) || container == nullptr) return;
+  const std::string task =
+      fmt::format(R"({{"type":"{}","index":{}}})", to_lower(slot.role), slot.index);
+  append_env(*container, "TF_CONFIG",
+             job.spec.enableDynamicWorker ? sparse_config(job, slot, settings, task)
+                                          : whole_config(job, settings, task));
+}
+
+void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
+  if (find_spec(job, kChief) && find_spec(job, kMaster))
+    errors.push_back(
+        kube::forbidden("spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role"));
+}
+
+bool is_first_worker_done(const RoleState& role) {
+  const PodView* first = role.pods.empty() ? nullptr : role.pods.front();
+  return first && first->phase == "Succeeded" && first->exit_code_of(kTFJob.container) == 0;
+}
+
+// A failed pod fails the job, unless its role was restarted, or workers may come and go.
+void decide_about_failure(ReconcileContext& context, const RoleState& role,
+                          const std::optional<JobCondition>& restarting) {
+  if (restarting) {
+    context.set_condition(kRestarting, true, kRestarting, restarting->message);
+    return;
+  }
+  if (context.job.spec.enableDynamicWorker && role.name == kWorker) return;
+  fail(context,
+       fmt::format("TFJob {} has failed because {} {} replica(s) failed.",
+                   context.job.metadata.key().to_string(), role.counters.failed, role.name));
+}
+
+void update_status(ReconcileContext& context) {
+  const std::string job = "TFJob " + context.job.metadata.key().to_string();
+  const bool is_led = has_chief(context.job);
+  std::optional<JobCondition> restarting;
+  for (const JobCondition& condition : context.status.conditions)
+    if (condition.type == kRestarting) restarting = condition;
+  for (const RoleState& role : context.roles) {
+    if (!context.framework.knows(role.name)) continue;
+    if (is_led ? is_chief(role.name) : role.name == kWorker) {
+      const bool is_complete = role.replicas > 0 && role.counters.succeeded >= role.replicas;
+      const bool is_done =
+          !is_led && is_first_worker_done(role) && context.job.spec.successPolicy != "AllWorkers";
+      if (is_complete || is_done) return succeed(context, job + " successfully completed.");
+      if (role.counters.active > 0) set_running(context, job + " is running.");
+    }
+    if (role.counters.failed > 0) decide_about_failure(context, role, restarting);
+  }
+}
+
+}  // namespace
+
+const Framework kTFJob{
+    .resource = {"kubeflow.org", "v1", "tfjobs", "TFJob", true},
+    .singular = "tfjob",
+    .name = "tensorflow",
+    .replica_specs = "tfReplicaSpecs",
+    .roles = {kRoles.begin(), kRoles.end()},
+    .container = "tensorflow",
+    .port_name = "tfjob-port",
+    .port = 2222,
+    .restart_policy = "Never",
+    .has_closed_roles = false,
+    .is_master = is_master,
+    .check = check,
+    .set_cluster_spec = set_cluster_spec,
+    .update_status = update_status,
+};
+
+}  // namespace trainer::v1

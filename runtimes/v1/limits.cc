@@ -1,0 +1,73 @@
+// backoffLimit and activeDeadlineSeconds (pkg/core/job.go). Departures (docs/decisions/0056): a
+// recreated pod counts as a restart; what deleted pods had stays counted; the deadline ends a job
+// on time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+constexpr std::string_view kOutOfRetries = "it has reached the specified backoff limit";
+constexpr std::string_view kTooLong = "it was active longer than specified deadline";
+
+bool counts_restarts(const RoleState& role) {
+  const std::string& policy = role.spec->restartPolicy;
+  return policy == "OnFailure" || policy == "Always" || policy == "ExitCode";
+}
+
+// A container that was restarted `limit` times ends the job when the last of these runs has begun,
+// as upstream does it; a failed pod ends it when its recreation would be one too many.
+bool exceeds_backoff_limit(const ReconcileContext& context) {
+  const auto limit = context.job.spec.runPolicy.backoffLimit;
+  if (!limit) return false;
+  const auto& counted = context.status.restartedPods;
+  std::int64_t total = context.status.restarts;
+  std::int64_t failures = 0;
+  bool is_retrying = false;
+  for (const RoleState& role : context.roles) {
+    if (!counts_restarts(role)) continue;
+    for (const PodView* pod : role.pods) {
+      if (pod == nullptr || std::find(counted.begin(), counted.end(), pod->uid) != counted.end())
+        continue;
+      total += pod->restarts;
+      if (needs_restart(context.framework, role, *pod)) ++failures;
+      const bool is_over = pod->phase == "Failed" || pod->phase == "Succeeded";
+      is_retrying |= pod->restarts > 0 && !is_over;
+    }
+  }
+  return (is_retrying && total >= std::max(*limit, 1)) ||
+         (failures > 0 && total + failures > *limit);
+}
+
+bool exceeds_deadline(ReconcileContext& context) {
+  const auto& seconds = context.job.spec.runPolicy.activeDeadlineSeconds;
+  if (!seconds || !context.status.startTime) return false;
+  const auto left =
+      *context.status.startTime + std::chrono::seconds(*seconds) - context.observed.now;
+  if (left <= std::chrono::seconds(0)) return true;
+  context.requeue_after(left);
+  return false;
+}
+
+}  // namespace
+
+bool exceeds_limits(ReconcileContext& context) {
+  const bool is_out = exceeds_backoff_limit(context);
+  if (!is_out && !exceeds_deadline(context)) return false;
+  fail(context, fmt::format("Job {} has failed because {}", context.name(),
+                            is_out ? kOutOfRetries : kTooLong));
+  return true;
+}
+
+bool is_out_of_retries(const JobStatus& status) {
+  return std::any_of(status.conditions.begin(), status.conditions.end(),
+                     [](const JobCondition& one) {
+                       return one.type == kFailed && one.message.ends_with(kOutOfRetries);
+                     });
+}
+
+}  // namespace trainer::v1

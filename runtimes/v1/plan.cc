@@ -1,0 +1,110 @@
+// One reconcile of a V1 job, in the order of pkg/controller.v1/common/job.go, ReconcileJobs.
+#include "runtimes/v1/plan.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtimes/v1/policies.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer::v1 {
+namespace {
+
+bool is_owned(const Job& job) {
+  return !job.metadata.deletion_timestamp &&
+         job.spec.runPolicy.managedBy.value_or(std::string(kManager)) == kManager;
+}
+
+void finish(ReconcileContext& context) {
+  clean_up_finished(context);
+  expire(context);
+  if (!context.is_true(kSucceeded) || !context.status.replicaStatuses) return;
+  for (auto& [role, counters] : *context.status.replicaStatuses)
+    counters.succeeded += std::exchange(counters.active, 0);
+}
+
+// From what is seen of the pods to the status.
+void decide(ReconcileContext& context) {
+  count_pods(context);
+  restart_failed_pods(context);
+  if (!context.status.startTime) context.status.startTime = context.observed.now.whole_seconds();
+  context.framework.update_status(context);
+  context.status.replicaStatuses.emplace();
+  for (const RoleState& role : context.roles)
+    context.status.replicaStatuses->emplace(role.name, role.counters);
+}
+
+void run(ReconcileContext& context) {
+  if (context.is_finished()) return finish(context);
+  context.set_condition(
+      kCreated, true, kCreated,
+      fmt::format("{} {} is created.", context.framework.resource.kind, context.name()));
+  const auto sync_dependents = [&context] {
+    return !context.framework.sync_dependents || context.framework.sync_dependents(context);
+  };
+  if (context.job.is_suspended()) {
+    sync_dependents();
+    return suspend(context);
+  }
+  resume(context);
+  relay_troubles(context);
+  record_first_failure(context);
+  if (exceeds_limits(context)) {
+    context.plan.is_status_first = true;
+    return clean_up_finished(context);
+  }
+  if (!sync_pod_group(context) || !sync_dependents()) return;
+  decide(context);
+  if (context.is_finished()) {
+    // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the
+    // status of this one.
+    context.plan.is_status_first = true;
+    return context.requeue_after(std::chrono::milliseconds(0));
+  }
+  if (!context.holds_pods) sync_pods(context);
+}
+
+// Where no webhook checks the kind: an invalid job gets an event, and no status.
+bool is_refused(ReconcileContext& context) {
+  if (context.framework.has_webhook) return false;
+  const kube::FieldErrors errors = validate_create(context.framework, context.observed.job).errors;
+  if (errors.empty()) return false;
+  const std::string& kind = context.framework.resource.kind;
+  context.relay("Warning", context.reason_of("FailedValidation"),
+                fmt::format("{} failed validation because {}", kind, kube::to_string(errors)));
+  return true;
+}
+
+}  // namespace
+
+JobPlan plan(const Observed& observed) {
+  if (!is_owned(observed.job) || observed.job.spec.replicaSpecs.empty()) return {};
+  ReconcileContext context(observed);
+  if (is_refused(context)) return std::move(context.plan);
+  run(context);
+  if (!context.plan.needs_dependents.empty()) {
+    JobPlan needs;
+    needs.needs_dependents = std::move(context.plan.needs_dependents);
+    needs.relayed = observed.relayed;
+    return needs;
+  }
+  finish_status(context);
+  return std::move(context.plan);
+}
+
+std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
+                                     const Settings& settings) {
+  Job running = job;
+  running.spec.runPolicy.suspend = false;
+  const Observed observed{framework, running, {}, {}, {}, {}, settings, {}};
+  ReconcileContext context(observed);
+  sync_pod_group(context);
+  if (framework.sync_dependents) framework.sync_dependents(context);
+  sync_pods(context);
+  std::vector<kube::Json> children;
+  for (kube::Action& action : context.plan.actions) children.push_back(std::move(action.body));
+  return children;
+}
+
+}  // namespace trainer::v1

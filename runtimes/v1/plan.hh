@@ -1,0 +1,72 @@
+// What should happen to one V1 job now. Pure; one file a policy.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/v1job.hh"
+#include "kube/model/plan.hh"
+#include "kube/model/time.hh"
+#include "runtimes/v1/framework.hh"
+#include "runtimes/views/v1_pod.hh"
+
+namespace trainer::v1 {
+
+struct ServiceView {
+  std::string name;
+  std::string uid;
+  bool is_deleting = false;
+};
+
+// HPA, PodGroup, and what an MPIJob has, by trainer::dependent_name() (runtimes/trainjob/plan.hh):
+// "ConfigMap/p-config", for groups other than core "PodGroup.scheduling.volcano.sh/p".
+using Dependents = std::map<std::string, std::shared_ptr<const kube::Json>, std::less<>>;
+
+struct Observed {
+  const Framework& framework;
+  const Job& job;                     // as stored, without defaults
+  std::vector<const PodView*> pods;   // with this job's uid as controller owner
+  std::vector<ServiceView> services;  // the same
+  // As stored, of any owner; null: known to be absent; no entry: not known.
+  Dependents dependents;
+  // JobPlan::relayed of the last plan of this process.
+  std::vector<std::uint64_t> relayed;
+  const Settings& settings;
+  kube::Time now;
+};
+
+struct JobPlan : kube::Plan {
+  // What must be known before the plan can be complete. The plan holds nothing else then: read
+  // (from a cache or live), and plan again.
+  std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
+  // Hashes of the troubles of pods that were told in events.
+  std::vector<std::uint64_t> relayed;
+  // For training_operator_jobs_*_total: add them once the plan has run.
+  struct Counts {
+    bool created = false;
+    bool deleted = false;
+    bool succeeded = false;
+    bool failed = false;
+    std::int32_t restarted = 0;
+  };
+  Counts counts;
+};
+
+// The rules of the Training Operator 1.9 (pkg/controller.v1), with 1.9.4's cleanPodPolicy, and with
+// the departures of docs/decisions/0056 and 0057. Nothing is planned for a job that is being
+// deleted or has another manager. An unchanged job gets an empty plan. Cost: linear in pods and
+// services.
+JobPlan plan(const Observed& observed);
+
+// The collection of PodGroups that the settings need; nullptr without a gang scheduler.
+const kube::Resource* pod_groups_of(const Settings& settings);
+
+// All pods, Services and dependent objects that a job has when it starts, in order; for render.
+std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
+                                     const Settings& settings);
+
+}  // namespace trainer::v1

@@ -1,0 +1,75 @@
+// The policies in the order in which a reconcile applies them (plan.cc); one file each. Internal to
+// runtimes/v1.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtimes/v1/context.hh"
+
+namespace trainer::v1 {
+
+// defaults.cc: what the controller assumes where the spec says nothing; it is never written back.
+Job with_defaults(const Framework& framework, const Job& job);
+
+// cleanup.cc
+std::string_view clean_pod_policy(const JobSpec& spec);
+void remove_children(ReconcileContext& context);  // all, for a suspended job
+void clean_up_finished(ReconcileContext& context);
+void expire(ReconcileContext& context);  // ttlSecondsAfterFinished
+
+// suspend.cc
+void suspend(ReconcileContext& context);
+void resume(ReconcileContext& context);
+
+// limits.cc: true where backoffLimit or activeDeadlineSeconds has ended the job.
+bool exceeds_limits(ReconcileContext& context);
+// The job has failed because of backoffLimit.
+bool is_out_of_retries(const JobStatus& status);
+
+// gang.cc
+std::string_view gang_scheduler_name(const Settings& settings);  // "" without gangs
+// True where pods may be created.
+bool sync_pod_group(ReconcileContext& context);
+void remove_pod_group(ReconcileContext& context);
+void decorate_for_gang(const Settings& settings, std::string_view job_name, std::string_view type,
+                       kube::Json& pod_template);
+
+// replicas.cc
+std::string to_lower(std::string_view text);
+std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
+                     std::int32_t index);
+kube::StringMap base_labels(const Framework& framework, std::string_view job);
+std::string selector_of(const Framework& framework, std::string_view job, std::string_view type);
+kube::Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+                    const PodSlot& slot, const Settings& settings);
+kube::Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+                        const PodSlot& slot);
+void sync_pods(ReconcileContext& context);
+void count_pods(ReconcileContext& context);
+
+// restart.cc
+bool is_retryable(std::int32_t exit_code);
+bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod);
+void restart_failed_pods(ReconcileContext& context);
+
+// conditions.cc: the order of the conditions is seen by users (column STATE is the last one).
+// False where nothing changed.
+bool set_condition(JobStatus& status, JobCondition condition);
+// Conditions that say what they said before keep their times.
+void keep_times(JobStatus& status, const JobStatus& before);
+bool is_condition_true(const JobStatus& status, std::string_view type);
+
+// status.cc: what frameworks decide with.
+void set_running(ReconcileContext& context, std::string message);
+void set_restarting(ReconcileContext& context, std::string message);
+void succeed(ReconcileContext& context, std::string message);
+// `reason`: of the condition, without the kind.
+void fail(ReconcileContext& context, std::string message, std::string_view reason = kFailed);
+// PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers (of an elastic job any).
+void decide_by_master_or_workers(ReconcileContext& context);
+void record_first_failure(ReconcileContext& context);
+void relay_troubles(ReconcileContext& context);
+void finish_status(ReconcileContext& context);
+
+}  // namespace trainer::v1

@@ -1,0 +1,203 @@
+// One bare pod for each index of each role, and one headless Service for each pod
+// (pkg/controller.v1/common/pod.go and service.go).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/v1/policies.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+kube::StringMap labels_of(const Framework& framework, const Job& job, const PodSlot& slot) {
+  kube::StringMap labels = base_labels(framework, job.metadata.name);
+  labels.emplace(kV1ReplicaTypeKey, to_lower(slot.role));
+  if (slot.role != framework.lone_role)
+    labels.emplace(kV1ReplicaIndexKey, std::to_string(slot.index));
+  return labels;
+}
+
+// MPIJobs have words of their own.
+void note_created(ReconcileContext& context, const RoleState& role, const std::string& name) {
+  const std::string_view lone_role = context.framework.lone_role;
+  if (role.name == lone_role)
+    return context.note("Normal", context.reason_of(kRunning),
+                        "launcher pod created success: " + name);
+  context.note("Normal", "SuccessfulCreatePod",
+               (lone_role.empty() ? "Created pod: " : "Created worker pod: ") + name);
+}
+
+void sync_role(ReconcileContext& context, const RoleState& role,
+               const std::vector<std::string_view>& services) {
+  std::int32_t left = role.expired;
+  for (std::int32_t i = 0; i < role.replicas; ++i) {
+    if (role.pods[static_cast<std::size_t>(i)] != nullptr || left-- > 0) continue;
+    const PodSlot slot{role.name, i};
+    std::string name = pod_name(context.name(), context.framework, role.name, i);
+    note_created(context, role, name);
+    context.create(
+        kube::kPods, std::move(name),
+        make_pod(context.framework, context.job, *role.spec, slot, context.observed.settings),
+        kWithPods, "FailedCreatePod");
+  }
+  if (!context.framework.has_services) return;
+  for (std::int32_t i = 0; i < role.replicas; ++i) {
+    std::string name = pod_name(context.name(), context.framework, role.name, i);
+    if (std::binary_search(services.begin(), services.end(), name)) continue;
+    context.note("Normal", "SuccessfulCreateService", "Created service: " + name);
+    context.create(kube::kServices, std::move(name),
+                   make_service(context.framework, context.job, *role.spec, {role.name, i}),
+                   kWithPods, "FailedCreateService");
+  }
+}
+
+// What a role that has become smaller leaves.
+void remove_surplus(ReconcileContext& context) {
+  for (const PodView* pod : context.surplus) context.remove_pod(*pod);
+  std::vector<std::string> wanted;
+  for (const RoleState& role : context.roles)
+    for (std::int32_t i = 0; i < role.replicas; ++i)
+      wanted.push_back(pod_name(context.name(), context.framework, role.name, i));
+  std::sort(wanted.begin(), wanted.end());
+  for (const ServiceView& service : context.observed.services)
+    if (!std::binary_search(wanted.begin(), wanted.end(), service.name))
+      context.remove_service(service);
+}
+
+bool has_scheduler_of_its_own(const Job& job, std::string_view gang_scheduler) {
+  const auto& specs = job.spec.replicaSpecs;
+  return std::any_of(specs.begin(), specs.end(), [gang_scheduler](const auto& spec) {
+    const auto name = spec.second.template_.get("spec").get_string("schedulerName");
+    return !name.empty() && name != gang_scheduler;
+  });
+}
+
+// Once for all pods of one reconcile.
+void warn_about_templates(ReconcileContext& context) {
+  const bool creates = std::any_of(
+      context.plan.actions.begin(), context.plan.actions.end(), [](const kube::Action& action) {
+        return action.verb == kube::Action::Verb::kCreate && action.resource == kube::kPods;
+      });
+  if (!creates) return;
+  for (const RoleState& role : context.roles)
+    if (!role.spec->template_.get("spec").get_string("restartPolicy").empty()) {
+      context.note("Warning", context.framework.template_restart_reason,
+                   "Restart policy in pod template will be overwritten by restart policy in "
+                   "replica spec");
+      break;
+    }
+  const std::string_view scheduler = gang_scheduler_name(context.observed.settings);
+  if (!scheduler.empty() && has_scheduler_of_its_own(context.job, scheduler))
+    context.note("Warning", context.framework.template_scheduler_reason,
+                 "Another scheduler is specified when gang-scheduling is enabled and it will not "
+                 "be overwritten");
+}
+
+}  // namespace
+
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
+                     std::int32_t index) {
+  std::string name = fmt::format("{}-{}", job, to_lower(role));
+  return role == framework.lone_role ? name : fmt::format("{}-{}", name, index);
+}
+
+kube::StringMap base_labels(const Framework& framework, std::string_view job) {
+  kube::StringMap labels;
+  labels.emplace(kV1OperatorNameKey, std::string(framework.singular) + "-controller");
+  labels.emplace(kV1JobNameKey, job);
+  return labels;
+}
+
+std::string selector_of(const Framework& framework, std::string_view job, std::string_view type) {
+  kube::StringMap labels = base_labels(framework, job);
+  labels.emplace(kV1ReplicaTypeKey, type);
+  std::string text;
+  for (const auto& [key, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  return text;
+}
+
+Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+              const PodSlot& slot, const Settings& settings) {
+  // Of the template's metadata, labels, annotations and finalizers (PodControl,
+  // GetPodFromTemplate).
+  Json metadata = Json::object();
+  for (const char* member : {"labels", "annotations", "finalizers"})
+    if (const Json* value = spec.template_.get("metadata").find(member))
+      metadata.set(member, *value);
+  Json pod = Json::object({{"metadata", std::move(metadata)}});
+  pod.set("spec", spec.template_.get("spec"));
+  kube::StringMap labels = labels_of(framework, job, slot);
+  if (framework.is_master(job, slot)) labels.emplace(kV1JobRoleKey, "master");
+  kube::add_labels(pod, labels);
+  framework.set_cluster_spec(job, slot, settings, pod);
+  pod["spec"].set("restartPolicy", spec.restartPolicy == "ExitCode" ? "Never" : spec.restartPolicy);
+  decorate_for_gang(settings, job.metadata.name, to_lower(slot.role), pod);
+  return pod;
+}
+
+Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+                  const PodSlot& slot) {
+  const Json labels = kube::to_json(labels_of(framework, job, slot));
+  Json ports = Json::array();
+  if (const Json* container = kube::find_container(spec.template_, framework.container))
+    for (const Json& port : container->get_array("ports"))
+      if (!port.get_string("name").empty())
+        ports.push_back(
+            Json::object({{"name", port.get("name")}, {"port", port.get("containerPort")}}));
+  return Json::object(
+      {{"metadata", Json::object({{"labels", labels}})},
+       {"spec", Json::object({{"clusterIP", "None"}, {"selector", labels}, {"ports", ports}})}});
+}
+
+void sync_pods(ReconcileContext& context) {
+  std::vector<std::string_view> services;
+  for (const ServiceView& service : context.observed.services) services.push_back(service.name);
+  std::sort(services.begin(), services.end());
+  for (const RoleState& role : context.roles) sync_role(context, role, services);
+  remove_surplus(context);
+  warn_about_templates(context);
+}
+
+// A running pod that is being deleted counts as failed, a pending one nowhere.
+void count_pods(ReconcileContext& context) {
+  const auto& stored = context.observed.job.status.replicaStatuses;
+  for (RoleState& role : context.roles) {
+    std::int32_t missing = 0;
+    for (const PodView* pod : role.pods) {
+      if (pod == nullptr)
+        ++missing;
+      else if (pod->phase == "Succeeded")
+        ++role.counters.succeeded;
+      else if (pod->phase == "Failed" || (pod->phase == "Running" && pod->is_deleting &&
+                                          !context.framework.keeps_failed_pods))
+        ++role.counters.failed;
+      else if (pod->phase == "Running")
+        ++role.counters.active;
+    }
+    // Pods that succeeded and were then removed do not run again. The status only has a number, so
+    // this is certain only where no other pod of the role is missing.
+    const auto before = stored ? stored->find(role.name) : ReplicaStatuses::const_iterator();
+    if (!stored || before == stored->end() || context.is_resumed) continue;
+    const std::int32_t gone = before->second.succeeded - role.counters.succeeded;
+    if (gone <= 0 || gone != missing) continue;
+    role.expired = gone;
+    role.counters.succeeded += gone;
+  }
+}
+
+}  // namespace trainer::v1

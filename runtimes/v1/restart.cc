@@ -1,0 +1,76 @@
+// What becomes of failed pods (pkg/controller.v1/common/pod.go, ReconcilePods).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+// Where the required container has no exit code, as after an eviction: upstream's number.
+constexpr std::int32_t kUnknownExitCode = 0xbeef;
+
+std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {
+  return pod.exit_code_of(framework.container).value_or(kUnknownExitCode);
+}
+
+bool is_counted(const JobStatus& status, const PodView& pod) {
+  return std::find(status.restartedPods.begin(), status.restartedPods.end(), pod.uid) !=
+         status.restartedPods.end();
+}
+
+void count_restart(ReconcileContext& context, const PodView& pod) {
+  if (!context.job.spec.runPolicy.backoffLimit || is_counted(context.observed.job.status, pod))
+    return;
+  context.status.restarts += 1 + pod.restarts;
+  context.status.restartedPods.push_back(pod.uid);
+  // Counted before the pod is deleted, or a lost answer would lose the count.
+  context.plan.is_status_first = true;
+}
+
+}  // namespace
+
+bool is_retryable(std::int32_t exit_code) {
+  return exit_code >= 128;
+}
+
+bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod) {
+  if (pod.phase != "Failed" || pod.is_deleting || framework.keeps_failed_pods) return false;
+  const std::string& policy = role.spec->restartPolicy;
+  return policy == "OnFailure" || policy == "Always" ||
+         (policy == "ExitCode" && is_retryable(exit_code_of(framework, pod)));
+}
+
+void restart_failed_pods(ReconcileContext& context) {
+  std::erase_if(context.status.restartedPods, [&pods = context.observed.pods](const auto& uid) {
+    return std::none_of(pods.begin(), pods.end(),
+                        [&uid](const PodView* pod) { return pod->uid == uid; });
+  });
+  for (RoleState& role : context.roles) {
+    bool is_restarting = false;
+    for (const PodView* pod : role.pods) {
+      if (pod == nullptr) continue;
+      if (const auto code = pod->exit_code_of(context.framework.container))
+        context.relay("Normal", "ExitedWithCode",
+                      fmt::format("Pod: {}.{} exited with code {}", pod->ns, pod->name, *code));
+      if (needs_restart(context.framework, role, *pod)) {
+        count_restart(context, *pod);
+        context.remove_pod(*pod);
+        ++context.plan.counts.restarted;
+        is_restarting = true;
+      } else if (pod->phase == "Failed" && role.spec->restartPolicy == "ExitCode" &&
+                 !pod->is_deleting && !context.framework.keeps_failed_pods) {
+        std::string text = fmt::format("job \"{}\" is failing because \"{}\" replica(s) failed.",
+                                       context.name(), role.name);
+        context.report("Warning", context.reason_of(kFailed), text);
+        context.set_condition(kFailed, true, kFailed, std::move(text));
+      }
+    }
+    if (!is_restarting) continue;
+    set_restarting(context, fmt::format("job {} is restarting because {} replica(s) failed.",
+                                        context.name(), role.name));
+  }
+}
+
+}  // namespace trainer::v1

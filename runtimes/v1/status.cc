@@ -1,0 +1,142 @@
+// What a status says (pkg/controller.v1/*/..._controller.go, UpdateJobStatus), and what of it is
+// written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "kube/model/patch.hh"
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+
+// Failures within this time belong to one incident: the others of a collective operation end when
+// it times out.
+constexpr std::chrono::minutes kIncident{30};
+
+FirstFailure record(const RoleState& role, std::int32_t index, const PodView& pod) {
+  FirstFailure failure;
+  failure.pod = pod.name;
+  failure.job = role.type;
+  failure.index = index;
+  failure.node = pod.node_name;
+  failure.container = pod.failure->container;
+  failure.exitCode = pod.failure->exit_code;
+  failure.signal = pod.failure->signal;
+  failure.reason = pod.failure->reason;
+  failure.message = pod.failure->message;
+  if (pod.failure->finished_at) failure.time = pod.failure->finished_at->whole_seconds();
+  return failure;
+}
+
+void count_changes(ReconcileContext& context) {
+  const JobStatus& before = context.observed.job.status;
+  const auto became = [&](std::string_view type) {
+    return context.is_true(type) && !is_condition_true(before, type);
+  };
+  context.plan.counts.created = became(kCreated);
+  context.plan.counts.succeeded = became(kSucceeded);
+  context.plan.counts.failed = became(kFailed);
+}
+
+}  // namespace
+
+void set_running(ReconcileContext& context, std::string message) {
+  context.set_condition(kRunning, true, kRunning, std::move(message));
+}
+
+void set_restarting(ReconcileContext& context, std::string message) {
+  context.relay("Warning", context.reason_of(kRestarting), message);
+  context.set_condition(kRestarting, true, kRestarting, std::move(message));
+}
+
+void succeed(ReconcileContext& context, std::string message) {
+  context.report("Normal", context.reason_of(kSucceeded), message);
+  if (!context.status.completionTime)
+    context.status.completionTime = context.observed.now.whole_seconds();
+  context.set_condition(kSucceeded, true, kSucceeded, std::move(message));
+}
+
+void fail(ReconcileContext& context, std::string message, std::string_view reason) {
+  // A role with an exit code that is not retried has failed the job already.
+  if (context.is_true(kFailed)) return;
+  context.report("Normal", context.reason_of(kFailed), message);
+  if (!context.status.completionTime)
+    context.status.completionTime = context.observed.now.whole_seconds();
+  context.set_condition(kFailed, true, reason, std::move(message));
+}
+
+void decide_by_master_or_workers(ReconcileContext& context) {
+  const std::string& kind = context.framework.resource.kind;
+  const std::string& name = context.name();
+  const std::string full = context.job.metadata.key().to_string();
+  const bool has_master = context.find_role("Master") != nullptr;
+  const bool takes_any = context.framework.any_worker_succeeds && context.job.spec.elasticPolicy;
+  for (const RoleState& role : context.roles) {
+    const auto& [active, succeeded, failed] =
+        std::tie(role.counters.active, role.counters.succeeded, role.counters.failed);
+    const bool is_complete = role.replicas > 0 && succeeded >= role.replicas;
+    if (has_master && role.name == "Master") {
+      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, name));
+      if (is_complete)
+        return succeed(context, fmt::format("{} {} is successfully completed.", kind, name));
+    } else if (!has_master && role.name == "Worker") {
+      if (is_complete || (takes_any && succeeded > 0))
+        return succeed(context, fmt::format("{} {} successfully completed.", kind, full));
+      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, full));
+    }
+    if (failed == 0 || role.replicas <= succeeded + active) continue;
+    if (role.spec->restartPolicy == "Never")
+      fail(context, fmt::format("{} {} is failed because {} {} replica(s) failed.", kind, name,
+                                failed, role.name));
+    else
+      set_restarting(context, fmt::format("{} {} is restarting because {} {} replica(s) failed.",
+                                          kind, name, failed, role.name));
+  }
+}
+
+// The earliest failure that is still to be seen. The recorded one stays, unless all of it was over
+// long before: pods are deleted, the record must not be lost.
+void record_first_failure(ReconcileContext& context) {
+  auto& recorded = context.status.firstFailure;
+  std::optional<FirstFailure> first;
+  for (const RoleState& role : context.roles) {
+    for (std::size_t i = 0; i < role.pods.size(); ++i) {
+      const PodView* pod = role.pods[i];
+      if (pod == nullptr || !pod->failure) continue;
+      FirstFailure failure = record(role, static_cast<std::int32_t>(i), *pod);
+      if (!first || (failure.time && (!first->time || *failure.time < *first->time)))
+        first = std::move(failure);
+    }
+  }
+  if (!first) return;
+  const bool is_earlier =
+      recorded && first->time && recorded->time && *first->time < *recorded->time;
+  const bool is_later =
+      recorded && first->time && recorded->time && *first->time - *recorded->time > kIncident;
+  if (!recorded || is_earlier || is_later) recorded = std::move(first);
+}
+
+void relay_troubles(ReconcileContext& context) {
+  for (const PodView* pod : context.observed.pods)
+    for (const PodView::Trouble& trouble : pod->troubles)
+      context.relay("Warning", trouble.reason.empty() ? "PodTrouble" : trouble.reason,
+                    trouble.message);
+}
+
+void finish_status(ReconcileContext& context) {
+  const JobStatus& before = context.observed.job.status;
+  keep_times(context.status, before);
+  count_changes(context);
+  Json difference = kube::merge_diff(write(before), write(context.status));
+  if (difference.is_null()) return;
+  context.plan.is_status_minor =
+      difference.size() == 1 && difference.find("replicaStatuses") != nullptr;
+  context.plan.status_patch = Json::object({{"status", std::move(difference)}});
+}
+
+}  // namespace trainer::v1

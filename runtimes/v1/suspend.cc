@@ -1,0 +1,34 @@
+// Suspending and resuming (pkg/controller.v1/common/job.go, ReconcileJobs).
+#include <fmt/format.h>
+
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+
+void suspend(ReconcileContext& context) {
+  remove_children(context);
+  remove_pod_group(context);
+  if (context.status.replicaStatuses)
+    for (auto& [role, counters] : *context.status.replicaStatuses) counters.active = 0;
+  const std::string text =
+      fmt::format("{} {} is suspended.", context.framework.resource.kind, context.name());
+  if (context.is_true(kRunning)) context.set_condition(kRunning, false, kSuspended, text);
+  if (context.is_true(kSuspended)) return;
+  context.set_condition(kSuspended, true, kSuspended, text);
+  context.report("Normal", context.reason_of(kSuspended), text);
+}
+
+void resume(ReconcileContext& context) {
+  if (!context.is_true(kSuspended)) return;
+  const std::string text =
+      fmt::format("{} {} is resumed.", context.framework.resource.kind, context.name());
+  context.set_condition(kSuspended, false, "Resumed", text);
+  context.report("Normal", context.reason_of("Resumed"), text);
+  context.status.startTime = context.observed.now.whole_seconds();
+  context.is_resumed = true;
+  // A new run has a budget of its own, and its own first failure.
+  context.status.restarts = 0;
+  context.status.firstFailure.reset();
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,100 @@
+#include "runtimes/v1/validate.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kube/model/names.hh"
+#include "kube/model/pod_template.hh"
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::FieldErrors;
+using kube::Json;
+
+constexpr std::size_t kLongestName = 63;  // of a Service, and of a label's value
+constexpr std::string_view kMultiKueue = "kueue.x-k8s.io/multikueue";
+
+void check_role(const Framework& framework, const std::string& role, const ReplicaSpec& spec,
+                FieldErrors& errors) {
+  const std::string path = role_path(framework, role);
+  if (framework.has_closed_roles && !framework.knows(role))
+    errors.push_back(kube::not_supported(path, role, framework.roles));
+  const std::string containers_path = path + ".template.spec.containers";
+  const Json::Array& containers = spec.template_.get("spec").get_array("containers");
+  if (containers.empty())
+    return errors.push_back(kube::required(containers_path, "must be specified"));
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const std::string item = kube::join_index(containers_path, i);
+    if (containers[i].get_string("image").empty())
+      errors.push_back(kube::required(item + ".image", "must be required"));
+    if (containers[i].get_string("name").empty())
+      errors.push_back(kube::required(item + ".name", "must be required"));
+  }
+  if (!framework.container.empty() &&
+      kube::find_container(spec.template_, framework.container) == nullptr)
+    errors.push_back(kube::required(
+        containers_path,
+        fmt::format("must have at least one container with name {}", framework.container)));
+}
+
+// The largest name of a pod of this role; an elastic job may grow.
+std::string largest_name(const Framework& framework, const Job& job, const std::string& role,
+                         const ReplicaSpec& spec) {
+  std::int32_t replicas = spec.replicas.value_or(1);
+  if (const auto& elastic = job.spec.elasticPolicy; elastic && role == "Worker")
+    replicas = std::max(replicas, elastic->maxReplicas.value_or(0));
+  return pod_name(job.metadata.name, framework, role, std::max(replicas - 1, 0));
+}
+
+void check_name(const Framework& framework, const Job& job, FieldErrors& errors) {
+  const std::string& name = job.metadata.name;
+  if (const std::string problems = kube::check_dns1035_label(name); !problems.empty())
+    errors.push_back(kube::invalid("metadata.name", name, "should match: " + problems));
+  std::string longest;
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    if (std::string other = largest_name(framework, job, role, spec); other.size() > longest.size())
+      longest = std::move(other);
+  if (longest.size() <= kLongestName || name.size() > kLongestName) return;
+  const std::size_t added = longest.size() - name.size();
+  errors.push_back(kube::invalid(
+      "metadata.name", name,
+      fmt::format("must be no more than {} characters: the pod and Service {} would have a name of "
+                  "{}, and {} fit",
+                  kLongestName - added, longest, longest.size(), kLongestName)));
+}
+
+}  // namespace
+
+std::string role_path(const Framework& framework, std::string_view role) {
+  return kube::join_key(fmt::format("spec.{}", framework.replica_specs), role);
+}
+
+Verdict validate_create(const Framework& framework, const Job& job) {
+  Verdict verdict;
+  if (framework.has_services) check_name(framework, job, verdict.errors);
+  const RunPolicy& policy = job.spec.runPolicy;
+  if (policy.managedBy && *policy.managedBy != kManager && *policy.managedBy != kMultiKueue)
+    verdict.errors.push_back(kube::not_supported("spec.runPolicy.managedBy", *policy.managedBy,
+                                                 {kMultiKueue, kManager}));
+  if (!policy.queue.empty())
+    verdict.warnings.push_back(
+        "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    check_role(framework, role, spec, verdict.errors);
+  if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
+  return verdict;
+}
+
+Verdict validate_update(const Framework& framework, const Job& before, const Job& job) {
+  Verdict verdict = validate_create(framework, job);
+  if (before.spec.runPolicy.managedBy != job.spec.runPolicy.managedBy)
+    verdict.errors.push_back(kube::invalid("spec.runPolicy.managedBy",
+                                           job.spec.runPolicy.managedBy.value_or(""),
+                                           "field is immutable; make a new job instead"));
+  return verdict;
+}
+
+}  // namespace trainer::v1

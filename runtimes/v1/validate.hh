@@ -1,0 +1,26 @@
+// The rules of admission of V1 jobs (Training Operator, pkg/webhooks; MPIJob: in its controller,
+// mpi_validation.go). Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "runtimes/v1/framework.hh"
+
+namespace trainer::v1 {
+
+struct Verdict {
+  kube::FieldErrors errors;
+  std::vector<std::string> warnings;
+};
+
+// `job` as stored or sent, without defaults.
+Verdict validate_create(const Framework& framework, const Job& job);
+// runPolicy.managedBy cannot change; the rest is checked as at creation.
+Verdict validate_update(const Framework& framework, const Job& before, const Job& job);
+
+// "spec.pytorchReplicaSpecs[Worker]".
+std::string role_path(const Framework& framework, std::string_view role);
+
+}  // namespace trainer::v1
