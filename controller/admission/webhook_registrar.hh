@@ -1,7 +1,6 @@
 // Keeps the API server's webhook configurations pointing at this process.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/semaphore.hh"
-#include "kube/client/watcher.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/log.hh"
 
@@ -38,7 +36,8 @@ class CaInjector {
   bool is_done() const;
 
  private:
-  class Sink;
+  struct Watched;
+  bool needs_patch() const;
   kube::Task<void> inject_forever();
   kube::Task<bool> inject_all();
   kube::Task<kube::Result<std::string>> inject(kube::Resource resource, kube::ObjectKey key,
@@ -50,7 +49,7 @@ class CaInjector {
   const kube::Log& log_;
   std::string ca_pem_;
   kube::Notifier wake_;
-  std::vector<std::unique_ptr<Sink>> sinks_;
+  std::vector<std::unique_ptr<Watched>> watched_;
 };
 
 // The RBAC rules that a CaInjector with these names needs. Who may patch any webhook configuration

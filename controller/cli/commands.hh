@@ -1,18 +1,15 @@
 // The subcommands, without their parsing: each takes its options as a struct and returns an exit
-// code. One file each.
+// code.
 #pragma once
 
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/cli/cli.hh"
 #include "controller/registration/kind_registration.hh"
-#include "kube/model/json.hh"
-#include "kube/model/meta.hh"
 
 namespace trainer {
 

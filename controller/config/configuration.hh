@@ -13,8 +13,6 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
-#include "kube/model/field_error.hh"
-#include "kube/model/json.hh"
 #include "runtimes/v1/framework.hh"
 
 namespace trainer {
@@ -104,8 +102,7 @@ struct Configuration {
   LeaderElection leaderElection;
   Metrics metrics;
   Health health;
-  std::map<std::string, std::int32_t, std::less<>>
-      groupKindConcurrency;  // controller.groupKindConcurrency
+  std::map<std::string, std::int32_t, std::less<>> groupKindConcurrency;  // of `controller`
   CertManagement certManagement;
   ClientConnection clientConnection;
   StatusServer statusServer;
@@ -125,8 +122,7 @@ struct Configuration {
 
 struct ParsedConfiguration {
   Configuration configuration;
-  std::vector<std::string>
-      warnings;  // settings that are accepted but have no effect here, each with its path
+  std::vector<std::string> warnings;  // settings without effect here, each with its path
 };
 
 // Strict: unknown and duplicate fields and values of a wrong type are refused, and all errors are
@@ -144,8 +140,8 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
 // upstream's /manager: $MY_POD_NAMESPACE, else the service account's, else "kubeflow".
 std::string controller_namespace(const ControllerOptions& options);
 
-std::optional<JobSetControllerMode> parse_jobset_controller_mode(
-    std::string_view text);  // "Auto", "Own", "Share", "Off", any case
+// "Auto", "Own", "Share", "Off", any case.
+std::optional<JobSetControllerMode> parse_jobset_controller_mode(std::string_view text);
 std::string_view name_of(JobSetControllerMode mode);
 
 }  // namespace trainer

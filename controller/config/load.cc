@@ -1,5 +1,4 @@
 // Reads the configuration from files.
-#include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -27,10 +26,9 @@ kube::Result<void> set_address(std::string& target, const std::optional<std::str
                                std::string_view name) {
   if (!flag) return {};
   if (*flag != "0" && !parse_endpoint(*flag)) {
-    return kube::fail(
-        kube::ErrorCode::kInvalid,
-        fmt::format("--{}: \"{}\" is no address: write HOST:PORT, :PORT, or 0 for none", name,
-                    *flag));
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "--{}: \"{}\" is no address: write HOST:PORT, :PORT, or 0 for none", name,
+                      *flag);
   }
   target = *flag;
   return {};
@@ -42,10 +40,9 @@ kube::Result<void> read_client_ca(Configuration::Webhook& webhook, const std::st
   if (webhook.clientCAFile.empty()) return {};
   webhook.client_ca_pem = read_file(webhook.clientCAFile).value_or("");
   if (webhook.client_ca_pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return {};
-  return kube::fail(kube::ErrorCode::kInvalid,
-                    fmt::format("{} {}: the file cannot be read, or has no certificate in PEM",
-                                flag.empty() ? "webhook.clientCAFile" : "--webhook-client-ca",
-                                webhook.clientCAFile));
+  return kube::fail(
+      kube::ErrorCode::kInvalid, "{} {}: the file cannot be read, or has no certificate in PEM",
+      flag.empty() ? "webhook.clientCAFile" : "--webhook-client-ca", webhook.clientCAFile);
 }
 
 std::string environment(const char* name) {
@@ -61,8 +58,8 @@ kube::Result<void> read_init_template(Configuration::TrainingOperator& config) {
   const std::string why =
       text ? v1::check_init_template(*text) : std::string("the file cannot be read");
   if (!why.empty())
-    return kube::fail(kube::ErrorCode::kInvalid,
-                      fmt::format("pytorchInitContainerTemplateFile {}: {}", path, why));
+    return kube::fail(kube::ErrorCode::kInvalid, "pytorchInitContainerTemplateFile {}: {}", path,
+                      why);
   config.settings.init_container_template = std::move(*text);
   return {};
 }
@@ -88,12 +85,12 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
   if (!options.config_file.empty()) {
     auto read = read_file(options.config_file);
     if (!read) {
-      return kube::fail(kube::ErrorCode::kNotFound,
-                        fmt::format("--config {}: the file cannot be read", options.config_file));
+      return kube::fail(kube::ErrorCode::kNotFound, "--config {}: the file cannot be read",
+                        options.config_file);
     }
     if (read->find_first_not_of(" \t\r\n") == std::string::npos) {
-      return kube::fail(kube::ErrorCode::kParse,
-                        fmt::format("--config {}: the file is empty", options.config_file));
+      return kube::fail(kube::ErrorCode::kParse, "--config {}: the file is empty",
+                        options.config_file);
     }
     text = std::move(*read);
   }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kube/manager/log.hh"
+
 namespace trainer {
 
 // Which JobSets this process creates Jobs for (docs/decisions).
@@ -17,7 +19,7 @@ enum class JobSetControllerMode {
   kOff,    // none: another controller reconciles them
 };
 
-enum class LogFormat { kText, kJson };
+using LogFormat = kube::Log::Format;
 
 // The flags of the Training Operator's manager (Training Operator, cmd/training-operator.v1), for
 // V1 jobs.
@@ -42,13 +44,12 @@ struct TrainingOperatorFlags {
 
 // Where an option has its default, the configuration file decides.
 struct ControllerOptions {
-  std::string kubeconfig;   // empty: $KUBECONFIG, in-cluster, ~/.kube/config
-  std::string context;      // empty: the kubeconfig's current context
-  std::string config_file;  // empty: all defaults
-  std::string webhook_url;  // "https://HOST:PORT": serve admission from outside the cluster
-  std::string
-      webhook_client_ca;      // a file of PEM certificates; empty: the configuration file decides
-  std::string feature_gates;  // "TrainJobStatus=true,AllAlpha=false"; wins over the file
+  std::string kubeconfig;         // empty: $KUBECONFIG, in-cluster, ~/.kube/config
+  std::string context;            // empty: the kubeconfig's current context
+  std::string config_file;        // empty: all defaults
+  std::string webhook_url;        // "https://HOST:PORT": serve admission from outside the cluster
+  std::string webhook_client_ca;  // a file of PEM certificates; empty: the file decides
+  std::string feature_gates;      // "TrainJobStatus=true,AllAlpha=false"; wins over the file
   // Of the Lease and the certificates; empty: the pod's, else kubeflow-system. Called as upstream's
   // /manager: the namespace that is watched; empty: all.
   std::string ns;

@@ -28,26 +28,23 @@ void use(T& target, const std::optional<T>& flag) {
 }
 
 Result<void> invalid(std::string_view flag, std::string_view why) {
-  return kube::fail(kube::ErrorCode::kInvalid, fmt::format("--{}: {}", flag, why));
+  return kube::fail(kube::ErrorCode::kInvalid, "--{}: {}", flag, why);
 }
 
 }  // namespace
 
-void read_training_operator(StrictReader reader, Configuration::TrainingOperator& config,
-                            kube::FieldErrors& errors) {
+void read_training_operator(StrictReader& reader, Configuration::TrainingOperator& config) {
   std::vector<std::string> schemes;
   reader.read("schemes", schemes);
   if (auto found = frameworks_of(schemes); !found) {
-    errors.push_back(kube::invalid(reader.path_of("schemes"),
-                                   kube::Json(kube::Json::Array(schemes.begin(), schemes.end())),
-                                   found.error()));
+    reader.refuse("schemes", kube::Json::Array(schemes.begin(), schemes.end()), "{}",
+                  found.error());
   } else if (!schemes.empty()) {
     config.schemes = std::move(*found);
   }
   reader.read("only", config.only);
   if (config.only && schemes.empty())
-    errors.push_back(
-        kube::required(reader.path_of("schemes"), "with `only`, name kinds, or [all]"));
+    reader.add(kube::required(reader.path_of("schemes"), "with `only`, name kinds, or [all]"));
   v1::Settings& settings = config.settings;
   reader.read("gangSchedulerName", settings.gang_scheduler);
   reader.read("pytorchInitContainerImage", settings.init_container_image);
@@ -55,7 +52,6 @@ void read_training_operator(StrictReader reader, Configuration::TrainingOperator
   reader.read("pytorchInitContainerTemplateFile", config.pytorchInitContainerTemplateFile);
   reader.read("mpiKubectlDeliveryImage", settings.kubectl_delivery_image);
   reader.read("customClusterDomain", settings.cluster_domain);
-  reader.finish();
 }
 
 void set_training_operator_defaults(Configuration& configuration) {

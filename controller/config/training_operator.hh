@@ -4,15 +4,13 @@
 
 #include "controller/config/configuration.hh"
 #include "controller/config/strict_reader.hh"
-#include "kube/model/field_error.hh"
 
 namespace trainer {
 
 // Where upstream's manager looks for a template of init containers; it may be missing.
 inline constexpr const char* kUsualInitTemplate = "/etc/config/initContainer.yaml";
 
-void read_training_operator(StrictReader reader, Configuration::TrainingOperator& config,
-                            kube::FieldErrors& errors);
+void read_training_operator(StrictReader& reader, Configuration::TrainingOperator& config);
 
 // The defaults of upstream's manager, for TrainingOperatorFlags::is_alone.
 void set_training_operator_defaults(Configuration& configuration);
