@@ -114,8 +114,8 @@ void ReconcileContext::relay(std::string_view type, std::string_view reason,
                              const std::string& message) {
   const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
   plan.relayed.push_back(hash);
-  const auto& told = observed.relayed;
-  if (std::find(told.begin(), told.end(), hash) == told.end()) note(type, reason, message);
+  const auto& known = observed.relayed;
+  if (std::find(known.begin(), known.end(), hash) == known.end()) note(type, reason, message);
 }
 
 void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,
