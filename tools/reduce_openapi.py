@@ -16,10 +16,10 @@ import subprocess
 import sys
 
 VERSION = "v1.36.3"
-DOCUMENTS = ("api__v1_openapi.json", "apis__batch__v1_openapi.json")
+DOCUMENTS = ("api__v1_openapi.json", "apis__autoscaling__v2_openapi.json", "apis__batch__v1_openapi.json")
 ROOTS = ("JobTemplateSpec", "PersistentVolumeClaim", "EnvVar", "ResourceRequirements", "SecurityContext",
          "PodSecurityContext", "Affinity", "Toleration", "PodSchedulingGate", "Volume", "VolumeMount",
-         "LocalObjectReference")
+         "LocalObjectReference", "MetricSpec")
 MERGE_ROOTS = ("JobTemplateSpec",)
 
 STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}

@@ -59,8 +59,11 @@ ApiKind training_runtime_kind();
 ApiKind cluster_training_runtime_kind();
 ApiKind optimization_job_kind();
 ApiKind jobset_kind();
+// PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob, each with version v1; another
+// version of one of them belongs into the same definition. They are installed apart.
+const std::vector<ApiKind>& v1job_kinds();
 
-// All of them, in the order in which they are installed.
+// All of them but V1 jobs, in the order in which they are installed.
 const std::vector<ApiKind>& api_kinds();
 
 // The schema of the stored version of one of them, or nullptr. Made on the first call, kept as long

@@ -30,21 +30,11 @@ kube::JsonFilter read_of_reviews() {
       {{"request", kExclude, {{"object", kExclude, metadata}, {"oldObject", kExclude, metadata}}}}};
 }
 
-kube::ServerResponse plain(int status, std::string text) {
-  kube::ServerResponse response;
-  response.status = status;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = std::move(text);
-  return response;
-}
-
 AdmissionAnswer failed_lookup(const kube::Error& error) {
-  AdmissionAnswer answer;
-  answer.is_allowed = false;
-  answer.code = 500;
-  answer.reason = "InternalError";
-  answer.message = error.message + ": the request could not be judged, try again";
-  return answer;
+  return {.is_allowed = false,
+          .code = 500,
+          .reason = "InternalError",
+          .message = error.message + ": the request could not be judged, try again"};
 }
 
 }  // namespace
@@ -66,15 +56,20 @@ const WebhookHandler* Admission::find(std::string_view path) const {
 
 Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
   const auto begin = client_.clock().steady();
-  if (!find(request.path)) co_return plain(404, "there is no webhook of this path");
-  if (request.method != "POST") co_return plain(405, "an AdmissionReview is sent with POST");
+  if (!find(request.path))
+    co_return kube::ServerResponse::text(404, "there is no webhook of this path");
+  if (request.method != "POST")
+    co_return kube::ServerResponse::text(405, "an AdmissionReview is sent with POST");
   static const kube::JsonFilter kRead = read_of_reviews();
   // Any client that reaches the port can send a review: without limits, its 7 MB could become 300
   // MB. A review holds an object twice, and such a pair has fewer values, too.
   auto document = kube::parse_json(request.body, kube::kObjectLimits, kRead);
-  if (!document) co_return plain(400, "not a JSON document: " + document.error().message);
+  if (!document)
+    co_return kube::ServerResponse::text(400, "not a JSON document: " + document.error().message);
   auto read = read_admission_review(*document);
-  if (!read) co_return plain(400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
+  if (!read)
+    co_return kube::ServerResponse::text(
+        400, "not an AdmissionReview of admission.k8s.io/v1 with a request");
 
   // The answer needs only the uid. The rest is freed before the handler waits for its lookups.
   request.body = std::string();

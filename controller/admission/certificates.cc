@@ -276,7 +276,7 @@ kube::Result<CertificateBundle> read_certificate_secret(const kube::Json& secret
                         : needs_ca && bundle.ca_certificate.empty() ? "ca.crt"
                                                                     : nullptr;
   if (missing != nullptr)
-    return kube::fail(kube::ErrorCode::kInvalid, fmt::format("there is no data \"{}\"", missing));
+    return kube::fail(kube::ErrorCode::kInvalid, "there is no data \"{}\"", missing);
   return bundle;
 }
 

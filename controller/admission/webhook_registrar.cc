@@ -1,9 +1,12 @@
 #include "controller/admission/webhook_registrar.hh"
 
+#include <algorithm>
+#include <map>
 #include <stdexcept>
 
+#include "kube/client/object_sink.hh"
 #include "kube/client/task_group.hh"
-#include "kube/model/json_text.hh"
+#include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -20,56 +23,35 @@ constexpr const char* kManager = "trainer";
 
 }  // namespace
 
-// Keeps the objects of one kind that have one of the names.
-class CaInjector::Sink final : public kube::WatchSink {
- public:
-  Sink(kube::Resource resource, const std::set<std::string>& names, std::function<void()> on_change)
-      : resource_(std::move(resource)), names_(names), on_change_(std::move(on_change)) {}
+// The configurations of one kind that have one of the names.
+struct CaInjector::Watched {
+  Watched(const kube::Resource& kind, const std::set<std::string>& names, kube::Notifier& wake)
+      : resource(kind),
+        sink({[this, &names, &wake](Json object) {
+                const auto meta = kube::ObjectMeta::of(object);
+                if (!names.contains(meta.name)) return;
+                objects[meta.uid] = std::move(object);
+                wake.notify();
+              },
+              [this](const std::string& uid) { objects.erase(uid); },
+              [this, &wake] {
+                is_synced = true;
+                wake.notify();
+              }}) {}
 
-  void begin_list() override {
-    listed_.clear();
-    is_listing_ = true;
-  }
-  bool upsert(std::string_view text) override {
-    auto object = kube::parse_json(text);
-    if (!object) return false;
-    const std::string name = kube::ObjectMeta::of(*object).name;
-    if (!names_.contains(name)) return true;
-    (is_listing_ ? listed_ : objects)[name] = std::move(*object);
-    if (!is_listing_) on_change_();
-    return true;
-  }
-  void end_list() override {
-    is_listing_ = false;
-    is_synced = true;
-    objects = std::move(listed_);
-    on_change_();
-  }
-  bool remove(std::string_view text) override {
-    const auto object = kube::parse_json(text);
-    if (!object) return false;
-    objects.erase(kube::ObjectMeta::of(*object).name);
-    return true;
-  }
-
-  const kube::Resource& resource() const { return resource_; }
-  std::map<std::string, Json> objects;
+  kube::Resource resource;
+  std::map<std::string, Json> objects;  // by uid
   bool is_synced = false;
-
- private:
-  kube::Resource resource_;
-  const std::set<std::string>& names_;
-  std::function<void()> on_change_;
-  std::map<std::string, Json> listed_;
-  bool is_listing_ = false;
+  kube::ObjectSink sink;
 };
 
 CaInjector::CaInjector(kube::asio::io_context& io, kube::ApiClient& client,
-                       std::set<std::string> names, const kube::Log& log)
+                       std::set<std::string> names, const kube::Log& log, bool has_mutating)
     : io_(io), client_(client), names_(std::move(names)), log_(log), wake_(io.get_executor()) {
-  const auto on_change = [this] { wake_.notify(); };
-  mutating_ = std::make_unique<Sink>(kube::kMutatingWebhookConfigurations, names_, on_change);
-  validating_ = std::make_unique<Sink>(kube::kValidatingWebhookConfigurations, names_, on_change);
+  for (const auto& resource :
+       {kube::kMutatingWebhookConfigurations, kube::kValidatingWebhookConfigurations})
+    if (has_mutating || resource != kube::kMutatingWebhookConfigurations)
+      watched_.push_back(std::make_unique<Watched>(resource, names_, wake_));
 }
 
 CaInjector::~CaInjector() = default;
@@ -80,14 +62,17 @@ void CaInjector::set_ca(std::string ca_pem) {
 }
 
 bool CaInjector::is_done() const {
+  return !ca_pem_.empty() && !needs_patch() &&
+         std::all_of(watched_.begin(), watched_.end(),
+                     [](const auto& watched) { return watched->is_synced; });
+}
+
+bool CaInjector::needs_patch() const {
   if (ca_pem_.empty()) return false;
-  for (const Sink* sink : {mutating_.get(), validating_.get()}) {
-    if (!sink->is_synced) return false;
-    for (const auto& [name, object] : sink->objects) {
-      if (!ca_bundle_patch(object, ca_pem_).empty()) return false;
-    }
-  }
-  return true;
+  for (const auto& watched : watched_)
+    for (const auto& [uid, object] : watched->objects)
+      if (!ca_bundle_patch(object, ca_pem_).empty()) return true;
+  return false;
 }
 
 Task<void> CaInjector::run() {
@@ -97,11 +82,9 @@ Task<void> CaInjector::run() {
     tasks.cancel();
   });
   kube::WatchOptions options;
-  tasks.spawn("mutating webhooks",
-              kube::run_watch(client_, kube::kMutatingWebhookConfigurations, *mutating_, options));
-  tasks.spawn(
-      "validating webhooks",
-      kube::run_watch(client_, kube::kValidatingWebhookConfigurations, *validating_, options));
+  for (const auto& watched : watched_)
+    tasks.spawn(watched->resource.plural,
+                kube::run_watch(client_, watched->resource, watched->sink, options));
   tasks.spawn("caBundle", inject_forever());
   co_await tasks.join();
   if (!lost.empty())
@@ -112,9 +95,7 @@ Task<void> CaInjector::inject_forever() {
   while (true) {
     const bool is_done = co_await inject_all();
     // A change that came during the requests had no timer to cancel.
-    if (is_done && !this->is_done() && mutating_->is_synced && validating_->is_synced &&
-        !ca_pem_.empty())
-      continue;
+    if (is_done && needs_patch()) continue;
     co_await wake_.wait_for(client_.clock(), is_done ? kIdle : kRetry);
   }
 }
@@ -122,25 +103,24 @@ Task<void> CaInjector::inject_forever() {
 Task<bool> CaInjector::inject_all() {
   if (ca_pem_.empty()) co_return true;
   bool is_done = true;
-  for (Sink* sink : {mutating_.get(), validating_.get()}) {
+  for (const auto& watched : watched_) {
     // A copy: the watch changes the objects while a patch is in flight.
-    const std::map<std::string, Json> objects = sink->objects;
-    for (const auto& [name, object] : objects) {
+    const std::map<std::string, Json> objects = watched->objects;
+    for (const auto& [uid, object] : objects) {
       Json operations = ca_bundle_patch(object, ca_pem_);
       if (operations.empty()) continue;
-      kube::ObjectKey key;
-      key.name = name;
-      const auto answer = co_await client_.json_patch(sink->resource(), key, std::move(operations));
+      const kube::ObjectKey key = kube::ObjectMeta::of(object).key();
+      const std::string what = watched->resource.kind + " " + key.name;
+      const auto answer = co_await inject(watched->resource, key, object, std::move(operations));
       auto patched =
           answer.and_then([](const std::string& text) { return kube::parse_json(text); });
       if (patched) {
-        log_.info("caBundle set", {{"object", sink->resource().kind + " " + name}});
-        sink->objects[name] = std::move(*patched);
+        log_.info("caBundle set", {{"object", what}});
+        watched->objects[uid] = std::move(*patched);
       } else if (patched.error().code == kube::ErrorCode::kNotFound) {
-        sink->objects.erase(name);
+        watched->objects.erase(uid);
       } else {
-        log_.warn("caBundle", {{"object", sink->resource().kind + " " + name},
-                               {"why", patched.error().message}});
+        log_.warn("caBundle", {{"object", what}, {"why", patched.error().message}});
         is_done = false;
       }
     }
@@ -148,10 +128,21 @@ Task<bool> CaInjector::inject_all() {
   co_return is_done;
 }
 
-std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names) {
+// The Training Operator's ClusterRole allows updates, and no patches.
+Task<Result<std::string>> CaInjector::inject(kube::Resource resource, kube::ObjectKey key,
+                                             Json object, Json operations) {
+  auto patched = co_await client_.json_patch(resource, key, std::move(operations));
+  if (patched || patched.error().code != kube::ErrorCode::kForbidden) co_return patched;
+  for (Json& webhook : object["webhooks"].as_array())
+    webhook["clientConfig"].set("caBundle", kube::base64_encode(ca_pem_));
+  co_return co_await client_.replace(std::move(resource), std::move(key), std::move(object));
+}
+
+std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names,
+                                                bool has_mutating) {
   const std::vector<std::string> groups{"admissionregistration.k8s.io"};
-  const std::vector<std::string> resources{"mutatingwebhookconfigurations",
-                                           "validatingwebhookconfigurations"};
+  std::vector<std::string> resources{"validatingwebhookconfigurations"};
+  if (has_mutating) resources.insert(resources.begin(), "mutatingwebhookconfigurations");
   return {{"The controller's CA in its own webhooks.", groups, resources, {}, {"list", "watch"}},
           {"", groups, resources, {names.begin(), names.end()}, {"patch"}}};
 }
@@ -173,8 +164,7 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
     auto answer = co_await client_.post("/apis/authentication.k8s.io/v1/selfsubjectreviews",
                                         std::move(review));
     if (!answer) co_return tl::unexpected(answer.error().at("SelfSubjectReview"));
-    const Json* user = answer->find_path({"status", "userInfo"});
-    if (user != nullptr) username_ = user->get_string("username");
+    username_ = answer->get_path({"status", "userInfo"}).get_string("username");
   }
   auto desired = configurations(std::move(ca_pem));
   is_published_ = true;

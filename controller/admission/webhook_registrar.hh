@@ -1,7 +1,6 @@
 // Keeps the API server's webhook configurations pointing at this process.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 #include "kube/client/api_client.hh"
 #include "kube/client/notifier.hh"
 #include "kube/client/semaphore.hh"
-#include "kube/client/watcher.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/log.hh"
 
@@ -23,9 +21,10 @@ namespace trainer {
 // leader only.
 class CaInjector {
  public:
-  // `names`: of this controller's configurations; others are never changed.
+  // `names`: of this controller's configurations; others are never changed. `has_mutating`: whether
+  // mutating ones are among them.
   CaInjector(kube::asio::io_context& io, kube::ApiClient& client, std::set<std::string> names,
-             const kube::Log& log);
+             const kube::Log& log, bool has_mutating = true);
   ~CaInjector();
   CaInjector(const CaInjector&) = delete;
   CaInjector& operator=(const CaInjector&) = delete;
@@ -37,9 +36,12 @@ class CaInjector {
   bool is_done() const;
 
  private:
-  class Sink;
+  struct Watched;
+  bool needs_patch() const;
   kube::Task<void> inject_forever();
   kube::Task<bool> inject_all();
+  kube::Task<kube::Result<std::string>> inject(kube::Resource resource, kube::ObjectKey key,
+                                               kube::Json object, kube::Json operations);
 
   kube::asio::io_context& io_;
   kube::ApiClient& client_;
@@ -47,13 +49,13 @@ class CaInjector {
   const kube::Log& log_;
   std::string ca_pem_;
   kube::Notifier wake_;
-  std::unique_ptr<Sink> mutating_;
-  std::unique_ptr<Sink> validating_;
+  std::vector<std::unique_ptr<Watched>> watched_;
 };
 
 // The RBAC rules that a CaInjector with these names needs. Who may patch any webhook configuration
 // may read and change all that is written to the cluster.
-std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names);
+std::vector<kube::PolicyRule> ca_injector_rules(const std::set<std::string>& names,
+                                                bool has_mutating = true);
 
 // For a controller outside the cluster: it writes the whole configurations.
 class WebhookRegistrar {

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/upstream_flags.hh"
 #include "controller/cli/zap_flags.hh"
 #include "controller/config/configuration.hh"
 #include "controller/config/options.hh"
@@ -37,24 +38,24 @@ struct AllOptions {
   std::string log_format = "text";
   std::string zap_level;
   std::string zap_encoder;
-  std::string rbac_option;
+  std::string manifest_option;
   RuntimesOptions builtin_runtimes;
   RenderOptions render;
   WhyOptions why;
   LogsOptions logs;
-  std::string output;
+  OutputFormat version = OutputFormat::kText;
 };
 
 using Command = std::function<int(Console&)>;
 
-OutputFormat parse_format(const std::string& text, OutputFormat otherwise) {
-  if (text == "json") return OutputFormat::kJson;
-  if (text == "yaml") return OutputFormat::kYaml;
-  return otherwise;
-}
-
-void add_output(CLI::App& app, std::string& output, const std::vector<std::string>& formats) {
-  app.add_option("-o,--output", output, "Output format")->check(CLI::IsMember(formats));
+void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats) {
+  const auto set = [&output](const std::string& text) {
+    output = text == "json"   ? OutputFormat::kJson
+             : text == "yaml" ? OutputFormat::kYaml
+                              : OutputFormat::kText;
+  };
+  app.add_option_function<std::string>("-o,--output", set, "Output format")
+      ->check(CLI::IsMember(formats));
 }
 
 void add_target(CLI::App& app, std::vector<std::string>& target) {
@@ -72,29 +73,25 @@ void add_cluster(CLI::App& app, ClusterOptions& cluster) {
   app.add_option("-n,--namespace", cluster.ns, "Namespace; default: the context's");
 }
 
-std::string check_bind_address(const std::string& text) {
-  if (text == "0" || parse_endpoint(text)) return {};
-  return "\"" + text + "\" is no address: write HOST:PORT, :PORT, or 0 for none";
+// Refuses what `is_good` does, in these words after the value.
+template <class IsGood>
+CLI::Validator check_by(const IsGood& is_good, std::string problem) {
+  const auto check = [is_good, problem = std::move(problem)](const std::string& text) {
+    return is_good(text) ? std::string() : "\"" + text + "\" " + problem;
+  };
+  return CLI::Validator(check, "");
 }
 
-std::string check_webhook_url(const std::string& text) {
-  if (parse_https_url(text)) return {};
-  return "\"" + text +
-         "\" cannot be reached by the API server: write https://HOST:PORT, without a path";
-}
-
-std::string check_duration(const std::string& text) {
-  if (parse_duration(text)) return {};
-  return "\"" + text + "\" is no duration: write 30s, 15m or 2h";
+CLI::Validator check_bind_address() {
+  return check_by([](const std::string& text) { return text == "0" || parse_endpoint(text); },
+                  "is no address: write HOST:PORT, :PORT, or 0 for none");
 }
 
 template <class Number>
-std::string check_count(const std::string& text) {
-  Number value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  if (is_number && value >= 0) return {};
-  return "\"" + text + "\" is too large or no whole number: write 0 or more";
+CLI::Validator check_count() {
+  return check_by(
+      [](const std::string& text) { return parse_number<Number>(text).value_or(-1) >= 0; },
+      "is too large or no whole number: write 0 or more");
 }
 
 // Flags of upstream's manager, accepted for its Deployments: not shown in --help.
@@ -109,12 +106,14 @@ void add_upstream(CLI::App& command, AllOptions& all) {
 // The controllers, by their keys in the configuration's groupKindConcurrency.
 std::string controllers_footer() {
   std::string text = "Controllers, with the objects that each reconciles at a time:";
-  for (const KindRegistration& kind : production_registry(KindOptions())) {
+  for (const KindRegistration& kind : full_registry()) {
     const kube::ControllerRegistration& controller = kind.controller;
     text += fmt::format("\n  {:<32} {:>2}{}",
                         controller.group_kind.empty() ? controller.name : controller.group_kind,
                         controller.workers,
-                        controller.group_kind.empty() ? "" : ", see groupKindConcurrency");
+                        controller.group_kind.empty() ? ""
+                        : kind.option.empty()         ? ", see groupKindConcurrency"
+                                                      : ", with --enable-scheme");
   }
   return text;
 }
@@ -139,7 +138,9 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
       "process, https://HOST:PORT. The webhook configurations are created, and removed at the end. "
       "The process listens on PORT, unless the configuration file sets webhook.port (for a "
       "tunnel)");
-  url->check(check_webhook_url);
+  url->check(
+      check_by(parse_https_url,
+               "cannot be reached by the API server: write https://HOST:PORT, without a path"));
   command->add_option("--webhook-client-ca", o.webhook_client_ca,
                       "File of CA certificates (PEM): only clients with a certificate that one of "
                       "them has signed may send admission reviews; wins over the file");
@@ -162,11 +163,12 @@ CLI::App* add_controller(CLI::App& app, AllOptions& all) {
   command
       ->add_option("--health-address", o.health_address,
                    "Health endpoints: HOST:PORT, :PORT, or 0 for none")
-      ->check(check_bind_address);
+      ->check(check_bind_address());
   command
       ->add_option("--metrics-address", o.metrics_address,
                    "Metrics: HOST:PORT, :PORT, or 0 for none")
-      ->check(check_bind_address);
+      ->check(check_bind_address());
+  add_training_operator_flags(*command, o);
   add_upstream(*command, all);
   command->footer(controllers_footer());
   return command;
@@ -181,7 +183,7 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   command->add_flag("--explain", all.render.is_explained, "Say where each value came from");
   command->add_flag("--jobs", all.render.has_jobs, "Expand JobSets into Jobs and Services");
   command->add_option("--feature-gates", all.render.feature_gates, "NAME=true,...");
-  add_output(*command, all.output, {"yaml", "json"});
+  add_output(*command, all.render.format, {"yaml", "json"});
   return command;
 }
 
@@ -192,11 +194,11 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
   command->add_flag("-f,--follow", all.logs.is_followed,
                     "Wait for the start, follow restarts, end with the job");
   command->add_option("--node", all.logs.node, "Only this training node")
-      ->check(check_count<std::int32_t>);
+      ->check(check_count<std::int32_t>());
   command->add_option("--tail", all.logs.tail, "Only the last lines of each pod; default: all")
-      ->check(check_count<std::int64_t>);
+      ->check(check_count<std::int64_t>());
   command->add_option("--since", all.logs.since, "Only lines younger than this, such as 30s or 2h")
-      ->check(check_duration);
+      ->check(check_by(parse_duration, "is no duration: write 30s, 15m or 2h"));
   command->add_flag("--timestamps", all.logs.has_timestamps, "Print each line's time");
   add_cluster(*command, all.logs.cluster);
   return command;
@@ -205,18 +207,18 @@ CLI::App* add_logs(CLI::App& app, AllOptions& all) {
 // This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
 // their values are checked here; false where one is wrong, after an error message.
 bool use_zap_flags(AllOptions& all, const CLI::App& command, Console& console) {
+  const auto is_good = [&console](const auto& value, std::string_view flag, const std::string& text,
+                                  std::string_view problem) {
+    if (value || text.empty()) return true;
+    console.err << console.program << ": " << flag << ": \"" << text << "\" " << problem << '\n';
+    return false;
+  };
   const auto level = level_of_zap(all.zap_level);
-  if (!all.zap_level.empty() && !level) {
-    console.err << console.program << ": --zap-log-level: \"" << all.zap_level
-                << "\" is no level: write debug, info, error, panic or a number from 1 on\n";
-    return false;
-  }
   const auto format = format_of_zap(all.zap_encoder);
-  if (!all.zap_encoder.empty() && !format) {
-    console.err << console.program << ": --zap-encoder: \"" << all.zap_encoder
-                << "\" is no encoder: write json or console\n";
+  if (!is_good(level, "--zap-log-level", all.zap_level,
+               "is no level: write debug, info, error, panic or a number from 1 on") ||
+      !is_good(format, "--zap-encoder", all.zap_encoder, "is no encoder: write json or console"))
     return false;
-  }
   if (level && command.count("--log-level") == 0) all.controller.log_level = *level;
   if (format && command.count("--log-format") == 0) all.controller.log_format = *format;
   return true;
@@ -233,15 +235,15 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
     return run_controller(all.controller);
   };
   commands[add_render(app, all)] = [&all](Console& console) {
-    all.render.format = parse_format(all.output, OutputFormat::kYaml);
-    return run_render(all.render, production_registry(KindOptions()), console);
+    return run_render(all.render, full_registry(), console);
   };
-  commands[app.add_subcommand("crds", "Print the CustomResourceDefinitions to install")] =
-      [](Console& console) { return run_crds(console); };
+  CLI::App* crds = app.add_subcommand("crds", "Print the CustomResourceDefinitions to install");
+  crds->add_option("OPTION", all.manifest_option, "Those of v1 instead: PyTorchJob and the like");
+  commands[crds] = [&all](Console& console) { return run_crds(all.manifest_option, console); };
   CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
-  rbac->add_option("OPTION", all.rbac_option,
-                   "That of coscheduling, volcano or legacy-finalizers instead");
-  commands[rbac] = [&all](Console& console) { return run_rbac(all.rbac_option, console); };
+  rbac->add_option("OPTION", all.manifest_option,
+                   "That of coscheduling, volcano, legacy-finalizers or v1 instead");
+  commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(
       "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
@@ -255,21 +257,16 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   CLI::App* why = app.add_subcommand(
       "why", "Say what a TrainJob is doing or waiting for, with evidence and the next step");
   add_target(*why, all.why.target);
-  add_output(*why, all.output, {"text", "json", "yaml"});
+  add_output(*why, all.why.format, {"text", "json", "yaml"});
   add_cluster(*why, all.why.cluster);
-  commands[why] = [&all](Console& console) {
-    all.why.format = parse_format(all.output, OutputFormat::kText);
-    return run_why(all.why, production_registry(KindOptions()), console);
-  };
+  commands[why] = [&all](Console& console) { return run_why(all.why, full_registry(), console); };
   commands[add_logs(app, all)] = [&all](Console& console) {
-    return run_logs(all.logs, production_registry(KindOptions()), console);
+    return run_logs(all.logs, full_registry(), console);
   };
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
-  add_output(*version, all.output, {"text", "json", "yaml"});
-  commands[version] = [&all](Console& console) {
-    return run_version(parse_format(all.output, OutputFormat::kText), console);
-  };
+  add_output(*version, all.version, {"text", "json", "yaml"});
+  commands[version] = [&all](Console& console) { return run_version(all.version, console); };
 }
 
 // kubectl runs its plugin `kubectl-trainer` for `kubectl trainer`.
@@ -294,11 +291,10 @@ bool is_subcommand(const CLI::App& app, const std::string& word) {
 // CLI11 reports an unknown word as a missing subcommand.
 std::string check_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-') || is_subcommand(app, words[0])) return {};
-  std::string known;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    known += (known.empty() ? "" : ", ") + command->get_name();
-  }
-  return app.get_name() + ": there is no subcommand \"" + words[0] + "\": choose from " + known;
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  return fmt::format("{}: there is no subcommand \"{}\": choose from {}", app.get_name(), words[0],
+                     fmt::join(known, ", "));
 }
 
 // Upstream's manager has no subcommands, so its arguments begin with an option. Arguments that
@@ -343,7 +339,7 @@ int flushed(int code, Console& console) {
   return code == kExitDone ? static_cast<int>(kExitRefused) : code;
 }
 
-int run(std::vector<std::string> words, Console& console) {
+int run(std::string_view program, std::vector<std::string> words, Console& console) {
   CLI::App app("Runs training jobs on Kubernetes: TrainJobs, their runtimes and JobSets.",
                console.program);
   app.footer(kFooter);
@@ -353,6 +349,7 @@ int run(std::vector<std::string> words, Console& console) {
   std::map<const CLI::App*, Command> commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
+  all.controller.training_operator.is_alone = use_upstream_words(app, program, words);
   if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';
     return kExitUsage;
@@ -376,7 +373,8 @@ int run_cli(int argc, char** argv) {
                   isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
-  return flushed(run(std::move(words), console), console);
+  const std::string program = argc > 0 ? argv[0] : "trainer";
+  return flushed(run(program, std::move(words), console), console);
 }
 
 }  // namespace trainer

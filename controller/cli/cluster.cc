@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
+#include <boost/algorithm/string/case_conv.hpp>
 #include <ostream>
 
 #include "kube/client/kubeconfig.hh"
@@ -12,14 +11,10 @@
 namespace trainer {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
+using boost::algorithm::to_lower_copy;
 
 bool is_called(const kube::Resource& resource, const std::string& word) {
-  for (const std::string& name : {lower(resource.kind), resource.plural})
+  for (const std::string& name : {to_lower_copy(resource.kind), resource.plural})
     if (word == name || word == name + "." + resource.group) return true;
   return false;
 }
@@ -31,19 +26,18 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
   const std::size_t slash = words[0].find('/');
   const bool has_slash = words.size() == 1 && slash != std::string::npos;
   const bool has_kind = has_slash || words.size() > 1;
-  const std::string kind = lower(has_slash ? words[0].substr(0, slash) : words[0]);
+  const std::string kind = to_lower_copy(has_slash ? words[0].substr(0, slash) : words[0]);
   const std::string name = has_slash ? words[0].substr(slash + 1) : words.back();
   std::vector<std::string> known;
   for (const KindRegistration& each : registry) {
     if (!has_hook(each)) continue;
     Target target{&each, name};
     if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) return target;
-    known.push_back(lower(target.resource().kind) + "/NAME");
+    known.push_back(to_lower_copy(target.resource().kind) + "/NAME");
   }
-  return kube::fail(
-      kube::ErrorCode::kInvalid,
-      fmt::format("\"{}\" names no object of a kind that this command knows: write {}",
-                  fmt::join(words, " "), fmt::join(known, " or ")));
+  return kube::fail(kube::ErrorCode::kInvalid,
+                    "\"{}\" names no object of a kind that this command knows: write {}",
+                    fmt::join(words, " "), fmt::join(known, " or "));
 }
 
 kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options) {

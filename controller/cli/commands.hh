@@ -1,18 +1,15 @@
 // The subcommands, without their parsing: each takes its options as a struct and returns an exit
-// code. One file each.
+// code.
 #pragma once
 
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/cli/cli.hh"
 #include "controller/registration/kind_registration.hh"
-#include "kube/model/json.hh"
-#include "kube/model/meta.hh"
 
 namespace trainer {
 
@@ -36,8 +33,8 @@ struct ClusterOptions {
 
 int run_version(OutputFormat format, Console& console);
 
-// The CustomResourceDefinitions to install, as YAML documents.
-int run_crds(Console& console);
+// The CustomResourceDefinitions to install, or those of an option, as YAML documents.
+int run_crds(const std::string& option, Console& console);
 
 // The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML.
 int run_rbac(const std::string& option, Console& console);

@@ -23,12 +23,12 @@ kube::Result<std::string> read_text(const std::string& file, std::istream& stand
   }
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
-    return kube::fail(kube::ErrorCode::kNotFound,
-                      fmt::format("{}: this is a folder: name the files in it", file));
+    return kube::fail(kube::ErrorCode::kNotFound, "{}: this is a folder: name the files in it",
+                      file);
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
-    return kube::fail(kube::ErrorCode::kNotFound, fmt::format("{}: the file cannot be read", file));
+    return kube::fail(kube::ErrorCode::kNotFound, "{}: the file cannot be read", file);
   }
   text << stream.rdbuf();
   return std::move(text).str();
@@ -43,20 +43,24 @@ bool is_object_of_kubernetes(const kube::Json& document) {
 void print_documents(const std::vector<kube::Json>& documents, OutputFormat format,
                      std::ostream& out) {
   if (format == OutputFormat::kJson) {
-    const kube::Json list =
-        kube::Json::object({{"apiVersion", "v1"},
-                            {"kind", "List"},
-                            {"items", kube::Json(kube::Json::Array(documents))}});
+    const kube::Json list = kube::Json::object(
+        {{"apiVersion", "v1"}, {"kind", "List"}, {"items", kube::Json(documents)}});
     out << kube::print_json_pretty(list) << '\n';
     return;
   }
-  bool is_first = true;
-  for (const kube::Json& document : documents) {
-    if (!is_first) out << "---\n";
-    is_first = false;
-    const std::string text = kube::print_yaml(document);
+  const char* separator = "";
+  for (const kube::Json& document : documents)
+    out << std::exchange(separator, "---\n") << kube::print_yaml(document);
+}
+
+void print_value(const kube::Json& value, std::string_view text, OutputFormat format,
+                 std::ostream& out) {
+  if (format == OutputFormat::kText) {
     out << text;
-    if (!text.ends_with('\n')) out << '\n';
+  } else if (format == OutputFormat::kYaml) {
+    out << kube::print_yaml(value);
+  } else {
+    out << kube::print_json_pretty(value) << '\n';
   }
 }
 
@@ -79,10 +83,9 @@ kube::Result<std::vector<kube::Json>> read_documents(const std::string& file,
   for (kube::Json& document : *documents) {
     ++number;
     if (!is_object_of_kubernetes(document)) {
-      return kube::fail(
-          kube::ErrorCode::kParse,
-          fmt::format("{}: document {} is no Kubernetes object: apiVersion or kind is missing",
-                      shown, number));
+      return kube::fail(kube::ErrorCode::kParse,
+                        "{}: document {} is no Kubernetes object: apiVersion or kind is missing",
+                        shown, number);
     }
     if (document.get_string("kind") == "List") {
       for (const kube::Json& item : document.get_array("items")) objects.push_back(item);

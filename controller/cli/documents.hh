@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/cli/commands.hh"
@@ -14,6 +15,10 @@ namespace trainer {
 // YAML documents separated by "---", or one JSON List.
 void print_documents(const std::vector<kube::Json>& documents, OutputFormat format,
                      std::ostream& out);
+
+// `text`, or `value` in another format.
+void print_value(const kube::Json& value, std::string_view text, OutputFormat format,
+                 std::ostream& out);
 
 // "TrainJob team-a/llama".
 std::string title_of(const kube::Json& object);

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
-#include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -21,47 +18,6 @@ constexpr int kMaxFailures = 5;
 // Each log needs a connection; with more nodes than this a user chooses one with --node.
 constexpr std::size_t kMaxFollowed = 200;
 
-// Lists and watches both bring whole objects; one that a later list lacks counts as deleted.
-class KeyedSink : public kube::WatchSink {
- public:
-  void begin_list() override { listed_.emplace(); }
-  bool upsert(std::string_view text) override {
-    const auto object = kube::parse_json(text);
-    if (!object) return false;
-    const std::string uid = kube::ObjectMeta::of(*object).uid;
-    if (listed_) listed_->insert(uid);
-    known_.insert(uid);
-    seen(*object);
-    return true;
-  }
-  void end_list() override {
-    for (const std::string& uid : std::set<std::string>(known_)) {
-      if (!listed_->contains(uid)) forget(uid);
-    }
-    listed_.reset();
-    listed();
-  }
-  bool remove(std::string_view text) override {
-    const auto object = kube::parse_json(text);
-    if (!object) return false;
-    forget(kube::ObjectMeta::of(*object).uid);
-    return true;
-  }
-
- protected:
-  virtual void seen(const Json& object) = 0;
-  virtual void gone(const std::string& uid) = 0;
-  virtual void listed() {}
-
- private:
-  void forget(const std::string& uid) {
-    known_.erase(uid);
-    gone(uid);
-  }
-  std::set<std::string> known_;
-  std::optional<std::set<std::string>> listed_;
-};
-
 }  // namespace
 
 struct LogFollower::Followed {
@@ -69,51 +25,31 @@ struct LogFollower::Followed {
   std::map<std::string, bool> containers;  // by name: whether a task follows it or has followed it
 };
 
-class LogFollower::PodSink final : public KeyedSink {
- public:
-  explicit PodSink(LogFollower& follower) : follower_(follower) {}
-
- private:
-  void seen(const Json& object) override {
-    if (auto pod = LogPod::read(object, follower_.options_.hook))
-      follower_.pod_seen(std::move(*pod));
-  }
-  void gone(const std::string& uid) override { follower_.pod_gone(uid); }
-  void listed() override {
-    follower_.are_pods_listed_ = true;
-    follower_.changed_.notify();
-  }
-  LogFollower& follower_;
-};
-
-class LogFollower::JobSink final : public KeyedSink {
- public:
-  explicit JobSink(LogFollower& follower) : follower_(follower) {}
-
- private:
-  void seen(const Json& object) override {
-    if (auto job = follower_.options_.hook.read_state(object, "")) follower_.job_seen(*job);
-  }
-  void gone(const std::string&) override {
-    follower_.is_job_deleted_ = true;
-    follower_.changed_.notify();
-  }
-  LogFollower& follower_;
-};
-
 LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Options options)
     : io_(io),
       client_(client),
       options_(std::move(options)),
       changed_(io.get_executor()),
-      pod_sink_(std::make_unique<PodSink>(*this)),
-      job_sink_(std::make_unique<JobSink>(*this)),
+      pod_sink_({[this](const Json& object) {
+                   if (auto pod = LogPod::read(object, options_.hook)) pod_seen(std::move(*pod));
+                 },
+                 [this](const std::string& uid) { pod_gone(uid); },
+                 [this] {
+                   are_pods_listed_ = true;
+                   changed_.notify();
+                 }}),
+      job_sink_({[this](const Json& object) {
+                   if (auto job = options_.hook.read_state(object, "")) job_seen(std::move(*job));
+                 },
+                 [this](const std::string&) {
+                   is_job_deleted_ = true;
+                   changed_.notify();
+                 },
+                 [] {}}),
       on_task_error_([this](std::string_view task, std::string_view what) {
         options_.report(fmt::format("{}: {}", task, what));
       }),
       tasks_(io.get_executor(), on_task_error_) {}
-
-LogFollower::~LogFollower() = default;
 
 void LogFollower::pod_seen(LogPod pod) {
   if (!is_chosen(pod, options_.node)) return;
@@ -260,7 +196,7 @@ Task<void> LogFollower::watch_pods_to_the_end() {
   pods.label_selector = std::string(options_.hook.pod_label) + "=" + options_.job.name;
   are_pods_listed_ = false;
   kube::TaskGroup watch(io_.get_executor(), on_task_error_);
-  watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, *pod_sink_, std::move(pods)));
+  watch.spawn("watch of pods", kube::run_watch(client_, kube::kPods, pod_sink_, std::move(pods)));
   while (!is_over()) co_await wait_for_change();
   watch.cancel();
   co_await watch.join();
@@ -274,7 +210,7 @@ Task<Result<std::optional<ObjectState>>> LogFollower::run() {
   jobs.field_selector = "metadata.name=" + options_.job.name;
   kube::TaskGroup watch(io_.get_executor(), on_task_error_);
   watch.spawn("watch of the job",
-              kube::run_watch(client_, options_.resource, *job_sink_, std::move(jobs)));
+              kube::run_watch(client_, options_.resource, job_sink_, std::move(jobs)));
   co_await watch_pods_to_the_end();
   // The watch of pods may have lagged behind that of the job and miss the last pods.
   co_await watch_pods_to_the_end();

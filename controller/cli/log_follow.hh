@@ -8,8 +8,8 @@
 
 #include "controller/cli/log_merge.hh"
 #include "kube/client/notifier.hh"
+#include "kube/client/object_sink.hh"
 #include "kube/client/task_group.hh"
-#include "kube/client/watcher.hh"
 
 namespace trainer {
 
@@ -31,7 +31,6 @@ class LogFollower {
     std::string title() const { return resource.kind + " " + job.to_string(); }
   };
   LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Options options);
-  ~LogFollower();
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
@@ -39,8 +38,6 @@ class LogFollower {
   kube::Task<kube::Result<std::optional<ObjectState>>> run();
 
  private:
-  class PodSink;
-  class JobSink;
   struct Followed;
   void pod_seen(LogPod pod);
   void pod_gone(const std::string& uid);
@@ -72,8 +69,8 @@ class LogFollower {
   std::size_t followed_ = 0;  // logs
   bool are_too_many_ = false;
   kube::Notifier changed_;
-  std::unique_ptr<PodSink> pod_sink_;
-  std::unique_ptr<JobSink> job_sink_;
+  kube::ObjectSink pod_sink_;
+  kube::ObjectSink job_sink_;
   kube::TaskGroup::OnError on_task_error_;
   kube::TaskGroup tasks_;
 };

@@ -1,5 +1,6 @@
 #include "controller/cli/log_lines.hh"
 
+#include <algorithm>
 #include <cctype>
 
 #include "kube/model/time.hh"
@@ -43,23 +44,16 @@ LogLine read_log_line(std::string_view line) {
           space == std::string_view::npos ? std::string() : std::string(line.substr(space + 1))};
 }
 
-std::vector<std::string> LineSplitter::add(std::string_view piece) {
-  std::vector<std::string> lines;
-  while (!piece.empty()) {
-    const auto end = piece.find('\n');
-    rest_.append(piece.substr(0, end));
-    if (end == std::string_view::npos) {
-      if (rest_.size() > kMaxLine) lines.push_back(std::exchange(rest_, {}));
-      break;
-    }
-    lines.push_back(std::exchange(rest_, {}));
-    piece.remove_prefix(end + 1);
+std::optional<std::string> LineSplitter::next(bool is_over) {
+  const auto end = std::min(text_.find('\n', begin_), text_.size());
+  const auto size = end - begin_;
+  if (end == text_.size() && size <= kMaxLine && !(is_over && size > 0)) {
+    text_.erase(0, std::exchange(begin_, 0));
+    return std::nullopt;
   }
-  return lines;
-}
-
-std::string LineSplitter::finish() {
-  return std::exchange(rest_, {});
+  std::string line = text_.substr(begin_, size);
+  begin_ = std::min(end + 1, text_.size());
+  return line;
 }
 
 void LogCursor::begin_stream() {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace trainer {
 
@@ -23,12 +22,14 @@ LogLine read_log_line(std::string_view line);
 // Splits pieces of text into lines. A line above 1 MB is returned in parts.
 class LineSplitter {
  public:
-  std::vector<std::string> add(std::string_view piece);
-  // The rest without a line end; "" where there is none.
-  std::string finish();
+  void add(std::string_view piece) { text_ += piece; }
+  // The next line; nullopt where more text is needed, or at the end. `is_over`: none comes, so what
+  // has no line end is the last line.
+  std::optional<std::string> next(bool is_over);
 
  private:
-  std::string rest_;
+  std::string text_;
+  std::size_t begin_ = 0;  // of the next line
 };
 
 // The position in one container's log, so that a broken stream can be opened again and each line is

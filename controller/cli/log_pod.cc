@@ -42,17 +42,16 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   pod.name = meta.name;
   pod.ns = meta.ns;
   pod.uid = meta.uid;
-  const Json* status = object.find("status");
-  if (status == nullptr) return pod;
-  const std::string_view phase = status->get_string("phase");
+  const Json& status = object.get("status");
+  const std::string_view phase = status.get_string("phase");
   pod.is_over = phase == "Succeeded" || phase == "Failed";
   // Of init containers only those that failed: they explain why nothing else starts.
-  for (const Json& item : status->get_array("initContainerStatuses")) {
+  for (const Json& item : status.get_array("initContainerStatuses")) {
     LogContainer container = read_container(item);
     if (container.is_ended && container.exit_code.value_or(0) != 0)
       pod.containers.push_back(std::move(container));
   }
-  for (const Json& item : status->get_array("containerStatuses"))
+  for (const Json& item : status.get_array("containerStatuses"))
     pod.containers.push_back(read_container(item));
   return pod;
 }

@@ -19,21 +19,14 @@ Task<Result<LogStream>> LogStream::open(kube::ApiClient& client, std::string pat
 }
 
 Task<Result<std::optional<LogLine>>> LogStream::next() {
-  while (lines_.empty() && !is_over_) {
+  while (true) {
+    if (const auto line = splitter_.next(is_over_)) co_return read_log_line(*line);
+    if (is_over_) co_return std::optional<LogLine>();
     const auto piece = co_await stream_->read_some(kIdle);
     if (!piece) co_return tl::unexpected(piece.error());
-    if (piece->empty()) {
-      is_over_ = true;
-      std::string rest = splitter_.finish();
-      if (!rest.empty()) lines_.push_back(std::move(rest));
-      break;
-    }
-    for (std::string& line : splitter_.add(*piece)) lines_.push_back(std::move(line));
+    is_over_ = piece->empty();
+    splitter_.add(*piece);
   }
-  if (lines_.empty()) co_return std::optional<LogLine>();
-  LogLine line = read_log_line(lines_.front());
-  lines_.pop_front();
-  co_return std::optional<LogLine>(std::move(line));
 }
 
 }  // namespace trainer

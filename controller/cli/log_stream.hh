@@ -1,7 +1,6 @@
 // One container's log, line by line.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +27,6 @@ class LogStream {
 
   std::unique_ptr<kube::HttpStream> stream_;
   LineSplitter splitter_;
-  std::deque<std::string> lines_;
   bool is_over_ = false;
 };
 

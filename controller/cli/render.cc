@@ -116,11 +116,9 @@ class Renderer {
 
   void print() const {
     if (options_.format == OutputFormat::kJson) return print_json();
-    bool is_first = true;
+    const char* separator = "";
     for (const RenderedObject& item : rendered_) {
-      if (!is_first) console_.out << "---\n";
-      is_first = false;
-      console_.out << kube::print_yaml(item.object);
+      console_.out << std::exchange(separator, "---\n") << kube::print_yaml(item.object);
       if (item.explanations.empty()) continue;
       console_.out << "# Where the values above come from:\n";
       for (const Explanation& line : item.explanations) {
@@ -148,9 +146,11 @@ class Renderer {
     console_.out << kube::print_json_pretty(list) << '\n';
   }
 
-  void refuse(const Json& object, std::string_view why) {
+  // False, to be returned where true means that the object goes on.
+  bool refuse(const Json& object, std::string_view why) {
     console_.err << title_of(object) << ": " << why << '\n';
     is_refused_ = true;
+    return false;
   }
   void refuse(const Json& object, const kube::FieldErrors& errors) {
     for (const kube::FieldError& error : errors) refuse(object, error.to_string());
@@ -162,8 +162,7 @@ class Renderer {
   }
   bool refuse_unless_allowed(const Json& object, const AdmissionAnswer& answer) {
     for (const std::string& warning : answer.warnings) warn(object, warning);
-    if (!answer.is_allowed) refuse(object, answer.message);
-    return answer.is_allowed;
+    return answer.is_allowed || refuse(object, answer.message);
   }
 
   // nullptr, after a message, for a kind that is not rendered. Another version, or another
@@ -189,16 +188,12 @@ class Renderer {
   bool prepare(const Kind& kind, Json& object) {
     Json& metadata = object["metadata"];
     if (metadata.is_null()) metadata = Json::object();
-    if (!metadata.is_object()) {
-      refuse(object, "metadata: must be an object");
-      return false;
-    }
+    if (!metadata.is_object()) return refuse(object, "metadata: must be an object");
     if (metadata.get_string("name").empty()) {
-      if (metadata.get_string("generateName").empty()) {
-        refuse(object, "metadata.name: Required value: give the object a name");
-        return false;
-      }
-      metadata.set("name", std::string(metadata.get_string("generateName")) + "00000");
+      const std::string prefix(metadata.get_string("generateName"));
+      if (prefix.empty())
+        return refuse(object, "metadata.name: Required value: give the object a name");
+      metadata.set("name", prefix + "00000");
     }
     if (kind.hook->resource.namespaced && metadata.get_string("namespace").empty()) {
       metadata.set("namespace", "default");
@@ -211,20 +206,18 @@ class Renderer {
   bool is_known_to(const Kind& kind, const Json& object) {
     if (!kind.schema) return true;
     const std::vector<std::string> unknown = unknown_fields(object, *kind.schema);
-    if (unknown.empty()) return true;
-    refuse(object, fmt::format("strict decoding error: unknown field \"{}\"",
-                               fmt::join(unknown, "\", unknown field \"")));
-    return false;
+    return unknown.empty() ||
+           refuse(object, fmt::format("strict decoding error: unknown field \"{}\"",
+                                      fmt::join(unknown, "\", unknown field \"")));
   }
 
   static AdmissionRequest request_of(const Json& object) {
-    AdmissionRequest request;
-    request.operation = "CREATE";
-    request.object = object;
-    request.kind = object.get_string("kind");
-    request.ns = kube::ObjectMeta::of(object).ns;
-    request.name = kube::ObjectMeta::of(object).name;
-    return request;
+    const kube::ObjectKey key = kube::ObjectMeta::of(object).key();
+    return {.operation = "CREATE",
+            .object = object,
+            .ns = key.ns,
+            .kind = std::string(object.get_string("kind")),
+            .name = key.name};
   }
 
   // Applies the patch of the mutating webhook, then the schema's defaults again and its checks, as
@@ -236,10 +229,7 @@ class Renderer {
       const AdmissionAnswer answer = hook.mutate(request_of(object), inputs_);
       if (!refuse_unless_allowed(object, answer)) return false;
       auto patched = kube::apply_json_patch(object, answer.json_patch);
-      if (!patched) {
-        refuse(object, patched.error().message);
-        return false;
-      }
+      if (!patched) return refuse(object, patched.error().message);
       object = std::move(*patched);
       kind.apply_defaults(object);
     }

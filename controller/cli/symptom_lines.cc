@@ -1,7 +1,6 @@
 // What libraries and the SDK print before a node fails or waits for ever.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <initializer_list>
 
 #include "controller/cli/symptoms.hh"
@@ -26,8 +25,7 @@ const LineRule kRules[] = {
       "creating shared memory segment", "/dev/shm/nccl-"},
      "shared memory is used up",
      "Mount an emptyDir of medium Memory at /dev/shm in the runtime (64 MiB is the default), or "
-     "set "
-     "num_workers=0 of the DataLoader."},
+     "set num_workers=0 of the DataLoader."},
     {"gpu-memory",
      {"CUDA out of memory", "HIP out of memory", "RESOURCE_EXHAUSTED: Out of memory"},
      "the GPU's memory is used up",
@@ -64,9 +62,8 @@ const LineRule kRules[] = {
       "Could not resolve host", "nodename nor servname"},
      "a host name cannot be resolved",
      "If it is a node of the job: check CoreDNS, and that no NetworkPolicy forbids the pods DNS "
-     "(port "
-     "53) or each other (`kubectl get networkpolicy`). Else: check the name, and whether pods may "
-     "leave the cluster."},
+     "(port 53) or each other (`kubectl get networkpolicy`). Else: check the name, and whether "
+     "pods may leave the cluster."},
     {"no-peer",
      {"clients joined", "RendezvousTimeoutError", "No route to host"},
      "the nodes do not reach each other",
@@ -82,13 +79,11 @@ const LineRule kRules[] = {
       "NCCL timeout"},
      "NCCL waited in vain for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check that ranks "
-     "call "
-     "the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as checkpoints, "
-     "need init_process_group(timeout=...)."},
+     "call the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as "
+     "checkpoints, need init_process_group(timeout=...)."},
     {"gloo-timeout",
      {"for recv operation", "for send operation", "connectFullMesh failed",
-      "Connection closed by "
-      "peer"},
+      "Connection closed by peer"},
      "Gloo waited in vain for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check "
      "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...)."},

@@ -119,13 +119,12 @@ std::optional<Symptom> quota(const Inputs& in) {
   if (!text) return std::nullopt;
   const std::string rest = text->substr(text->find(kWords) + kWords.size());
   const std::string name = rest.substr(0, rest.find(','));
-  return Symptom{
-      "quota",
-      fmt::format("ResourceQuota {} is used up", name),
-      {*text},
-      fmt::format("Free some of it, ask for less in resourcesPerNode or numNodes, or ask "
-                  "its administrator for more: `kubectl describe resourcequota {}`.",
-                  name)};
+  return Symptom{"quota",
+                 fmt::format("ResourceQuota {} is used up", name),
+                 {*text},
+                 fmt::format("Free some of it, ask for less in resourcesPerNode or numNodes, or "
+                             "ask its administrator for more: `kubectl describe resourcequota {}`.",
+                             name)};
 }
 
 std::string claims_of(const std::vector<Json>& pods) {
@@ -142,15 +141,14 @@ std::optional<Symptom> unbound_claim(const Inputs& in) {
   if (!text) text = find_text(in, "persistentvolumeclaim \"");
   if (!text) return std::nullopt;
   const bool is_absent = contains(*text, "not found");
-  return Symptom{"unbound-claim",
-                 is_absent ? "a claim does not exist"
-                           : fmt::format("claim {} is not bound", claims_of(in.facts.pods)),
-                 {*text},
-                 is_absent
-                     ? "Create the claim that the message names; the pods go on by themselves."
-                     : "Name a StorageClass that exists and has a provisioner (`kubectl get "
-                       "storageclass`), or create a volume that fits; the pods go on by "
-                       "themselves."};
+  return Symptom{
+      "unbound-claim",
+      is_absent ? "a claim does not exist"
+                : fmt::format("claim {} is not bound", claims_of(in.facts.pods)),
+      {*text},
+      is_absent ? "Create the claim that the message names; the pods go on by themselves."
+                : "Name a StorageClass that exists and has a provisioner (`kubectl get "
+                  "storageclass`), or create a volume that fits; the pods go on by themselves."};
 }
 
 std::string memory_limit(const Json& pod, std::string_view container) {
@@ -180,11 +178,10 @@ std::optional<Symptom> out_of_memory(const Inputs& in) {
               limit.empty()
                   ? fmt::format("out of memory: {} has no limit, its machine had no more", where)
                   : fmt::format("out of memory: {} reached its limit of {}", where, limit),
-              {limit.empty()
-                   ? where + " was ended by the kernel (OOMKilled)"
-                   : fmt::format("{}: limit {}, peak {}: the kernel ended it when it asked "
-                                 "for more (OOMKilled)",
-                                 where, limit, limit)},
+              {limit.empty() ? where + " was ended by the kernel (OOMKilled)"
+                             : fmt::format("{}: limit {}, peak {}: the kernel ended it when it "
+                                           "asked for more (OOMKilled)",
+                                           where, limit, limit)},
               kMoreMemory};
         }
         return std::nullopt;

@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ostream>
 #include <set>
 
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
+#include "controller/cli/documents.hh"
 #include "controller/cli/log_stream.hh"
 #include "controller/cli/why_report.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
-#include "kube/model/yaml.hh"
 
 namespace trainer {
 namespace {
@@ -126,17 +125,7 @@ int run_why(const WhyOptions& options, const Registry& registry, Console& consol
   const auto& [target, key, cluster] = *opened;
   const auto report = cluster->run(ask(cluster->client(), target, key, console.program));
   if (!report) return report_cluster_error(report.error(), target.resource(), key, console);
-  switch (options.format) {
-    case OutputFormat::kJson:
-      console.out << kube::print_json_pretty(report->to_json()) << '\n';
-      break;
-    case OutputFormat::kYaml:
-      console.out << kube::print_yaml(report->to_json());
-      break;
-    case OutputFormat::kText:
-      console.out << report->to_text();
-      break;
-  }
+  print_value(report->to_json(), report->to_text(), options.format, console.out);
   return report->is_failed ? kExitRefused : kExitDone;
 }
 

@@ -51,30 +51,28 @@ std::string problem_of(const Json& container) {
 // "" for a pod without a problem.
 std::string problem_of_pod(const Json& pod) {
   const auto meta = kube::ObjectMeta::of(pod);
-  const Json* status = pod.find("status");
-  if (status == nullptr) return {};
-  const Json* node_name = pod.find_path({"spec", "nodeName"});
-  const std::string place =
-      node_name != nullptr && node_name->is_string() ? " on " + node_name->as_string() : "";
+  const Json& status = pod.get("status");
+  const std::string node(pod.get("spec").get_string("nodeName"));
+  const std::string place = node.empty() ? "" : " on " + node;
   const auto line = [&](std::string_view what) {
     return fmt::format("pod {}{}: {}", meta.name, place, what);
   };
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    for (const Json& container : status->get_array(list)) {
+    for (const Json& container : status.get_array(list)) {
       const std::string problem = problem_of(container);
       if (!problem.empty()) return line(problem);
     }
   }
-  for (const Json& condition : status->get_array("conditions")) {
+  for (const Json& condition : status.get_array("conditions")) {
     const bool is_false = condition.get_string("status") == "False";
     if (condition.get_string("type") == "PodScheduled" && is_false) {
       return line(fmt::format("{}: {}", condition.get_string("reason"),
                               one_line(condition.get_string("message"))));
     }
   }
-  if (status->get_string("phase") == "Failed") {
-    return line(fmt::format("failed: {} {}", status->get_string("reason"),
-                            one_line(status->get_string("message"))));
+  if (status.get_string("phase") == "Failed") {
+    return line(fmt::format("failed: {} {}", status.get_string("reason"),
+                            one_line(status.get_string("message"))));
   }
   return {};
 }
@@ -102,12 +100,11 @@ std::vector<std::string> warnings_of(const std::vector<Json>& events, const std:
   std::vector<std::string> lines;
   for (const auto& [time, event] : warnings) {
     const auto count = event->get_int("count", 1);
-    const Json* about = event->find("involvedObject");
+    const Json& about = event->get("involvedObject");
     lines.push_back(fmt::format(
-        "event on {} {}, {}{}: {}: {}", about == nullptr ? "" : about->get_string("kind"),
-        about == nullptr ? "" : about->get_string("name"), age(time, now),
-        count > 1 ? fmt::format(", {} times", count) : "", event->get_string("reason"),
-        one_line(event->get_string("message"))));
+        "event on {} {}, {}{}: {}: {}", about.get_string("kind"), about.get_string("name"),
+        age(time, now), count > 1 ? fmt::format(", {} times", count) : "",
+        event->get_string("reason"), one_line(event->get_string("message"))));
   }
   return lines;
 }
@@ -162,14 +159,12 @@ WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, Object
 }
 
 Json WhyReport::to_json() const {
-  Json lines = Json::array();
-  for (const std::string& line : evidence) lines.push_back(line);
   return Json::object({{"job", job},
                        {"phase", phase},
                        {"reason", reason},
                        {"cause", cause},
                        {"message", message},
-                       {"evidence", std::move(lines)},
+                       {"evidence", Json::Array(evidence.begin(), evidence.end())},
                        {"nextStep", next_step}});
 }
 

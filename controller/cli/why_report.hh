@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "controller/cli/symptoms.hh"
 #include "kube/model/json.hh"

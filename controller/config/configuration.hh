@@ -13,13 +13,15 @@
 #include "controller/config/feature_gates.hh"
 #include "controller/config/options.hh"
 #include "kube/model/error.hh"
-#include "kube/model/field_error.hh"
-#include "kube/model/json.hh"
+#include "runtimes/v1/framework.hh"
 
 namespace trainer {
 
-// Member names equal the names in the file, except jobsetController (`expander`). A
-// default-constructed value is what an absent file means.
+// The Lease of the Training Operator's manager.
+inline constexpr const char* kTrainingOperatorLease = "1ca428e5.training-operator.kubeflow.org";
+
+// Member names equal the names in the file, except jobsetController (`expander`) and
+// TrainingOperator::settings. A default-constructed value is what an absent file means.
 struct Configuration {
   struct Webhook {
     std::int32_t port = 9443;
@@ -85,18 +87,30 @@ struct Configuration {
     std::vector<std::string> upstreamNamespaces;
   };
 
+  // Not upstream's: V1 jobs.
+  struct TrainingOperator {
+    std::vector<const v1::Framework*> schemes;  // the kinds that are reconciled
+    bool only = false;                          // no TrainJobs and no JobSets
+    // gangSchedulerName, pytorchInitContainerImage, pytorchInitContainerMaxTries,
+    // mpiKubectlDeliveryImage, customClusterDomain, and the text of
+    // pytorchInitContainerTemplateFile.
+    v1::Settings settings;
+    std::string pytorchInitContainerTemplateFile;
+  };
+
   Webhook webhook;
   LeaderElection leaderElection;
   Metrics metrics;
   Health health;
-  std::map<std::string, std::int32_t, std::less<>>
-      groupKindConcurrency;  // controller.groupKindConcurrency
+  std::map<std::string, std::int32_t, std::less<>> groupKindConcurrency;  // of `controller`
   CertManagement certManagement;
   ClientConnection clientConnection;
   StatusServer statusServer;
   FeatureGates featureGates;
   Tls tls;
   JobSetControllerConfig jobsetController;
+  TrainingOperator trainingOperator;
+  std::string watchNamespace;  // not upstream's: whose objects are reconciled; empty: all
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
   // patch them (manifests/overlays/legacy-finalizers).
@@ -108,8 +122,7 @@ struct Configuration {
 
 struct ParsedConfiguration {
   Configuration configuration;
-  std::vector<std::string>
-      warnings;  // settings that are accepted but have no effect here, each with its path
+  std::vector<std::string> warnings;  // settings without effect here, each with its path
 };
 
 // Strict: unknown and duplicate fields and values of a wrong type are refused, and all errors are
@@ -123,11 +136,12 @@ kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
 // here that reads files; its errors name the file.
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options);
 
-// `options.ns`, else the pod's service account namespace, else "kubeflow-system".
+// `options.ns`, else the pod's service account namespace, else "kubeflow-system". Called as
+// upstream's /manager: $MY_POD_NAMESPACE, else the service account's, else "kubeflow".
 std::string controller_namespace(const ControllerOptions& options);
 
-std::optional<JobSetControllerMode> parse_jobset_controller_mode(
-    std::string_view text);  // "Auto", "Own", "Share", "Off", any case
+// "Auto", "Own", "Share", "Off", any case.
+std::optional<JobSetControllerMode> parse_jobset_controller_mode(std::string_view text);
 std::string_view name_of(JobSetControllerMode mode);
 
 }  // namespace trainer

@@ -1,9 +1,10 @@
 #include "controller/config/feature_gates.hh"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/algorithm/string.hpp>
 
 namespace trainer {
 namespace {
@@ -33,12 +34,6 @@ const Gate* find_gate(std::string_view name) {
   return nullptr;
 }
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 }  // namespace
 
 std::vector<std::string> gate_names() {
@@ -51,24 +46,23 @@ std::vector<std::string> gate_names() {
 
 kube::Result<GateSettings> parse_gate_flag(std::string_view text) {
   GateSettings settings;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const std::string_view entry = trim(text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  std::vector<std::string> entries;
+  boost::algorithm::split(entries, text, boost::algorithm::is_any_of(","));
+  for (std::string& entry : entries) {
+    boost::algorithm::trim(entry);
     if (entry.empty()) continue;
-    const auto equals = entry.find('=');
-    const std::string_view name = trim(entry.substr(0, equals));
-    const std::string_view value =
-        equals == std::string_view::npos ? std::string_view{} : trim(entry.substr(equals + 1));
+    const auto equals = std::min(entry.find('='), entry.size());
+    const std::string name = boost::algorithm::trim_copy(entry.substr(0, equals));
+    const std::string value =
+        boost::algorithm::trim_copy(entry.substr(std::min(equals + 1, entry.size())));
     const bool is_true = value == "true" || value == "True" || value == "1";
     const bool is_false = value == "false" || value == "False" || value == "0";
     if (name.empty() || (!is_true && !is_false)) {
-      return kube::fail(
-          kube::ErrorCode::kInvalid,
-          fmt::format("--feature-gates: \"{}\" is no setting: write NAME=true or NAME=false",
-                      entry));
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "--feature-gates: \"{}\" is no setting: write NAME=true or NAME=false",
+                        entry);
     }
-    settings[std::string(name)] = is_true;
+    settings[name] = is_true;
   }
   return settings;
 }
@@ -90,10 +84,9 @@ kube::Result<FeatureGates> resolve_gates(const GateSettings& file, const GateSet
     if (name == kAllAlpha || name == kAllBeta) continue;
     const Gate* gate = find_gate(name);
     if (gate == nullptr) {
-      return kube::fail(
-          kube::ErrorCode::kInvalid,
-          fmt::format("featureGates[{}]: there is no such feature gate: choose from {}", name,
-                      fmt::join(gate_names(), ", ")));
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "featureGates[{}]: there is no such feature gate: choose from {}", name,
+                        fmt::join(gate_names(), ", "));
     }
     gates.*gate->member = value;
   }

@@ -1,10 +1,11 @@
 // Reads the configuration from files.
-#include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "controller/config/configuration.hh"
+#include "controller/config/training_operator.hh"
 #include "controller/config/values.hh"
 
 namespace trainer {
@@ -25,10 +26,9 @@ kube::Result<void> set_address(std::string& target, const std::optional<std::str
                                std::string_view name) {
   if (!flag) return {};
   if (*flag != "0" && !parse_endpoint(*flag)) {
-    return kube::fail(
-        kube::ErrorCode::kInvalid,
-        fmt::format("--{}: \"{}\" is no address: write HOST:PORT, :PORT, or 0 for none", name,
-                    *flag));
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "--{}: \"{}\" is no address: write HOST:PORT, :PORT, or 0 for none", name,
+                      *flag);
   }
   target = *flag;
   return {};
@@ -40,10 +40,42 @@ kube::Result<void> read_client_ca(Configuration::Webhook& webhook, const std::st
   if (webhook.clientCAFile.empty()) return {};
   webhook.client_ca_pem = read_file(webhook.clientCAFile).value_or("");
   if (webhook.client_ca_pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return {};
-  return kube::fail(kube::ErrorCode::kInvalid,
-                    fmt::format("{} {}: the file cannot be read, or has no certificate in PEM",
-                                flag.empty() ? "webhook.clientCAFile" : "--webhook-client-ca",
-                                webhook.clientCAFile));
+  return kube::fail(
+      kube::ErrorCode::kInvalid, "{} {}: the file cannot be read, or has no certificate in PEM",
+      flag.empty() ? "webhook.clientCAFile" : "--webhook-client-ca", webhook.clientCAFile);
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+kube::Result<void> read_init_template(Configuration::TrainingOperator& config) {
+  const std::string& path = config.pytorchInitContainerTemplateFile;
+  if (path.empty()) return {};
+  auto text = read_file(path);
+  if (!text && path == kUsualInitTemplate) return {};
+  const std::string why =
+      text ? v1::check_init_template(*text) : std::string("the file cannot be read");
+  if (!why.empty())
+    return kube::fail(kube::ErrorCode::kInvalid, "pytorchInitContainerTemplateFile {}: {}", path,
+                      why);
+  config.settings.init_container_template = std::move(*text);
+  return {};
+}
+
+kube::Result<void> configure_training_operator(const ControllerOptions& options,
+                                               Configuration& configuration) {
+  Configuration::TrainingOperator& config = configuration.trainingOperator;
+  if (options.training_operator.is_alone) {
+    set_training_operator_defaults(configuration);
+    configuration.watchNamespace =
+        options.ns.empty() ? environment("KUBEFLOW_NAMESPACE") : options.ns;
+  }
+  if (config.settings.cluster_domain.empty())
+    config.settings.cluster_domain = environment("CUSTOM_CLUSTER_DOMAIN");
+  auto used = use_training_operator_flags(options.training_operator, configuration);
+  return used ? read_init_template(config) : used;
 }
 
 }  // namespace
@@ -53,12 +85,12 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
   if (!options.config_file.empty()) {
     auto read = read_file(options.config_file);
     if (!read) {
-      return kube::fail(kube::ErrorCode::kNotFound,
-                        fmt::format("--config {}: the file cannot be read", options.config_file));
+      return kube::fail(kube::ErrorCode::kNotFound, "--config {}: the file cannot be read",
+                        options.config_file);
     }
     if (read->find_first_not_of(" \t\r\n") == std::string::npos) {
-      return kube::fail(kube::ErrorCode::kParse,
-                        fmt::format("--config {}: the file is empty", options.config_file));
+      return kube::fail(kube::ErrorCode::kParse, "--config {}: the file is empty",
+                        options.config_file);
     }
     text = std::move(*read);
   }
@@ -71,8 +103,10 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
   Configuration& configuration = parsed->configuration;
   if (options.jobset_controller_mode)
     configuration.jobsetController.mode = *options.jobset_controller_mode;
-  auto set = set_address(configuration.health.healthProbeBindAddress, options.health_address,
-                         "health-address");
+  auto set = configure_training_operator(options, configuration);
+  if (set)
+    set = set_address(configuration.health.healthProbeBindAddress, options.health_address,
+                      "health-address");
   if (set)
     set =
         set_address(configuration.metrics.bindAddress, options.metrics_address, "metrics-address");
@@ -82,10 +116,13 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
 }
 
 std::string controller_namespace(const ControllerOptions& options) {
-  if (!options.ns.empty()) return options.ns;
-  auto ns = read_file(kPodNamespaceFile).value_or("");
+  const bool is_alone = options.training_operator.is_alone;
+  auto ns = is_alone ? environment("MY_POD_NAMESPACE") : options.ns;
+  if (!ns.empty()) return ns;
+  ns = read_file(kPodNamespaceFile).value_or("");
   while (!ns.empty() && (ns.back() == '\n' || ns.back() == ' ')) ns.pop_back();
-  return ns.empty() ? "kubeflow-system" : ns;
+  if (!ns.empty()) return ns;
+  return is_alone ? "kubeflow" : "kubeflow-system";
 }
 
 }  // namespace trainer

@@ -2,8 +2,12 @@
 // file (configuration.hh).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "kube/manager/log.hh"
 
 namespace trainer {
 
@@ -15,18 +19,40 @@ enum class JobSetControllerMode {
   kOff,    // none: another controller reconciles them
 };
 
-enum class LogFormat { kText, kJson };
+using LogFormat = kube::Log::Format;
+
+// The flags of the Training Operator's manager (Training Operator, cmd/training-operator.v1), for
+// V1 jobs.
+struct TrainingOperatorFlags {
+  // Called as upstream's /manager: V1 jobs alone, with upstream's defaults.
+  bool is_alone = false;
+  std::vector<std::string> schemes;  // kinds in any case, or "all"
+  std::optional<std::string> gang_scheduler;
+  std::optional<std::string> init_container_image;
+  std::optional<std::string> init_container_template_file;
+  std::optional<std::int32_t> init_container_tries;
+  std::optional<std::string> kubectl_delivery_image;
+  std::optional<std::int32_t> threads;
+  std::optional<double> qps;
+  std::optional<std::int32_t> burst;
+  std::optional<bool> leader_elect;
+  std::optional<std::string> lease;
+  std::optional<std::int32_t> webhook_port;
+  std::optional<std::string> webhook_service;
+  std::optional<std::string> webhook_secret;
+};
 
 // Where an option has its default, the configuration file decides.
 struct ControllerOptions {
-  std::string kubeconfig;   // empty: $KUBECONFIG, in-cluster, ~/.kube/config
-  std::string context;      // empty: the kubeconfig's current context
-  std::string config_file;  // empty: all defaults
-  std::string webhook_url;  // "https://HOST:PORT": serve admission from outside the cluster
-  std::string
-      webhook_client_ca;      // a file of PEM certificates; empty: the configuration file decides
-  std::string feature_gates;  // "TrainJobStatus=true,AllAlpha=false"; wins over the file
-  std::string ns;  // of the Lease and the certificates; empty: the pod's, else kubeflow-system
+  std::string kubeconfig;         // empty: $KUBECONFIG, in-cluster, ~/.kube/config
+  std::string context;            // empty: the kubeconfig's current context
+  std::string config_file;        // empty: all defaults
+  std::string webhook_url;        // "https://HOST:PORT": serve admission from outside the cluster
+  std::string webhook_client_ca;  // a file of PEM certificates; empty: the file decides
+  std::string feature_gates;      // "TrainJobStatus=true,AllAlpha=false"; wins over the file
+  // Of the Lease and the certificates; empty: the pod's, else kubeflow-system. Called as upstream's
+  // /manager: the namespace that is watched; empty: all.
+  std::string ns;
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
   std::optional<JobSetControllerMode> jobset_controller_mode;
@@ -34,6 +60,7 @@ struct ControllerOptions {
   std::optional<std::string> metrics_address;  // likewise
   // No certificates and no webhooks: only the reconciler applies the rules.
   bool no_webhooks = false;
+  TrainingOperatorFlags training_operator;
 };
 
 }  // namespace trainer

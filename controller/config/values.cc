@@ -1,6 +1,5 @@
 #include "controller/config/values.hh"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 
@@ -21,11 +20,8 @@ constexpr double kTenYears = 10.0 * 365 * 24 * 3'600'000;
 std::optional<double> take_number(std::string_view& text) {
   const auto end = text.find_first_not_of("0123456789.");
   const std::string_view digits = text.substr(0, end);
-  double value = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || stop != digits.data() + digits.size()) return std::nullopt;
   text.remove_prefix(digits.size());
-  return value;
+  return parse_number<double>(digits);
 }
 
 std::optional<double> take_unit(std::string_view& text) {
@@ -35,14 +31,6 @@ std::optional<double> take_unit(std::string_view& text) {
     return unit.milliseconds;
   }
   return std::nullopt;
-}
-
-std::optional<unsigned short> parse_port(std::string_view text) {
-  unsigned short port = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (text.empty() || error != std::errc{} || stop != text.data() + text.size())
-    return std::nullopt;
-  return port;
 }
 
 }  // namespace
@@ -64,7 +52,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
 std::optional<Endpoint> parse_endpoint(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const auto port = parse_port(text.substr(colon + 1));
+  const auto port = parse_number<unsigned short>(text.substr(colon + 1));
   if (!port) return std::nullopt;
   std::string_view host = text.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {

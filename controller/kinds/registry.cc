@@ -5,16 +5,29 @@
 #include "controller/kinds/jobset/registration.hh"
 #include "controller/kinds/placement/registration.hh"
 #include "controller/kinds/trainjob/registration.hh"
+#include "controller/kinds/v1/registration.hh"
 
 namespace trainer {
 
 Registry production_registry(const KindOptions& options) {
   const auto jobsets = std::make_shared<JobSetState>(options.configuration.jobsetController.mode);
   Registry registry;
-  registry.push_back(trainjob_registration(options, jobsets));
-  registry.push_back(jobset_registration(options, jobsets));
-  registry.push_back(placement_registration(options, jobsets));
+  const Configuration::TrainingOperator& v1_jobs = options.configuration.trainingOperator;
+  if (!v1_jobs.only) {
+    registry.push_back(trainjob_registration(options, jobsets));
+    registry.push_back(jobset_registration(options, jobsets));
+    registry.push_back(placement_registration(options, jobsets));
+  }
+  for (const v1::Framework* framework : v1_jobs.schemes)
+    registry.push_back(v1::job_registration(options, *framework));
   return registry;
+}
+
+Registry full_registry() {
+  KindOptions options;
+  const auto all = v1::frameworks();
+  options.configuration.trainingOperator.schemes = {all.begin(), all.end()};
+  return production_registry(options);
 }
 
 }  // namespace trainer

@@ -30,37 +30,26 @@ kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options
   return options;
 }
 
-ServerResponse text(int status, std::string body) {
-  ServerResponse response;
-  response.status = status;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = std::move(body);
-  return response;
-}
-
 kube::Task<ServerResponse> at_once(ServerResponse response) {
   co_return response;
 }
 
 // As controller-runtime's filter: 500 where the check itself failed.
 ServerResponse refusal_of(const kube::Error& error) {
-  const bool is_verdict = error.status == 0;
-  if (is_verdict && error.code == kube::ErrorCode::kUnauthorized)
-    return text(401, error.message + "\n");
-  if (is_verdict && error.code == kube::ErrorCode::kForbidden)
-    return text(403, error.message + "\n");
-  return text(500, "the token could not be checked\n");
+  if (!is_verdict(error)) return ServerResponse::text(500, "the token could not be checked\n");
+  const bool is_unauthorized = error.code == kube::ErrorCode::kUnauthorized;
+  return ServerResponse::text(is_unauthorized ? 401 : 403, error.message + "\n");
 }
 
 kube::Task<ServerResponse> answer_metrics(ServerRequest request, Metrics& metrics,
                                           std::shared_ptr<MetricsAccess> access) {
-  if (request.path != "/metrics") co_return text(404, "not found: ask /metrics\n");
+  if (request.path != "/metrics") co_return ServerResponse::text(404, "not found: ask /metrics\n");
   if (access) {
     kube::Secret<std::string> token(bearer_token(request.authorization.reveal()));
     const auto checked = co_await access->check(std::move(token));
     if (!checked) co_return refusal_of(checked.error());
   }
-  co_return text(200, metrics.render());
+  co_return ServerResponse::text(200, metrics.render());
 }
 
 }  // namespace
@@ -93,9 +82,10 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
                        not_ready = std::move(not_ready)](const ServerRequest& request) {
     const bool is_live = request.path == "/healthz";
     if (!is_live && request.path != "/readyz")
-      return text(404, "not found: ask /healthz or /readyz\n");
+      return ServerResponse::text(404, "not found: ask /healthz or /readyz\n");
     const std::string problem = is_live ? not_live() : not_ready();
-    return problem.empty() ? text(200, "ok\n") : text(503, problem + "\n");
+    return problem.empty() ? ServerResponse::text(200, "ok\n")
+                           : ServerResponse::text(503, problem + "\n");
   };
   return kube::serve(io, limited(address, std::move(options), kMaxProbesOfPeer, 0),
                      [answer](ServerRequest request) { return at_once(answer(request)); });

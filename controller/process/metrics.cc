@@ -229,6 +229,16 @@ void Metrics::finished(std::string_view kind, std::string_view result) {
   state_->ends.of({kind, result}).Increment();
 }
 
+// Register() returns the family of this name that exists.
+void Metrics::count(const std::string& name, const std::string& help, const Labels& labels) {
+  prometheus::BuildCounter()
+      .Name(name)
+      .Help(help)
+      .Register(state_->registry)
+      .Add({labels.begin(), labels.end()})
+      .Increment();
+}
+
 void Metrics::status_refused(std::string_view kind, int http_status) {
   state_->refused_statuses.of({kind, std::to_string(http_status)}).Increment();
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +27,7 @@ class Metrics final : public kube::ManagerMetrics {
   void watched(std::string_view resource, std::string_view what) override;
   void set_unexpected_leases(std::string_view name, std::size_t count) override;
   void finished(std::string_view kind, std::string_view result) override;
+  void count(const std::string& name, const std::string& help, const Labels& labels) override;
   void status_refused(std::string_view kind, int http_status) override;
   void set_queue(std::string_view controller, const QueueFigures& figures) override;
   void set_objects(std::string_view kind, std::size_t count) override;

@@ -1,7 +1,5 @@
 #include "controller/process/metrics_access.hh"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "controller/status/token_verifier.hh"
@@ -50,10 +48,7 @@ Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token) {
   // Another request with the same token may have been checked meanwhile.
   if (const Known* known = recall(digest)) co_return known->result;
   const auto result = co_await review(std::move(token));
-  const bool is_verdict =
-      result || (result.error().status == 0 && (result.error().code == ErrorCode::kUnauthorized ||
-                                                result.error().code == ErrorCode::kForbidden));
-  if (is_verdict) remember(std::move(digest), result);
+  if (result || is_verdict(result.error())) remember(std::move(digest), result);
   co_return result;
 }
 
@@ -67,13 +62,11 @@ Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
   const auto access =
       co_await client_.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", std::move(body));
   if (!access) co_return tl::unexpected(access.error().at("SubjectAccessReview"));
-  const Json* verdict = access->find("status");
-  if (verdict != nullptr && verdict->get_bool("allowed")) co_return Result<void>();
+  if (access->get("status").get_bool("allowed")) co_return Result<void>();
   co_return kube::fail(
       ErrorCode::kForbidden,
-      fmt::format(
-          "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
-          user->get_string("username")));
+      "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
+      user->get_string("username"));
 }
 
 const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) const {

@@ -1,6 +1,5 @@
 #include "controller/process/process.hh"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -35,10 +34,9 @@ constexpr Milliseconds kLastRetry{60'000};
 
 Result<Endpoint> host_of_url(const std::string& url) {
   if (auto parsed = parse_https_url(url)) return *parsed;
-  return kube::fail(
-      kube::ErrorCode::kInvalid,
-      fmt::format("--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
-                  url));
+  return kube::fail(kube::ErrorCode::kInvalid,
+                    "--webhook-url: \"{}\": write https://HOST:PORT as the API server can reach it",
+                    url);
 }
 
 // The transport of the control loops: it allows reads while all writes are in flight.
@@ -51,11 +49,6 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
   const auto& limit = configuration.clientConnection;
   if (!limit.qps || *limit.qps <= 0) return transport;
   return throttle(io, std::move(transport), *limit.qps, limit.burst.value_or(1));
-}
-
-KindOptions kind_options(const Configuration& configuration, std::shared_ptr<ServerIdentity> server,
-                         std::string ns) {
-  return {configuration, std::move(server), std::move(ns)};
 }
 
 }  // namespace
@@ -78,7 +71,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       ns_(controller_namespace(options)),
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry(kind_options(configuration_, identity_, ns_))),
+      registry_(make_registry({configuration_, identity_, ns_})),
       control_health_("control", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       serving_health_("serving", clock_.steady(),
@@ -116,6 +109,7 @@ kube::ManagerOptions Process::manager_options() {
   kube::ManagerOptions options;
   options.on_task_lost = [this] { lost_task(); };
   options.component = "trainer";
+  options.ns = configuration_.watchNamespace;
   options.concurrency = [this](std::string_view group_kind, int otherwise) {
     return configuration_.concurrency_of(group_kind, otherwise);
   };
@@ -177,7 +171,8 @@ Result<void> Process::start_serving() {
     registrar_ = std::make_unique<WebhookRegistrar>(client_, log_, options_.webhook_url,
                                                     published_webhooks(registry_));
   } else if (configuration_.certManagement.enable) {
-    injector_ = std::make_unique<CaInjector>(io_, client_, configuration_names(registry_), log_);
+    injector_ = std::make_unique<CaInjector>(io_, client_, configuration_names(registry_), log_,
+                                             has_mutating_webhooks(registry_));
   }
   serving_ = std::make_unique<Serving>(serving_options(url_port), admission_, log_);
   keeper_ = std::make_unique<CertificateKeeper>(

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "controller/admission/admission_view.hh"
 #include "controller/admission/certificate_keeper.hh"

@@ -36,10 +36,10 @@ Result<void> Process::start_endpoints() {
   is_metrics_tls_ = configuration_.metrics.secureServing && webhooks_ != Webhooks::kNone;
   if (is_metrics_tls_) return {};
   if (metrics_address_ && configuration_.metrics.auth.enabled) {
-    return kube::fail(kube::ErrorCode::kInvalid,
-                      "metrics.auth.enabled: without webhooks there is no certificate, and tokens "
-                      "would be sent without encryption: leave it off, or serve no metrics "
-                      "(--metrics-address 0)");
+    return kube::fail(
+        kube::ErrorCode::kInvalid,
+        "metrics.auth.enabled: without webhooks there is no certificate, and tokens would be sent "
+        "without encryption: leave it off, or serve no metrics (--metrics-address 0)");
   }
   return start_metrics(nullptr);
 }

@@ -1,13 +1,13 @@
 #include "controller/process/run.hh"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <exception>
 #include <utility>
 
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/process/descriptors.hh"
 #include "controller/process/process.hh"
 #include "kube/client/kubeconfig.hh"
 
@@ -22,11 +22,17 @@ kube::LogLevel level_of(const std::string& name) {
 
 }  // namespace
 
+bool raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  if (limit.rlim_cur == limit.rlim_max) return true;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 int run_controller(const ControllerOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  const kube::Log log(level_of(options.log_level), options.log_format == LogFormat::kJson
-                                                       ? kube::Log::Format::kJson
-                                                       : kube::Log::Format::kText);
+  const kube::Log log(level_of(options.log_level), options.log_format);
   auto parsed = load_configuration(options);
   if (!parsed) {
     log.error("cannot start", {{"why", parsed.error().message}});

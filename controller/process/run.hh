@@ -9,4 +9,8 @@ namespace trainer {
 // options or kubeconfig, or lost leadership, after which nothing may be written.
 int run_controller(const ControllerOptions& options);
 
+// Raises the soft limit of open descriptors to the hard limit, as a Go program does at its start.
+// (The soft limit is low only for programs that use select().) False where the system refuses.
+bool raise_descriptor_limit();
+
 }  // namespace trainer

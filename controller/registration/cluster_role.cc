@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,16 +34,18 @@ std::vector<kube::PolicyRule> merged(const std::vector<kube::PolicyRule>& rules)
   return all;
 }
 
-std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
+// What a process with these kinds needs, which all have the same option.
+std::vector<kube::PolicyRule> rules_of(const Registry& registry, const std::string& lease) {
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry)
     rules.insert(rules.end(), kind.controller.rules.begin(), kind.controller.rules.end());
   rules.push_back({"Whether another installation leads, too.",
                    {"coordination.k8s.io"},
                    {"leases"},
-                   {Configuration::LeaderElection().resourceName},
+                   {lease},
                    {"list"}});
-  for (kube::PolicyRule& rule : ca_injector_rules(configuration_names(registry)))
+  for (kube::PolicyRule& rule :
+       ca_injector_rules(configuration_names(registry), has_mutating_webhooks(registry)))
     rules.push_back(std::move(rule));
   rules.push_back({"Whether a client may read the metrics (`metrics.auth.enabled`).",
                    {"authorization.k8s.io"},
@@ -50,6 +53,21 @@ std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
                    {},
                    {"create"}});
   return rules;
+}
+
+std::vector<kube::PolicyRule> all_rules(const Registry& registry) {
+  std::map<std::string, Registry> by_option;
+  for (const KindRegistration& kind : registry) by_option[kind.option].push_back(kind);
+  std::vector<kube::PolicyRule> all;
+  for (const auto& [option, kinds] : by_option) {
+    const std::string lease =
+        option.empty() ? Configuration::LeaderElection().resourceName : kTrainingOperatorLease;
+    for (kube::PolicyRule& rule : rules_of(kinds, lease)) {
+      if (rule.option.empty()) rule.option = option;
+      all.push_back(std::move(rule));
+    }
+  }
+  return all;
 }
 
 // A YAML list on one line; "" is the core group.

@@ -1,5 +1,6 @@
 #include "controller/registration/kind_registration.hh"
 
+#include <algorithm>
 #include <utility>
 
 namespace trainer {
@@ -31,6 +32,13 @@ std::set<std::string> configuration_names(const Registry& registry) {
     for (const Webhook& webhook : kind.admission.webhooks) names.emplace(webhook.configuration);
   }
   return names;
+}
+
+bool has_mutating_webhooks(const Registry& registry) {
+  return std::any_of(registry.begin(), registry.end(), [](const KindRegistration& kind) {
+    const auto& all = kind.admission.webhooks;
+    return std::any_of(all.begin(), all.end(), [](const Webhook& one) { return one.is_mutating; });
+  });
 }
 
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry) {

@@ -35,6 +35,9 @@ struct KindOptions {
 };
 
 struct KindRegistration {
+  // "": of every installation. Else manifests have it apart from others (`trainer crds OPTION`,
+  // `trainer rbac OPTION`).
+  std::string option;
   kube::ControllerRegistration controller;
   AdmissionRegistration admission;
   std::vector<ServerRegistration> servers;
@@ -54,5 +57,6 @@ std::vector<Webhook> published_webhooks(const Registry& registry);
 std::vector<kube::Json> custom_resource_definitions(const Registry& registry);
 // Names of all webhook configurations, published or installed separately.
 std::set<std::string> configuration_names(const Registry& registry);
+bool has_mutating_webhooks(const Registry& registry);
 
 }  // namespace trainer

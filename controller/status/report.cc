@@ -1,9 +1,7 @@
 #include "controller/status/report.hh"
 
-#include <fmt/format.h>
-
-#include <limits>
 #include <optional>
+#include <utility>
 
 #include "kube/model/field_error.hh"
 #include "kube/model/json_text.hh"
@@ -43,8 +41,7 @@ std::optional<std::int64_t> read_int32(const Json& status, std::string_view name
                                        bool& is_readable) {
   const Json* value = status.find(name);
   if (value == nullptr || value->is_null()) return std::nullopt;
-  using Limits = std::numeric_limits<std::int32_t>;
-  if (!value->is_int() || value->as_int() < Limits::min() || value->as_int() > Limits::max()) {
+  if (!value->is_int() || !std::in_range<std::int32_t>(value->as_int())) {
     is_readable = false;
     return std::nullopt;
   }
@@ -118,8 +115,8 @@ kube::Result<Report> read_report(std::string_view body, std::string_view trainjo
   const kube::FieldErrors errors = check(progress, remaining, *status, has_time);
   if (!errors.empty()) {
     return kube::fail(kube::ErrorCode::kInvalid,
-                      fmt::format("TrainJob.trainer.kubeflow.org \"{}\" is invalid: {}", trainjob,
-                                  kube::to_string(errors)));
+                      "TrainJob.trainer.kubeflow.org \"{}\" is invalid: {}", trainjob,
+                      kube::to_string(errors));
   }
   if (progress) written.set("progressPercentage", *progress);
   if (remaining) written.set("estimatedRemainingSeconds", *remaining);

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "kube/model/error.hh"
@@ -14,9 +13,8 @@ namespace trainer {
 
 // A report as it will be written.
 struct Report {
-  kube::Json trainer_status;  // null: the body had none, nothing is to be written
-  std::size_t dropped_metrics =
-      0;  // left out, because the API would refuse the whole update because of them
+  kube::Json trainer_status;        // null: the body had none, nothing is to be written
+  std::size_t dropped_metrics = 0;  // left out, for the API would refuse the update over them
 };
 
 // From the body `{"trainerStatus": {...}}`; unknown members are ignored. Times come out as the API

@@ -1,7 +1,5 @@
 #include "controller/status/report_writer.hh"
 
-#include <algorithm>
-
 #include "api/trainjob.hh"
 #include "kube/client/json_scan.hh"
 

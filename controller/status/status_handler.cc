@@ -53,11 +53,7 @@ Task<ServerResponse> StatusHandler::handle(kube::ServerRequest request) {
   const auto verified = co_await verifier_.verify(std::move(token), *trainjob);
   if (!verified) {
     const std::string why = verified.error().message;
-    // A 403 for the TokenReview itself is an error of this controller, not of the pod; such an
-    // error has an HTTP status.
-    const bool is_refused =
-        verified.error().code == kube::ErrorCode::kForbidden && verified.error().status == 0;
-    if (is_refused) {
+    if (is_verdict(verified.error())) {
       // At debug: otherwise a client without access could fill the log.
       log_.debug("progress report refused", {{"trainjob", trainjob->to_string()}, {"why", why}});
       co_return failure(403, "Forbidden", "Forbidden");

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <boost/algorithm/string.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,26 +36,6 @@ constexpr kube::JsonLimits kClaimLimits{.max_values = 1'000};
 constexpr std::string_view kPodName = "authentication.kubernetes.io/pod-name";
 constexpr std::string_view kPodUid = "authentication.kubernetes.io/pod-uid";
 
-std::vector<std::string_view> words_of(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  std::vector<std::string_view> words;
-  while (true) {
-    const auto begin = text.find_first_not_of(kSpace);
-    if (begin == std::string_view::npos) return words;
-    text.remove_prefix(begin);
-    const auto end = std::min(text.find_first_of(kSpace), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-}
-
-bool is_bearer(std::string_view word) {
-  constexpr std::string_view kBearer = "bearer";
-  return std::equal(word.begin(), word.end(), kBearer.begin(), kBearer.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  });
-}
-
 tl::unexpected<kube::Error> forbid(std::string why) {
   return kube::fail(kube::ErrorCode::kForbidden, std::move(why));
 }
@@ -83,9 +63,7 @@ struct BoundPod {
 };
 
 std::string first_extra(const Json& user, std::string_view name) {
-  const Json* extra = user.find("extra");
-  if (extra == nullptr) return {};
-  const Json::Array& values = extra->get_array(name);
+  const Json::Array& values = user.get("extra").get_array(name);
   return values.empty() || !values.front().is_string() ? std::string() : values.front().as_string();
 }
 
@@ -126,8 +104,16 @@ std::string status_audience(const ObjectKey& trainjob) {
 }
 
 std::string bearer_token(std::string_view authorization) {
-  const auto words = words_of(authorization);
-  return words.size() == 2 && is_bearer(words[0]) ? std::string(words[1]) : std::string();
+  std::vector<std::string> words;
+  const std::string_view text = boost::algorithm::trim_copy(authorization);
+  boost::algorithm::split(words, text, boost::algorithm::is_space(),
+                          boost::algorithm::token_compress_on);
+  return words.size() == 2 && boost::algorithm::iequals(words[0], "bearer") ? words[1] : "";
+}
+
+bool is_verdict(const kube::Error& error) {
+  return error.status == 0 && (error.code == kube::ErrorCode::kUnauthorized ||
+                               error.code == kube::ErrorCode::kForbidden);
 }
 
 std::string reason_not_to_review(std::string_view token, const std::string& audience,

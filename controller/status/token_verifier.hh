@@ -21,6 +21,10 @@ std::string status_audience(const kube::ObjectKey& trainjob);
 // "Bearer TOKEN": exactly two words, the first in any case. Empty for anything else.
 std::string bearer_token(std::string_view authorization);
 
+// Whether an error says that a token was refused. A 401 or 403 for the review itself is an error of
+// this controller; such an error has an HTTP status.
+bool is_verdict(const kube::Error& error);
+
 // Why a token cannot be valid for `audience` at `now`, from its unverified claims; else empty.
 std::string reason_not_to_review(std::string_view token, const std::string& audience,
                                  kube::Time now);

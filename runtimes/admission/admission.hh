@@ -8,9 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "api/jobset.hh"
-#include "api/runtime.hh"
-#include "api/trainjob.hh"
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
 #include "runtimes/jobset/exclusive.hh"

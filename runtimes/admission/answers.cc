@@ -9,12 +9,7 @@
 namespace trainer {
 
 AdmissionAnswer forbid(std::string message) {
-  AdmissionAnswer answer;
-  answer.is_allowed = false;
-  answer.code = 403;
-  answer.reason = "Forbidden";
-  answer.message = std::move(message);
-  return answer;
+  return {.is_allowed = false, .code = 403, .reason = "Forbidden", .message = std::move(message)};
 }
 
 AdmissionAnswer forbid(const kube::FieldErrors& errors) {
@@ -22,14 +17,12 @@ AdmissionAnswer forbid(const kube::FieldErrors& errors) {
 }
 
 AdmissionAnswer refuse_jobset(const std::string& name, const kube::FieldErrors& errors) {
-  AdmissionAnswer answer;
-  if (errors.empty()) return answer;
-  answer.is_allowed = false;
-  answer.code = 422;
-  answer.reason = "Invalid";
-  answer.message =
-      fmt::format("JobSet.jobset.x-k8s.io \"{}\" is invalid: {}", name, kube::to_string(errors));
-  return answer;
+  if (errors.empty()) return {};
+  return {.is_allowed = false,
+          .code = 422,
+          .reason = "Invalid",
+          .message = fmt::format("JobSet.jobset.x-k8s.io \"{}\" is invalid: {}", name,
+                                 kube::to_string(errors))};
 }
 
 AdmissionAnswer allow_with(const kube::Json& before, const kube::Json& after,

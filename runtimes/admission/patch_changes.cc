@@ -1,5 +1,8 @@
 #include "runtimes/admission/patch_changes.hh"
 
+#include <algorithm>
+#include <functional>
+
 #include "runtimes/trainjob/difference.hh"
 
 namespace trainer {
@@ -12,12 +15,6 @@ Json without_time(Json patch) {
   return patch;
 }
 
-const Json::Array& patches_of(const Json& trainjob) {
-  static const Json::Array kNone;
-  const Json* spec = trainjob.find("spec");
-  return spec ? spec->get_array("runtimePatches") : kNone;
-}
-
 }  // namespace
 
 bool is_patch_changed(const Json& before, const Json& after) {
@@ -25,13 +22,10 @@ bool is_patch_changed(const Json& before, const Json& after) {
 }
 
 bool are_patches_changed(const Json& before, const Json& after) {
-  const Json::Array& old_patches = patches_of(before);
-  const Json::Array& new_patches = patches_of(after);
-  if (old_patches.size() != new_patches.size()) return true;
-  for (std::size_t i = 0; i < old_patches.size(); ++i) {
-    if (is_patch_changed(old_patches[i], new_patches[i])) return true;
-  }
-  return false;
+  const Json::Array& old_patches = before.get("spec").get_array("runtimePatches");
+  const Json::Array& new_patches = after.get("spec").get_array("runtimePatches");
+  return !std::equal(old_patches.begin(), old_patches.end(), new_patches.begin(), new_patches.end(),
+                     std::not_fn(is_patch_changed));
 }
 
 }  // namespace trainer

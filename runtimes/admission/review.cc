@@ -1,5 +1,4 @@
 // The envelope: admission.k8s.io/v1 AdmissionReview.
-#include <string>
 #include <utility>
 
 #include "kube/model/digest.hh"
@@ -7,11 +6,8 @@
 #include "runtimes/admission/admission.hh"
 
 namespace trainer {
-namespace {
 
 using kube::Json;
-
-}  // namespace
 
 std::optional<AdmissionRequest> read_admission_review(const Json& review) {
   const Json* source = review.find("request");
@@ -40,11 +36,8 @@ Json admission_review_response(const Json& review, const AdmissionAnswer& answer
                                          {"reason", answer.reason},
                                          {"message", answer.message}}));
   }
-  if (!answer.warnings.empty()) {
-    Json warnings = Json::array();
-    for (const std::string& warning : answer.warnings) warnings.push_back(warning);
-    response.set("warnings", std::move(warnings));
-  }
+  if (!answer.warnings.empty())
+    response.set("warnings", Json::Array(answer.warnings.begin(), answer.warnings.end()));
   if (answer.is_allowed && !answer.json_patch.empty()) {
     response.set("patchType", "JSONPatch");
     response.set("patch", kube::base64_encode(kube::print_json(answer.json_patch)));

@@ -1,5 +1,4 @@
-// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer,
-// pkg/webhooks).
+// Admission of TrainingRuntimes and ClusterTrainingRuntimes (Kubeflow Trainer, pkg/webhooks).
 #include <utility>
 
 #include "api/api.hh"
@@ -21,9 +20,7 @@ bool is_examined(const AdmissionRequest& request) {
     return false;
   // Labels and finalizers can always be changed, also of a runtime that was stored before a rule
   // was there.
-  const Json* before = request.old_object.find("spec");
-  const Json* after = request.object.find("spec");
-  return (before ? *before : Json()) != (after ? *after : Json());
+  return request.old_object.get("spec") != request.object.get("spec");
 }
 
 }  // namespace

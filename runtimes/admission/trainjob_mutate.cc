@@ -22,11 +22,8 @@ bool is_absent(const Json* value) {
 }
 
 const Json* find_patch(const Json& trainjob, std::string_view manager) {
-  const Json* spec = trainjob.find("spec");
-  if (!spec) return nullptr;
-  for (const Json& patch : spec->get_array("runtimePatches")) {
+  for (const Json& patch : trainjob.get("spec").get_array("runtimePatches"))
     if (patch.get_string("manager") == manager) return &patch;
-  }
   return nullptr;
 }
 
@@ -70,8 +67,8 @@ bool is_from_queue(const AdmissionRequest& request) {
   const Json* after = find_patch(request.object, kQueueManager);
   if (!request.may_lack_fields || !before || !after) return false;
   if (is_patch_changed(*before, *after)) return true;
-  return request.object.find("spec")->get_bool("suspend") !=
-         request.old_object.find("spec")->get_bool("suspend");
+  return request.object.get("spec").get_bool("suspend") !=
+         request.old_object.get("spec").get_bool("suspend");
 }
 
 // To count pods Kueue runs a copy of upstream's pipeline on the object that it then sends, and that

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
-#include <utility>
 
 #include "api/api.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/name_index.hh"
+#include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/warnings.hh"
 #include "runtimes/trainjob/children.hh"
 
 namespace trainer {
@@ -30,20 +30,9 @@ bool is_system_class(std::string_view name) {
 void add_claims(std::vector<MountedClaim>& claims, std::string_view replicated_job,
                 const Json& pod_spec) {
   for (const Json& volume : pod_spec.get_array("volumes")) {
-    const Json* claim = volume.find("persistentVolumeClaim");
-    if (!claim || claim->get_string("claimName").empty()) continue;
-    claims.push_back({std::string(claim->get_string("claimName")), std::string(replicated_job)});
+    const std::string_view claim = volume.get("persistentVolumeClaim").get_string("claimName");
+    if (!claim.empty()) claims.push_back({std::string(claim), std::string(replicated_job)});
   }
-}
-
-// Whether a claim's volume can be mounted on one machine only.
-bool is_for_one_machine(const Json& claim) {
-  const Json* spec = claim.find("spec");
-  if (!spec) return false;
-  const auto& modes = spec->get_array("accessModes");
-  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const Json& mode) {
-    return mode == Json("ReadWriteOnce") || mode == Json("ReadWriteOncePod");
-  });
 }
 
 std::int32_t nodes_of(const TrainJob& job, const Runtime& runtime) {
@@ -51,15 +40,8 @@ std::int32_t nodes_of(const TrainJob& job, const Runtime& runtime) {
   return runtime.spec.mlPolicy ? runtime.spec.mlPolicy->numNodes.value_or(1) : 1;
 }
 
-const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime) {
-  static const std::vector<ReplicatedJob> kNone;
-  const auto& jobset = runtime.spec.template_;
-  return jobset && jobset->spec ? jobset->spec->replicatedJobs : kNone;
-}
-
 bool is_trainer(const ReplicatedJob& job) {
-  const Json* labels = job.template_.find_path({"metadata", "labels"});
-  return job.name == "node" || (labels && labels->get_string(kAncestorLabel) == "trainer");
+  return job.name == pipeline::kNode || ancestor_of(job) == pipeline::kTrainerStep;
 }
 
 void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
@@ -74,11 +56,10 @@ void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
     const auto at = by_name.find(mounted.replicated_job);
     if (!at || !is_trainer(jobs[*at]) || !warned.insert(mounted.name).second) continue;
     const auto claim = lookups.claim(job.metadata.ns, mounted.name);
-    if (!claim || !is_for_one_machine(*claim)) continue;
+    if (!claim || !pipeline::is_for_one_node(*claim)) continue;
     warnings.push_back(
         fmt::format("PersistentVolumeClaim \"{}\" can be mounted on one machine only, and this job "
-                    "has {} nodes: use a claim with "
-                    "access mode ReadWriteMany or ReadOnlyMany",
+                    "has {} nodes: use a claim with access mode ReadWriteMany or ReadOnlyMany",
                     mounted.name, nodes));
   }
 }
@@ -89,11 +70,10 @@ void warn_about_shadows(std::vector<std::string>& warnings, const TrainJob& job,
   if (ref.kind.value_or("ClusterTrainingRuntime") != "ClusterTrainingRuntime" || !lookups.runtime)
     return;
   if (!lookups.runtime("TrainingRuntime", job.metadata.ns, ref.name)) return;
-  warnings.push_back(
-      fmt::format("TrainingRuntime \"{}\" in this namespace has the name of the "
-                  "ClusterTrainingRuntime that the job refers to: the "
-                  "Python SDK shows the number of nodes and the status by the former",
-                  ref.name));
+  warnings.push_back(fmt::format(
+      "TrainingRuntime \"{}\" in this namespace has the name of the ClusterTrainingRuntime that "
+      "the job refers to: the Python SDK shows the number of nodes and the status by the former",
+      ref.name));
 }
 
 }  // namespace
@@ -139,9 +119,9 @@ kube::FieldErrors check_priority_classes(const Runtime& runtime, const Admission
   for (const std::string& name : priority_classes_of(runtime)) {
     if (lookups.priority_class_exists(name)) continue;
     errors.push_back(kube::invalid("spec.templateSpec.priorityClassName", name,
-                                   fmt::format("PriorityClass \"{}\" doesn't exist: "
-                                               "priorityclasses.scheduling.k8s.io \"{}\" not found",
-                                               name, name)));
+                                   "PriorityClass \"{}\" doesn't exist: "
+                                   "priorityclasses.scheduling.k8s.io \"{}\" not found",
+                                   name, name));
   }
   return errors;
 }
@@ -152,25 +132,18 @@ std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& run
     add_claims(claims, replicated.name, pod_spec_of(replicated.template_));
   }
   for (const RuntimePatch& patch : job.spec.runtimePatches) {
-    const Json* spec = patch.trainingRuntimeSpec
-                           ? patch.trainingRuntimeSpec->find_path({"template", "spec"})
-                           : nullptr;
-    if (!spec) continue;
-    for (const Json& replicated : spec->get_array("replicatedJobs")) {
-      if (const Json* job_template = replicated.find("template")) {
-        add_claims(claims, replicated.get_string("name"), pod_spec_of(*job_template));
-      }
-    }
+    if (!patch.trainingRuntimeSpec) continue;
+    const Json& spec = patch.trainingRuntimeSpec->get_path({"template", "spec"});
+    for (const Json& replicated : spec.get_array("replicatedJobs"))
+      add_claims(claims, replicated.get_string("name"), pod_spec_of(replicated.get("template")));
   }
   return claims;
 }
 
-std::vector<std::string> warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
-                                                 const AdmissionLookups& lookups) {
-  std::vector<std::string> warnings;
+void warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
+                             const AdmissionLookups& lookups, std::vector<std::string>& warnings) {
   warn_about_claims(warnings, job, runtime, lookups);
   warn_about_shadows(warnings, job, lookups);
-  return warnings;
 }
 
 }  // namespace trainer

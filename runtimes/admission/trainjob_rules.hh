@@ -1,7 +1,6 @@
 // The rules for TrainJobs that need more than the job and its runtime. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ struct MountedClaim {
 std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& runtime);
 // Claims of one machine under a job of several nodes, runtimes the SDK would confuse: what is
 // allowed and will not work.
-std::vector<std::string> warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
-                                                 const AdmissionLookups& lookups);
+void warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
+                             const AdmissionLookups& lookups, std::vector<std::string>& warnings);
 
 }  // namespace trainer

@@ -2,7 +2,6 @@
 // rules a request meets, and against which runtime.
 #include <fmt/format.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -42,10 +41,8 @@ kube::FieldError runtime_missing(const TrainJob& job, const Json& object) {
   const bool namespaced = is_namespaced(ref);
   return kube::invalid(
       namespaced ? "spec.runtimeRef" : "spec.RuntimeRef", reference_json(object),
-      fmt::format(
-          "{} \"{}\" not found: specified {} must be created before the TrainJob is created",
-          runtime_kind_name(ref), ref.name,
-          namespaced ? "trainingRuntime" : "clusterTrainingRuntime"));
+      "{} \"{}\" not found: specified {} must be created before the TrainJob is created",
+      runtime_kind_name(ref), ref.name, namespaced ? "trainingRuntime" : "clusterTrainingRuntime");
 }
 
 std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups& lookups) {
@@ -116,8 +113,7 @@ AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJo
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
   answer.warnings = warn_about_children(job, *runtime, plugins, gates);
-  for (std::string& warning : warn_about_surroundings(job, *runtime, lookups))
-    answer.warnings.push_back(std::move(warning));
+  warn_about_surroundings(job, *runtime, lookups, answer.warnings);
   return answer;
 }
 

@@ -3,7 +3,6 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/construct.hh"
-#include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
@@ -14,15 +13,11 @@ void ensure_claims(ReconcileContext& context) {
       kube::Json claim = make_claim(context.jobset, policy, claim_template);
       std::string name(claim["metadata"].get_string("name"));
       if (context.observed.claims.contains(name)) continue;
-      kube::Action action;
-      action.verb = kube::Action::Verb::kCreate;
-      action.resource = kube::kPersistentVolumeClaims;
-      action.key = {context.jobset.metadata.ns, std::move(name)};
-      action.body = std::move(claim);
-      // The owner does not matter where a claim of that name exists already: it was kept to be used
-      // again.
-      action.failure_reason = "PVCCreationFailed";
-      context.plan.actions.push_back(std::move(action));
+      // No owner_uid: a claim of that name that exists already was kept to be used again.
+      context.plan.actions.push_back({.resource = kube::kPersistentVolumeClaims,
+                                      .key = {context.jobset.metadata.ns, std::move(name)},
+                                      .body = std::move(claim),
+                                      .failure_reason = "PVCCreationFailed"});
       // Pods that mount a claim that could not be made would only wait.
       context.job_stage = 1;
     }

@@ -20,9 +20,8 @@ std::string_view counterpart(std::string_view type) {
 }
 
 Condition* find(std::vector<Condition>& conditions, std::string_view type) {
-  for (Condition& condition : conditions) {
+  for (Condition& condition : conditions)
     if (condition.type == type) return &condition;
-  }
   return nullptr;
 }
 
@@ -43,25 +42,21 @@ bool put(std::vector<Condition>& conditions, Condition next) {
 
 kube::PlannedEvent event_of(std::string_view type, bool value, std::string_view reason,
                             std::string_view message) {
-  kube::PlannedEvent event;
-  const bool is_warning = value && (type == kFailed || type == kRestarting);
-  event.type = is_warning ? "Warning" : "Normal";
-  event.reason = reason;
-  event.message = message;
-  event.is_terminal = value && (type == kFailed || type == kCompleted);
-  return event;
+  return {.type = value && (type == kFailed || type == kRestarting) ? "Warning" : "Normal",
+          .reason = std::string(reason),
+          .message = std::string(message),
+          .is_terminal = value && (type == kFailed || type == kCompleted)};
 }
 
 }  // namespace
 
 void ReconcileContext::set_condition(std::string_view type, bool value, std::string_view reason,
                                      std::string_view message) {
-  Condition next;
-  next.type = type;
-  next.status = value ? "True" : "False";
-  next.reason = reason;
-  next.message = message;
-  next.last_transition_time = observed.now.whole_seconds();
+  Condition next{.type = std::string(type),
+                 .status = value ? "True" : "False",
+                 .reason = std::string(reason),
+                 .message = std::string(message),
+                 .last_transition_time = observed.now.whole_seconds()};
   // Before it is compared: the stored one was cut, too.
   const std::vector<std::string> cuts = fit(next);
   bool has_changed = put(status.conditions, std::move(next));
@@ -79,11 +74,8 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
 void ReconcileContext::warn(std::string_view reason, std::string message) {
   constexpr std::size_t kMostEvents = 20;
   if (plan.events.size() >= kMostEvents) return;
-  kube::PlannedEvent event;
-  event.type = "Warning";
-  event.reason = reason;
-  event.message = std::move(message);
-  plan.events.push_back(std::move(event));
+  plan.events.push_back(
+      {.type = "Warning", .reason = std::string(reason), .message = std::move(message)});
 }
 
 bool is_finished(const JobSetStatus& status) {

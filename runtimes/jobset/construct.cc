@@ -17,22 +17,18 @@ namespace {
 
 using kube::Json;
 
+// Of a template's metadata only these are of use.
+Json maps_of(const Json& object) {
+  Json maps = Json::object();
+  for (const std::string_view name : {"labels", "annotations"}) {
+    const Json& map = object.get("metadata").get(name);
+    if (map.is_object()) maps.set(name, map);
+  }
+  return maps;
+}
+
 std::string_view group_of(const ReplicatedJob& replicated_job) {
   return replicated_job.groupName ? std::string_view(*replicated_job.groupName) : "default";
-}
-
-// The member as an object; one of another type is no template that the API server could have
-// stored, and is replaced.
-Json& object_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_object()) child = Json::object();
-  return child;
-}
-
-Json& array_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_array()) child = Json::array();
-  return child;
 }
 
 using Keys = std::vector<std::pair<std::string_view, std::string>>;
@@ -76,9 +72,8 @@ void put_exclusive_annotations(Json& job, const JobSet& jobset, const Json& job_
     of_pods[key] = value;
   };
   const kube::StringMap& above = jobset.metadata.annotations;
-  const Json* metadata = job_template.find("metadata");
   const kube::StringMap below =
-      kube::read_string_map(metadata ? metadata->find("annotations") : nullptr);
+      kube::read_string_map(job_template.find_path({"metadata", "annotations"}));
   for (const kube::StringMap* level : {&above, &below}) {
     if (!level->contains(kExclusiveTopologyKey)) continue;
     put(kExclusiveTopologyKey, level->find(kExclusiveTopologyKey)->second);
@@ -113,8 +108,7 @@ void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   if (mounted.empty()) return;
   for (const VolumeClaimPolicy& policy : jobset.spec.volumeClaimPolicies) {
     for (const Json& claim : policy.templates) {
-      const Json* metadata = claim.find("metadata");
-      const std::string_view name = metadata ? metadata->get_string("name") : std::string_view();
+      const std::string_view name = claim.get("metadata").get_string("name");
       if (name.empty() || !mounted.contains(name)) continue;
       Json source = Json::object({{"claimName", claim_name(name, jobset.metadata.name)}});
       array_at(pod_spec, "volumes")
@@ -168,17 +162,12 @@ JobFactory::JobFactory(const JobSet& jobset, const Layout& layout, std::size_t r
       replicated_job_(jobset.spec.replicatedJobs[replicated_job]),
       place_(layout.places[replicated_job]) {
   const Json& job_template = replicated_job_.template_;
-  const Json* spec = job_template.find("spec");
-  const Json* metadata = job_template.find("metadata");
+  const Json& spec = job_template.get("spec");
   prototype_ = Json::object({{"apiVersion", "batch/v1"},
                              {"kind", "Job"},
-                             {"metadata", Json::object()},
-                             {"spec", spec && spec->is_object() ? *spec : Json::object()}});
+                             {"metadata", maps_of(job_template)},
+                             {"spec", spec.is_object() ? spec : Json::object()}});
   Json& job_metadata = prototype_["metadata"];
-  for (const std::string_view map : {"labels", "annotations"}) {
-    const Json* value = metadata ? metadata->find(map) : nullptr;
-    if (value && value->is_object()) job_metadata[map] = *value;
-  }
   job_metadata["namespace"] = jobset.metadata.ns;
   job_metadata["ownerReferences"] = Json::array({owner_reference(jobset)});
   put_keys(prototype_, common_keys(jobset, replicated_job_, layout, place_));
@@ -253,15 +242,10 @@ std::optional<Json> headless_service(const JobSet& jobset) {
 }
 
 Json make_claim(const JobSet& jobset, const VolumeClaimPolicy& policy, const Json& claim_template) {
-  const Json* metadata = claim_template.find("metadata");
-  Json result_metadata = Json::object({{"namespace", jobset.metadata.ns}});
-  for (const std::string_view map : {"labels", "annotations"}) {
-    const Json* value = metadata ? metadata->find(map) : nullptr;
-    if (value && value->is_object()) result_metadata.set(map, *value);
-  }
-  result_metadata.set("name",
-                      claim_name(metadata ? metadata->get_string("name") : std::string_view(),
-                                 jobset.metadata.name));
+  Json result_metadata = maps_of(claim_template);
+  const std::string_view name = claim_template.get("metadata").get_string("name");
+  result_metadata.set("namespace", jobset.metadata.ns)
+      .set("name", claim_name(name, jobset.metadata.name));
   object_at(result_metadata, "labels")[kJobSetNameKey] = jobset.metadata.name;
   // A claim that is to be kept has no owner, so nothing collects it.
   const bool is_kept =

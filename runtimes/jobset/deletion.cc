@@ -1,8 +1,5 @@
 // Deletions of Jobs (JobSet, pkg/controllers).
-#include <utility>
-
 #include "kube/model/resources.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
@@ -11,15 +8,13 @@ void delete_jobs(ReconcileContext& context, const std::vector<const JobView*>& j
   for (const JobView* job : jobs) {
     if (job->is_deleting) continue;
     if (!context.has_room()) return;
-    kube::Action action;
-    action.verb = kube::Action::Verb::kDelete;
-    action.resource = kube::kJobs;
-    action.key = {context.jobset.metadata.ns, job->name};
-    // Foreground: the name is free again only when the last pod is gone, so attempts never overlap.
-    action.propagation = "Foreground";
-    // Never the Job of the next attempt that took over the name meanwhile.
-    action.uid = job->uid;
-    context.plan.actions.push_back(std::move(action));
+    // By uid: never the Job of the next attempt that took over the name meanwhile. Foreground: the
+    // name is free again only when the last pod is gone, so attempts never overlap.
+    context.plan.actions.push_back({.verb = kube::Action::Verb::kDelete,
+                                    .resource = kube::kJobs,
+                                    .key = {context.jobset.metadata.ns, job->name},
+                                    .uid = job->uid,
+                                    .propagation = "Foreground"});
   }
 }
 

@@ -1,8 +1,6 @@
 // Sizes that follow the JobSet (JobSet, pkg/controllers), gate ElasticJobSet.
 #include <utility>
 
-#include "kube/model/resources.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/policies.hh"
 
@@ -18,15 +16,9 @@ void resize_jobs(ReconcileContext& context) {
     if (!parallelism || parallelism != completions) continue;
     if (job->parallelism == parallelism && job->completions == completions) continue;
     if (!context.has_room()) return;
-    kube::Action action;
-    action.verb = kube::Action::Verb::kMergePatch;
-    action.resource = kube::kJobs;
-    action.key = {context.jobset.metadata.ns, job->name};
-    action.body = kube::Json::object(
-        {{"metadata", kube::Json::object({{"resourceVersion", job->resource_version}})},
-         {"spec",
-          kube::Json::object({{"parallelism", *parallelism}, {"completions", *completions}})}});
-    context.plan.actions.push_back(std::move(action));
+    kube::Json spec =
+        kube::Json::object({{"parallelism", *parallelism}, {"completions", *completions}});
+    context.patch_job(*job, "", kube::Json::object({{"spec", std::move(spec)}}));
   }
 }
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/model/names.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/views/pod.hh"
 
@@ -20,12 +22,6 @@ const Json& labels_of(const Json& pod) {
 }
 const Json& annotations_of(const Json& pod) {
   return pod.get("metadata").get("annotations");
-}
-
-Json& object_at(Json& parent, std::string_view name) {
-  Json& child = parent[name];
-  if (!child.is_object()) child = Json::object();
-  return child;
 }
 
 bool is_exclusive(const Json& pod) {
@@ -74,10 +70,8 @@ Json affinity_term(Json::Array requirements, const std::string& topology) {
 }
 
 void append_term(Json& pod, std::string_view kind, Json term) {
-  Json& terms = object_at(object_at(object_at(pod, "spec"), "affinity"),
-                          kind)["requiredDuringSchedulingIgnoredDuringExecution"];
-  if (!terms.is_array()) terms = Json::array();
-  terms.push_back(std::move(term));
+  Json& affinity = object_at(object_at(object_at(pod, "spec"), "affinity"), kind);
+  array_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution").push_back(std::move(term));
 }
 
 // Together with the pods of its own Job, apart from all others of equal priority: a more important
@@ -105,21 +99,20 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
   if (live.size() != 1) {
     return kube::fail(
         ErrorCode::kNotFound,
-        fmt::format("expected 1 leader pod ({}), but got {}. this is an expected, transient error",
-                    *base, live.size()));
+        "expected 1 leader pod ({}), but got {}. this is an expected, transient error", *base,
+        live.size());
   }
   const auto owner = controller_uid(follower);
   if (!owner) return kube::fail(ErrorCode::kInvalid, "follower pod has no owner reference");
   LeaderPod& leader = live.front();
   if (leader.owner_uid.empty()) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("leader pod \"{}\" has no owner reference", leader.name));
+    return kube::fail(ErrorCode::kInvalid, "leader pod \"{}\" has no owner reference", leader.name);
   }
   // The leader of an earlier attempt may still be there.
   if (leader.owner_uid != *owner) {
     return kube::fail(ErrorCode::kConflict,
-                      fmt::format("follower pod owner UID ({}) != leader pod owner UID ({})",
-                                  *owner, leader.owner_uid));
+                      "follower pod owner UID ({}) != leader pod owner UID ({})", *owner,
+                      leader.owner_uid);
   }
   return std::move(leader);
 }
@@ -127,11 +120,10 @@ kube::Result<LeaderPod> find_leader(const Json& follower, const PlacementLookups
 kube::Result<std::string> topology_value(const std::string& node, const std::string& topology,
                                          const PlacementLookups& lookups) {
   const auto labels = lookups.node_labels(node);
-  if (!labels) return kube::fail(ErrorCode::kNotFound, fmt::format("node {} not found", node));
+  if (!labels) return kube::fail(ErrorCode::kNotFound, "node {} not found", node);
   const auto label = labels->find(topology);
   if (label == labels->end()) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("node does not have topology label: {}", topology));
+    return kube::fail(ErrorCode::kInvalid, "node does not have topology label: {}", topology);
   }
   return label->second;
 }
@@ -147,37 +139,33 @@ kube::Result<Json> place_follower(Json pod, const PlacementLookups& lookups) {
 }
 
 kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::Time now) {
-  kube::Condition condition;
-  condition.type = "DisruptionTarget";
-  condition.status = "True";
-  condition.reason = "ExclusivePlacementViolation";
-  condition.message = "Pod violated JobSet exclusive placement policy";
-  condition.last_transition_time = now.whole_seconds();
+  const kube::Condition condition{.type = "DisruptionTarget",
+                                  .status = "True",
+                                  .reason = "ExclusivePlacementViolation",
+                                  .message = "Pod violated JobSet exclusive placement policy",
+                                  .last_transition_time = now.whole_seconds()};
   // A merge patch replaces lists whole, so the other conditions go along.
   Json::Array conditions;
   for (const Json& stored : pod.get("status").get_array("conditions")) {
     if (stored.get_string("type") != condition.type) conditions.push_back(stored);
   }
   conditions.push_back(condition.to_json());
-  kube::Action action;
-  action.verb = kube::Action::Verb::kMergePatch;
-  action.resource = kube::kPods;
-  action.key = key;
-  action.subresource = "status";
   const std::string_view version = pod.get("metadata").get_string("resourceVersion");
-  action.body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
-                              {"status", Json::object({{"conditions", std::move(conditions)}})}});
-  return action;
+  return {
+      .verb = kube::Action::Verb::kMergePatch,
+      .resource = kube::kPods,
+      .key = key,
+      .subresource = "status",
+      .body = Json::object({{"metadata", Json::object({{"resourceVersion", version}})},
+                            {"status", Json::object({{"conditions", std::move(conditions)}})}})};
 }
 
 bool is_disrupted(const Json& pod) {
-  for (const Json& condition : pod.get("status").get_array("conditions")) {
-    if (condition.get_string("type") == "DisruptionTarget" &&
-        condition.get_string("status") == "True") {
-      return true;
-    }
-  }
-  return false;
+  const Json::Array& conditions = pod.get("status").get_array("conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return condition.get_string("type") == "DisruptionTarget" &&
+           condition.get_string("status") == "True";
+  });
 }
 
 std::vector<kube::Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
@@ -187,14 +175,12 @@ std::vector<kube::Action> removals(const std::vector<const Json*>& followers, ku
     const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
                               std::string(metadata.get_string("name"))};
     if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
-    kube::Action action;
-    action.verb = kube::Action::Verb::kDelete;
-    action.resource = kube::kPods;
-    action.key = key;
-    action.uid = metadata.get_string("uid");
-    action.propagation = "Background";
-    action.stage = 1;  // after the marks: once it is gone the reason is lost
-    actions.push_back(std::move(action));
+    actions.push_back({.verb = kube::Action::Verb::kDelete,
+                       .resource = kube::kPods,
+                       .key = key,
+                       .uid = std::string(metadata.get_string("uid")),
+                       .propagation = "Background",
+                       .stage = 1});  // after the marks: once it is gone the reason is lost
   }
   return actions;
 }
@@ -207,7 +193,7 @@ kube::Result<std::string> leader_base_name(const Json& pod) {
   for (const std::string_view key : {kJobSetNameKey, kReplicatedJobNameKey, kJobIndexKey}) {
     const std::string_view value = labels.get_string(key);
     if (value.empty()) {
-      return kube::fail(ErrorCode::kInvalid, fmt::format("pod missing label: {}", key));
+      return kube::fail(ErrorCode::kInvalid, "pod missing label: {}", key);
     }
     name += fmt::format("{}-", value);
   }
@@ -231,7 +217,7 @@ kube::Result<std::string> leader_selector(const Json& pod) {
     const std::string_view value = labels.get_string(key);
     // A review comes before the API server's own checks; a comma would select something else.
     if (const std::string problem = kube::check_label_value(value); !problem.empty()) {
-      return kube::fail(ErrorCode::kInvalid, fmt::format("pod label {}: {}", key, problem));
+      return kube::fail(ErrorCode::kInvalid, "pod label {}: {}", key, problem);
     }
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
   }
@@ -246,13 +232,11 @@ std::optional<LeaderPod> read_leader(const Json& pod, std::string_view base_name
   const auto end = name.rfind('-');
   if (end == std::string_view::npos || name.substr(0, end) != base_name) return std::nullopt;
   if (!annotations_of(pod).find(kExclusiveTopologyKey)) return std::nullopt;
-  LeaderPod leader;
-  leader.name = name;
-  leader.owner_uid = controller_uid(pod).value_or("");
-  leader.node = pod.get("spec").get_string("nodeName");
-  leader.phase = pod.get("status").get_string("phase");
-  leader.is_deleting = is_deleting(pod);
-  return leader;
+  return LeaderPod{.name = std::string(name),
+                   .owner_uid = controller_uid(pod).value_or(""),
+                   .node = std::string(pod.get("spec").get_string("nodeName")),
+                   .phase = std::string(pod.get("status").get_string("phase")),
+                   .is_deleting = is_deleting(pod)};
 }
 
 kube::Result<Json> place_pod(Json pod, const PlacementLookups& lookups) {
@@ -282,8 +266,7 @@ std::optional<std::string> deny_pod(const Json& pod, const PlacementLookups& loo
   if (!leader) return leader.error().message;
   if (leader->node.empty()) {
     return "leader pod not yet scheduled, not creating follower pod. this is an expected, "
-           "transient "
-           "error";
+           "transient error";
   }
   return std::nullopt;
 }
@@ -302,9 +285,8 @@ kube::Result<std::vector<kube::Action>> repair_placement(const Json& leader,
   const std::string_view job = labels_of(leader).get_string(kJobKeyKey);
   const auto owner = controller_uid(leader);
   if (job.empty() || !owner) {
-    return kube::fail(ErrorCode::kInvalid,
-                      fmt::format("leader pod {} has no {}; its followers cannot be found", name,
-                                  job.empty() ? kJobKeyKey : "controller"));
+    return kube::fail(ErrorCode::kInvalid, "leader pod {} has no {}; its followers cannot be found",
+                      name, job.empty() ? kJobKeyKey : "controller");
   }
   const std::string topology = topology_of(leader);
   const auto domain =

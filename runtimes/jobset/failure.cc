@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/disruption.hh"
 #include "runtimes/jobset/failure_pattern.hh"
 #include "runtimes/jobset/policies.hh"
@@ -124,21 +123,19 @@ void restart_set(ReconcileContext& context, const Decision& decision, bool is_co
 
 void restart_single(ReconcileContext& context, const Decision& decision, bool is_counted) {
   if (!context.observed.gates.restart_job) {
-    context.warn(
-        "FeatureGateClosed",
-        fmt::format("rule {} asks for the action {}, which needs the feature gate RestartJob; "
-                    "open the gate, or delete the JobSet",
-                    decision.rule->name, decision.action));
+    context.warn("FeatureGateClosed",
+                 "rule {} asks for the action {}, which needs the feature gate "
+                 "RestartJob; open the gate, or delete the JobSet",
+                 decision.rule->name, decision.action);
     return;
   }
   const ReplicatedJobState* const rjob = context.find_rjob(decision.job->replicated_job);
   if (rjob && rjob->replicas > kMostJobRestarts) {
     context.warn("TooManyReplicas",
-                 fmt::format("rule {} asks for the action {}, and replicated job {} has {} "
-                             "replicas where at most {} can be restarted by themselves: the whole "
-                             "JobSet is restarted",
-                             decision.rule->name, decision.action, rjob->spec->name, rjob->replicas,
-                             kMostJobRestarts));
+                 "rule {} asks for the action {}, and replicated job {} has {} replicas where "
+                 "at most {} can be restarted by themselves: the whole JobSet is restarted",
+                 decision.rule->name, decision.action, rjob->spec->name, rjob->replicas,
+                 kMostJobRestarts);
     return restart_set(context, decision, is_counted);
   }
   if (is_counted && is_out_of_budget(context, decision)) return;
@@ -157,12 +154,11 @@ void run(ReconcileContext& context, const Decision& decision) {
   } else if (action == kRestartJob || action == "RestartJobAndIgnoreMaxRestarts") {
     restart_single(context, decision, action == kRestartJob);
   } else {
-    context.warn(
-        "UnknownFailurePolicyAction",
-        fmt::format("rule {} asks for the action \"{}\", which is none of FailJobSet, "
-                    "RestartJobSet, RestartJobSetAndIgnoreMaxRestarts, RestartJob and "
-                    "RestartJobAndIgnoreMaxRestarts; delete the JobSet and correct the rule",
-                    decision.rule->name, action));
+    context.warn("UnknownFailurePolicyAction",
+                 "rule {} asks for the action \"{}\", which is none of FailJobSet, "
+                 "RestartJobSet, RestartJobSetAndIgnoreMaxRestarts, RestartJob and "
+                 "RestartJobAndIgnoreMaxRestarts; delete the JobSet and correct the rule",
+                 decision.rule->name, action);
   }
 }
 

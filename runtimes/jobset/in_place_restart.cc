@@ -1,6 +1,5 @@
 // Restarts of containers inside their pods (JobSet, pkg/controllers), gate InPlaceRestart. An agent
 // in every pod writes the attempt that the pod has reached; here the attempts are brought together.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -20,11 +19,10 @@ std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context
     if (pod->phase == "Failed" || !pod->in_place_attempt) continue;
     const auto attempt = parse_count(*pod->in_place_attempt);
     if (!attempt) {
-      context.warn(
-          "MalformedPodAnnotation",
-          fmt::format("in-place restarts stand still: annotation {} of pod {} is \"{}\", which "
-                      "is not a number; delete the pod",
-                      kInPlaceRestartAttemptKey, pod->name, *pod->in_place_attempt));
+      context.warn("MalformedPodAnnotation",
+                   "in-place restarts stand still: annotation {} of pod {} is \"{}\", "
+                   "which is not a number; delete the pod",
+                   kInPlaceRestartAttemptKey, pod->name, *pod->in_place_attempt);
       return std::nullopt;
     }
     attempts.push_back(*attempt);
@@ -38,11 +36,10 @@ std::optional<std::int64_t> count_pods(ReconcileContext& context) {
   for (const ReplicatedJobState& rjob : context.rjobs) {
     const auto parallelism = job_number(*rjob.spec, "parallelism");
     if (!parallelism || parallelism != job_number(*rjob.spec, "completions")) {
-      context.warn(
-          "InvalidInPlaceRestart",
-          fmt::format("in-place restarts stand still: replicated job {} must set completions "
-                      "and parallelism to the same number",
-                      rjob.spec->name));
+      context.warn("InvalidInPlaceRestart",
+                   "in-place restarts stand still: replicated job {} must set "
+                   "completions and parallelism to the same number",
+                   rjob.spec->name);
       return std::nullopt;
     }
     total += rjob.replicas * *parallelism;

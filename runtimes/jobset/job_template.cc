@@ -31,4 +31,16 @@ std::set<std::string_view> mounted_volumes(const Json& pod_spec) {
   return names;
 }
 
+Json& object_at(Json& parent, std::string_view name) {
+  Json& child = parent[name];
+  if (!child.is_object()) child = Json::object();
+  return child;
+}
+
+Json& array_at(Json& parent, std::string_view name) {
+  Json& child = parent[name];
+  if (!child.is_array()) child = Json::array();
+  return child;
+}
+
 }  // namespace trainer::jobset

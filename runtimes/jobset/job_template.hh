@@ -19,4 +19,9 @@ bool is_indexed(const ReplicatedJob& replicated_job);
 // The names of the volumeMounts of all containers and init containers.
 std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec);
 
+// The member as an object or array; one of another type is none that the API server could have
+// stored, and is replaced.
+kube::Json& object_at(kube::Json& parent, std::string_view name);
+kube::Json& array_at(kube::Json& parent, std::string_view name);
+
 }  // namespace trainer::jobset

@@ -59,13 +59,12 @@ std::string claim_name(std::string_view claim_template, std::string_view jobset)
 }
 
 kube::Json owner_reference(const JobSet& jobset) {
-  kube::OwnerReference owner;
-  owner.api_version = kApiVersion;
-  owner.kind = kKind;
-  owner.name = jobset.metadata.name;
-  owner.uid = jobset.metadata.uid;
-  owner.controller = true;
-  owner.block_owner_deletion = true;
+  const kube::OwnerReference owner{.api_version = std::string(kApiVersion),
+                                   .kind = std::string(kKind),
+                                   .name = jobset.metadata.name,
+                                   .uid = jobset.metadata.uid,
+                                   .controller = true,
+                                   .block_owner_deletion = true};
   return owner.to_json();
 }
 

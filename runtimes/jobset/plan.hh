@@ -1,8 +1,6 @@
 // The JobSet controller: what should happen to one JobSet now. Pure; one file a policy.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>

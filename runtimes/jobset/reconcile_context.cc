@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "kube/model/resources.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
@@ -66,6 +68,16 @@ bool ReconcileContext::has_room() {
   if (plan.actions.size() < kMostActions) return true;
   plan.requeue_after = std::chrono::milliseconds(0);
   return false;
+}
+
+void ReconcileContext::patch_job(const JobView& job, std::string_view subresource,
+                                 kube::Json patch) {
+  patch.set("metadata", kube::Json::object({{"resourceVersion", job.resource_version}}));
+  plan.actions.push_back({.verb = kube::Action::Verb::kMergePatch,
+                          .resource = kube::kJobs,
+                          .key = {jobset.metadata.ns, job.name},
+                          .subresource = std::string(subresource),
+                          .body = std::move(patch)});
 }
 
 }  // namespace trainer::jobset

@@ -2,9 +2,12 @@
 // as it becomes and the plan as it grows. Internal to runtimes/jobset.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kube/model/name_index.hh"
@@ -61,6 +64,8 @@ struct ReconcileContext {
   // Whether the plan can take another write of an existing Job. Where it cannot, the next reconcile
   // follows at once.
   bool has_room();
+  // Plans a merge patch of a Job, or its subresource, of the version that was observed.
+  void patch_job(const JobView& job, std::string_view subresource, kube::Json patch);
 
   // As JobSet does: never creates a False condition, keeps the transition time where the
   // status stays, and queues an event when anything changed.
@@ -68,6 +73,11 @@ struct ReconcileContext {
                      std::string_view message);
   // The first few: a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
+  template <class First, class... Rest>
+  void warn(std::string_view reason, fmt::format_string<First, Rest...> message, First&& first,
+            Rest&&... rest) {
+    warn(reason, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
  private:
   kube::NameIndex by_name_;  // of rjobs

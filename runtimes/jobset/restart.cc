@@ -110,12 +110,10 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
   const auto at = static_cast<std::size_t>(index.value_or(0));
   if (!rjob || !index || !has_place(rjob->counters.jobRestarts, at, rjob->replicas) ||
       !has_place(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas)) {
-    context.warn(
-        "MalformedJobLabel",
-        fmt::format("Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" "
-                    "name no Job of this JobSet; delete the Job to have it created anew",
-                    job.name, kReplicatedJobNameKey, job.replicated_job, kJobIndexKey,
-                    job.job_index));
+    context.warn("MalformedJobLabel",
+                 "Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" name "
+                 "no Job of this JobSet; delete the Job to have it created anew",
+                 job.name, kReplicatedJobNameKey, job.replicated_job, kJobIndexKey, job.job_index);
     return false;
   }
   increment(rjob->counters.jobRestarts, at, rjob->replicas);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "kube/model/resources.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
@@ -13,15 +12,13 @@ void ensure_service(ReconcileContext& context) {
   if (context.observed.service_exists) return;
   auto service = headless_service(context.jobset);
   if (!service) return;
-  kube::Action action;
-  action.verb = kube::Action::Verb::kCreate;
-  action.resource = kube::kServices;
-  action.key = {context.jobset.metadata.ns, subdomain(context.jobset)};
-  action.body = std::move(*service);
-  action.owner_uid = context.jobset.metadata.uid;
-  action.takes_unowned = true;  // made by hand, say, for several JobSets of one subdomain
-  action.failure_reason = "HeadlessServiceCreationFailed";
-  context.plan.actions.push_back(std::move(action));
+  context.plan.actions.push_back(
+      {.resource = kube::kServices,
+       .key = {context.jobset.metadata.ns, subdomain(context.jobset)},
+       .body = std::move(*service),
+       .owner_uid = context.jobset.metadata.uid,
+       .takes_unowned = true,  // made by hand, say, for several JobSets of one subdomain
+       .failure_reason = "HeadlessServiceCreationFailed"});
 }
 
 }  // namespace trainer::jobset

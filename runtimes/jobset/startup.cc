@@ -9,7 +9,6 @@
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/construct.hh"
-#include "runtimes/jobset/names.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
@@ -43,17 +42,16 @@ std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
 }
 
 kube::Action creation(const ReconcileContext& context, kube::Json job) {
-  kube::Action action;
-  action.verb = kube::Action::Verb::kCreate;
-  action.resource = kube::kJobs;
-  action.key = {context.jobset.metadata.ns, std::string(job["metadata"].get_string("name"))};
-  action.body = std::move(job);
-  action.owner_uid = context.jobset.metadata.uid;
-  action.stage = context.job_stage;
-  action.failure_reason = "JobCreationFailed";
+  std::string name(job["metadata"].get_string("name"));
   // As the event of upstream's controller says it (JobSet, pkg/controllers/jobset_controller.go).
-  action.description = fmt::format("job \"{}\" creation failed with error", action.key.name);
-  return action;
+  std::string description = fmt::format("job \"{}\" creation failed with error", name);
+  return {.resource = kube::kJobs,
+          .key = {context.jobset.metadata.ns, std::move(name)},
+          .body = std::move(job),
+          .owner_uid = context.jobset.metadata.uid,
+          .stage = context.job_stage,
+          .failure_reason = "JobCreationFailed",
+          .description = std::move(description)};
 }
 
 // Creates the missing Jobs of one replicated job. A Job of the same name and any attempt blocks it.

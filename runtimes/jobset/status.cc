@@ -48,12 +48,9 @@ bool same_restarts(const ReplicatedJobStatus& a, const ReplicatedJobStatus& b) {
 }
 
 struct Changes {
-  bool counters = false;   // of Jobs
-  bool successes = false;  // that only the status will remember
-  bool restarts = false;   // of the set or of single Jobs
-  bool conditions = false;
-  bool terminal = false;
-  bool attempts = false;  // of in-place restarts
+  bool counters = false;  // of Jobs
+  bool is_major = false;  // anything else, and successes that only the status will remember
+  bool is_first = false;  // what is written before anything is deleted: restarts and the end
 };
 
 Changes compare(const ReconcileContext& context) {
@@ -62,19 +59,19 @@ Changes compare(const ReconcileContext& context) {
   Changes changes;
   // Compared by name: the order on the wire is of no meaning and must not cause writes.
   changes.counters = before.replicatedJobsStatus.size() != context.rjobs.size();
+  changes.is_first = before.restarts != after.restarts ||
+                     before.restartsCountTowardsMax != after.restartsCountTowardsMax ||
+                     before.terminalState != after.terminalState;
   for (const ReplicatedJobState& rjob : context.rjobs) {
     const ReplicatedJobStatus nothing;
     const ReplicatedJobStatus& stored = rjob.stored ? *rjob.stored : nothing;
     changes.counters |= !rjob.stored || !same_counts(stored, rjob.counters);
-    changes.restarts |= !same_restarts(stored, rjob.counters);
-    changes.successes |= stored.succeeded != rjob.counters.succeeded && has_job_ttl(rjob);
+    changes.is_first |= !same_restarts(stored, rjob.counters);
+    changes.is_major |= stored.succeeded != rjob.counters.succeeded && has_job_ttl(rjob);
   }
-  changes.restarts |= before.restarts != after.restarts ||
-                      before.restartsCountTowardsMax != after.restartsCountTowardsMax;
-  changes.conditions = before.conditions != after.conditions;
-  changes.terminal = before.terminalState != after.terminalState;
-  changes.attempts = before.previousInPlaceRestartAttempt != after.previousInPlaceRestartAttempt ||
-                     before.currentInPlaceRestartAttempt != after.currentInPlaceRestartAttempt;
+  changes.is_major |= changes.is_first || before.conditions != after.conditions ||
+                      before.previousInPlaceRestartAttempt != after.previousInPlaceRestartAttempt ||
+                      before.currentInPlaceRestartAttempt != after.currentInPlaceRestartAttempt;
   return changes;
 }
 
@@ -94,14 +91,12 @@ void count_jobs(ReconcileContext& context) {
     if (job->active > 0) ++rjob->counters.active;
     if (job->is_suspended) ++rjob->counters.suspended;
   }
-  for (const JobView* job : context.jobs.successful) {
+  for (const JobView* job : context.jobs.successful)
     if (ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job))
       ++rjob->counters.succeeded;
-  }
-  for (const JobView* job : context.jobs.failed) {
+  for (const JobView* job : context.jobs.failed)
     if (ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job))
       ++rjob->counters.failed;
-  }
   for (ReplicatedJobState& rjob : context.rjobs) {
     if (!has_job_ttl(rjob)) rjob.done.clear();
     const auto done = static_cast<std::int32_t>(rjob.done.size());
@@ -113,9 +108,7 @@ void count_jobs(ReconcileContext& context) {
 
 void finish_status(ReconcileContext& context) {
   const Changes changes = compare(context);
-  const bool is_major = changes.restarts || changes.conditions || changes.terminal ||
-                        changes.attempts || changes.successes;
-  if (!is_major && !changes.counters) {
+  if (!changes.is_major && !changes.counters) {
     // A complaint is repeated only when something else happens, or it would be heard all the time.
     if (context.plan.actions.empty()) context.plan.events.clear();
     return;
@@ -133,8 +126,8 @@ void finish_status(ReconcileContext& context) {
   // Required in every status, and absent before its first write.
   difference.set("restarts", context.status.restarts);
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});
-  context.plan.is_status_minor = !is_major;
-  context.plan.is_status_first = changes.restarts || changes.terminal;
+  context.plan.is_status_minor = !changes.is_major;
+  context.plan.is_status_first = changes.is_first;
 }
 
 }  // namespace trainer::jobset

@@ -6,25 +6,12 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/conditions.hh"
-#include "runtimes/jobset/construct.hh"
 #include "runtimes/jobset/policies.hh"
 
 namespace trainer::jobset {
 namespace {
 
 using kube::Json;
-
-kube::Action patch_of(const ReconcileContext& context, const JobView& job,
-                      std::string_view subresource, Json patch) {
-  kube::Action action;
-  action.verb = kube::Action::Verb::kMergePatch;
-  action.resource = kube::kJobs;
-  action.key = {context.jobset.metadata.ns, job.name};
-  action.subresource = subresource;
-  patch.set("metadata", Json::object({{"resourceVersion", job.resource_version}}));
-  action.body = std::move(patch);
-  return action;
-}
 
 // The members of `desired` that `present` lacks or has otherwise.
 Json missing_members(const Json& present, const Json& desired) {
@@ -82,14 +69,11 @@ void resume_job(ReconcileContext& context, const ReplicatedJobState& rjob, const
   Json changes = template_patch(rjob, job);
   if (!changes.empty() && job.has_start_time) {
     Json status = Json::object({{"startTime", nullptr}});
-    context.plan.actions.push_back(
-        patch_of(context, job, "status", Json::object({{"status", std::move(status)}})));
-    return;
+    return context.patch_job(job, "status", Json::object({{"status", std::move(status)}}));
   }
   Json spec = Json::object({{"suspend", false}});
   if (!changes.empty()) spec.set("template", std::move(changes));
-  context.plan.actions.push_back(
-      patch_of(context, job, "", Json::object({{"spec", std::move(spec)}})));
+  context.patch_job(job, "", Json::object({{"spec", std::move(spec)}}));
 }
 
 // The suspended active Jobs of every replicated job, by position.
@@ -114,8 +98,7 @@ void suspend_jobs(ReconcileContext& context) {
     is_done = false;
     if (!context.has_room()) break;
     Json spec = Json::object({{"suspend", true}});
-    context.plan.actions.push_back(
-        patch_of(context, *job, "", Json::object({{"spec", std::move(spec)}})));
+    context.patch_job(*job, "", Json::object({{"spec", std::move(spec)}}));
   }
   if (!is_done) return;
   context.set_condition(kSuspended, true, "SuspendedJobs", "jobset is suspended");

@@ -1,6 +1,5 @@
 // The end of a finished JobSet (JobSet, pkg/controllers/ttl_after_finished.go).
 #include <chrono>
-#include <utility>
 
 #include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/policies.hh"
@@ -25,10 +24,9 @@ void expire(ReconcileContext& context) {
   if (!ttl || context.plan.requeue_after) return;  // not before all Jobs have been deleted
   const auto finished = finish_time(context.status);
   if (!finished) {
-    context.warn(
-        "MissingFinishTime",
-        "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has no "
-        "lastTransitionTime; delete the JobSet by hand");
+    context.warn("MissingFinishTime",
+                 "ttlSecondsAfterFinished cannot be kept: the condition that ended this JobSet has "
+                 "no lastTransitionTime; delete the JobSet by hand");
     return;
   }
   const kube::Time expiry = *finished + std::chrono::seconds(*ttl);
@@ -37,13 +35,11 @@ void expire(ReconcileContext& context) {
         std::chrono::ceil<std::chrono::milliseconds>(expiry - context.observed.now);
     return;
   }
-  kube::Action action;
-  action.verb = kube::Action::Verb::kDelete;
-  action.resource = kJobSets;
-  action.key = context.jobset.metadata.key();
-  action.propagation = "Foreground";
-  action.uid = context.jobset.metadata.uid;
-  context.plan.actions.push_back(std::move(action));
+  context.plan.actions.push_back({.verb = kube::Action::Verb::kDelete,
+                                  .resource = kJobSets,
+                                  .key = context.jobset.metadata.key(),
+                                  .uid = context.jobset.metadata.uid,
+                                  .propagation = "Foreground"});
 }
 
 }  // namespace trainer::jobset

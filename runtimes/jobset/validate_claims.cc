@@ -30,15 +30,13 @@ struct Claim {
 void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
   if (!names.insert(claim.name).second) {
-    draft.errors.push_back(
-        kube::invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template"));
+    draft.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
   }
   if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
-    draft.errors.push_back(kube::invalid(path, claim.name, problem));
+    draft.invalid(path, claim.name, "{}", problem);
   }
   if (claim_name(claim.name, draft.name).size() > 63) {
-    draft.errors.push_back(
-        kube::invalid(path, claim.name, "VolumeClaimPolicies template name is too long"));
+    draft.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
   }
 }
 
@@ -62,36 +60,31 @@ void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& vo
   const auto places = volumes.places.equal_range(claim.name);
   for (auto at = places.first; at != places.second; ++at) {
     const auto& [job, volume] = at->second;
-    draft.errors.push_back(kube::invalid(
+    draft.invalid(
         fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
                     volume),
-        claim.name,
-        fmt::format("volume name conflicts with VolumeClaimPolicy template name: {}", claim.name)));
+        claim.name, "volume name conflicts with VolumeClaimPolicy template name: {}", claim.name);
   }
   if (volumes.mounted.contains(claim.name)) return;
-  draft.errors.push_back(kube::invalid(
+  draft.invalid(
       "spec.replicatedJobs", claim.name,
-      fmt::format("replicatedJob containers don't have a matching volumeMount: {} from "
-                  "VolumeClaimPolicies",
-                  claim.name)));
+      "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
+      claim.name);
 }
 
 void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {
   const std::string name = claim_name(claim.name, draft.name);
   const auto existing = find_claim ? find_claim(draft.jobset.metadata.ns, name) : std::nullopt;
   if (!existing) return;
-  const Json* desired = claim.claim.find("spec");
-  const Json* stored = existing->find("spec");
-  if ((desired ? *desired : Json()) != (stored ? *stored : Json())) {
-    draft.errors.push_back(
-        kube::invalid(kube::join_field(claim.template_path, "spec"), desired ? *desired : Json(),
-                      fmt::format("spec does not match existing PVC {} in namespace {}", name,
-                                  draft.jobset.metadata.ns)));
+  const Json& desired = claim.claim.get("spec");
+  if (desired != existing->get("spec")) {
+    draft.invalid(kube::join_field(claim.template_path, "spec"), desired,
+                  "spec does not match existing PVC {} in namespace {}", name,
+                  draft.jobset.metadata.ns);
   }
   if (!claim.is_kept) {
-    draft.errors.push_back(
-        kube::invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
-                      "retentionPolicy must be retain when PVC exists"));
+    draft.invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
+                  "retentionPolicy must be retain when PVC exists");
   }
 }
 
@@ -108,9 +101,8 @@ void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
     const std::string path = kube::join_index("spec.volumeClaimPolicies", p);
     for (std::size_t t = 0; t < policies[p].templates.size(); ++t) {
       const Json& claim_template = policies[p].templates[t];
-      const Json* metadata = claim_template.find("metadata");
       const Claim claim{claim_template,
-                        metadata ? std::string(metadata->get_string("name")) : std::string(), path,
+                        std::string(claim_template.get("metadata").get_string("name")), path,
                         kube::join_index(kube::join_field(path, "template"), t), is_kept};
       check_name(draft, claim, names);
       check_volumes(draft, claim, volumes);

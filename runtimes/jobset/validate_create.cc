@@ -1,6 +1,5 @@
-// What a new JobSet is refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go. Beyond
-// upstream a replicated job cannot depend on itself, since it would never be created.
+// What a new JobSet is refused for: JobSet, pkg/webhooks/jobset_webhook.go. Beyond upstream a
+// replicated job cannot depend on itself, since it would never be created.
 #include <fmt/format.h>
 
 #include <utility>
@@ -37,7 +36,7 @@ void check_subdomain(ValidatedJobSet& draft) {
   const std::string path = "spec.network.subdomain";
   const std::string& value = *network->subdomain;
   const std::string problem = kube::check_dns1123_subdomain(value);
-  if (!problem.empty()) draft.errors.push_back(kube::invalid(path, value, problem));
+  if (!problem.empty()) draft.invalid(path, value, "{}", problem);
   draft.check_generated(path, value,
                         ".spec.network.subdomain is too long, must be less than 63 characters");
 }
@@ -58,8 +57,8 @@ void check_success_policy(ValidatedJobSet& draft) {
   if (!draft.jobset.spec.successPolicy) return;
   for (const std::string& target : draft.jobset.spec.successPolicy->targetReplicatedJobs) {
     if (!draft.find(target)) {
-      draft.refuse(fmt::format(
-          "invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs", target));
+      draft.refuse("invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs",
+                   target);
     }
   }
 }
@@ -88,10 +87,6 @@ std::string coordinator_problem(const ValidatedJobSet& draft, const Coordinator&
 
 }  // namespace
 
-void ValidatedJobSet::refuse(std::string text) {
-  errors.push_back({kube::FieldError::Type::kInternal, "<nil>", Json(), std::move(text)});
-}
-
 void ValidatedJobSet::check_generated(const std::string& path, const std::string& value,
                                       std::string_view too_long) {
   check_generated(path, value, value, too_long);
@@ -102,11 +97,11 @@ void ValidatedJobSet::check_generated(const std::string& path, const std::string
   constexpr std::string_view kTooLong = "must be no more than 63 characters";
   std::string problem = kube::check_dns1035_label(generated);
   if (problem.starts_with(kTooLong)) {
-    errors.push_back(kube::invalid(path, value, std::string(too_long)));
+    invalid(path, value, "{}", too_long);
     problem.erase(0, kTooLong.size());
     if (problem.starts_with(", ")) problem.erase(0, 2);
   }
-  if (!problem.empty()) errors.push_back(kube::invalid(path, value, problem));
+  if (!problem.empty()) invalid(path, value, "{}", problem);
 }
 
 const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) const {
@@ -117,8 +112,8 @@ const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) cons
 void check_coordinator(ValidatedJobSet& draft) {
   const auto& coordinator = draft.jobset.spec.coordinator;
   if (!coordinator) return;
-  if (std::string problem = coordinator_problem(draft, *coordinator); !problem.empty()) {
-    draft.refuse(std::move(problem));
+  if (const std::string problem = coordinator_problem(draft, *coordinator); !problem.empty()) {
+    draft.refuse("{}", problem);
   }
   JobSet named;
   named.metadata.name = draft.name;
@@ -128,9 +123,9 @@ void check_coordinator(ValidatedJobSet& draft) {
   const std::string problem = kube::check_label_value(endpoint);
   if (problem.empty()) return;
   draft.refuse(
-      fmt::format("spec will lead to invalid label value \"{}\" for coordinator label \"{}\" (long "
-                  "JobSet / ReplicatedJob / SubDomain name?): {}",
-                  endpoint, kCoordinatorKey, problem));
+      "spec will lead to invalid label value \"{}\" for coordinator label \"{}\" (long "
+      "JobSet / ReplicatedJob / SubDomain name?): {}",
+      endpoint, kCoordinatorKey, problem);
 }
 
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,

@@ -1,5 +1,4 @@
-// What a new JobSet's failure policy is refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go.
+// What a new JobSet's failure policy is refused for: JobSet, pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -60,31 +59,31 @@ bool check_single_restarts(ValidatedJobSet& draft, const FailurePolicy& policy) 
 void check_rule(ValidatedJobSet& draft, const FailurePolicyRule& rule) {
   if (rule.name.empty() || rule.name.size() > kLongestName) {
     draft.refuse(
-        fmt::format("invalid failure policy rule name of length {}, the rule name must be at least "
-                    "1 characters long and at most {} characters long",
-                    rule.name.size(), kLongestName));
+        "invalid failure policy rule name of length {}, the rule name must be at least "
+        "1 characters long and at most {} characters long",
+        rule.name.size(), kLongestName);
   }
   if (!is_rule_name(rule.name)) {
-    draft.refuse(fmt::format(
-        "invalid failure policy rule name '{}', a failure policy rule name must start with an "
-        "alphabetic character, optionally followed by a string of alphanumeric characters or "
-        "'_,:', and must end with an alphanumeric character or '_'",
-        rule.name));
+    draft.refuse(
+        "invalid failure policy rule name '{}', a failure policy rule name must start "
+        "with an alphabetic character, optionally followed by a string of alphanumeric "
+        "characters or '_,:', and must end with an alphanumeric character or '_'",
+        rule.name);
   }
   for (const std::string& target : rule.targetReplicatedJobs) {
     if (draft.find(target)) continue;
-    draft.refuse(fmt::format(
+    draft.refuse(
         "invalid replicatedJob name '{}' in failure policy does not appear in .spec.ReplicatedJobs",
-        target));
+        target);
   }
   for (const std::string& reason : rule.onJobFailureReasons) {
     if (std::find(kJobFailureReasons.begin(), kJobFailureReasons.end(), reason) !=
         kJobFailureReasons.end()) {
       continue;
     }
-    draft.refuse(fmt::format(
+    draft.refuse(
         "invalid job failure reason '{}' in failure policy is not a recognized job failure reason",
-        reason));
+        reason);
   }
 }
 
@@ -93,9 +92,8 @@ void check_unique_names(ValidatedJobSet& draft, const FailurePolicy& policy) {
   for (std::size_t i = 0; i < policy.rules.size(); ++i) indices[policy.rules[i].name].push_back(i);
   for (const auto& [name, where] : indices) {
     if (where.size() < 2) continue;
-    draft.refuse(fmt::format(
-        "rule names are not unique, rules with indices [{}] all have the same name '{}'",
-        fmt::join(where, " "), name));
+    draft.refuse("rule names are not unique, rules with indices [{}] all have the same name '{}'",
+                 fmt::join(where, " "), name);
   }
 }
 

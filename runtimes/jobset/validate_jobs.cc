@@ -1,13 +1,12 @@
-// What a new JobSet's replicated jobs are refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go.
+// What a new JobSet's replicated jobs are refused for: JobSet, pkg/webhooks/jobset_webhook.go.
 #include <fmt/format.h>
 
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
+#include "runtimes/jobset/policies.hh"
 #include "runtimes/jobset/validation.hh"
 
 namespace trainer::jobset {
@@ -23,9 +22,8 @@ void check_size(ValidatedJobSet& draft, const ReplicatedJob& job) {
   // A parallelism beyond 32 bits is the schema's to refuse; only the product must not overflow.
   const bool is_large = parallelism > kMaxInt32 || parallelism < -kMaxInt32 - 1;
   if (!is_large && parallelism * replicas <= kMaxInt32) return;
-  draft.refuse(fmt::format(
-      "the product of replicas and parallelism must not exceed {} for replicatedJob '{}'",
-      kMaxInt32, job.name));
+  draft.refuse("the product of replicas and parallelism must not exceed {} for replicatedJob '{}'",
+               kMaxInt32, job.name);
 }
 
 void check_names(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
@@ -51,26 +49,20 @@ void check_dependencies(ValidatedJobSet& draft, const ReplicatedJob& job,
                         const std::set<std::string_view>& before) {
   for (const DependsOn& dependency : job.dependsOn) {
     if (before.contains(dependency.name)) continue;
-    draft.refuse(fmt::format("replicatedJob: {} cannot depend on replicatedJob: {}", job.name,
-                             dependency.name));
+    draft.refuse("replicatedJob: {} cannot depend on replicatedJob: {}", job.name, dependency.name);
   }
 }
 
 void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std::string& path) {
   const Json& spec = job_spec_of(job);
-  const auto member = [&](std::string_view name) {
-    const Json* value = spec.find(name);
-    return value ? *value : Json();
-  };
   const auto refuse = [&](std::string_view name, std::string_view what) {
-    draft.errors.push_back(kube::invalid(fmt::format("{}.template.spec.{}", path, name),
-                                         member(name),
-                                         fmt::format("replicatedJob {}: {}", job.name, what)));
+    draft.invalid(fmt::format("{}.template.spec.{}", path, name), spec.get(name),
+                  "replicatedJob {}: {}", job.name, what);
   };
-  if (member("backoffLimit") != Json(kMaxInt32)) {
+  if (spec.get("backoffLimit") != Json(kMaxInt32)) {
     refuse("backoffLimit", "must be set to 2147483647 (MaxInt32) when in-place restart is enabled");
   }
-  if (member("podReplacementPolicy") != Json("Failed")) {
+  if (spec.get("podReplacementPolicy") != Json("Failed")) {
     refuse("podReplacementPolicy", "must be set to Failed when in-place restart is enabled");
   }
   const auto completions = job_number(job, "completions");
@@ -79,11 +71,6 @@ void check_in_place(ValidatedJobSet& draft, const ReplicatedJob& job, const std:
            "completions and parallelism must be set and equal to each other when in-place restart "
            "is enabled");
   }
-}
-
-bool restarts_in_place(const ValidatedJobSet& draft) {
-  const auto& policy = draft.jobset.spec.failurePolicy;
-  return draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart";
 }
 
 }  // namespace
@@ -96,7 +83,7 @@ void check_replicated_jobs(ValidatedJobSet& draft) {
     check_size(draft, job);
     check_names(draft, job, path);
     check_dependencies(draft, job, before);
-    if (restarts_in_place(draft)) check_in_place(draft, job, path);
+    if (restarts_in_place(draft.jobset, draft.gates)) check_in_place(draft, job, path);
     before.insert(job.name);
   }
 }

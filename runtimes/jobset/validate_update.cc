@@ -1,6 +1,5 @@
-// What a change of a JobSet is refused for: JobSet,
-// pkg/webhooks/jobset_webhook.go. Rules that the CRD holds as CEL
-// (network, policies, dependsOn) are the API server's.
+// What a change of a JobSet is refused for: JobSet, pkg/webhooks/jobset_webhook.go. Rules that the
+// CRD holds as CEL (network, policies, dependsOn) are the API server's.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -128,10 +127,9 @@ void check_elastic(const JobSet& before, const Before& jobs, std::vector<Replica
     const std::string path =
         kube::join_field(kube::join_index("spec.replicatedJobs", i), "template.spec");
     if (is_finished(before.status)) {
-      errors.push_back(kube::forbidden(
-          path,
-          "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed "
-          "or Failed)"));
+      errors.push_back(kube::forbidden(path,
+                                       "Cannot mutate parallelism or completions when JobSet is in "
+                                       "a terminal state (Completed or Failed)"));
     } else {
       check_new_size(masked[i], path, errors);
     }

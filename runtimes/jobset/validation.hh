@@ -2,7 +2,10 @@
 // runtimes/jobset; the rules are those of JobSet, pkg/webhooks/jobset_webhook.go.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
+#include <utility>
 
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
@@ -16,7 +19,17 @@ struct ValidatedJobSet {
   kube::FieldErrors errors = {};
 
   // An error about the whole object, in the form that clients know.
-  void refuse(std::string text);
+  template <class... Args>
+  void refuse(fmt::format_string<Args...> text, Args&&... args) {
+    errors.push_back({kube::FieldError::Type::kInternal, "<nil>", kube::Json(),
+                      fmt::format(text, std::forward<Args>(args)...)});
+  }
+  template <class... Args>
+  void invalid(std::string path, kube::Json value, fmt::format_string<Args...> detail,
+               Args&&... args) {
+    errors.push_back(kube::invalid(std::move(path), std::move(value),
+                                   fmt::format(detail, std::forward<Args>(args)...)));
+  }
   // A generated name must be a DNS-1035 label; too long ones are explained by `too_long`.
   void check_generated(const std::string& path, const std::string& value,
                        std::string_view too_long);

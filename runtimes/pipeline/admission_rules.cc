@@ -1,5 +1,4 @@
 // The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -28,11 +27,6 @@ std::string_view container_of_step(std::string_view step) {
   return {};
 }
 
-kube::Json::Array containers_of(const kube::Json& job_template) {
-  const kube::Json* pod_spec = job_template.find_path({"spec", "template", "spec"});
-  return pod_spec == nullptr ? kube::Json::Array() : pod_spec->get_array("containers");
-}
-
 }  // namespace
 
 kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
@@ -54,26 +48,24 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
 
 kube::FieldErrors validate_runtime(const Runtime& runtime) {
   kube::FieldErrors errors;
-  if (!runtime.spec.template_ || !runtime.spec.template_->spec) return errors;
-  const auto& jobs = runtime.spec.template_->spec->replicatedJobs;
+  const auto& jobs = replicated_jobs_of(runtime);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const kube::Json* labels = jobs[i].template_.find_path({"metadata", "labels"});
-    const std::string step(labels == nullptr ? "" : labels->get_string(kAncestorLabel));
+    const std::string_view step = ancestor_of(jobs[i]);
     const std::string_view desired = container_of_step(step);
     if (desired.empty()) continue;
     const std::string path = kube::join_index("spec.template.spec.replicatedJobs", i);
     if (jobs[i].replica_count() != 1)
       errors.push_back(
           kube::invalid(path + ".replicas", jobs[i].replica_count(), "always must be 1"));
-    kube::Json::Array containers = containers_of(jobs[i].template_);
+    const auto& containers =
+        jobs[i].template_.get_path({"spec", "template", "spec"}).get_array("containers");
     if (std::any_of(containers.begin(), containers.end(), [desired](const kube::Json& container) {
           return container.get_string("name") == desired;
         }))
       continue;
     errors.push_back(kube::invalid(
-        path + ".template.spec.template.spec.containers", std::move(containers),
-        fmt::format("must contain the required container for the ancestor: {}; name it {}", step,
-                    desired)));
+        path + ".template.spec.template.spec.containers", containers,
+        "must contain the required container for the ancestor: {}; name it {}", step, desired));
   }
   return errors;
 }

@@ -55,8 +55,7 @@ class ContainerEdit {
 
 // Made by prepare(); the plugins then change it phase by phase. `pod_sets` and
 // `spec.replicatedJobs` have equal length and order throughout: no plugin adds or removes a job,
-// because Kueue counts them. Borrows job, runtime and options for its
-// lifetime.
+// because Kueue counts them. Borrows job, runtime and options for its lifetime.
 struct Draft {
   const TrainJob& job;
   const Runtime& runtime;

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <string>
 #include <string_view>
@@ -43,16 +42,10 @@ std::string_view env_field_of(std::string_view container) {
 
 struct PatchRules {
   const Runtime& runtime;
-  const std::vector<ReplicatedJob>& jobs = jobs_of(runtime);
+  const std::vector<ReplicatedJob>& jobs = replicated_jobs_of(runtime);
   kube::NameIndex by_name{jobs,
                           [](const ReplicatedJob& job) { return std::string_view(job.name); }};
   kube::FieldErrors errors = {};
-
-  static const std::vector<ReplicatedJob>& jobs_of(const Runtime& runtime) {
-    static const std::vector<ReplicatedJob> kNone;
-    const auto& template_ = runtime.spec.template_;
-    return template_ && template_->spec ? template_->spec->replicatedJobs : kNone;
-  }
 
   const ReplicatedJob* find_job(std::string_view name) const {
     const auto found = by_name.find(name);
@@ -69,16 +62,15 @@ struct PatchRules {
       const std::string at = kube::join_index(kube::join_field(path, list), i);
       const std::string_view name = items[i].get_string("name");
       if (!known.contains(name))
-        errors.push_back(kube::invalid(
-            at + ".name", name,
-            fmt::format("must not have {} that doesn't exist in the runtime job {}; its {}: {}",
-                        is_init ? "initContainer" : "container", job, list, names_in(pod, list))));
-      if (!is_init && !env_field_of(name).empty() && !items[i].get_array("env").empty())
         errors.push_back(
-            kube::invalid(at + ".env", items[i].get_array("env"),
-                          fmt::format("must not have envs for the dataset-initializer, "
-                                      "model-initializer, node containers; set {} instead",
-                                      env_field_of(name))));
+            kube::invalid(at + ".name", name,
+                          "must not have {} that doesn't exist in the runtime job {}; its {}: {}",
+                          is_init ? "initContainer" : "container", job, list, names_in(pod, list)));
+      if (!is_init && !env_field_of(name).empty() && !items[i].get_array("env").empty())
+        errors.push_back(kube::invalid(at + ".env", items[i].get_array("env"),
+                                       "must not have envs for the dataset-initializer, "
+                                       "model-initializer, node containers; set {} instead",
+                                       env_field_of(name)));
     }
   }
 
@@ -87,14 +79,13 @@ struct PatchRules {
     const std::string name(patched_job.get_string("name"));
     const ReplicatedJob* job = find_job(name);
     if (job == nullptr) {
-      errors.push_back(
-          kube::invalid(path + ".name", name,
-                        fmt::format("must not have replicated job that doesn't exist in the "
-                                    "runtime job template; jobs of {} \"{}\": {}",
-                                    runtime.kind, runtime.metadata.name,
-                                    list_names(jobs, [](const ReplicatedJob& known) {
-                                      return std::string_view(known.name);
-                                    }))));
+      errors.push_back(kube::invalid(path + ".name", name,
+                                     "must not have replicated job that doesn't exist in the "
+                                     "runtime job template; jobs of {} \"{}\": {}",
+                                     runtime.kind, runtime.metadata.name,
+                                     list_names(jobs, [](const ReplicatedJob& known) {
+                                       return std::string_view(known.name);
+                                     })));
       return;
     }
     const kube::Json* patched_pod = patched_job.find_path({"template", "spec", "template", "spec"});
@@ -118,9 +109,8 @@ kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime) {
         !problem.empty())
       rules.errors.push_back(kube::invalid(path + ".manager", patch.manager, problem));
     if (!patch.trainingRuntimeSpec) continue;
-    const kube::Json* spec = patch.trainingRuntimeSpec->find_path({"template", "spec"});
-    if (spec == nullptr) continue;
-    const auto& jobs = spec->get_array("replicatedJobs");
+    const auto& jobs =
+        patch.trainingRuntimeSpec->get_path({"template", "spec"}).get_array("replicatedJobs");
     for (std::size_t k = 0; k < jobs.size(); ++k)
       rules.check_job(
           jobs[k], kube::join_index(path + ".trainingRuntimeSpec.template.spec.replicatedJobs", k));

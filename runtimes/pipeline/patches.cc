@@ -83,9 +83,9 @@ kube::Json pod_metadata(Draft& draft, const RuntimePatch& patch) {
   if (bytes > kMostCopiedBytes) {
     draft.errors.push_back(
         kube::invalid("spec.runtimePatches", patch.manager,
-                      fmt::format("its labels and annotations would have {} bytes in the pods of "
-                                  "all jobs, and {} is the limit: shorten them",
-                                  bytes, kMostCopiedBytes)));
+                      "its labels and annotations would have {} bytes in the pods of "
+                      "all jobs, and {} is the limit: shorten them",
+                      bytes, kMostCopiedBytes));
     return {};
   }
   kube::Json jobs = kube::Json::array();
@@ -97,19 +97,20 @@ kube::Json pod_metadata(Draft& draft, const RuntimePatch& patch) {
   return kube::Json::object({{"replicatedJobs", std::move(jobs)}});
 }
 
-void overlay(Draft& draft, kube::StringMap& target, const kube::Json* metadata,
-             std::string_view member, std::string_view source) {
+void overlay(Draft& draft, const kube::Json* metadata, std::string_view source) {
   if (metadata == nullptr) return;
-  for (auto& [key, value] : kube::read_string_map(metadata->find(member))) {
-    if (draft.journal.is_on())
-      draft.journal.note(fmt::format("metadata.{}[{}]", member, key), source);
-    target[key] = value;
-  }
+  for (const auto& [member, target] :
+       {std::pair("labels", &draft.labels), {"annotations", &draft.annotations}})
+    for (auto& [key, value] : kube::read_string_map(metadata->find(member))) {
+      if (draft.journal.is_on())
+        draft.journal.note(fmt::format("metadata.{}[{}]", member, key), source);
+      (*target)[key] = value;
+    }
 }
 
 kube::FieldError of_runtime(const Runtime& runtime, std::string_view detail) {
-  return kube::invalid("spec.runtimeRef", runtime.metadata.name,
-                       fmt::format("{} \"{}\" {}", runtime.kind, runtime.metadata.name, detail));
+  return kube::invalid("spec.runtimeRef", runtime.metadata.name, "{} \"{}\" {}", runtime.kind,
+                       runtime.metadata.name, detail);
 }
 
 // Their paths are the runtime's, so the runtime is named.
@@ -176,16 +177,11 @@ void explain(Draft& draft, const RuntimePatch& patch, const kube::Json& spec) {
 }  // namespace
 
 void merge_metadata(Draft& draft) {
-  const std::string source = "runtime template.metadata";
-  if (draft.runtime.spec.template_ && draft.runtime.spec.template_->metadata) {
-    const kube::Json* metadata = &*draft.runtime.spec.template_->metadata;
-    overlay(draft, draft.labels, metadata, "labels", source);
-    overlay(draft, draft.annotations, metadata, "annotations", source);
-  }
-  for (const RuntimePatch& patch : draft.job.spec.runtimePatches) {
-    overlay(draft, draft.labels, part(patch, "metadata"), "labels", source_of(patch));
-    overlay(draft, draft.annotations, part(patch, "metadata"), "annotations", source_of(patch));
-  }
+  const auto& template_ = draft.runtime.spec.template_;
+  if (template_ && template_->metadata)
+    overlay(draft, &*template_->metadata, "runtime template.metadata");
+  for (const RuntimePatch& patch : draft.job.spec.runtimePatches)
+    overlay(draft, part(patch, "metadata"), source_of(patch));
 }
 
 bool merge_template(Draft& draft) {
@@ -245,8 +241,7 @@ std::vector<std::string> find_patch_conflicts(const TrainJob& job) {
       if (found->second.manager != patch.manager && found->second.value != value)
         conflicts.push_back(
             fmt::format("spec.runtimePatches: managers \"{}\" and \"{}\" set {} differently; "
-                        "\"{}\" comes later in the "
-                        "list and wins",
+                        "\"{}\" comes later in the list and wins",
                         found->second.manager, patch.manager, path, patch.manager));
       found->second = {patch.manager, value};
     };

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/runtime.hh"
@@ -76,10 +76,8 @@ struct Built {
 
 // Where a value in the result came from, for `render --explain`; filled only when asked.
 struct Explanation {
-  std::string
-      path;  // "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[PET_NNODES]"
-  std::string
-      source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", "spec.trainer.env", ...
+  std::string path;    // "spec.replicatedJobs[node].template.spec.[...].env[PET_NNODES]"
+  std::string source;  // "plugin torch", "runtimePatches[kueue.x-k8s.io/manager]", ...
 };
 
 // Phases in order: merge patches, count nodes, merge resources, ML policy, pod spec, gang policy,
@@ -87,6 +85,11 @@ struct Explanation {
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
                                              std::vector<Explanation>* explanations = nullptr);
+
+// The jobs of the runtime's template; none where it has no template.
+const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime);
+// The value of the ancestor label, "" without: which step of a TrainJob this job runs.
+std::string_view ancestor_of(const ReplicatedJob& job);
 
 // The rules for TrainJobs that need job and runtime only (Kubeflow Trainer,
 // pkg/runtime/framework/plugins). `before` is null on create.

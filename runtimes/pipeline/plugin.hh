@@ -27,8 +27,8 @@ class Plugin {
   // Phases of build(), each run for all plugins before the next begins.
   virtual void enforce_ml_policy(Draft&) const {}  // counts, env, ports, volumes of the framework
   virtual void enforce_pod_spec(Draft&) const {}   // what the job itself says about its containers
-  virtual void enforce_pod_group_policy(Draft&) const {
-  }                                             // gangs: counts and requests no longer change
+  // Gangs: counts and requests no longer change.
+  virtual void enforce_pod_group_policy(Draft&) const {}
   virtual void add_dependents(Draft&) const {}  // objects beside the JobSet
 
   // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.

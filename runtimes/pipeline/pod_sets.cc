@@ -8,7 +8,6 @@
 
 #include "api/api.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 
 namespace trainer::pipeline {
@@ -61,13 +60,11 @@ void count_pods(Draft& draft) {
   for (const ReplicatedJob& job : draft.spec.replicatedJobs) {
     PodSet set;
     set.name = job.name;
-    const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
-    if (labels != nullptr) set.ancestor = labels->get_string(kAncestorLabel);
+    set.ancestor = ancestor_of(job);
     set.replicas = job.replica_count();
     const bool is_policys = set.ancestor == kTrainerStep && policy != nullptr;
-    const kube::Json* spec = job.template_.find("spec");
-    set.count = is_policys ? to_count(policy->numNodes.value_or(1))
-                           : to_count(spec == nullptr ? 1 : spec->get_int("parallelism", 1));
+    set.count = to_count(is_policys ? policy->numNodes.value_or(1)
+                                    : job.template_.get("spec").get_int("parallelism", 1));
     draft.pod_sets.push_back(std::move(set));
     if (is_policys && policy->numNodes)
       draft.set_count(draft.pod_sets.size() - 1, draft.pod_sets.back().count,
@@ -82,13 +79,13 @@ bool check_copies(Draft& draft) {
   std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
   for (const PodSet& set : draft.pod_sets) bytes += set.ancestor.empty() ? 0 : settings;
   if (bytes <= kMostCopiedBytes) return true;
-  draft.errors.push_back(kube::invalid(
-      "spec.runtimeRef", draft.job.spec.runtimeRef.name,
-      fmt::format("the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
-                  "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
-                  "network.subdomain",
-                  draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
-                  kMostCopiedBytes, kAncestorLabel)));
+  draft.errors.push_back(
+      kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name,
+                    "the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
+                    "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
+                    "network.subdomain",
+                    draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
+                    kMostCopiedBytes, kAncestorLabel));
   return false;
 }
 
@@ -160,13 +157,13 @@ kube::FieldErrors check_sizes(const Draft& draft) {
     total = std::min(total + set.pods(), std::numeric_limits<std::int64_t>::max() / 2);
   }
   if (errors.empty() && total > kMaxPods)
-    errors.push_back(too_many_pods(
-        draft, *largest,
-        fmt::format("the jobs of {} \"{}\" would have {} pods, most of them job \"{}\" "
-                    "({} replicas of {}); a TrainJob has {} at most: ask for fewer nodes, or set "
-                    "fewer replicas in the runtime",
-                    draft.runtime.kind, draft.runtime.metadata.name, total, largest->name,
-                    largest->replicas, largest->count, kMaxPods)));
+    errors.push_back(
+        too_many_pods(draft, *largest,
+                      fmt::format("the jobs of {} \"{}\" would have {} pods, most of them job "
+                                  "\"{}\" ({} replicas of {}); a TrainJob has {} at most: ask for "
+                                  "fewer nodes, or set fewer replicas in the runtime",
+                                  draft.runtime.kind, draft.runtime.metadata.name, total,
+                                  largest->name, largest->replicas, largest->count, kMaxPods)));
   return errors;
 }
 
@@ -188,9 +185,9 @@ kube::FieldErrors check_names(const Draft& draft) {
           : "shorten the names of the runtime's replicated jobs";
   return {kube::invalid(
       "metadata.name", draft.name(),
-      fmt::format("the pod \"{}\" of job \"{}\" would have a name of {} characters, and {} is the "
-                  "limit: {}",
-                  longest_pod, longest->name, longest_pod.size(), kLabelLimit, way_out))};
+      "the pod \"{}\" of job \"{}\" would have a name of {} characters, and {} is the "
+      "limit: {}",
+      longest_pod, longest->name, longest_pod.size(), kLabelLimit, way_out)};
 }
 
 }  // namespace trainer::pipeline

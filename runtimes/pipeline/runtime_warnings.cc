@@ -15,23 +15,19 @@ namespace trainer {
 namespace {
 
 bool is_trainer(const ReplicatedJob& job) {
-  const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
-  return labels != nullptr && labels->get_string(kAncestorLabel) == pipeline::kTrainerStep;
+  return ancestor_of(job) == pipeline::kTrainerStep;
 }
 
 const JobSetSpec* jobs_of(const Runtime& runtime) {
-  const auto& template_ = runtime.spec.template_;
-  return template_ && template_->spec && !template_->spec->replicatedJobs.empty()
-             ? &*template_->spec
-             : nullptr;
+  return replicated_jobs_of(runtime).empty() ? nullptr : &*runtime.spec.template_->spec;
 }
 
 // The container from which the SDK learns what a runtime trains with.
 const kube::Json* sdk_container(const JobSetSpec& spec) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
-    const kube::Json* pod_spec = job.template_.find_path({"spec", "template", "spec"});
-    if (!is_trainer(job) || pod_spec == nullptr) continue;
-    for (const kube::Json& container : pod_spec->get_array("containers"))
+    if (!is_trainer(job)) continue;
+    const kube::Json& pod_spec = job.template_.get_path({"spec", "template", "spec"});
+    for (const kube::Json& container : pod_spec.get_array("containers"))
       if (container.get_string("name") == pipeline::kNode) return &container;
   }
   return nullptr;
@@ -62,17 +58,15 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
   else if (!pipeline::is_readable_by_sdk(*container))
     out.push_back(
         "spec.template.spec.replicatedJobs: the limits of container node name neither cpu nor a "
-        "device that the Python SDK "
-        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910), so it "
-        "fails to list any runtime; "
-        "add a cpu limit");
+        "device that the Python SDK knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
+        "huawei.com/Ascend910), so it fails to list any runtime; add a cpu limit");
 }
 
 // Annotations alone make no gang: another scheduler starts the pods one by one.
 void warn_about_scheduler(const JobSetSpec& spec, std::vector<std::string>& out) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
-    const kube::Json* pod = job.template_.find_path({"spec", "template", "spec"});
-    if (!is_trainer(job) || (pod && !pod->get_string("schedulerName").empty())) continue;
+    const kube::Json& pod = job.template_.get_path({"spec", "template", "spec"});
+    if (!is_trainer(job) || !pod.get_string("schedulerName").empty()) continue;
     out.push_back(fmt::format(
         "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
         "starts its pods one by one; set schedulerName: volcano in its pod template",
@@ -95,11 +89,10 @@ std::vector<std::string> warn_runtime(const Runtime& runtime) {
                   [](const ReplicatedJob& job) {
                     return job.name == pipeline::kLauncher && is_trainer(job);
                   }))
-    out.push_back(
-        fmt::format("spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the "
-                    "trainer's label, so {1} launchers would start; "
-                    "set 1 here, and parallelism in job {2}",
-                    pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
+    out.push_back(fmt::format(
+        "spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the trainer's label, so "
+        "{1} launchers would start; set 1 here, and parallelism in job {2}",
+        pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
   if (spec != nullptr && spec->failurePolicy) {
     const jobset::FailurePatterns patterns(*spec->failurePolicy);
     if (!patterns.refusal().empty()) out.push_back("spec.template." + patterns.refusal());

@@ -1,7 +1,5 @@
 #include "runtimes/pipeline/shapes.hh"
 
-#include <fmt/format.h>
-
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,17 +14,16 @@ struct Checker {
   kube::FieldErrors errors;
 
   void wrong(std::string path, const kube::Json& value, std::string_view desired) {
-    errors.push_back(kube::invalid(std::move(path), value,
-                                   fmt::format("must be {}, not {}", desired, value.type_name())));
+    errors.push_back(
+        kube::invalid(std::move(path), value, "must be {}, not {}", desired, value.type_name()));
   }
 
   // The member when it is an object; null counts as absent.
   const kube::Json* object(const kube::Json& parent, const std::string& path,
                            std::string_view member) {
-    const kube::Json* found = parent.find(member);
-    if (found == nullptr || found->is_null()) return nullptr;
-    if (found->is_object()) return found;
-    wrong(kube::join_field(path, member), *found, "an object");
+    const kube::Json& found = parent.get(member);
+    if (found.is_object()) return &found;
+    if (!found.is_null()) wrong(kube::join_field(path, member), found, "an object");
     return nullptr;
   }
 

@@ -21,22 +21,12 @@ const kube::Json& pod_spec_of(const Draft& draft, std::size_t index) {
   return draft.pod_template(index).get("spec");
 }
 
-bool is_for_one_node(const kube::Json& claim) {
-  const kube::Json* spec = claim.find("spec");
-  if (spec == nullptr) return false;
-  const auto& modes = spec->get_array("accessModes");
-  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const kube::Json& mode) {
-    return mode == kube::Json("ReadWriteOnce") || mode == kube::Json("ReadWriteOncePod");
-  });
-}
-
 // The claims that only one machine can mount.
 std::set<std::string, std::less<>> claims_for_one_node(const Draft& draft) {
   std::set<std::string, std::less<>> names;
   for (const VolumeClaimPolicy& policy : draft.spec.volumeClaimPolicies)
     for (const kube::Json& claim : policy.templates)
-      if (const kube::Json* metadata = claim.find("metadata");
-          metadata != nullptr && is_for_one_node(claim))
+      if (const kube::Json* metadata = claim.find("metadata"); metadata && is_for_one_node(claim))
         names.emplace(metadata->get_string("name"));
   return names;
 }
@@ -57,11 +47,10 @@ void warn_about_claims(const Draft& draft, std::size_t index,
   for (const kube::Json& container : pod_spec_of(draft, index).get_array("containers"))
     for (const kube::Json& mount : container.get_array("volumeMounts"))
       if (claims.contains(mount.get_string("name")))
-        out.push_back(
-            fmt::format("spec.trainer.numNodes: {} pods of job {} share claim {}, which is "
-                        "ReadWriteOnce: pods on other machines will "
-                        "not start; use a runtime with a ReadWriteMany claim",
-                        pods, draft.pod_sets[index].name, mount.get_string("name")));
+        out.push_back(fmt::format(
+            "spec.trainer.numNodes: {} pods of job {} share claim {}, which is ReadWriteOnce: pods "
+            "on other machines will not start; use a runtime with a ReadWriteMany claim",
+            pods, draft.pod_sets[index].name, mount.get_string("name")));
 }
 
 void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<std::string>& out) {
@@ -70,8 +59,7 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
     return;
   out.push_back(
       fmt::format("spec.runtimeRef: job {} of runtime \"{}\" uses hostNetwork without dnsPolicy "
-                  "ClusterFirstWithHostNet, so its pods "
-                  "cannot resolve each other's names",
+                  "ClusterFirstWithHostNet, so its pods cannot resolve each other's names",
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
 }
 
@@ -80,15 +68,13 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
   if (trainer && trainer->resourcesPerNode && draft.ml_policy() == nullptr)
     out.push_back(
         fmt::format("spec.trainer.resourcesPerNode: has no effect, because runtime \"{}\" has no "
-                    "mlPolicy; an empty one (mlPolicy: {{}}) "
-                    "is enough",
+                    "mlPolicy; an empty one (mlPolicy: {{}}) is enough",
                     draft.runtime.metadata.name));
   if (!is_readable_by_sdk(draft.trainer_container()))
     out.push_back(
         "spec.trainer.resourcesPerNode.limits: the Python SDK cannot read jobs whose limits name "
-        "neither cpu nor a device it "
-        "knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, huawei.com/Ascend910); add a cpu "
-        "limit");
+        "neither cpu nor a device it knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
+        "huawei.com/Ascend910); add a cpu limit");
 }
 
 }  // namespace
@@ -103,6 +89,13 @@ bool is_readable_by_sdk(const kube::Json& container) {
         return std::find(kKnown.begin(), kKnown.end(), member.first) != kKnown.end() ||
                member.first.starts_with("nvidia.com/mig-");
       });
+}
+
+bool is_for_one_node(const kube::Json& claim) {
+  const auto& modes = claim.get("spec").get_array("accessModes");
+  return !modes.empty() && std::all_of(modes.begin(), modes.end(), [](const kube::Json& mode) {
+    return mode == kube::Json("ReadWriteOnce") || mode == kube::Json("ReadWriteOncePod");
+  });
 }
 
 bool is_deprecated(const Runtime& runtime) {

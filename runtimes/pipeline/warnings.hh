@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtimes/pipeline/draft.hh"
@@ -17,6 +16,9 @@ std::vector<std::string> warnings_of(const Draft& draft);
 // read of every job fails. True for limits that are harmless: none at all, or with
 // a name among them that it knows.
 bool is_readable_by_sdk(const kube::Json& container);
+
+// Whether a PersistentVolumeClaim's volume can be mounted on one machine only.
+bool is_for_one_node(const kube::Json& claim);
 
 // Only cluster runtimes are announced as deprecated, as upstream does.
 bool is_deprecated(const Runtime& runtime);

@@ -9,14 +9,15 @@ namespace trainer {
 // A pod's index in its Job: an annotation, and since Kubernetes 1.28 also a label.
 inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
 
+// Of a job that Kueue starts.
+inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
+
 // Of the pods and Services of kubeflow.org/v1 jobs (Training Operator, common_types.go).
 inline constexpr std::string_view kV1OperatorNameKey = "training.kubeflow.org/operator-name";
 inline constexpr std::string_view kV1JobNameKey = "training.kubeflow.org/job-name";
 inline constexpr std::string_view kV1ReplicaTypeKey = "training.kubeflow.org/replica-type";
 inline constexpr std::string_view kV1ReplicaIndexKey = "training.kubeflow.org/replica-index";
 inline constexpr std::string_view kV1JobRoleKey = "training.kubeflow.org/job-role";
-// Of a job that Kueue starts.
-inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 
 namespace jobset {
 

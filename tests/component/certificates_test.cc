@@ -1,4 +1,5 @@
 // The Secret, the caBundle and the webhook configurations, against a scripted API server.
+#include <map>
 #include <set>
 
 #include "controller/admission/certificate_keeper.hh"
@@ -401,6 +402,46 @@ TEST_CASE_METHOD(Fixture,
     return std::find(paths.begin(), paths.end(), validating + "/validator.trainer.kubeflow.org") !=
            paths.end();
   }));
+  tasks.cancel();
+  kube::run_task(io, tasks.join());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "with the rights of the Training Operator, what may not be patched is put") {
+  const char* const forbidden = R"({"kind":"Status","reason":"Forbidden","code":403})";
+  const std::string configurations =
+      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const std::string configuration = configurations + "/validator.training-operator.kubeflow.org";
+  const auto webhooks_with = [](const std::string& ca) {
+    return R"({"metadata":{"name":"validator.training-operator.kubeflow.org","resourceVersion":"3"},
+        "webhooks":[{"name":"w","clientConfig":{)" +
+           (ca.empty() ? "" : R"("caBundle":")" + kube::base64_encode(ca) + "\"") + "}}]}";
+  };
+  api.on("GET", kSecret)
+      .answer(200, R"({"metadata":{"name":"cert","resourceVersion":"12"},"type":"Opaque"})")
+      .always();
+  api.on("GET", configurations)
+      .answer(200, R"({"metadata":{"resourceVersion":"3"},"items":[)" + webhooks_with("") + "]}");
+  api.on("GET", configurations).stream({}).stay_open();
+  std::map<std::string, Json> put;
+  for (const std::string& path : {kSecret, configuration}) {
+    api.on("PATCH", path).always().answer(403, forbidden);
+    api.on("PUT", path).always().reply([&put](const kube::ReceivedRequest& request) {
+      put[request.path] = *kube::parse_json(request.body);
+      return kube::ScriptedReply(200, request.body);
+    });
+  }
+  keep();
+  keeper->lead();
+  CaInjector injector(io, client, {"validator.training-operator.kubeflow.org"}, log, false);
+  injector.set_ca("CA");
+  tasks.spawn("injector", injector.run());
+  REQUIRE(kube::run_until(io, [&] { return put.size() == 2 && injector.is_done(); }));
+  CHECK(put[kSecret].get_string("type") == "Opaque");
+  CHECK(put[kSecret].get("metadata").get_string("resourceVersion") == "12");
+  CHECK(read_certificate_secret(put[kSecret], true));
+  CHECK(ca_bundle_patch(put[configuration], "CA").empty());
+  for (const auto& request : api.log()) CHECK_THAT(request.path, !Catch::Contains("mutating"));
   tasks.cancel();
   kube::run_task(io, tasks.join());
 }

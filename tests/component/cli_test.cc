@@ -173,5 +173,30 @@ TEST_CASE("an option's ClusterRole is printed, and an unknown option refused") {
   CHECK(refused.code == kExitRefused);
   CHECK(refused.err ==
         "option kueue: there is none of this name: choose from legacy-finalizers, coscheduling, "
-        "volcano\n");
+        "volcano, v1\n");
+}
+
+TEST_CASE("called as upstream's /manager, the program takes the Training Operator's flags") {
+  struct Row {
+    std::vector<std::string> words;
+    const char* says;
+  };
+  const Row rows[] = {
+      {{"/manager", "--enable-scheme=mxjob"}, "--enable-scheme: unknown kind"},
+      {{"/manager", "--enable-scheme", "pytorchjob", "-enable-scheme=mxjob"}, "mxjob"},
+      {{"manager", "--enable-scheme", "-leader-elect=true", "--webhook-server-port=0"},
+       "--webhook-server-port"},
+      {{"/manager", "--pytorch-init-container-template-file=/no/such"}, "/no/such"},
+      {{"/manager", "--namespace", "render", "--webhook-secret-name=A_B"}, "--webhook-secret-name"},
+      // With a configuration file it is the manager of Trainer v2.
+      {{"/manager", "--config=/no/such", "--zap-log-level=2"}, "--config /no/such"},
+      {{"trainer", "--enable-scheme", "--gang-scheduler-name=volcano", "--config=/no/such"},
+       "--config /no/such"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.says);
+    const Outcome outcome = run(row.words);
+    CHECK(outcome.code == kExitRefused);
+    CHECK_THAT(outcome.err, Catch::Contains(row.says));
+  }
 }

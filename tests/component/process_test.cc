@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "controller/admission/certificates.hh"
-#include "controller/process/descriptors.hh"
 #include "controller/process/endpoints.hh"
 #include "controller/process/run.hh"
 #include "kube/client/clock.hh"

@@ -11,11 +11,15 @@ A case is CASEDIR/NAME.yaml:
     - patch: {kind, name, body, type: merge|json|strategic, subresource: status}
     - delete: {kind, name}
     - wait: {kind, name, path: a.b.0.c, equals: value, seconds: 30}
-    - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds
+    - show: [Kind, ...]         # wait until nothing changes, then take down every object of these kinds. Kind is Kind or Kind.group;
+                                # Event: what was said of kubeflow.org/v1 jobs, one entry however often it was said
+    - pause: seconds
 The answer (CASEDIR/NAME.expect.json) lists, for each step, the HTTP status and message of a refusal and what was
 shown, with uids, times, key material and the empty maps of JobSets and Jobs taken out. --record writes it, of all cases
 that can be run, and prints 'N recorded, N failed'; without it the run compares and prints 'N passed, N failed'. The words
-of a refusal count only with --messages.
+of a refusal count only with --messages. Of pods only the phase is shown of the status, without the token volume; Services of
+kubeflow.org/v1 jobs keep clusterIP None, and their ports are in the order of names. The text of scripts (kubexec.sh, the
+init container that waits) is not compared, only that it is there and, of the latter, for which host it waits.
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
 kept-back cases alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may
@@ -151,10 +155,52 @@ def without_empty(value):
     return [without_empty(v) for v in value] if isinstance(value, list) else value
 
 
+V1_KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+
+
+def is_of_v1(obj):
+    return any(r.get("apiVersion") == "kubeflow.org/v1" for r in obj.get("metadata", {}).get("ownerReferences", []))
+
+
+def keep_of_pod(o):
+    """What the controller asked for, and the phase: not the token volume, not what the scheduler and the kubelet say."""
+    def drop_token(holder, lists):
+        kept = [v for v in holder.get(lists, []) if not v["name"].startswith("kube-api-access-")]
+        holder.pop(lists, None)
+        if kept:
+            holder[lists] = kept
+
+    spec = o.get("spec", {})
+    drop_token(spec, "volumes")
+    for container in spec.get("containers", []) + spec.get("initContainers", []):
+        drop_token(container, "volumeMounts")
+        if container["name"] == "init-pytorch":
+            host = re.search(r"nslookup (\S+?)[;)\s]", " ".join(container.get("command", []) + container.pop("args", [])) + " ")
+            container["command"] = f"<waits for {host[1]}>" if host else "<waits for nothing>"
+    o["status"] = {"phase": o.get("status", {}).get("phase")}
+
+
+def events(items):
+    """The set of what was said of V1 jobs, but for what depends on when the scheduler looked."""
+    out = {}
+    for item in items:
+        about = item.get("involvedObject", {})
+        if about.get("kind") in V1_KINDS and item["reason"] != "Unschedulable":
+            said = f"{about['kind']} {about['name']}: {item['type']} {item['reason']}: {refusal(item['message'])}"
+            out[said] = item.get("source", {}).get("component") or item.get("reportingComponent", "")
+    return out
+
+
 def shown(obj):
     o = clean(obj)
     o.pop("kind", None)
     o.pop("apiVersion", None)
+    if obj.get("kind") == "Pod":
+        keep_of_pod(o)
+    if obj.get("kind") == "HorizontalPodAutoscaler":
+        o.pop("status", None)   # the autoscaler's
+    if "kubexec.sh" in o.get("data", {}):
+        o["data"]["kubexec.sh"] = "<script>"
     if obj.get("kind") in ("JobSet", "Job") and "spec" in o:
         o["spec"] = without_empty(o["spec"])
     if obj.get("kind") == "Secret" or ("data" in obj and "type" in obj):
@@ -169,6 +215,9 @@ def shown(obj):
     if "clusterIP" in (obj.get("spec") or {}):
         for k in ("clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy", "sessionAffinity"):
             o["spec"].pop(k, None)
+    if obj.get("kind") == "Service" and is_of_v1(obj):
+        o["spec"]["ports"] = sorted(o["spec"].get("ports", []), key=lambda p: p.get("name", ""))
+        o["spec"]["clusterIP"] = "None" if obj["spec"].get("clusterIP") == "None" else "<address>"
     return o
 
 
@@ -306,8 +355,12 @@ class Runner:
             items = [i for i in (found.get("items", []) if status == 200 else [])
                      if i["metadata"]["name"] not in ("kube-root-ca.crt", "default")]
             for i in items:
-                i.setdefault("kind", kind)
-            answer["shown"][kind] = {i["metadata"]["name"]: shown(i) for i in items}
+                i.setdefault("kind", kind.split(".")[0])
+            answer["shown"][kind] = events(items) if kind == "Event" else {i["metadata"]["name"]: shown(i) for i in items}
+        return 200, {}
+
+    def do_pause(self, namespace, argument, answer):
+        time.sleep(argument)
         return 200, {}
 
 
@@ -402,7 +455,7 @@ def arguments():
 
 def without_case(expected, path):
     """The names of an expected file that no folder beside it has a case of: no one would notice that such a case is missing."""
-    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "*.yaml"))
+    beside = glob.glob(os.path.join(os.path.dirname(os.path.abspath(path)), "*", "**", "*.yaml"), recursive=True)
     return sorted(expected - {os.path.basename(case)[:-5] for case in beside})
 
 

@@ -8,8 +8,9 @@ import shutil
 import sys
 import time
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance")]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("cluster", "conformance", "manifests")]
 import harness  # noqa: E402
+import pages  # noqa: E402
 from conform import Api  # noqa: E402
 from harness import ROOT, TRAINER, Failed, run, wait_until  # noqa: E402
 
@@ -222,6 +223,33 @@ def test_reports_by_annotation_never_disturb(cluster):
         SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=1")
         restart_with(config["data"][key])
     completes("alone")
+
+
+def test_pages_for_users(cluster):
+    """docs/users: each block with the mark `run`, in the page's order, prints what the page shows below it."""
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
+        "claimRef": {"namespace": cluster.namespace, "name": "checkpoints"},
+        "hostPath": {"path": f"/var/tmp/{cluster.namespace}", "type": "DirectoryOrCreate"}}}
+    cluster.apply(volume)
+    ran = []
+    try:
+        for page in pages.USERS:
+            with pages.folder_of(page) as (folder, path):
+                env = {**os.environ, "PATH": path, "KUBECONFIG": f"{folder}/.kubeconfig"}
+                shutil.copy(os.environ["KUBECONFIG"], env["KUBECONFIG"])
+                run("kubectl", "config", "set-context", "--current", "--namespace", cluster.namespace, env=env)
+                found = pages.blocks(page)
+                for block, shown in zip(found, found[1:]):
+                    if "run" not in block.marks:
+                        continue
+                    ran.append(page.stem)
+                    done = run("bash", "-ec", block.text, check=False, cwd=folder, env=env)
+                    if done.returncode or not pages.is_shown(shown.text, done.stdout, cluster.namespace):
+                        raise Failed(f"{block}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    finally:
+        run("kubectl", "delete", "persistentvolume", cluster.namespace, "--wait=false")
+    assert set(ran) == {"first-job", "several-nodes", "checkpoints"}, ran
 
 
 def test_suspended_costs_nothing_and_resumes(cluster):

@@ -35,6 +35,10 @@ PodCache::Transform pod_transform() {
   return [](std::string_view text) { return transform_pod(text); };
 }
 
+V1PodCache::Transform v1_pod_transform() {
+  return [](std::string_view text) { return v1::transform_pod(text); };
+}
+
 kube::Watch indexed_jobs(kube::Watch watch) {
   return with_index<JobView>(std::move(watch), kByOwner,
                              [](const JobView& job) -> std::string_view { return job.owner_uid; });
@@ -43,6 +47,18 @@ kube::Watch indexed_jobs(kube::Watch watch) {
 kube::Watch indexed_pods(kube::Watch watch) {
   return with_index<PodView>(std::move(watch), kByJobSet,
                              [](const PodView& pod) -> std::string_view { return pod.jobset; });
+}
+
+kube::Watch indexed_v1_pods(kube::Watch watch) {
+  return with_index<v1::PodView>(
+      std::move(watch), kByOwner,
+      [](const v1::PodView& pod) -> std::string_view { return pod.owner_uid; });
+}
+
+kube::Watch indexed_by_controller(kube::Watch watch) {
+  return with_index<kube::StoredObject>(
+      std::move(watch), kByOwner,
+      [](const kube::StoredObject& object) -> std::string_view { return object.controller_uid; });
 }
 
 }  // namespace trainer

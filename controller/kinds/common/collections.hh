@@ -9,12 +9,15 @@
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
 #include "runtimes/views/job.hh"
+#include "runtimes/views/labels.hh"
 #include "runtimes/views/pod.hh"
+#include "runtimes/views/v1_pod.hh"
 
 namespace trainer {
 
 using JobCache = kube::ObjectCache<JobView>;
 using PodCache = kube::ObjectCache<PodView>;
+using V1PodCache = kube::ObjectCache<v1::PodView>;
 using StoredCache = kube::ObjectCache<kube::StoredObject>;
 
 // All objects of a resource, kept as text.
@@ -29,17 +32,29 @@ inline kube::Collection jobset_pods() {
   return {kube::kPods, std::string(jobset::kJobSetNameKey)};
 }
 
+// Pods and Services of V1 jobs.
+inline kube::Collection v1_pods() {
+  return {kube::kPods, std::string(kV1JobNameKey)};
+}
+inline kube::Collection v1_services() {
+  return {kube::kServices, std::string(kV1JobNameKey)};
+}
+
 // The digest of JobSets is owned_template_fields().
 kube::StoredObjectTransform jobset_transform();
 JobCache::Transform job_transform();
 PodCache::Transform pod_transform();
+V1PodCache::Transform v1_pod_transform();
 
-// Names of indexes. Jobs: by the uid of their controller; Pods: by the name of their JobSet.
+// Names of indexes. Jobs, and what V1 jobs own: by the uid of their controller; Pods: by the name
+// of their JobSet.
 inline constexpr std::string_view kByOwner = "owner";
 inline constexpr std::string_view kByJobSet = "jobset";
 // Watches of Jobs and Pods with these indexes; `watch` has the handler.
 kube::Watch indexed_jobs(kube::Watch watch);
 kube::Watch indexed_pods(kube::Watch watch);
+kube::Watch indexed_v1_pods(kube::Watch watch);
+kube::Watch indexed_by_controller(kube::Watch watch);  // of StoredObjects
 
 // Most writes to a Pod or a Job, such as of addresses, change nothing that is in its view.
 template <class View>

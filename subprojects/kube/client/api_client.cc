@@ -237,6 +237,10 @@ Task<Result<std::string>> ApiClient::json_patch(Resource resource, ObjectKey key
                              operations, false));
 }
 
+Task<Result<std::string>> ApiClient::replace(Resource resource, ObjectKey key, Json object) {
+  return send_text(with_body(request_for("PUT", resource, key), kJson, object, true));
+}
+
 Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
                                             DeleteOptions options) {
   Json body = Json::object({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});

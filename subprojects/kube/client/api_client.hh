@@ -78,6 +78,8 @@ class ApiClient {
   Task<Result<std::string>> merge_patch(Resource resource, ObjectKey key, Json patch,
                                         std::string subresource = {});
   Task<Result<std::string>> json_patch(Resource resource, ObjectKey key, Json operations);
+  // PUT: conditional on the object's resourceVersion, if it has one.
+  Task<Result<std::string>> replace(Resource resource, ObjectKey key, Json object);
   Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
   // POST to a subresource or a review API (TokenReview, SubjectAccessReview), answer returned.
   Task<Result<Json>> post(std::string path, Json body);

@@ -182,8 +182,9 @@ struct EventRecorder::State {
     }
     made.key.ns = on.ns.empty() ? "default" : on.ns;
     made.key.name = one.name;
+    const std::string& source = one.event.component.empty() ? component : one.event.component;
     const auto written =
-        co_await client.create(kEvents, object_of(one, made.key, component), component);
+        co_await client.create(kEvents, object_of(one, made.key, source), component);
     const bool is_made_before = !written && written.error().code == ErrorCode::kAlreadyExists;
     if (!written && !is_made_before) co_return tl::unexpected(written.error());
     made.count = is_made_before ? 0 : one.count;

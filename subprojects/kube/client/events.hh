@@ -21,6 +21,7 @@ struct Event {
   std::string reason;           // CamelCase
   std::string message;          // cut to 1,024 bytes at a character's end
   bool is_terminal = false;     // never dropped under load
+  std::string component;        // its source; "": the recorder's
 };
 
 // Sends events in the background, behind everything else: one request at a time, equal ones

@@ -60,7 +60,8 @@ using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed
 State step(State state, const Input& input);
 
 // How long to wait before acting on a state, without jitter: 0.5 s doubled with every failure, or
-// with every answer that the kind is not served, up to 30 s; no less than least_pause().
+// with every answer that the kind is not served, up to 12 s (30 s where it is not served); no less
+// than least_pause().
 Milliseconds pause_before(const State& state);
 
 // What no jitter may shorten: the time the server asked for, of which five minutes are heeded.

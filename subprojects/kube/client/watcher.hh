@@ -45,7 +45,7 @@ struct WatchOptions {
 
 // Runs until cancelled. A collection whose kind is not served (404) is asked for again every 30 s.
 // Recovery: a closed stream resumes at the last seen version or bookmark; 410, in any form, lists
-// again; other errors back off from 0.5 s to 30 s, jittered, or for longer where the server asks
+// again; other errors back off from 0.5 s to 12 s, jittered, or for longer where the server asks
 // for it. The rules are in watch_state.hh.
 Task<void> run_watch(ApiClient& client, Resource resource, WatchSink& sink, WatchOptions options);
 

@@ -117,6 +117,7 @@ struct PolicyRule {
 // Everything that the manager needs to run a controller.
 struct ControllerRegistration {
   std::string name;        // in logs and metrics
+  std::string component;   // source of its events; "": the manager's
   std::string group_kind;  // "Kind.group", its key in `groupKindConcurrency`; "": fixed workers
   int workers = 1;         // reconciles at a time, unless configured
   // The collection whose objects are reconciled is the first watch. Where it is kept as

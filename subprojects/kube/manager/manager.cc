@@ -131,6 +131,7 @@ void Manager::enqueue(Running& running, const ObjectKey& key, Debounce debounce)
 
 void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   WatchOptions options;
+  if (entry.collection.resource.namespaced) options.ns = options_.ns;
   options.label_selector = entry.collection.label_selector;
   options.gather = batch;
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {

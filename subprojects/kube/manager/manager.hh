@@ -22,6 +22,7 @@ namespace kube {
 
 struct ManagerOptions {
   std::string component;  // source of events, and field manager of server-side applies
+  std::string ns;         // the namespace whose objects are watched; empty: all
   // How many objects of "Kind.group" are reconciled at a time; null: what the registrations say.
   std::function<int(std::string_view group_kind, int otherwise)> concurrency;
   // Called when a watch, a worker or a task of a controller has ended by an exception. It is not

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kube {
 
@@ -26,6 +29,10 @@ class ManagerMetrics {
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
   // The terminal status of an object has been written; `result` is "succeeded" or "failed".
   virtual void finished(std::string_view kind, std::string_view result) = 0;
+  // Adds to a counter with labels that a kind names itself; for kinds whose metrics users know from
+  // elsewhere.
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+  virtual void count(const std::string& name, const std::string& help, const Labels& labels) = 0;
   virtual void status_refused(std::string_view kind, int http_status) = 0;  // by the API server
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;

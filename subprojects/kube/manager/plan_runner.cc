@@ -130,7 +130,8 @@ void PlanRunner::record(const ObjectRef& object, const PlannedEvent& event) {
              event.type,
              event.reason,
              event.message,
-             event.is_terminal};
+             event.is_terminal,
+             registration_.component};
   if (event.type == "Warning") {
     log_.warn("event",
               {{"object", name_of(object)}, {"reason", event.reason}, {"message", event.message}});

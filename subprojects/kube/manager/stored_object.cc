@@ -13,10 +13,12 @@ constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-co
 bool is_idle(const Json& object) {
   const auto is_end = [](const Json& condition) {
     const auto type = condition.get_string("type");
-    const bool is_end_type = type == "Complete" || type == "Completed" || type == "Failed";
+    const bool is_end_type =
+        type == "Complete" || type == "Completed" || type == "Succeeded" || type == "Failed";
     return is_end_type && condition.get_string("status") == "True";
   };
-  return object.get("spec").get_bool("suspend") ||
+  const Json& spec = object.get("spec");
+  return spec.get_bool("suspend") || spec.get("runPolicy").get_bool("suspend") ||
          std::ranges::any_of(object.get("status").get_array("conditions"), is_end);
 }
 
@@ -45,7 +47,7 @@ JsonFilter head_of(const std::optional<Digest>& digest) {
           {{"apiVersion"},
            {"kind"},
            metadata_with(std::move(metadata)),
-           {"spec", kInclude, {{"suspend"}}},
+           {"spec", kInclude, {{"suspend"}, {"runPolicy", kInclude, {{"suspend"}}}}},
            {"status", kInclude, {conditions}}}};
 }
 

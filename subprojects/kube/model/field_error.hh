@@ -1,8 +1,11 @@
 // Validation results in the form and wording of k8s.io/apimachinery/pkg/util/validation/field.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kube/model/json.hh"
@@ -39,6 +42,12 @@ using FieldErrors = std::vector<FieldError>;
 std::string to_string(const FieldErrors& errors);
 
 FieldError invalid(std::string path, Json value, std::string detail);
+template <class First, class... Rest>
+FieldError invalid(std::string path, Json value, fmt::format_string<First, Rest...> detail,
+                   First&& first, Rest&&... rest) {
+  return invalid(std::move(path), std::move(value),
+                 fmt::format(detail, std::forward<First>(first), std::forward<Rest>(rest)...));
+}
 FieldError forbidden(std::string path, std::string detail);
 FieldError required(std::string path, std::string detail);
 // The detail lists the values that would do.

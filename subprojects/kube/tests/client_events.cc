@@ -75,6 +75,18 @@ TEST_CASE_METHOD(Fixture, "an event as the API wants it") {
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "an event may have a source of its own") {
+  server.on("POST", kEvents).answer(201, "{}");
+  start();
+  Event made = event("Running");
+  made.component = "pytorchjob-controller";
+  recorder.record(std::move(made));
+  REQUIRE(until_sent());
+  CHECK(body(0).get("source").get_string("component") == "pytorchjob-controller");
+  CHECK(body(0).get_string("reportingComponent") == "pytorchjob-controller");
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "equal events are counted, before they are sent and after") {
   server.on("POST", kEvents).answer(201, "{}").always();
   server.on("PATCH", one_path()).answer(200, "{}");

@@ -42,13 +42,16 @@ TEST_CASE("pieces are split into lines, wherever the pieces end") {
   LineSplitter splitter;
   Texts lines;
   for (const char* piece : {"a", "b\nc", "d\n\n", "e"}) {
-    for (auto& line : splitter.add(piece)) lines.push_back(line);
+    splitter.add(piece);
+    while (const auto line = splitter.next(false)) lines.push_back(*line);
   }
   CHECK(lines == Texts{"ab", "cd", ""});
-  CHECK(splitter.finish() == "e");
-  CHECK(splitter.finish().empty());
+  CHECK(splitter.next(true) == "e");
+  CHECK_FALSE(splitter.next(true));
   // A line without end does not grow for ever.
-  CHECK(splitter.add(std::string(2U << 20, 'x')).size() == 1);
+  splitter.add(std::string(2U << 20, 'x'));
+  CHECK(splitter.next(false)->size() == 2U << 20);
+  CHECK_FALSE(splitter.next(false));
 }
 
 TEST_CASE("every line of a stream that is opened again is printed once") {

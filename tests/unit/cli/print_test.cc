@@ -22,12 +22,17 @@ struct Streams {
 
 TEST_CASE("the CRDs are printed as documents that parse again") {
   Streams streams;
-  CHECK(run_crds(streams.console) == kExitDone);
+  CHECK(run_crds("", streams.console) == kExitDone);
   const auto documents = kube::parse_yaml_documents(streams.out.str());
   REQUIRE(documents);
   CHECK(documents->size() == 5);
   for (const auto& document : *documents)
     CHECK(document.get_string("kind") == "CustomResourceDefinition");
+  Streams others;
+  CHECK(run_crds("v1", others.console) == kExitDone);
+  CHECK(kube::parse_yaml_documents(others.out.str())->size() == 6);
+  CHECK(run_crds("v3", others.console) == kExitRefused);
+  CHECK(others.err.str() == "option v3: no kind has this name: choose v1\n");
 }
 
 TEST_CASE("built-in runtimes are printed whole, by name or as a list") {

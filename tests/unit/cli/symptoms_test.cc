@@ -90,7 +90,7 @@ const std::string kRunning =
 const std::string kFailed =
     "{phase: Failed, reason: FailedJobs, message: jobset failed due to one or more job failures, "
     "conditions: [{type: Failed, status: 'True', reason: FailedJobs}]}";
-const std::string kPending = "{phase: Pending, reason: Unschedulable, message: 4 pods wait}";
+const std::string kPending = "{phase: Pending, reason: VolumeMissing, message: 4 pods wait}";
 const std::string kSdk =
     "containers: [{name: node, command: [bash, -c, \"read -r -d '' SCRIPT << EOM\"]}]";
 

@@ -317,6 +317,79 @@ TEST_CASE("the flags win over the file") {
         "--config " + path.string() + ": the file cannot be read");
 }
 
+TEST_CASE("V1 jobs are off unless the file or a flag names kinds") {
+  const auto kinds_of = [](const Configuration& configuration) {
+    std::string kinds;
+    for (const v1::Framework* each : configuration.trainingOperator.schemes)
+      kinds += each->resource.kind + " ";
+    return kinds;
+  };
+  const std::string all = "PyTorchJob TFJob XGBoostJob PaddleJob JAXJob MPIJob ";
+  struct Row {
+    const char* yaml;
+    std::string kinds;
+  };
+  const Row rows[] = {
+      {"", ""},
+      {"trainingOperator: {gangSchedulerName: volcano}", ""},
+      {"trainingOperator: {schemes: [tfjob, PyTorchJob, tfjob]}", "TFJob PyTorchJob "},
+      {"trainingOperator: {schemes: [all], only: true}", all}};
+  for (const Row& row : rows) {
+    CAPTURE(row.yaml);
+    const auto parsed = parse_configuration(kHead + row.yaml);
+    REQUIRE(parsed);
+    CHECK(kinds_of(parsed->configuration) == row.kinds);
+  }
+  CHECK_THAT(
+      message_of(kHead + "trainingOperator: {schemes: [MXJob]}"),
+      Catch::Contains("trainingOperator.schemes: Invalid value") && Catch::Contains("MXJob"));
+  CHECK_THAT(message_of(kHead + "trainingOperator: {only: true}"),
+             Catch::Contains("trainingOperator.schemes: Required value"));
+
+  ControllerOptions options;
+  options.training_operator.schemes = {"JAXJob"};
+  options.training_operator.gang_scheduler = "volcano";
+  options.training_operator.threads = 64;
+  const auto both = load_configuration(options);
+  REQUIRE(both);
+  CHECK(kinds_of(both->configuration) == "JAXJob ");
+  CHECK_FALSE(both->configuration.trainingOperator.only);
+  CHECK(both->configuration.trainingOperator.settings.gang_scheduler == "volcano");
+  CHECK(both->configuration.concurrency_of("JAXJob.kubeflow.org", 32) == 64);
+  CHECK(both->configuration.leaderElection.resourceName == "trainer.kubeflow.org");
+}
+
+TEST_CASE("upstream's manager has its own defaults") {
+  ControllerOptions options;
+  options.training_operator.is_alone = true;
+  options.training_operator.threads = 1;  // fewer than usual: only more have an effect
+  options.ns = "team";
+  auto loaded = load_configuration(options);
+  REQUIRE(loaded);
+  const Configuration& c = loaded->configuration;
+  CHECK(c.trainingOperator.only);
+  CHECK(c.trainingOperator.schemes.size() == 6);
+  CHECK(c.watchNamespace == "team");
+  CHECK_FALSE(c.leaderElection.leaderElect);
+  CHECK(c.leaderElection.resourceName == kTrainingOperatorLease);
+  CHECK(c.metrics.bindAddress == ":8080");
+  CHECK_FALSE(c.metrics.secureServing);
+  CHECK(c.certManagement.webhookServiceName == "training-operator");
+  CHECK(c.certManagement.webhookSecretName == "training-operator-webhook-cert");
+  CHECK(c.concurrency_of("PyTorchJob.kubeflow.org", 32) == 32);
+  CHECK_FALSE(c.clientConnection.qps);
+  options.training_operator.leader_elect = true;
+  options.training_operator.lease = "other";
+  options.training_operator.qps = 20;
+  options.metrics_address = ":9090";
+  loaded = load_configuration(options);
+  REQUIRE(loaded);
+  CHECK(loaded->configuration.leaderElection.leaderElect);
+  CHECK(loaded->configuration.leaderElection.resourceName == "other");
+  CHECK(loaded->configuration.clientConnection.qps == 20);
+  CHECK(loaded->configuration.metrics.bindAddress == ":9090");
+}
+
 TEST_CASE("the configuration in the manifests equals the defaults") {
   std::ifstream file(SOURCE_ROOT "/manifests/base/config.yaml");
   std::ostringstream text;

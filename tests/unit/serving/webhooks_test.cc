@@ -37,6 +37,14 @@ std::vector<WebhookConfiguration> pod_configurations(const WebhookTarget& target
   return {};
 }
 
+// Of a process that has V1 jobs alone.
+std::vector<WebhookConfiguration> v1_configurations(const WebhookTarget& target) {
+  KindOptions options;
+  options.configuration.trainingOperator.only = true;
+  options.configuration.trainingOperator.schemes = *v1::enabled_frameworks({});
+  return webhook_configurations(published_webhooks(production_registry(options)), target, "");
+}
+
 WebhookTarget url_target() {
   WebhookTarget target;
   target.url = "https://10.88.0.1:9443";
@@ -208,4 +216,6 @@ TEST_CASE("what is installed in a cluster is what the program installs outside o
       production_configurations(
           target, "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"));
   check_same("overlays/exclusive-placement/webhooks.yaml", pod_configurations(target));
+  target.service = {"kubeflow", "training-operator"};
+  check_same("v1/controller/webhooks.yaml", v1_configurations(target));
 }

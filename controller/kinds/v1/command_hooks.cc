@@ -1,0 +1,116 @@
+#include "controller/kinds/v1/command_hooks.hh"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "runtimes/admission/v1job.hh"
+#include "runtimes/trainjob/failure.hh"
+#include "runtimes/v1/plan.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::FieldErrors;
+using kube::Json;
+
+tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& framework) {
+  const auto job = read_job(object, framework.replica_specs);
+  if (!job) return tl::unexpected(job.error());
+  Rendered rendered;
+  for (Json& child : all_children(framework, *job, Settings()))
+    rendered.objects.push_back({std::move(child), {}});
+  return rendered;
+}
+
+// Why a job without an end has not all of its pods running.
+void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
+  std::int64_t wanted = 0;
+  std::int64_t running = 0;
+  for (const auto& [role, spec] : job.spec.replicaSpecs) wanted += spec.replicas.value_or(1);
+  if (job.status.replicaStatuses) {
+    for (const auto& [role, counters] : *job.status.replicaStatuses)
+      running += counters.active + counters.succeeded;
+  }
+  if (running >= wanted) return;
+  state.evidence.push_back(fmt::format("{} of {} pods run", running, wanted));
+  if (running == 0) return;
+  state.next_step = fmt::format(
+      "Where the other pods find no machine, those that run wait for them and keep their devices: "
+      "with a gang scheduler (--gang-scheduler-name) the pods of a {} start together or not at "
+      "all.",
+      framework.resource.kind);
+}
+
+std::string advice(const Job& job, const Framework& framework, const ObjectState& state,
+                   std::string_view program) {
+  if (state.is_failed) {
+    return fmt::format(
+        "Read the output with `{} logs -n {} {}/{}`, mend the cause, and start a new "
+        "job.",
+        program, job.metadata.ns, framework.singular, job.metadata.name);
+  }
+  if (state.phase == "Suspended")
+    return "Set spec.runPolicy.suspend to false, or wait for the queue that has set it.";
+  if (!state.phase.empty()) return {};
+  return "Check that the controller runs, and reconciles this kind (--enable-scheme): `kubectl get "
+         "deployments,leases -A`.";
+}
+
+tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
+  const Framework* const framework = find_framework(object.get_string("kind"));
+  if (!framework) return tl::unexpected(FieldErrors{kube::required("kind", "of a V1 job")});
+  const auto job = read_job(object, framework->replica_specs);
+  if (!job) return tl::unexpected(job.error());
+  ObjectState state;
+  // As the column State of kubectl, but of what is true.
+  for (const JobCondition& condition : job->status.conditions) {
+    if (!condition.is_true()) continue;
+    state.phase = condition.type;
+    state.reason = condition.reason;
+    state.message = condition.message;
+  }
+  state.is_failed = state.phase == "Failed";
+  state.is_finished = state.is_failed || state.phase == "Succeeded";
+  if (state.phase.empty()) {
+    const auto& manager = job->spec.runPolicy.managedBy;
+    state.message = manager.value_or(std::string(kManager)) == kManager
+                        ? std::string("no controller has looked at this job yet")
+                        : fmt::format("spec.runPolicy.managedBy leaves this job to {}", *manager);
+  }
+  if (const auto& failure = job->status.firstFailure)
+    state.evidence.push_back("first failure: " + describe(*failure));
+  if (!state.is_finished && !job->is_suspended()) add_waiting(*job, *framework, state);
+  if (state.next_step.empty()) state.next_step = advice(*job, *framework, state, program);
+  return state;
+}
+
+std::optional<PodPlace> read_place(const kube::ObjectMeta& pod) {
+  const auto role = pod.labels.find(kV1ReplicaTypeKey);
+  if (role == pod.labels.end()) return std::nullopt;
+  PodPlace place;
+  place.role = role->second;
+  if (const auto at = pod.labels.find(kV1ReplicaIndexKey); at != pod.labels.end())
+    std::from_chars(at->second.data(), at->second.data() + at->second.size(), place.index);
+  return place;
+}
+
+}  // namespace
+
+void add_job_hooks(KindRegistration& registration, const Framework& framework) {
+  RenderHook hook;
+  hook.resource = framework.resource;
+  hook.validate = [&framework](const AdmissionRequest& request, const RenderInputs&) {
+    return validate_v1job(request, framework);
+  };
+  hook.render = [&framework](const Json& object, const RenderInputs&) {
+    return render(object, framework);
+  };
+  registration.render = {std::move(hook)};
+  registration.why = {kV1JobNameKey, read_state};
+  registration.logs = {kV1JobNameKey, read_state, read_place};
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,64 @@
+// observe -> plan -> run for one V1 job. Every rule is in runtimes/v1.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/v1job.hh"
+#include "controller/kinds/common/collections.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/decoded_objects.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/plan_runner.hh"
+#include "runtimes/v1/plan.hh"
+
+namespace trainer::v1 {
+
+// Of one kind.
+class JobController final : public kube::Controller {
+ public:
+  using Stored = std::shared_ptr<const kube::StoredObject>;
+  using Pod = std::shared_ptr<const PodView>;
+
+  // `framework` outlives this.
+  JobController(const kube::ControllerContext& context, const Framework& framework,
+                Settings settings);
+
+  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
+  void forget(const std::string& uid) override;
+
+  void on_pod(const Pod& before, const Pod& after);
+  void on_service(const Stored& before, const Stored& after);
+  void on_pod_group(const Stored& before, const Stored& after);
+
+ private:
+  using DecodedJob = tl::expected<Job, kube::FieldErrors>;
+  // What is kept of a job between two reconciles.
+  struct Memory {
+    Dependents dependents;  // read by name, or written
+    std::vector<std::uint64_t> relayed;
+    bool is_empty() const { return dependents.empty() && relayed.empty(); }
+  };
+
+  static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
+  Observed observe(const Job& job, const Memory& memory) const;
+  kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
+  // Keeps what was written of the dependent objects.
+  void remember(std::vector<kube::Action> written, Memory& memory) const;
+  void count(const JobPlan::Counts& counts, const std::string& ns) const;
+
+  const kube::ControllerContext context_;
+  const Framework& framework_;
+  const Settings settings_;
+  const StoredCache& jobs_;
+  const V1PodCache& pods_;
+  const StoredCache* const services_;    // owners only; nullptr where jobs have none
+  const StoredCache* const pod_groups_;  // nullptr without a gang scheduler
+  std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;  // by uid
+  kube::DecodedObjects<DecodedJob> decoded_{decode_job};
+};
+
+}  // namespace trainer::v1

@@ -1,0 +1,101 @@
+#include "controller/kinds/v1/registration.hh"
+
+#include <chrono>
+#include <utility>
+
+#include "controller/kinds/v1/command_hooks.hh"
+#include "controller/kinds/v1/job_controller.hh"
+#include "controller/kinds/v1/webhooks.hh"
+#include "runtimes/gang/pod_group.hh"
+#include "runtimes/v1/plan.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::StoredObject;
+using kube::Watch;
+using std::chrono::milliseconds;
+
+constexpr int kWorkers = 32;
+// A job without Jobs in between: its counters are those of its pods.
+constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(100), milliseconds(150),
+                                        milliseconds(1'000)};
+
+std::vector<Watch> watches(const Framework& framework, const Settings& settings) {
+  using Self = JobController;
+  std::vector<Watch> watches{
+      Watch::only_read<StoredObject>(all_of(framework.resource),
+                                     kube::StoredObjectTransform(framework.resource)),
+      indexed_v1_pods(Watch::of<Self, PodView>(v1_pods(), v1_pod_transform(), &Self::on_pod))};
+  if (framework.has_services) {
+    watches.push_back(indexed_by_controller(
+        Watch::of<Self, StoredObject>(v1_services(), kube::transform_owner, &Self::on_service)));
+  }
+  if (const kube::Resource* groups = pod_groups_of(settings)) {
+    watches.push_back(Watch::of<Self, StoredObject>(
+        all_of(*groups), kube::StoredObjectTransform(*groups), &Self::on_pod_group));
+  }
+  return watches;
+}
+
+// An object that a job owns, and that is read by its name. Only autoscalers go before their job.
+kube::PolicyRule dependent_rule(const kube::Resource& resource) {
+  std::vector<std::string> verbs{"create", "get", "patch"};
+  if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");
+  return {"", {resource.group}, {resource.plural}, {}, std::move(verbs)};
+}
+
+std::vector<kube::PolicyRule> rules(const Framework& framework) {
+  const std::string& jobs = framework.resource.plural;
+  const std::string& group = framework.resource.group;
+  std::vector<kube::PolicyRule> rules{
+      {"", {group}, {jobs}, {}, {"delete", "get", "list", "watch"}},
+      {"", {group}, {jobs + "/status"}, {}, {"patch"}},
+      {"", {group}, {jobs + "/finalizers"}, {}, {"update"}},
+      {"What a job becomes. A failed job's pod that waits for its next restart is ended by a "
+       "patch.",
+       {""},
+       {"pods"},
+       {},
+       {"create", "delete", "get", "list", "patch", "watch"}},
+      {"", {""}, {"services"}, {}, {"create", "delete", "get", "list", "watch"}},
+      {"", {""}, {"events"}, {}, {"create", "patch"}},
+      {"With a gang scheduler.",
+       {gang::kVolcanoPodGroups.group, gang::kCoschedulingPodGroups.group},
+       {"podgroups"},
+       {},
+       {"create", "delete", "get", "list", "patch", "watch"}}};
+  for (const kube::Resource& each : framework.dependents) {
+    rules.push_back(dependent_rule(each));
+    if (each.plural == "roles")
+      rules.push_back(
+          {"Who gives a right away must hold it.", {""}, {"pods/exec"}, {}, {"create"}});
+  }
+  return rules;
+}
+
+}  // namespace
+
+KindRegistration job_registration(const KindOptions& options, const Framework& framework) {
+  const Settings& settings = options.configuration.trainingOperator.settings;
+  KindRegistration made;
+  made.option = kOption;
+  // Users know this name from events, and from the label operator-name of pods.
+  made.controller.name = std::string(framework.singular) + "-controller";
+  made.controller.component = made.controller.name;
+  made.controller.group_kind = framework.resource.kind + "." + framework.resource.group;
+  made.controller.workers = kWorkers;
+  made.controller.watches = watches(framework, settings);
+  made.controller.debounce = kDebounce;
+  made.controller.rules = rules(framework);
+  for (const ApiKind& kind : v1job_kinds())
+    if (kind.resource == framework.resource) made.crds.push_back(kind);
+  if (framework.has_webhook) made.admission = job_admission(framework);
+  add_job_hooks(made, framework);
+  made.controller.make = [&framework, settings](const kube::ControllerContext& context) {
+    return std::make_unique<JobController>(context, framework, settings);
+  };
+  return made;
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,14 @@
+// The kinds of V1 jobs, as one registration each.
+#pragma once
+
+#include "controller/registration/kind_registration.hh"
+#include "runtimes/v1/framework.hh"
+
+namespace trainer::v1 {
+
+// Manifests have V1 jobs apart (KindRegistration::option).
+inline constexpr const char* kOption = "v1";
+
+KindRegistration job_registration(const KindOptions& options, const Framework& framework);
+
+}  // namespace trainer::v1

@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""V1 jobs on a genuine control plane: created, scaled, suspended, resumed, deleted; deadline and TTL to the second; unchanged jobs cost
+no request; the program called as upstream's /manager.
+
+Needs a control plane without node and with an audit log (AUDIT=yes).
+"""
+import contextlib
+import datetime
+import os
+import pathlib
+import tempfile
+import time
+
+import harness
+import quiet_test
+from harness import ROOT, TRAINER, run, wait_until
+
+HOST = os.environ.get("TESTBED_HOST")
+
+
+def pytorchjob(name, workers=1, **run_policy):
+    role = {"template": {"spec": {"containers": [{"name": "pytorch", "image": "localhost/none:1"}]}}}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name}, "spec": {
+        "runPolicy": run_policy, "pytorchReplicaSpecs": {"Master": {"replicas": 1, **role}, "Worker": {"replicas": workers, **role}}}}
+
+
+def install():
+    crds = str(ROOT / "manifests/v1/crds")
+    run("kubectl", "apply", "--server-side", "-f", crds)
+    run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", "-f", crds)
+
+
+@contextlib.contextmanager
+def controller(*flags, change=lambda controller, directory: None):
+    install()
+    with tempfile.TemporaryDirectory() as directory:
+        made = harness.Controller(directory, *flags)
+        change(made, pathlib.Path(directory))
+        made.start()
+        try:
+            if "--webhook-url" in flags:
+                wait_until("admission", lambda: "validator.training-operator.kubeflow.org" in made.said())
+            yield made
+            made.stop()
+        finally:
+            made.kill()
+
+
+def served():
+    return controller("--enable-scheme", "--webhook-url", f"https://{HOST}:9443")
+
+
+def names(cluster, kind):
+    return sorted(o["metadata"]["name"] for o in cluster.list(kind, "-l", "training.kubeflow.org/job-name"))
+
+
+def have(cluster, *wanted):
+    """Waits until these are the pods of V1 jobs, and the Services."""
+    for kind in ("pods", "services"):
+        wait_until(f"{kind} {wanted}", lambda: names(cluster, kind) == sorted(wanted), seconds=20)
+
+
+def types(cluster, name):
+    """The conditions, as State shows the last."""
+    return [(c["type"], c["status"]) for c in cluster.get("pytorchjob", name).get("status", {}).get("conditions", [])]
+
+
+def run_pod(cluster, name, phase="Running", **state):
+    status = {"phase": phase, "containerStatuses": [{"name": "pytorch", "image": "x", "imageID": "x", "ready": False, "restartCount": 0,
+                                                     "state": state or {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}
+    cluster.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p", harness.json.dumps({"status": status}))
+
+
+def seconds_between(status):
+    def at(member):
+        return datetime.datetime.fromisoformat(status[member].replace("Z", "+00:00"))
+    return (at("completionTime") - at("startTime")).total_seconds()
+
+
+def test_a_job_is_created_scaled_suspended_resumed_and_deleted(cluster):
+    with served():
+        refused = cluster.refusal(pytorchjob("refused", workers=0))
+        assert "validator.pytorchjob.training-operator.kubeflow.org" in refused, refused
+        cluster.apply(pytorchjob("p"))
+        have(cluster, "p-master-0", "p-worker-0")
+        wait_until("it has a status", lambda: types(cluster, "p") == [("Created", "True")])
+        run_pod(cluster, "p-master-0")
+        wait_until("it runs", lambda: types(cluster, "p")[-1] == ("Running", "True"))
+        assert cluster.kubectl("get", "pytorchjob", "p").splitlines()[1].split()[:2] == ["p", "Running"]
+
+        first = cluster.get("pod", "p-worker-0")["metadata"]["uid"]
+        cluster.kubectl("scale", "pytorchjob", "p", "--replicas=3")
+        have(cluster, "p-master-0", "p-worker-0", "p-worker-1", "p-worker-2")
+        cluster.kubectl("scale", "pytorchjob", "p", "--replicas=1")
+        have(cluster, "p-master-0", "p-worker-0")
+        assert cluster.get("pod", "p-worker-0")["metadata"]["uid"] == first
+
+        for is_suspended in ("true", "false"):
+            cluster.kubectl("patch", "pytorchjob", "p", "--type=merge", "-p", '{"spec":{"runPolicy":{"suspend":%s}}}' % is_suspended)
+            have(cluster, *(() if is_suspended == "true" else ("p-master-0", "p-worker-0")))
+        run_pod(cluster, "p-master-0")
+        wait_until("it runs again", lambda: types(cluster, "p") ==
+                   [("Created", "True"), ("Suspended", "False"), ("Running", "True")])
+        cluster.kubectl("delete", "pytorchjob", "p")
+        have(cluster)
+
+
+def test_deadline_and_ttl_are_kept_to_the_second(cluster):
+    with served():
+        cluster.apply(pytorchjob("late", activeDeadlineSeconds=3), pytorchjob("done", ttlSecondsAfterFinished=2))
+        have(cluster, "late-master-0", "late-worker-0", "done-master-0", "done-worker-0")
+        run_pod(cluster, "done-master-0", "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
+        wait_until("it succeeded", lambda: cluster.condition("pytorchjob", "done", "Succeeded"))
+        since = time.monotonic()
+        wait_until("its TTL", lambda: not cluster.get("pytorchjob", "done"), seconds=5)
+        assert time.monotonic() - since < 3.5, "the TTL of 2 s took longer"
+        failed = wait_until("the deadline", lambda: cluster.condition("pytorchjob", "late", "Failed"), seconds=10)
+        assert failed["message"] == "Job late has failed because it was active longer than specified deadline", failed
+        took = seconds_between(cluster.get("pytorchjob", "late")["status"])
+        assert 3 <= took <= 4, f"the deadline of 3 s came after {took} s"
+
+
+def test_unchanged_jobs_cost_no_request(cluster):
+    with controller("--enable-scheme", "--no-webhooks") as made:
+        cluster.apply(*(pytorchjob(f"q-{i}") for i in range(20)))
+        wait_until("all pods exist", lambda: len(cluster.list("pods")) == 40, seconds=60, every=1)
+        settled = {"mark": -1}
+
+        def is_settled():
+            before, settled["mark"] = settled["mark"], quiet_test.mark()
+            return before >= 0 and not quiet_test.requests_since(before)
+
+        wait_until("everything has settled", is_settled, seconds=30, every=3)
+        for what in ("in time", "after a restart"):
+            began = quiet_test.mark()
+            time.sleep(10)   # the claim is about time that passes
+            asked = quiet_test.requests_since(began)
+            assert not [k for k in asked if k[0] not in ("get", "list")], f"{what}: {asked}"
+            if what == "in time":
+                assert not asked, asked
+                made.stop()
+                made.start()
+
+
+def test_called_as_upstreams_manager(cluster):
+    def as_manager(made, directory):
+        (directory / "manager").symlink_to(TRAINER)
+        made.command = [str(directory / "manager"), f"--namespace={cluster.namespace}", "-leader-elect", "--metrics-bind-address=0",
+                        f"--health-probe-bind-address={HOST}:8081"]
+        made.env["MY_POD_NAMESPACE"] = cluster.namespace
+
+    elsewhere = cluster.namespace[:50] + "-other"
+    run("kubectl", "delete", "namespace", elsewhere, "--ignore-not-found", "--wait", "--timeout=60s")
+    run("kubectl", "create", "namespace", elsewhere)
+    with controller(change=as_manager):
+        other = harness.Cluster(elsewhere)
+        other.apply(pytorchjob("far"))
+        cluster.apply(pytorchjob("near"))
+        have(cluster, "near-master-0", "near-worker-0")
+        assert cluster.get("lease", "1ca428e5.training-operator.kubeflow.org")["spec"]["holderIdentity"]
+        assert not other.list("pods"), "a job of another namespace was reconciled"
+    run("kubectl", "delete", "namespace", elsewhere, "--wait=false")
+
+
+if __name__ == "__main__":
+    harness.main(__file__)
