@@ -20,7 +20,9 @@ bool goes_before(const PodView& a, const PodView& b) {
   return a.name < b.name;
 }
 
-FirstFailure record(const PodView& pod) {
+}  // namespace
+
+FirstFailure record_failure(const PodView& pod) {
   FirstFailure failure;
   failure.pod = pod.name;
   failure.job = pod.replicated_job;
@@ -36,8 +38,6 @@ FirstFailure record(const PodView& pod) {
   return failure;
 }
 
-}  // namespace
-
 std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods) {
@@ -47,10 +47,10 @@ std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& rec
     if (!first || goes_before(*pod, *first)) first = pod;
   }
   if (!first) return recorded;
-  if (!recorded || first->attempt > recorded->attempt) return record(*first);
+  if (!recorded || first->attempt > recorded->attempt) return record_failure(*first);
   if (first->attempt == recorded->attempt &&
       is_earlier(first->failure->finished_at, recorded->time))
-    return record(*first);
+    return record_failure(*first);
   return recorded;
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "kube/model/resources.hh"
@@ -24,6 +24,8 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
   role.spec = &spec;
   role.replicas = std::max(spec.replicas.value_or(1), 0);
   role.pods.resize(static_cast<std::size_t>(role.replicas));
+  for (std::int32_t i = 0; i < role.replicas; ++i)
+    role.names.push_back(pod_name(context.name(), context.framework, name, i));
   if (context.framework.has_selector)
     role.counters.selector = selector_of(context.framework, context.name(), role.type);
   return role;
@@ -42,10 +44,9 @@ ReconcileContext::ReconcileContext(const Observed& of)
   // A TFJob may have roles of any name: they get pods, and never decide.
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (!framework.knows(role)) roles.push_back(make_role(*this, role, spec));
-  std::map<std::string, const PodView**, std::less<>> places;
+  std::unordered_map<std::string_view, const PodView**> places;
   for (RoleState& role : roles)
-    for (std::int32_t i = 0; i < role.replicas; ++i)
-      places[pod_name(name(), framework, role.name, i)] = &role.pods[static_cast<std::size_t>(i)];
+    for (std::size_t i = 0; i < role.names.size(); ++i) places[role.names[i]] = &role.pods[i];
   for (const PodView* pod : observed.pods) {
     const auto place = places.find(pod->name);
     if (place != places.end())
@@ -114,8 +115,8 @@ void ReconcileContext::relay(std::string_view type, std::string_view reason,
                              const std::string& message) {
   const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
   plan.relayed.push_back(hash);
-  const auto& told = observed.relayed;
-  if (std::find(told.begin(), told.end(), hash) == told.end()) note(type, reason, message);
+  const auto& known = observed.relayed;
+  if (std::find(known.begin(), known.end(), hash) == known.end()) note(type, reason, message);
 }
 
 void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,

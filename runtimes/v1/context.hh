@@ -22,6 +22,7 @@ struct RoleState {
   std::string type;  // "worker"
   const ReplicaSpec* spec = nullptr;
   std::int32_t replicas = 0;
+  std::vector<std::string> names;    // of pods and Services, by index
   std::vector<const PodView*> pods;  // by index; nullptr where there is none
   std::int32_t expired = 0;          // pods that succeeded and are gone; they do not run again
   ReplicaStatus counters;

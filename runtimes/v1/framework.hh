@@ -57,7 +57,7 @@ struct Framework {
   // A failed pod stays, whatever the restart policy, and a running pod that is being deleted
   // counts as active.
   bool keeps_failed_pods = false;
-  // In the reason of the event that tells of a job's end by its TTL: "SuccessfulDelete" + this.
+  // In the reason of the event about a job's end by its TTL: "SuccessfulDelete" + this.
   std::string_view deleted_noun = "Job";
   // Reasons of the warnings about what a pod template should not have.
   std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";

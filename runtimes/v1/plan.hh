@@ -43,7 +43,7 @@ struct JobPlan : kube::Plan {
   // What must be known before the plan can be complete. The plan holds nothing else then: read
   // (from a cache or live), and plan again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
-  // Hashes of the troubles of pods that were told in events.
+  // Hashes of the troubles of pods that were reported in events.
   std::vector<std::uint64_t> relayed;
   // For training_operator_jobs_*_total: add them once the plan has run.
   struct Counts {

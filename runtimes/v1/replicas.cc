@@ -36,23 +36,21 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
 void sync_role(ReconcileContext& context, const RoleState& role,
                const std::vector<std::string_view>& services) {
   std::int32_t left = role.expired;
-  for (std::int32_t i = 0; i < role.replicas; ++i) {
-    if (role.pods[static_cast<std::size_t>(i)] != nullptr || left-- > 0) continue;
-    const PodSlot slot{role.name, i};
-    std::string name = pod_name(context.name(), context.framework, role.name, i);
-    note_created(context, role, name);
-    context.create(
-        kube::kPods, std::move(name),
-        make_pod(context.framework, context.job, *role.spec, slot, context.observed.settings),
-        kWithPods, "FailedCreatePod");
+  for (std::size_t i = 0; i < role.names.size(); ++i) {
+    if (role.pods[i] != nullptr || left-- > 0) continue;
+    note_created(context, role, role.names[i]);
+    context.create(kube::kPods, role.names[i],
+                   make_pod(context.framework, context.job, *role.spec,
+                            {role.name, static_cast<std::int32_t>(i)}, context.observed.settings),
+                   kWithPods, "FailedCreatePod");
   }
   if (!context.framework.has_services) return;
-  for (std::int32_t i = 0; i < role.replicas; ++i) {
-    std::string name = pod_name(context.name(), context.framework, role.name, i);
-    if (std::binary_search(services.begin(), services.end(), name)) continue;
-    context.note("Normal", "SuccessfulCreateService", "Created service: " + name);
-    context.create(kube::kServices, std::move(name),
-                   make_service(context.framework, context.job, *role.spec, {role.name, i}),
+  for (std::size_t i = 0; i < role.names.size(); ++i) {
+    if (std::binary_search(services.begin(), services.end(), role.names[i])) continue;
+    context.note("Normal", "SuccessfulCreateService", "Created service: " + role.names[i]);
+    context.create(kube::kServices, role.names[i],
+                   make_service(context.framework, context.job, *role.spec,
+                                {role.name, static_cast<std::int32_t>(i)}),
                    kWithPods, "FailedCreateService");
   }
 }
@@ -60,10 +58,9 @@ void sync_role(ReconcileContext& context, const RoleState& role,
 // What a role that has become smaller leaves.
 void remove_surplus(ReconcileContext& context) {
   for (const PodView* pod : context.surplus) context.remove_pod(*pod);
-  std::vector<std::string> wanted;
+  std::vector<std::string_view> wanted;
   for (const RoleState& role : context.roles)
-    for (std::int32_t i = 0; i < role.replicas; ++i)
-      wanted.push_back(pod_name(context.name(), context.framework, role.name, i));
+    wanted.insert(wanted.end(), role.names.begin(), role.names.end());
   std::sort(wanted.begin(), wanted.end());
   for (const ServiceView& service : context.observed.services)
     if (!std::binary_search(wanted.begin(), wanted.end(), service.name))

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
+#include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -17,21 +18,6 @@ using kube::Json;
 // Failures within this time belong to one incident: the others of a collective operation end when
 // it times out.
 constexpr std::chrono::minutes kIncident{30};
-
-FirstFailure record(const RoleState& role, std::int32_t index, const PodView& pod) {
-  FirstFailure failure;
-  failure.pod = pod.name;
-  failure.job = role.type;
-  failure.index = index;
-  failure.node = pod.node_name;
-  failure.container = pod.failure->container;
-  failure.exitCode = pod.failure->exit_code;
-  failure.signal = pod.failure->signal;
-  failure.reason = pod.failure->reason;
-  failure.message = pod.failure->message;
-  if (pod.failure->finished_at) failure.time = pod.failure->finished_at->whole_seconds();
-  return failure;
-}
 
 void count_changes(ReconcileContext& context) {
   const JobStatus& before = context.observed.job.status;
@@ -108,7 +94,9 @@ void record_first_failure(ReconcileContext& context) {
     for (std::size_t i = 0; i < role.pods.size(); ++i) {
       const PodView* pod = role.pods[i];
       if (pod == nullptr || !pod->failure) continue;
-      FirstFailure failure = record(role, static_cast<std::int32_t>(i), *pod);
+      FirstFailure failure = record_failure(*pod);
+      failure.job = role.type;
+      failure.index = static_cast<std::int32_t>(i);
       if (!first || (failure.time && (!first->time || *failure.time < *first->time)))
         first = std::move(failure);
     }
@@ -131,6 +119,7 @@ void relay_troubles(ReconcileContext& context) {
 void finish_status(ReconcileContext& context) {
   const JobStatus& before = context.observed.job.status;
   keep_times(context.status, before);
+  if (context.status == before) return;
   count_changes(context);
   Json difference = kube::merge_diff(write(before), write(context.status));
   if (difference.is_null()) return;

@@ -245,7 +245,7 @@ bool is_master(const Job&, const PodSlot& slot) {
 void update_status(ReconcileContext& context) {
   const std::string job = "MPIJob " + context.job.metadata.key().to_string();
   if (is_launcher_over(context)) {
-    // Workers count no longer, nor are they made anew.
+    // Workers count no longer, nor are they made again.
     context.holds_pods = true;
     for (RoleState& role : context.roles)
       if (role.name == kWorker) role.counters = {};

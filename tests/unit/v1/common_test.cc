@@ -96,7 +96,7 @@ TEST_CASE("CO9: activeDeadlineSeconds, on time by itself") {
 }
 
 TEST_CASE("CO10: whose job it is") {
-  for (const auto& [value, is_ours] :
+  for (const auto& [value, is_own] :
        std::vector<std::pair<const char*, bool>>{{"null", true},
                                                  {"''", false},
                                                  {"kubeflow.org/training-operator", true},
@@ -107,7 +107,7 @@ TEST_CASE("CO10: whose job it is") {
     job["metadata"].set("namespace", "ns");
     world.objects["PyTorchJob/p"] = job;  // past admission
     world.settle();
-    CHECK((world.writes > 0) == is_ours);
+    CHECK((world.writes > 0) == is_own);
   }
 }
 

@@ -87,22 +87,22 @@ Json without_extensions(Json status) {
   return status;
 }
 
-// What is mended (docs/decisions/0056): Created is never lost, and PodGroups are not waited for by
+// What is fixed (docs/decisions/0056): Created is never lost, and PodGroups are not waited for by
 // chance.
-void mend(Json& theirs, const Json& own) {
+void fix_record(Json& theirs, const Json& own) {
   if (!own.find("lastReconcileTime")) theirs.erase("lastReconcileTime");
   Json& conditions = theirs["conditions"];
   if (conditions.empty() || conditions.as_array().front().get_string("type") != "Created") {
-    Json mended = Json::array({own.get_array("conditions").front()});
-    for (const Json& one : theirs.get_array("conditions")) mended.push_back(one);
-    theirs.set("conditions", std::move(mended));
+    Json fixed = Json::array({own.get_array("conditions").front()});
+    for (const Json& one : theirs.get_array("conditions")) fixed.push_back(one);
+    theirs.set("conditions", std::move(fixed));
   }
 }
 
 void compare_job(const Json& own, const Json& recorded, bool is_selector_free) {
   Json status = without_extensions(cleaned(own.get("status")));
   Json theirs = recorded.get("status");
-  if (!own.get("status").empty() && theirs.is_object()) mend(theirs, status);
+  if (!own.get("status").empty() && theirs.is_object()) fix_record(theirs, status);
   if (is_selector_free && theirs.get("replicaStatuses").is_object())
     for (auto& [role, counters] : theirs["replicaStatuses"].as_object())
       counters.set("selector", status.get("replicaStatuses").get(role).get("selector"));

@@ -1,4 +1,4 @@
-// What is mended of upstream's accidents (docs/decisions/0056): limits, restarts, cleanups and
+// What is fixed of upstream's accidents (docs/decisions/0056): limits, restarts, cleanups and
 // failures over the life of a job.
 #include <fmt/format.h>
 
@@ -88,7 +88,7 @@ TEST_CASE("a restart is counted once, also where the controller ends in between"
   CHECK(world.at("Pod/p-worker-0").get("status").get_string("phase") == "Pending");
 }
 
-TEST_CASE("pods of a job that ends are not made anew") {
+TEST_CASE("pods of a job that ends are not made again") {
   World world = limited(0, "All");
   world.pod("p-master-0", "Running");
   world.set_pod("p-worker-0", "Running", 1, 1);
@@ -140,7 +140,7 @@ TEST_CASE("Created is never lost") {
   CHECK(world.totals.created);
 }
 
-TEST_CASE("a restart that takes long is written and told once") {
+TEST_CASE("a restart that takes long is written and reported once") {
   World world(make_job("PyTorchJob", "Master Worker*2"));
   world.is_graceful = true;
   world.all_pods("Running");
@@ -173,7 +173,7 @@ TEST_CASE("the first failure is kept") {
   CHECK(status(world).get("firstFailure").get_int("exitCode") == 2);
 }
 
-TEST_CASE("troubles of pods are told once each") {
+TEST_CASE("troubles of pods are reported once each") {
   World world(make_job("PyTorchJob", "Worker"));
   world.objects["Pod/p-worker-0"].set(
       "status",

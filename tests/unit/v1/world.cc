@@ -206,7 +206,7 @@ JobPlan World::reconcile(const std::string& job_key) {
     for (const kube::Action& action : made.actions)
       if (action.stage == stage && !is_killed()) run(action);
   if (!made.is_status_first && has(job_key)) write_status();
-  // A new process knows nothing of what was told.
+  // A new process knows nothing of what was reported.
   if (is_killed()) relayed_.clear();
   record(job_key, made.events);
   totals.created |= made.counts.created;
