@@ -14,11 +14,6 @@ namespace {
 constexpr std::string_view kNode = "node";
 constexpr std::string_view kTrainerStep = "trainer";
 
-std::string_view ancestor_of(const ReplicatedJob& job) {
-  const kube::Json* labels = job.template_.find_path({"metadata", "labels"});
-  return labels ? labels->get_string(kAncestorLabel) : std::string_view();
-}
-
 bool is_initializer(std::string_view ancestor) {
   return ancestor == "dataset-initializer" || ancestor == "model-initializer";
 }
