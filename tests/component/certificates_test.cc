@@ -238,16 +238,17 @@ TEST_CASE_METHOD(Fixture, "stored certificates are served while they cannot be r
   clock.advance(std::chrono::hours(24 * 280));
   api.on("GET", kSecret).answer(200, secret_of(first)).always();
   SECTION("because that is not allowed") {
-    api.on("PATCH", kSecret)
-        .answer(
-            403,
-            R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})")
-        .times(3);
+    for (const char* verb : {"PATCH", "PUT"})
+      api.on(verb, kSecret)
+          .answer(
+              403,
+              R"({"kind":"Status","status":"Failure","message":"not for you","reason":"Forbidden","code":403})")
+          .times(3);
     api.on("PATCH", kSecret).answer(200, "{}");
     keep();
     keeper->lead();
-    run_until_idle(2);
-    for (const std::size_t requests : {4U, 6U}) {
+    run_until_idle(3);
+    for (const std::size_t requests : {6U, 9U}) {
       REQUIRE(used.size() == 1);
       CHECK(used[0].certificate == first.certificate);
       clock.advance(std::chrono::seconds(30));
@@ -255,7 +256,7 @@ TEST_CASE_METHOD(Fixture, "stored certificates are served while they cannot be r
     }
     CHECK(errors.count("not for you") == 1);
     clock.advance(std::chrono::seconds(30));
-    run_until_idle(8);
+    run_until_idle(11);
     REQUIRE(used.size() == 2);
     CHECK(used[1].certificate != first.certificate);
   }

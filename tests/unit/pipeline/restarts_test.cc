@@ -85,6 +85,7 @@ TEST_CASE("each container that trains has them, by its own mount, also over the 
 )");
   TrainJob job = job_with("trainer: {env: [{name: TRAINER_ATTEMPT, value: '7'}]}");
   job.metadata.annotations[kVolume] = "v";
+  job.metadata.uid.clear();
   const std::string unknown = "<metadata.uid of the TrainJob>";  // as offline commands say it
   const Built result = built(job, runtime);
   CHECK(added(result) == Words{kAttempt, "TRAINER_CHECKPOINT_DIR=/a/" + unknown});

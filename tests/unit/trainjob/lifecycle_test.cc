@@ -382,7 +382,7 @@ TEST_CASE("restarts are shown beside their budgets where the job asks for them")
     const char* budget;
   };
   const Row rows[] = {
-      {"null", "{restarts: 2, restartsCountTowardsMax: 1}", ""},
+      {"", "{restarts: 2, restartsCountTowardsMax: 1}", ""},
       {"{}", "{restarts: 0}", "0/0"},
       {"{maxRestarts: 3}", "{restarts: 2, restartsCountTowardsMax: 1}", "1/3"},
       {"{maxRestarts: 3, maxDisruptionRestarts: 2}", "{restarts: 2, restartsCountTowardsMax: 1}",
@@ -396,8 +396,7 @@ TEST_CASE("restarts are shown beside their budgets where the job asks for them")
   for (const Row& row : rows) {
     INFO(row.policy << " " << row.status);
     Json job = train_job();
-    const Json policy = yaml(row.policy);
-    if (!policy.is_null()) job["spec"].set("failurePolicy", policy);
+    if (*row.policy) job["spec"].set("failurePolicy", yaml(row.policy));
     World world(job);
     world.settle();
     world.set_jobset_status(yaml(row.status));
