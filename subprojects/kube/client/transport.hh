@@ -89,7 +89,7 @@ struct TransportLimits {
 // once after a 401; a request that met the 401 is then sent again). An exec plugin runs before the
 // first request, when its credential has expired, and after a 401; the io thread waits for it.
 // Throws std::runtime_error where `config` is unusable: a malformed server, certificate or key.
-// load_config() lets no such through.
+// load_config() refuses such.
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
                                           TransportLimits limits);
 

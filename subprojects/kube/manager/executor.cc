@@ -46,7 +46,7 @@ Error explain(Error error, const Resource& resource) {
 
 bool Executor::is_under_load() {
   const auto now = client_.clock().steady();
-  if (writes_.waiting() > 0) under_load_until_ = now + Pacing::kLoadLinger;
+  if (writes_.waiting() > 0) under_load_until_ = now + Pacing::kLoadCooldown;
   return now < under_load_until_;
 }
 
