@@ -34,7 +34,7 @@ Attempt attempt_of_single(const ReplicatedJobState* rjob, const JobView& job,
                             fmt::format("a number below {}", rjob->replicas));
     return Attempt::kMalformed;
   }
-  // Jobs from before the gate was opened have no such label: they are the first of their kind.
+  // Jobs from before the gate was enabled have no such label: they count as attempt 0.
   const auto attempt = job.job_restart_attempt.empty() ? 0 : parse_count(job.job_restart_attempt);
   if (!attempt) {
     problem = label_problem(job, kJobRestartAttemptKey, job.job_restart_attempt, "a number");

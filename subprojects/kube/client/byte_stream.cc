@@ -69,7 +69,7 @@ Error to_error(bool is_timed_out, const error_code& error, std::string_view doin
   return Error(ErrorCode::kNetwork, what + " failed: " + error.message());
 }
 
-// A peer that vanished without a word is noticed after 30 + 3 * 10 seconds.
+// A peer that is gone without a FIN is noticed after 30 + 3 * 10 seconds.
 void set_options(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);

@@ -384,7 +384,7 @@ Task<bool> accept_one(std::shared_ptr<Shared> shared) {
   co_return true;
 }
 
-// No exception ends it, such as one of a callback or for want of memory: the process would look
+// No exception ends it, such as one of a callback or for lack of memory: the process would look
 // ready and answer no one.
 Task<void> accept_all(std::shared_ptr<Shared> shared) {
   asio::steady_timer pause(shared->acceptor.get_executor());

@@ -45,7 +45,7 @@ struct HttpResponse {
   void add_header(std::string_view name, std::string_view value);
 
  private:
-  std::string headers_;  // "name: value\n" each: they are many, and hardly ever looked at
+  std::string headers_;  // "name: value\n" each: they are many, and rarely read
 };
 
 // The answer to a watch or a followed log: read in pieces as they arrive.
