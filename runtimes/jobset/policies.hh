@@ -9,9 +9,8 @@
 
 namespace trainer::jobset {
 
-// child_jobs.cc: puts Jobs into the lists of context.jobs, and counts them in their replicated
-// jobs. Call it any number of times, then finish_classifying() once, which adds the Jobs that are
-// gone.
+// child_jobs.cc: puts Jobs into the lists of context.jobs and of their replicated jobs; any number
+// of times. Then finish_classifying() once, which adds the Jobs that are gone.
 void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jobs);
 void finish_classifying(ReconcileContext& context);
 
@@ -46,8 +45,7 @@ void mark_kept_jobs(ReconcileContext& context);
 // Whether this Job of an earlier attempt serves the current one as well: it is complete, or is
 // ready and a server, of which others only wait that it is ready.
 bool is_kept(const ReplicatedJobState& rjob, const JobView& job);
-// Gives such Jobs the label of the current attempt, so that they stay current
-// whatever becomes of them.
+// Gives such Jobs the label of the current attempt, so that they stay in it.
 void keep_jobs(ReconcileContext& context);
 // Whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);

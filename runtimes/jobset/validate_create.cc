@@ -21,51 +21,51 @@ std::string final_name(const kube::ObjectMeta& metadata) {
   return metadata.generate_name.substr(0, kLongestPrefix) + "xxxxx";
 }
 
-void check_strategy(ValidatedJobSet& validated) {
-  const auto& policy = validated.jobset.spec.failurePolicy;
-  if (!validated.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
-    validated.refuse(
+void check_strategy(ValidatedJobSet& checked) {
+  const auto& policy = checked.jobset.spec.failurePolicy;
+  if (!checked.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
+    checked.refuse(
         "InPlaceRestart restart strategy cannot be set when InPlaceRestart feature gate is "
         "disabled");
   }
 }
 
-void check_subdomain(ValidatedJobSet& validated) {
-  const auto& network = validated.jobset.spec.network;
+void check_subdomain(ValidatedJobSet& checked) {
+  const auto& network = checked.jobset.spec.network;
   if (!network || network->subdomain.value_or("").empty()) return;
   const std::string path = "spec.network.subdomain";
   const std::string& value = *network->subdomain;
   const std::string problem = kube::check_dns1123_subdomain(value);
-  if (!problem.empty()) validated.invalid(path, value, "{}", problem);
-  validated.check_generated(path, value,
-                            ".spec.network.subdomain is too long, must be less than 63 characters");
+  if (!problem.empty()) checked.invalid(path, value, "{}", problem);
+  checked.check_generated(path, value,
+                          ".spec.network.subdomain is too long, must be less than 63 characters");
 }
 
-void check_manager(ValidatedJobSet& validated) {
-  if (!validated.jobset.spec.managedBy) return;
+void check_manager(ValidatedJobSet& checked) {
+  if (!checked.jobset.spec.managedBy) return;
   const std::string path = "spec.managedBy";
-  const std::string& value = *validated.jobset.spec.managedBy;
+  const std::string& value = *checked.jobset.spec.managedBy;
   for (auto& error : kube::domain_prefixed_path_errors(path, value))
-    validated.errors.push_back(std::move(error));
+    checked.errors.push_back(std::move(error));
   if (value.size() > 63) {
-    validated.errors.push_back(
+    checked.errors.push_back(
         {kube::FieldError::Type::kTooLong, path, value, "may not be more than 63 bytes"});
   }
 }
 
-void check_success_policy(ValidatedJobSet& validated) {
-  if (!validated.jobset.spec.successPolicy) return;
-  for (const std::string& target : validated.jobset.spec.successPolicy->targetReplicatedJobs) {
-    if (!validated.find(target)) {
-      validated.refuse("invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs",
-                       target);
+void check_success_policy(ValidatedJobSet& checked) {
+  if (!checked.jobset.spec.successPolicy) return;
+  for (const std::string& target : checked.jobset.spec.successPolicy->targetReplicatedJobs) {
+    if (!checked.find(target)) {
+      checked.refuse("invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs",
+                     target);
     }
   }
 }
 
 // What is wrong with the pod that the coordinator names; "" when nothing is.
-std::string coordinator_problem(const ValidatedJobSet& validated, const Coordinator& coordinator) {
-  const ReplicatedJob* job = validated.find(coordinator.replicatedJob);
+std::string coordinator_problem(const ValidatedJobSet& checked, const Coordinator& coordinator) {
+  const ReplicatedJob* job = checked.find(coordinator.replicatedJob);
   if (!job) {
     return fmt::format("coordinator replicatedJob {} does not exist", coordinator.replicatedJob);
   }
@@ -109,20 +109,20 @@ const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) cons
   return at ? &jobset.spec.replicatedJobs[*at] : nullptr;
 }
 
-void check_coordinator(ValidatedJobSet& validated) {
-  const auto& coordinator = validated.jobset.spec.coordinator;
+void check_coordinator(ValidatedJobSet& checked) {
+  const auto& coordinator = checked.jobset.spec.coordinator;
   if (!coordinator) return;
-  if (const std::string problem = coordinator_problem(validated, *coordinator); !problem.empty()) {
-    validated.refuse("{}", problem);
+  if (const std::string problem = coordinator_problem(checked, *coordinator); !problem.empty()) {
+    checked.refuse("{}", problem);
   }
   JobSet named;
-  named.metadata.name = validated.name;
-  named.spec.network = validated.jobset.spec.network;
+  named.metadata.name = checked.name;
+  named.spec.network = checked.jobset.spec.network;
   named.spec.coordinator = coordinator;
   const std::string endpoint = coordinator_endpoint(named);
   const std::string problem = kube::check_label_value(endpoint);
   if (problem.empty()) return;
-  validated.refuse(
+  checked.refuse(
       "spec will lead to invalid label value \"{}\" for coordinator label \"{}\" (long "
       "JobSet / ReplicatedJob / SubDomain name?): {}",
       endpoint, kCoordinatorKey, problem);
@@ -130,20 +130,20 @@ void check_coordinator(ValidatedJobSet& validated) {
 
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim) {
-  ValidatedJobSet validated{jobset, gates, final_name(jobset.metadata)};
-  check_strategy(validated);
+  ValidatedJobSet checked{jobset, gates, final_name(jobset.metadata)};
+  check_strategy(checked);
   if (!jobset.spec.replicatedJobs.empty() &&
       !jobset.spec.replicatedJobs.front().dependsOn.empty()) {
-    validated.refuse("DependsOn can't be set for the first ReplicatedJob");
+    checked.refuse("DependsOn can't be set for the first ReplicatedJob");
   }
-  check_subdomain(validated);
-  check_manager(validated);
-  check_replicated_jobs(validated);
-  check_success_policy(validated);
-  check_failure_policy(validated);
-  check_coordinator(validated);
-  check_claims(validated, find_claim);
-  return std::move(validated.errors);
+  check_subdomain(checked);
+  check_manager(checked);
+  check_replicated_jobs(checked);
+  check_success_policy(checked);
+  check_failure_policy(checked);
+  check_coordinator(checked);
+  check_claims(checked, find_claim);
+  return std::move(checked.errors);
 }
 
 }  // namespace trainer::jobset

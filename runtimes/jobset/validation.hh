@@ -42,9 +42,9 @@ struct ValidatedJobSet {
                           [](const ReplicatedJob& job) { return std::string_view(job.name); }};
 };
 
-void check_replicated_jobs(ValidatedJobSet& validated);
-void check_failure_policy(ValidatedJobSet& validated);
-void check_coordinator(ValidatedJobSet& validated);
-void check_claims(ValidatedJobSet& validated, const FindClaim& find_claim);
+void check_replicated_jobs(ValidatedJobSet& checked);
+void check_failure_policy(ValidatedJobSet& checked);
+void check_coordinator(ValidatedJobSet& checked);
+void check_claims(ValidatedJobSet& checked, const FindClaim& find_claim);
 
 }  // namespace trainer::jobset

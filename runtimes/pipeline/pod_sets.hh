@@ -36,8 +36,7 @@ void finalize_pod_sets(Draft& draft);
 
 // What one Job may have, since batch/v1 refuses an indexed Job of more, and what all Jobs of a
 // TrainJob may have together: Kubernetes is built for 150,000 pods a cluster. A number with too
-// many zeros must be refused before anything is computed for each pod. Call
-// after finalize_pod_sets().
+// many zeros must be refused before anything is computed for each pod. The pod sets are final.
 inline constexpr std::int32_t kMaxPods = 100'000;
 kube::FieldErrors check_sizes(const Draft& draft);
 

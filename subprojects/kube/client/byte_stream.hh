@@ -42,9 +42,8 @@ class ByteStream {
   virtual ClientCertificate client_certificate() { return ClientCertificate::kNone; }
 };
 
-// Connects, with the TLS handshake. `tls` is nullptr for a plain connection and outlives the
-// stream. The addresses of the host are tried in their order. Errors: kNetwork, kTimeout,
-// kCancelled.
+// Connects, with the handshake. `tls` is nullptr for a plain connection and outlives the stream.
+// The addresses of the host are tried in their order. Errors: kNetwork, kTimeout, kCancelled.
 Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, ClientTls* tls,
                                                          Deadline deadline);
 // The same with addresses that are known.

@@ -1,5 +1,5 @@
-// HTTP/1.1 over TLS behind two small interfaces. transport.cc, http_server.cc and http_reader.hh are
-// the only files that know Beast.
+// HTTP/1.1 over TLS behind two small interfaces. Only transport.cc, http_server.cc and
+// http_reader.hh know Beast.
 #pragma once
 
 #include <functional>

@@ -112,7 +112,7 @@ class Watcher {
     const auto piece = co_await stream_->read_some(idle_limit_);
     if (!piece || piece->empty()) {
       stream_.reset();
-      // A timeout is no error of the server: a collection without changes and bookmarks looks like that.
+      // A timeout is no error: a collection without changes and bookmarks looks like that.
       if (!piece && piece.error().code != ErrorCode::kTimeout) co_return refused(piece.error());
       if (lines_.is_within_line()) note("error", "the stream ended within an event");
       co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};

@@ -44,8 +44,8 @@ struct WatchOptions {
   WatchOptions() {}
 };
 
-// Runs until cancelled. A collection whose kind is not served (404) is listed again after 0.5 s,
-// then twice as long each time, up to 30 s.
+// Runs until cancelled. Where the kind is not served (404), the list is tried again, 0.5 s to 30 s
+// later.
 // Recovery: a closed stream resumes at the last seen version or bookmark; 410, in any form, lists
 // again; other errors back off from 0.5 s to 12 s, jittered, or for longer where the server asks
 // for it. The rules are in watch_state.hh.

@@ -57,9 +57,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   asio::any_io_executor executor;
   Clock& clock;
   std::unordered_map<ObjectKey, Item, ObjectKeyHash> items;  // of which something is known
-  std::unordered_map<std::string, NamespaceQueue>
-      queues;                        // of keys that are ready or being worked on
-  std::deque<NamespaceQueue*> turn;  // those with ready keys
+  std::unordered_map<std::string, NamespaceQueue> queues;    // with keys ready or being worked on
+  std::deque<NamespaceQueue*> turn;                          // those with ready keys
   std::size_t ready = 0;
   std::size_t working = 0;
   std::size_t workers = 0;  // 0: not known, no bound

@@ -33,7 +33,7 @@ class WorkQueue {
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
   void add_rate_limited(
-      ObjectKey key);  // add_after with this key's backoff, which doubles; counts as a failure
+      ObjectKey key);  // a failure: add_after with the key's backoff, which doubles
   // Success, called before done(): the backoff starts again.
   void forget(const ObjectKey& key);
   int failures(const ObjectKey& key) const;

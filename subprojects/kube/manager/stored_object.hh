@@ -31,8 +31,7 @@ struct StoredObject {
   std::shared_ptr<const Json> object() const;
 };
 
-// A number computed from parts of metadata before managedFields are cut out, so that readers can
-// compare them without keeping them.
+// A number computed from parts of metadata before managedFields are cut out, to compare versions.
 struct Fingerprint {
   JsonFilter of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;
