@@ -32,8 +32,7 @@ class WorkQueue {
   void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
-  void add_rate_limited(
-      ObjectKey key);  // a failure: add_after with the key's backoff, which doubles
+  void add_rate_limited(ObjectKey key);  // add_after with this key's backoff, which doubles
   // Success, called before done(): the backoff starts again.
   void forget(const ObjectKey& key);
   int failures(const ObjectKey& key) const;
