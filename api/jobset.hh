@@ -118,7 +118,7 @@ struct JobSetSpec {
 };
 
 // How many Jobs of a replicated job have a place in jobRestarts.
-inline constexpr std::int32_t kMostJobRestarts = 1'024;
+inline constexpr std::int32_t kMaxJobRestarts = 1'024;
 
 struct ReplicatedJobStatus {
   std::string name;

@@ -82,7 +82,7 @@ struct TrainJobSpec {
 };
 
 // How many replicated jobs a TrainJob's status has a place for.
-inline constexpr std::size_t kMostJobsStatus = 100;
+inline constexpr std::size_t kMaxJobsStatus = 100;
 
 struct JobStatus {
   std::string name;

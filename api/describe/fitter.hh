@@ -38,8 +38,8 @@ void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
 template <class T>
 void fit(T&, Cuts&) {}
 inline void fit(kube::Condition& condition, Cuts& cuts) {
-  constexpr std::size_t kMostBytes = 32'768;  // of metav1.Condition
-  cut("message", condition.message, kMostBytes, cuts);
+  constexpr std::size_t kMaxBytes = 32'768;  // of metav1.Condition
+  cut("message", condition.message, kMaxBytes, cuts);
 }
 template <class T>
   requires requires { sizeof(T::unknown); }

@@ -190,11 +190,11 @@ void ReplicatedJobStatus::describe(D& d) {
   d.required("suspended", &ReplicatedJobStatus::suspended).doc("Jobs that are held back.");
   d.field("jobRestarts", &ReplicatedJobStatus::jobRestarts)
       .list_atomic()
-      .max_items(kMostJobRestarts)
+      .max_items(kMaxJobRestarts)
       .doc("By job index, how often that Job alone was restarted.");
   d.field("jobRestartsCountTowardsMax", &ReplicatedJobStatus::jobRestartsCountTowardsMax)
       .list_atomic()
-      .max_items(kMostJobRestarts)
+      .max_items(kMaxJobRestarts)
       .doc("By job index, how many of those restarts count towards maxRestarts.");
 }
 

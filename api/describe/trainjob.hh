@@ -221,7 +221,7 @@ void TrainJobStatus::describe(D& d) {
       .doc("Suspended, Complete and Failed. Empty on a job that runs and was never suspended.");
   d.field("jobsStatus", &TrainJobStatus::jobsStatus)
       .list_map("name")
-      .max_items(kMostJobsStatus)
+      .max_items(kMaxJobsStatus)
       .doc("By replicated job, how many of its Jobs are in which state.");
   d.field("trainerStatus", &TrainJobStatus::trainerStatus)
       .doc("What the training code reports about itself.");

@@ -81,7 +81,7 @@ struct Configuration {
   // Not upstream's.
   struct JobSetControllerConfig {
     JobSetControllerMode mode = JobSetControllerMode::kAuto;
-    // Where the upstream JobSet controller's Lease is believed besides jobset-system, the namespace
+    // Where the upstream JobSet controller's Lease is trusted besides jobset-system, the namespace
     // of its webhooks and that of this process. A client that can create Leases in one of them can
     // switch kAuto to kShare.
     std::vector<std::string> upstreamNamespaces;

@@ -14,7 +14,7 @@ using kube::Result;
 
 constexpr std::string_view kAll = "all";
 constexpr std::int32_t kUsualWorkers = 32;  // as the registrations say
-constexpr std::int32_t kMostWorkers = 1'000;
+constexpr std::int32_t kMaxWorkers = 1'000;
 
 tl::expected<std::vector<const v1::Framework*>, std::string> frameworks_of(
     const std::vector<std::string>& schemes) {
@@ -99,7 +99,7 @@ Result<void> use_training_operator_flags(const TrainingOperatorFlags& flags,
   for (const v1::Framework* each : config.schemes) {
     if (flags.threads > kUsualWorkers)
       configuration.groupKindConcurrency[each->resource.kind + "." + each->resource.group] =
-          std::min(*flags.threads, kMostWorkers);
+          std::min(*flags.threads, kMaxWorkers);
   }
   return {};
 }

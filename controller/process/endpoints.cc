@@ -14,17 +14,17 @@ using kube::ServerResponse;
 // limits a few could keep the control loops' thread busy.
 constexpr std::size_t kMaxBody = 1U << 10;
 constexpr std::size_t kMaxConnections = 64;
-constexpr std::size_t kMaxProbesOfPeer = 100;  // a second; a kubelet is one peer
-constexpr std::size_t kMaxScrapesOfPeer = 20;  // a second
-constexpr std::size_t kMaxScrapes = 60;        // with their handshakes a tenth of a processor
+constexpr std::size_t kMaxProbesPerPeer = 100;  // a second; a kubelet is one peer
+constexpr std::size_t kMaxScrapesPerPeer = 20;  // a second
+constexpr std::size_t kMaxScrapes = 60;         // with their handshakes a tenth of a processor
 
 kube::ServerOptions limited(const Endpoint& address, kube::ServerOptions options,
-                            std::size_t max_new_of_peer, std::size_t max_new) {
+                            std::size_t max_new_per_peer, std::size_t max_new) {
   options.address = address.host;
   options.port = address.port;
   options.max_body_bytes = kMaxBody;
   options.max_connections = kMaxConnections;
-  options.max_new_of_peer = max_new_of_peer;
+  options.max_new_per_peer = max_new_per_peer;
   options.max_new = max_new;
   options.keeps_alive = false;
   return options;
@@ -87,14 +87,14 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     return problem.empty() ? ServerResponse::text(200, "ok\n")
                            : ServerResponse::text(503, problem + "\n");
   };
-  return kube::serve(io, limited(address, std::move(options), kMaxProbesOfPeer, 0),
+  return kube::serve(io, limited(address, std::move(options), kMaxProbesPerPeer, 0),
                      [answer](ServerRequest request) { return at_once(answer(request)); });
 }
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
     Metrics& metrics, std::shared_ptr<MetricsAccess> access) {
-  return kube::serve(io, limited(address, std::move(options), kMaxScrapesOfPeer, kMaxScrapes),
+  return kube::serve(io, limited(address, std::move(options), kMaxScrapesPerPeer, kMaxScrapes),
                      [&metrics, access = std::move(access)](ServerRequest request) {
                        return answer_metrics(std::move(request), metrics, access);
                      });

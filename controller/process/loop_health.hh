@@ -11,13 +11,13 @@
 
 namespace trainer {
 
-// Notes every second, on the loop itself, that it runs. A thread that hangs, or a step that does
-// not end, is noticed by problem(), and a busy loop by how late the notes come.
+// A heartbeat every second, on the loop itself. A thread that hangs, or a step that does not end,
+// is noticed by problem(), and a busy loop by how late the heartbeats are.
 class LoopHealth {
  public:
   using Steady = kube::Clock::Steady;
-  // `loop`: its name in texts and metrics. `on_lag`: called on the loop with how late each note
-  // was; may be empty.
+  // `loop`: its name in texts and metrics. `on_lag`: called on the loop with how late each
+  // heartbeat was; may be empty.
   using OnLag = std::function<void(std::string_view loop, Steady::duration lag)>;
   LoopHealth(std::string loop, Steady now, OnLag on_lag)
       : loop_(std::move(loop)),

@@ -136,7 +136,7 @@ struct Metrics::State {
                 "Time of a request to the API server, by verb.");
   Series<prometheus::Counter> watches =
       counter("trainer_watch_notes_total", {"resource", "what"},
-              "What happened to watches: list, watch, gone, malformed, error.");
+              "What happened to watches: list, watch, gone, malformed, unserved, error.");
   Series<prometheus::Counter> admissions = counter(
       "controller_runtime_webhook_requests_total", {"webhook", "code"},
       "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");

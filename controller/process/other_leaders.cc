@@ -56,7 +56,7 @@ Task<void> look_for_other_leaders(
     auto found = co_await held_elsewhere(client, own);
     const std::string error = found ? std::string() : found.error().message;
     if (error != std::exchange(last_error, error) && !error.empty())
-      log.warn("other leaders cannot be looked for", {{"why", error}});
+      log.warn("cannot look for other leaders", {{"why", error}});
     if (!found) continue;
     std::erase_if(named, [&found](const auto& ns) { return !found->contains(ns); });
     std::size_t count = 0;

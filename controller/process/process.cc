@@ -184,7 +184,7 @@ Result<void> Process::start_serving() {
 }
 
 Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
-  auto used = co_await serving_->use(bundle);
+  auto used = co_await serving_->set_certificates(bundle);
   if (!used || !is_metrics_tls_) co_return used;
   co_return metrics_server_ ? metrics_server_->set_certificate(bundle.certificate, bundle.key)
                             : start_metrics(&bundle);

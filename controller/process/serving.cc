@@ -55,7 +55,7 @@ struct Serving::Impl {
   };
 
   std::vector<kube::HttpServer*> listening() const;
-  Result<void> use(const CertificateBundle& bundle);
+  Result<void> set_certificates(const CertificateBundle& bundle);
   kube::ServerOptions server_options(const CertificateBundle& bundle, std::string name,
                                      unsigned short port, std::size_t max_body);
   Task<void> drain();
@@ -105,7 +105,7 @@ std::vector<kube::HttpServer*> Serving::Impl::listening() const {
   return all;
 }
 
-Result<void> Serving::Impl::use(const CertificateBundle& bundle) {
+Result<void> Serving::Impl::set_certificates(const CertificateBundle& bundle) {
   for (kube::HttpServer* server : listening()) {
     if (auto changed = server->set_certificate(bundle.certificate, bundle.key); !changed)
       return changed;
@@ -168,7 +168,7 @@ Serving::~Serving() {
   if (!stop()) thread_.join();
 }
 
-Task<Result<void>> Serving::use(CertificateBundle bundle) {
+Task<Result<void>> Serving::set_certificates(CertificateBundle bundle) {
   if (!thread_.joinable()) co_return kube::fail(kube::ErrorCode::kCancelled, "serving has ended");
   struct Answer {
     explicit Answer(const kube::asio::any_io_executor& on) : arrived(on) {}
@@ -180,12 +180,12 @@ Task<Result<void>> Serving::use(CertificateBundle bundle) {
   kube::asio::post(
       impl_->io, [impl = impl_.get(), bundle = std::move(bundle), to = answer, executor]() mutable {
         // Moved: it must not be destroyed on the serving thread.
-        kube::asio::post(executor, [to = std::move(to), used = impl->use(bundle)] {
+        kube::asio::post(executor, [to = std::move(to), used = impl->set_certificates(bundle)] {
           to->used = used;
           to->arrived.notify();
         });
       });
-  co_await answer->arrived.wait_for(impl_->clock, impl_->options.use_limit);
+  co_await answer->arrived.wait_for(impl_->clock, impl_->options.certificates_limit);
   if (!answer->used) {
     co_return kube::fail(kube::ErrorCode::kTimeout,
                          "the serving thread is busy and has not taken the certificates");

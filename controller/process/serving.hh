@@ -34,8 +34,8 @@ struct ServingOptions {
   std::function<void(std::string_view server)> on_eviction;    // likewise
   // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
   std::function<void()> on_exception;
-  LoopHealth* health = nullptr;         // of the serving thread
-  kube::Milliseconds use_limit{5'000};  // how long use() waits for the thread
+  LoopHealth* health = nullptr;                  // of the serving thread
+  kube::Milliseconds certificates_limit{5'000};  // how long set_certificates() waits for the thread
   // The same of stop(); longer than its three waits of five seconds for requests and reports.
   kube::Milliseconds stop_limit{20'000};
   ServingOptions() {}
@@ -56,8 +56,8 @@ class Serving {
 
   // Starts listening with the first certificate, changes to later ones without closing connections.
   // Errors: kInvalid for an unusable certificate, kNetwork when an address cannot be listened on,
-  // kTimeout when the serving thread is busy for longer than `use_limit`.
-  kube::Task<kube::Result<void>> use(CertificateBundle bundle);
+  // kTimeout when the serving thread is busy for longer than `certificates_limit`.
+  kube::Task<kube::Result<void>> set_certificates(CertificateBundle bundle);
   // For readiness: all servers accept connections.
   bool is_listening() const { return is_listening_; }
   // The port in use once is_listening(); for tests with port 0.

@@ -12,11 +12,11 @@ namespace {
 
 enum class Attempt { kCurrent, kPrevious, kMalformed };
 
-std::string complaint(const JobView& job, std::string_view label, std::string_view value,
-                      std::string_view expectation) {
+std::string label_problem(const JobView& job, std::string_view label, std::string_view value,
+                          std::string_view expectation) {
   return fmt::format(
       "Job {} is left alone: its label {} is \"{}\", which is not {}; correct the label, or delete "
-      "the Job to have it created anew",
+      "the Job to have it created again",
       job.name, label, value, expectation);
 }
 
@@ -24,20 +24,20 @@ std::string complaint(const JobView& job, std::string_view label, std::string_vi
 Attempt attempt_of_single(const ReplicatedJobState* rjob, const JobView& job,
                           std::string& problem) {
   if (!rjob) {
-    problem = complaint(job, kReplicatedJobNameKey, job.replicated_job,
-                        "the name of one of the JobSet's replicated jobs");
+    problem = label_problem(job, kReplicatedJobNameKey, job.replicated_job,
+                            "the name of one of the JobSet's replicated jobs");
     return Attempt::kMalformed;
   }
   const auto index = parse_count(job.job_index);
   if (!index || *index >= rjob->replicas) {
-    problem = complaint(job, kJobIndexKey, job.job_index,
-                        fmt::format("a number below {}", rjob->replicas));
+    problem = label_problem(job, kJobIndexKey, job.job_index,
+                            fmt::format("a number below {}", rjob->replicas));
     return Attempt::kMalformed;
   }
-  // Jobs from before the gate was opened have no such label: they are the first of their kind.
+  // Jobs from before the gate was enabled have no such label: they count as attempt 0.
   const auto attempt = job.job_restart_attempt.empty() ? 0 : parse_count(job.job_restart_attempt);
   if (!attempt) {
-    problem = complaint(job, kJobRestartAttemptKey, job.job_restart_attempt, "a number");
+    problem = label_problem(job, kJobRestartAttemptKey, job.job_restart_attempt, "a number");
     return Attempt::kMalformed;
   }
   const auto& restarts = rjob->counters.jobRestarts;
@@ -50,7 +50,7 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
                    const JobView& job, std::string& problem) {
   const auto attempt = parse_count(job.restart_attempt);
   if (!attempt) {
-    problem = complaint(job, kRestartAttemptKey, job.restart_attempt, "a number");
+    problem = label_problem(job, kRestartAttemptKey, job.restart_attempt, "a number");
     return Attempt::kMalformed;
   }
   // A Job that is newer than the observed status counts as current: the status is what lags.
@@ -60,7 +60,7 @@ Attempt attempt_of(const ReconcileContext& context, const ReplicatedJobState* rj
   return attempt_of_single(rjob, job, problem);
 }
 
-void put_current(ReconcileContext& context, const JobView& job) {
+void classify_current(ReconcileContext& context, const JobView& job) {
   if (job.is_complete()) {
     context.jobs.successful.push_back(&job);
   } else if (job.failure()) {
@@ -71,7 +71,7 @@ void put_current(ReconcileContext& context, const JobView& job) {
 }
 
 // Which Job each replicated job need not run again, although it is gone.
-void note_removed(ReconcileContext& context) {
+void record_removed(ReconcileContext& context) {
   for (const JobView* job : context.observed.removed_jobs) {
     const auto position = parse_job_name(context.jobset.metadata.name, job->name);
     ReplicatedJobState* const rjob =
@@ -87,7 +87,7 @@ void note_removed(ReconcileContext& context) {
 
 }  // namespace
 
-void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) {
+void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) {
   for (const JobView* job : jobs) {
     // A JobSet of the same name may have existed before; its Jobs do not belong to this one.
     if (job->owner_uid != context.jobset.metadata.uid) continue;
@@ -100,7 +100,7 @@ void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) 
     ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
     switch (attempt_of(context, rjob, *job, problem)) {
       case Attempt::kCurrent:
-        put_current(context, *job);
+        classify_current(context, *job);
         if (rjob) ++rjob->current;
         break;
       case Attempt::kPrevious:
@@ -114,9 +114,9 @@ void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs) 
   }
 }
 
-void finish_sorting(ReconcileContext& context) {
+void finish_classifying(ReconcileContext& context) {
   for (ReplicatedJobState& rjob : context.rjobs) std::sort(rjob.taken.begin(), rjob.taken.end());
-  note_removed(context);
+  record_removed(context);
 }
 
 }  // namespace trainer::jobset

@@ -72,8 +72,8 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
 }
 
 void ReconcileContext::warn(std::string_view reason, std::string message) {
-  constexpr std::size_t kMostEvents = 20;
-  if (plan.events.size() >= kMostEvents) return;
+  constexpr std::size_t kMaxEvents = 20;
+  if (plan.events.size() >= kMaxEvents) return;
   plan.events.push_back(
       {.type = "Warning", .reason = std::string(reason), .message = std::move(message)});
 }

@@ -22,7 +22,7 @@ struct Decision {
 
 // What the rules of one reconcile may cost, in nanoseconds or so. It is enough for any number of
 // Jobs, but for large policies, and for patterns where a hundred Jobs have failed at a time.
-constexpr std::size_t kMostCost = 20'000'000;
+constexpr std::size_t kMaxCost = 20'000'000;
 constexpr std::size_t kCostOfText = 10;
 
 bool is_before(const JobView* a, const JobView* b) {
@@ -52,7 +52,7 @@ std::vector<const JobView*> candidates(const ReconcileContext& context,
   std::size_t cost = patterns.cost(longest) + 1;
   for (const FailurePolicyRule& rule : context.jobset.spec.failurePolicy->rules)
     cost += kCostOfText * (1 + rule.onJobFailureReasons.size() + rule.targetReplicatedJobs.size());
-  const std::size_t most = std::max<std::size_t>(kMostCost / cost, 1);
+  const std::size_t most = std::max<std::size_t>(kMaxCost / cost, 1);
   if (jobs.size() <= most) return jobs;
   std::stable_sort(jobs.begin(), jobs.end(), is_before);
   jobs.resize(most);
@@ -116,7 +116,7 @@ void restart_set(ReconcileContext& context, const Decision& decision, bool is_co
   const std::string reason =
       decision.rule ? kube::condition_reason(fmt::format("FailurePolicy_{}", decision.rule->name))
                     : std::string("DefaultFailurePolicy");
-  note_avoided_node(context, *decision.job);
+  record_avoided_node(context, *decision.job);
   restart_all(context, is_counted, reason, message_of(decision));
   context.warn(event_reason(decision), message_of(decision));
 }
@@ -130,16 +130,16 @@ void restart_single(ReconcileContext& context, const Decision& decision, bool is
     return;
   }
   const ReplicatedJobState* const rjob = context.find_rjob(decision.job->replicated_job);
-  if (rjob && rjob->replicas > kMostJobRestarts) {
+  if (rjob && rjob->replicas > kMaxJobRestarts) {
     context.warn("TooManyReplicas",
                  "rule {} asks for the action {}, and replicated job {} has {} replicas where "
                  "at most {} can be restarted by themselves: the whole JobSet is restarted",
                  decision.rule->name, decision.action, rjob->spec->name, rjob->replicas,
-                 kMostJobRestarts);
+                 kMaxJobRestarts);
     return restart_set(context, decision, is_counted);
   }
   if (is_counted && is_out_of_budget(context, decision)) return;
-  note_avoided_node(context, *decision.job);
+  record_avoided_node(context, *decision.job);
   if (restart_one(context, *decision.job, is_counted)) {
     context.warn(event_reason(decision), message_of(decision));
   }
@@ -172,7 +172,7 @@ bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
     return job.failure()->last_transition_time == when && was_disrupted(job, context.observed.pods);
   });
   if (!disrupted) return false;
-  note_avoided_node(context, *disrupted);
+  record_avoided_node(context, *disrupted);
   restart_all(context, false, "Disruption",
               fmt::format("restarting after a disruption, {} of at most {} {}", used + 1, limit,
                           first_failed(*disrupted)));

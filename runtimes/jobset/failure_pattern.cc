@@ -10,7 +10,7 @@
 namespace trainer::jobset {
 namespace {
 
-constexpr std::size_t kMostEntries = 4;
+constexpr std::size_t kMaxEntries = 4;
 // What a byte costs beside the instructions: a small program makes many states.
 constexpr std::size_t kCostOfState = 200;
 constexpr std::size_t kQuotedBytes = 64;
@@ -28,10 +28,10 @@ FailurePatterns::~FailurePatterns() = default;
 
 void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string& pattern) {
   bytes_ += pattern.size();
-  if (patterns_ == kMostPatterns || bytes_ > kMostBytes) return refuse(rule, index, pattern);
+  if (patterns_ == kMaxPatterns || bytes_ > kMaxBytes) return refuse(rule, index, pattern);
   ++patterns_;
   RE2::Options options(RE2::Quiet);
-  options.set_max_mem(kMostMemory);
+  options.set_max_mem(kMaxMemory);
   options.set_never_capture(true);
   auto compiled = std::make_unique<RE2>(pattern, options);
   if (!compiled->ok()) {
@@ -39,7 +39,7 @@ void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string
     return;
   }
   const auto size = static_cast<std::size_t>(compiled->ProgramSize());
-  if (instructions_ + size > kMostInstructions) return refuse(rule, index, pattern);
+  if (instructions_ + size > kMaxInstructions) return refuse(rule, index, pattern);
   instructions_ += size;
   rules_[rule].push_back(std::move(compiled));
 }
@@ -51,7 +51,7 @@ void FailurePatterns::refuse(std::size_t rule, std::size_t index, const std::str
       "failure policy can have {} patterns of {} bytes in all, which compile to {} instructions in "
       "all and {} KiB each; create the JobSet with fewer or shorter patterns",
       rule, index, keep_head(pattern, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
-      kMostPatterns, kMostBytes, kMostInstructions, kMostMemory >> 10);
+      kMaxPatterns, kMaxBytes, kMaxInstructions, kMaxMemory >> 10);
 }
 
 bool FailurePatterns::finds_any(std::size_t rule, std::string_view text) const {
@@ -71,7 +71,7 @@ const FailurePatterns& FailurePatternCache::of(const JobSet& jobset) {
     return entry.uid == meta.uid && entry.generation == meta.generation;
   });
   if (known != entries_.end()) return known->patterns;
-  if (entries_.size() == kMostEntries) entries_.pop_back();
+  if (entries_.size() == kMaxEntries) entries_.pop_back();
   entries_.push_front({meta.uid, meta.generation, FailurePatterns(*jobset.spec.failurePolicy)});
   return entries_.front().patterns;
 }

@@ -24,11 +24,11 @@ class FailurePatterns {
  public:
   // Of one policy: patterns, their bytes in all, and what they compile to in all. The second bounds
   // the time to compile them (50 ms), the last the time to search one message (30 ms).
-  static constexpr std::size_t kMostPatterns = 50;
-  static constexpr std::size_t kMostBytes = 2'048;
-  static constexpr std::size_t kMostInstructions = 10'000;
+  static constexpr std::size_t kMaxPatterns = 50;
+  static constexpr std::size_t kMaxBytes = 2'048;
+  static constexpr std::size_t kMaxInstructions = 10'000;
   // Of each pattern, with what it caches while it searches.
-  static constexpr std::int64_t kMostMemory = 64 << 10;
+  static constexpr std::int64_t kMaxMemory = 64 << 10;
   // What is searched of a message, from its start; the Job controller's are shorter.
   static constexpr std::size_t kSearchedBytes = 1'024;
 

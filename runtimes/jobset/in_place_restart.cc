@@ -20,7 +20,7 @@ std::optional<std::vector<std::int32_t>> read_attempts(ReconcileContext& context
     const auto attempt = parse_count(*pod->in_place_attempt);
     if (!attempt) {
       context.warn("MalformedPodAnnotation",
-                   "in-place restarts stand still: annotation {} of pod {} is \"{}\", "
+                   "in-place restarts are paused: annotation {} of pod {} is \"{}\", "
                    "which is not a number; delete the pod",
                    kInPlaceRestartAttemptKey, pod->name, *pod->in_place_attempt);
       return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<std::int64_t> count_pods(ReconcileContext& context) {
     const auto parallelism = job_number(*rjob.spec, "parallelism");
     if (!parallelism || parallelism != job_number(*rjob.spec, "completions")) {
       context.warn("InvalidInPlaceRestart",
-                   "in-place restarts stand still: replicated job {} must set "
+                   "in-place restarts are paused: replicated job {} must set "
                    "completions and parallelism to the same number",
                    rjob.spec->name);
       return std::nullopt;

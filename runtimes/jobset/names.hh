@@ -12,8 +12,8 @@
 
 namespace trainer::jobset {
 
-// A `managedBy` of this value counts as unset.
-inline constexpr std::string_view kReservedManager = "jobset.sigs.k8s.io/jobset-controller";
+// JobSet's own name in spec.managedBy, which counts as unset.
+inline constexpr std::string_view kJobSetControllerName = "jobset.sigs.k8s.io/jobset-controller";
 // "<jobset>-<replicatedjob>-<index>"
 std::string job_name(std::string_view jobset, std::string_view replicated_job, std::int64_t index);
 

@@ -16,7 +16,7 @@ bool is_owned(const Observed& observed) {
   const JobSet& jobset = observed.jobset;
   return !jobset.metadata.deletion_timestamp &&
          (observed.is_managed_here || !jobset.spec.managedBy ||
-          *jobset.spec.managedBy == kReservedManager);
+          *jobset.spec.managedBy == kJobSetControllerName);
 }
 
 void end_restart_when_ready(ReconcileContext& context) {
@@ -30,7 +30,7 @@ void end_restart_when_ready(ReconcileContext& context) {
 }
 
 void run(ReconcileContext& context) {
-  finish_sorting(context);
+  finish_classifying(context);
   count_jobs(context);
   if (is_finished(context.jobset.status)) {
     clean_up_finished(context);
@@ -62,7 +62,7 @@ void run(ReconcileContext& context) {
 kube::Plan plan(const Observed& observed) {
   if (!is_owned(observed)) return {};
   ReconcileContext context(observed);
-  sort_jobs(context, observed.jobs);
+  classify_jobs(context, observed.jobs);
   run(context);
   finish_status(context);
   return std::move(context.plan);
@@ -73,7 +73,7 @@ SlicedPlan::SlicedPlan(const Observed& observed)
 SlicedPlan::~SlicedPlan() = default;
 
 void SlicedPlan::add(std::span<const JobView* const> jobs) {
-  sort_jobs(*context_, jobs);
+  classify_jobs(*context_, jobs);
 }
 
 kube::Plan SlicedPlan::finish() {

@@ -48,7 +48,7 @@ struct Observed {
 // - Jobs that succeeded and were then removed by their own ttlSecondsAfterFinished stay counted and
 //   do not run again. Where their deletion was not seen, the stored counters decide, as long as
 //   every missing Job of their replicated job is one of them.
-// - Disruptions may have a restart budget of their own: see disruption.cc.
+// - Disruptions may have a restart budget of their own: see disruption.hh.
 // - After a failure that was a node's, new Jobs prefer other nodes: see kAvoidedNode.
 // - Complete Jobs, and servers that are ready, outlive a restart where an annotation names their
 //   replicated jobs: see restart.cc.
@@ -68,7 +68,7 @@ kube::Plan plan(const Observed& observed);
 
 struct ReconcileContext;
 
-// The same for very many Jobs, in steps of as many as the caller likes. `observed.jobs` is not
+// The same for very many Jobs, in steps of any size. `observed.jobs` is not
 // read; what else it holds, except JobSet and gates, may be filled in until finish().
 class SlicedPlan {
  public:

@@ -9,10 +9,10 @@
 
 namespace trainer::jobset {
 
-// child_jobs.cc: fills context.jobs and what the replicated jobs have of existing Jobs; any number
-// of times, and then once with those that are gone.
-void sort_jobs(ReconcileContext& context, std::span<const JobView* const> jobs);
-void finish_sorting(ReconcileContext& context);
+// child_jobs.cc: puts Jobs into the lists of context.jobs and of their replicated jobs; any number
+// of times. Then finish_classifying() once, which adds the Jobs that are gone.
+void classify_jobs(ReconcileContext& context, std::span<const JobView* const> jobs);
+void finish_classifying(ReconcileContext& context);
 
 // status.cc: the counters of every replicated job, and at the end the patch.
 void count_jobs(ReconcileContext& context);
@@ -29,7 +29,7 @@ void expire(ReconcileContext& context);
 void apply_failure_policy(ReconcileContext& context);
 
 // Whether all pods of a Job are ready or have succeeded.
-bool is_up(const JobView& job);
+bool is_job_ready(const JobView& job);
 
 // restart.cc: what failing and restarting do to the status.
 void fail(ReconcileContext& context, std::string_view reason, std::string_view message);
@@ -38,14 +38,14 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
                  std::string_view message);
 // Just this Job (gate RestartJob). False where its labels do not say which one it is.
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
-// Of the first failure, before its restart: remembers the node that is to blame, if one is.
-void note_avoided_node(ReconcileContext& context, const JobView& first);
+// Of the first failure, before its restart: records the node that caused it, if one did.
+void record_avoided_node(ReconcileContext& context, const JobView& first);
 // What the annotation kept-on-restart names.
 void mark_kept_jobs(ReconcileContext& context);
-// Whether this Job of an earlier attempt serves the current one as well: it is complete, or is up
-// and a server, of which others only wait that it is ready.
+// Whether this Job of an earlier attempt serves the current one as well: it is complete, or is
+// ready and a server, of which others only wait that it is ready.
 bool is_kept(const ReplicatedJobState& rjob, const JobView& job);
-// Gives such Jobs the label of the current attempt, so that they are not judged again.
+// Gives such Jobs the label of the current attempt, so that they stay in it.
 void keep_jobs(ReconcileContext& context);
 // Whether another counted restart would exceed maxRestarts.
 bool is_budget_spent(const ReconcileContext& context);

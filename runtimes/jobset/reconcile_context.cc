@@ -11,7 +11,7 @@ namespace trainer::jobset {
 namespace {
 
 // Far more than are sent side by side, and a few milliseconds of work.
-constexpr std::size_t kMostActions = 1'000;
+constexpr std::size_t kMaxActions = 1'000;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ std::int64_t ReconcileContext::counted_job_restarts() const {
 }
 
 bool ReconcileContext::has_room() {
-  if (plan.actions.size() < kMostActions) return true;
+  if (plan.actions.size() < kMaxActions) return true;
   plan.requeue_after = std::chrono::milliseconds(0);
   return false;
 }

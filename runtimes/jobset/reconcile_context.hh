@@ -1,4 +1,4 @@
-// What the policies of one reconcile of a JobSet share: the Jobs sorted, the counters, the status
+// What the policies of one reconcile of a JobSet share: the Jobs by state, the counters, the status
 // as it becomes and the plan as it grows. Internal to runtimes/jobset.
 #pragma once
 
@@ -37,7 +37,7 @@ struct ReplicatedJobState {
   std::int32_t expired = 0;         // succeeded, and since removed by their own TTL
   ReplicatedJobStatus counters;
 
-  // Every Job is up or has been: what InOrder and a dependency on Ready wait for.
+  // Every Job is ready or has been: what InOrder and a dependency on Ready wait for.
   bool has_started() const {
     return counters.failed + counters.ready + counters.succeeded == replicas;
   }

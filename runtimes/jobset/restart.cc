@@ -53,7 +53,7 @@ void mark_kept_jobs(ReconcileContext& context) {
 
 bool is_kept(const ReplicatedJobState& rjob, const JobView& job) {
   if (!rjob.is_kept || job.failure()) return false;
-  return job.is_complete() || (rjob.is_server && is_up(job) && !job.is_deleting);
+  return job.is_complete() || (rjob.is_server && is_job_ready(job) && !job.is_deleting);
 }
 
 void keep_jobs(ReconcileContext& context) {
@@ -112,7 +112,7 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
       !has_place(rjob->counters.jobRestartsCountTowardsMax, at, rjob->replicas)) {
     context.warn("MalformedJobLabel",
                  "Job {} cannot be restarted by itself: its labels {}=\"{}\" and {}=\"{}\" name "
-                 "no Job of this JobSet; delete the Job to have it created anew",
+                 "no Job of this JobSet; delete the Job to have it created again",
                  job.name, kReplicatedJobNameKey, job.replicated_job, kJobIndexKey, job.job_index);
     return false;
   }
@@ -121,7 +121,7 @@ bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted)
   return true;
 }
 
-void note_avoided_node(ReconcileContext& context, const JobView& first) {
+void record_avoided_node(ReconcileContext& context, const JobView& first) {
   const PodView* found = nullptr;
   const auto end_of = [](const PodView& pod) {
     return pod.failure ? pod.failure->finished_at : std::nullopt;

@@ -17,8 +17,8 @@ namespace {
 // So that a JobSet with a million replicas, or with a megabyte of template, neither takes the
 // memory of all its Jobs at once nor holds up the others. The first is far more than is created
 // side by side; the second is some milliseconds of copying.
-constexpr std::size_t kMostCreations = 256;
-constexpr std::size_t kMostWeight = 100'000;
+constexpr std::size_t kMaxCreations = 256;
+constexpr std::size_t kMaxWeight = 100'000;
 
 // What copying costs: values, and text by the cache line.
 std::size_t weight_of(const kube::Json& value) {
@@ -81,7 +81,7 @@ class Creator {
 
  private:
   bool is_full() {
-    if (created_ < kMostCreations && weight_ <= kMostWeight) return false;
+    if (created_ < kMaxCreations && weight_ <= kMaxWeight) return false;
     context_.plan.requeue_after = std::chrono::milliseconds(0);
     return true;
   }

@@ -77,7 +77,7 @@ Changes compare(const ReconcileContext& context) {
 
 }  // namespace
 
-bool is_up(const JobView& job) {
+bool is_job_ready(const JobView& job) {
   const std::int32_t parallelism = job.parallelism.value_or(1);
   const std::int32_t expected = std::min(parallelism, job.completions.value_or(parallelism));
   return job.succeeded + job.ready >= expected;
@@ -87,7 +87,7 @@ void count_jobs(ReconcileContext& context) {
   for (const JobView* job : context.jobs.active) {
     ReplicatedJobState* const rjob = context.find_rjob(job->replicated_job);
     if (!rjob) continue;
-    if (is_up(*job)) ++rjob->counters.ready;
+    if (is_job_ready(*job)) ++rjob->counters.ready;
     if (job->active > 0) ++rjob->counters.active;
     if (job->is_suspended) ++rjob->counters.suspended;
   }
@@ -109,7 +109,7 @@ void count_jobs(ReconcileContext& context) {
 void finish_status(ReconcileContext& context) {
   const Changes changes = compare(context);
   if (!changes.is_major && !changes.counters) {
-    // A complaint is repeated only when something else happens, or it would be heard all the time.
+    // A warning is repeated only when something else happens: else each reconcile would send it.
     if (context.plan.actions.empty()) context.plan.events.clear();
     return;
   }

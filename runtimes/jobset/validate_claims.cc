@@ -27,16 +27,16 @@ struct Claim {
   bool is_kept = false;       // retained when the JobSet is deleted
 };
 
-void check_name(ValidatedJobSet& draft, const Claim& claim, std::set<std::string>& names) {
+void check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
   if (!names.insert(claim.name).second) {
-    draft.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
+    checked.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
   }
   if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
-    draft.invalid(path, claim.name, "{}", problem);
+    checked.invalid(path, claim.name, "{}", problem);
   }
-  if (claim_name(claim.name, draft.name).size() > 63) {
-    draft.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
+  if (claim_name(claim.name, checked.name).size() > 63) {
+    checked.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
   }
 }
 
@@ -56,45 +56,45 @@ struct Volumes {
   }
 };
 
-void check_volumes(ValidatedJobSet& draft, const Claim& claim, const Volumes& volumes) {
+void check_volumes(ValidatedJobSet& checked, const Claim& claim, const Volumes& volumes) {
   const auto places = volumes.places.equal_range(claim.name);
   for (auto at = places.first; at != places.second; ++at) {
     const auto& [job, volume] = at->second;
-    draft.invalid(
+    checked.invalid(
         fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
                     volume),
         claim.name, "volume name conflicts with VolumeClaimPolicy template name: {}", claim.name);
   }
   if (volumes.mounted.contains(claim.name)) return;
-  draft.invalid(
+  checked.invalid(
       "spec.replicatedJobs", claim.name,
       "replicatedJob containers don't have a matching volumeMount: {} from VolumeClaimPolicies",
       claim.name);
 }
 
-void check_existing(ValidatedJobSet& draft, const Claim& claim, const FindClaim& find_claim) {
-  const std::string name = claim_name(claim.name, draft.name);
-  const auto existing = find_claim ? find_claim(draft.jobset.metadata.ns, name) : std::nullopt;
+void check_existing(ValidatedJobSet& checked, const Claim& claim, const FindClaim& find_claim) {
+  const std::string name = claim_name(claim.name, checked.name);
+  const auto existing = find_claim ? find_claim(checked.jobset.metadata.ns, name) : std::nullopt;
   if (!existing) return;
   const Json& desired = claim.claim.get("spec");
   if (desired != existing->get("spec")) {
-    draft.invalid(kube::join_field(claim.template_path, "spec"), desired,
-                  "spec does not match existing PVC {} in namespace {}", name,
-                  draft.jobset.metadata.ns);
+    checked.invalid(kube::join_field(claim.template_path, "spec"), desired,
+                    "spec does not match existing PVC {} in namespace {}", name,
+                    checked.jobset.metadata.ns);
   }
   if (!claim.is_kept) {
-    draft.invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
-                  "retentionPolicy must be retain when PVC exists");
+    checked.invalid(kube::join_field(claim.policy_path, "retentionPolicy.whenDeleted"), "Delete",
+                    "retentionPolicy must be retain when PVC exists");
   }
 }
 
 }  // namespace
 
-void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
+void check_claims(ValidatedJobSet& checked, const FindClaim& find_claim) {
   std::set<std::string> names;
-  const auto& policies = draft.jobset.spec.volumeClaimPolicies;
+  const auto& policies = checked.jobset.spec.volumeClaimPolicies;
   if (policies.empty()) return;
-  const Volumes volumes(draft.jobset.spec.replicatedJobs);
+  const Volumes volumes(checked.jobset.spec.replicatedJobs);
   for (std::size_t p = 0; p < policies.size(); ++p) {
     const auto& retention = policies[p].retentionPolicy;
     const bool is_kept = retention && retention->whenDeleted == "Retain";
@@ -104,9 +104,9 @@ void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim) {
       const Claim claim{claim_template,
                         std::string(claim_template.get("metadata").get_string("name")), path,
                         kube::join_index(kube::join_field(path, "template"), t), is_kept};
-      check_name(draft, claim, names);
-      check_volumes(draft, claim, volumes);
-      check_existing(draft, claim, find_claim);
+      check_name(checked, claim, names);
+      check_volumes(checked, claim, volumes);
+      check_existing(checked, claim, find_claim);
     }
   }
 }

@@ -21,51 +21,51 @@ std::string final_name(const kube::ObjectMeta& metadata) {
   return metadata.generate_name.substr(0, kLongestPrefix) + "xxxxx";
 }
 
-void check_strategy(ValidatedJobSet& draft) {
-  const auto& policy = draft.jobset.spec.failurePolicy;
-  if (!draft.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
-    draft.refuse(
+void check_strategy(ValidatedJobSet& checked) {
+  const auto& policy = checked.jobset.spec.failurePolicy;
+  if (!checked.gates.in_place_restart && policy && policy->restartStrategy == "InPlaceRestart") {
+    checked.refuse(
         "InPlaceRestart restart strategy cannot be set when InPlaceRestart feature gate is "
         "disabled");
   }
 }
 
-void check_subdomain(ValidatedJobSet& draft) {
-  const auto& network = draft.jobset.spec.network;
+void check_subdomain(ValidatedJobSet& checked) {
+  const auto& network = checked.jobset.spec.network;
   if (!network || network->subdomain.value_or("").empty()) return;
   const std::string path = "spec.network.subdomain";
   const std::string& value = *network->subdomain;
   const std::string problem = kube::check_dns1123_subdomain(value);
-  if (!problem.empty()) draft.invalid(path, value, "{}", problem);
-  draft.check_generated(path, value,
-                        ".spec.network.subdomain is too long, must be less than 63 characters");
+  if (!problem.empty()) checked.invalid(path, value, "{}", problem);
+  checked.check_generated(path, value,
+                          ".spec.network.subdomain is too long, must be less than 63 characters");
 }
 
-void check_manager(ValidatedJobSet& draft) {
-  if (!draft.jobset.spec.managedBy) return;
+void check_manager(ValidatedJobSet& checked) {
+  if (!checked.jobset.spec.managedBy) return;
   const std::string path = "spec.managedBy";
-  const std::string& value = *draft.jobset.spec.managedBy;
+  const std::string& value = *checked.jobset.spec.managedBy;
   for (auto& error : kube::domain_prefixed_path_errors(path, value))
-    draft.errors.push_back(std::move(error));
+    checked.errors.push_back(std::move(error));
   if (value.size() > 63) {
-    draft.errors.push_back(
+    checked.errors.push_back(
         {kube::FieldError::Type::kTooLong, path, value, "may not be more than 63 bytes"});
   }
 }
 
-void check_success_policy(ValidatedJobSet& draft) {
-  if (!draft.jobset.spec.successPolicy) return;
-  for (const std::string& target : draft.jobset.spec.successPolicy->targetReplicatedJobs) {
-    if (!draft.find(target)) {
-      draft.refuse("invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs",
-                   target);
+void check_success_policy(ValidatedJobSet& checked) {
+  if (!checked.jobset.spec.successPolicy) return;
+  for (const std::string& target : checked.jobset.spec.successPolicy->targetReplicatedJobs) {
+    if (!checked.find(target)) {
+      checked.refuse("invalid replicatedJob name '{}' does not appear in .spec.ReplicatedJobs",
+                     target);
     }
   }
 }
 
 // What is wrong with the pod that the coordinator names; "" when nothing is.
-std::string coordinator_problem(const ValidatedJobSet& draft, const Coordinator& coordinator) {
-  const ReplicatedJob* job = draft.find(coordinator.replicatedJob);
+std::string coordinator_problem(const ValidatedJobSet& checked, const Coordinator& coordinator) {
+  const ReplicatedJob* job = checked.find(coordinator.replicatedJob);
   if (!job) {
     return fmt::format("coordinator replicatedJob {} does not exist", coordinator.replicatedJob);
   }
@@ -109,20 +109,20 @@ const ReplicatedJob* ValidatedJobSet::find(std::string_view replicated_job) cons
   return at ? &jobset.spec.replicatedJobs[*at] : nullptr;
 }
 
-void check_coordinator(ValidatedJobSet& draft) {
-  const auto& coordinator = draft.jobset.spec.coordinator;
+void check_coordinator(ValidatedJobSet& checked) {
+  const auto& coordinator = checked.jobset.spec.coordinator;
   if (!coordinator) return;
-  if (const std::string problem = coordinator_problem(draft, *coordinator); !problem.empty()) {
-    draft.refuse("{}", problem);
+  if (const std::string problem = coordinator_problem(checked, *coordinator); !problem.empty()) {
+    checked.refuse("{}", problem);
   }
   JobSet named;
-  named.metadata.name = draft.name;
-  named.spec.network = draft.jobset.spec.network;
+  named.metadata.name = checked.name;
+  named.spec.network = checked.jobset.spec.network;
   named.spec.coordinator = coordinator;
   const std::string endpoint = coordinator_endpoint(named);
   const std::string problem = kube::check_label_value(endpoint);
   if (problem.empty()) return;
-  draft.refuse(
+  checked.refuse(
       "spec will lead to invalid label value \"{}\" for coordinator label \"{}\" (long "
       "JobSet / ReplicatedJob / SubDomain name?): {}",
       endpoint, kCoordinatorKey, problem);
@@ -130,20 +130,20 @@ void check_coordinator(ValidatedJobSet& draft) {
 
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim) {
-  ValidatedJobSet draft{jobset, gates, final_name(jobset.metadata)};
-  check_strategy(draft);
+  ValidatedJobSet checked{jobset, gates, final_name(jobset.metadata)};
+  check_strategy(checked);
   if (!jobset.spec.replicatedJobs.empty() &&
       !jobset.spec.replicatedJobs.front().dependsOn.empty()) {
-    draft.refuse("DependsOn can't be set for the first ReplicatedJob");
+    checked.refuse("DependsOn can't be set for the first ReplicatedJob");
   }
-  check_subdomain(draft);
-  check_manager(draft);
-  check_replicated_jobs(draft);
-  check_success_policy(draft);
-  check_failure_policy(draft);
-  check_coordinator(draft);
-  check_claims(draft, find_claim);
-  return std::move(draft.errors);
+  check_subdomain(checked);
+  check_manager(checked);
+  check_replicated_jobs(checked);
+  check_success_policy(checked);
+  check_failure_policy(checked);
+  check_coordinator(checked);
+  check_claims(checked, find_claim);
+  return std::move(checked.errors);
 }
 
 }  // namespace trainer::jobset

@@ -37,42 +37,41 @@ bool restarts_single_jobs(const FailurePolicyRule& rule) {
 }
 
 // False where the rest of the policy need not be checked.
-bool check_single_restarts(ValidatedJobSet& draft, const FailurePolicy& policy) {
+bool check_single_restarts(ValidatedJobSet& checked, const FailurePolicy& policy) {
   if (std::none_of(policy.rules.begin(), policy.rules.end(), restarts_single_jobs)) return true;
-  if (!draft.gates.restart_job) {
-    draft.refuse(
+  if (!checked.gates.restart_job) {
+    checked.refuse(
         "RestartJob and RestartJobAndIgnoreMaxRestarts failure policy actions are not allowed when "
         "RestartJob feature gate is disabled");
     return false;
   }
-  const auto& jobs = draft.jobset.spec.replicatedJobs;
-  if (std::any_of(jobs.begin(), jobs.end(), [](const ReplicatedJob& job) {
-        return job.replica_count() > kMostJobRestarts;
-      })) {
-    draft.refuse(
+  const auto& jobs = checked.jobset.spec.replicatedJobs;
+  if (std::any_of(jobs.begin(), jobs.end(),
+                  [](const ReplicatedJob& job) { return job.replica_count() > kMaxJobRestarts; })) {
+    checked.refuse(
         "JobSet cannot have a failure policy rule with RestartJob or "
         "RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > 1024");
   }
   return true;
 }
 
-void check_rule(ValidatedJobSet& draft, const FailurePolicyRule& rule) {
+void check_rule(ValidatedJobSet& checked, const FailurePolicyRule& rule) {
   if (rule.name.empty() || rule.name.size() > kLongestName) {
-    draft.refuse(
+    checked.refuse(
         "invalid failure policy rule name of length {}, the rule name must be at least "
         "1 characters long and at most {} characters long",
         rule.name.size(), kLongestName);
   }
   if (!is_rule_name(rule.name)) {
-    draft.refuse(
+    checked.refuse(
         "invalid failure policy rule name '{}', a failure policy rule name must start "
         "with an alphabetic character, optionally followed by a string of alphanumeric "
         "characters or '_,:', and must end with an alphanumeric character or '_'",
         rule.name);
   }
   for (const std::string& target : rule.targetReplicatedJobs) {
-    if (draft.find(target)) continue;
-    draft.refuse(
+    if (checked.find(target)) continue;
+    checked.refuse(
         "invalid replicatedJob name '{}' in failure policy does not appear in .spec.ReplicatedJobs",
         target);
   }
@@ -81,29 +80,29 @@ void check_rule(ValidatedJobSet& draft, const FailurePolicyRule& rule) {
         kJobFailureReasons.end()) {
       continue;
     }
-    draft.refuse(
+    checked.refuse(
         "invalid job failure reason '{}' in failure policy is not a recognized job failure reason",
         reason);
   }
 }
 
-void check_unique_names(ValidatedJobSet& draft, const FailurePolicy& policy) {
+void check_unique_names(ValidatedJobSet& checked, const FailurePolicy& policy) {
   std::map<std::string_view, std::vector<std::size_t>> indices;
   for (std::size_t i = 0; i < policy.rules.size(); ++i) indices[policy.rules[i].name].push_back(i);
   for (const auto& [name, where] : indices) {
     if (where.size() < 2) continue;
-    draft.refuse("rule names are not unique, rules with indices [{}] all have the same name '{}'",
-                 fmt::join(where, " "), name);
+    checked.refuse("rule names are not unique, rules with indices [{}] all have the same name '{}'",
+                   fmt::join(where, " "), name);
   }
 }
 
 }  // namespace
 
-void check_failure_policy(ValidatedJobSet& draft) {
-  const auto& policy = draft.jobset.spec.failurePolicy;
-  if (!policy || !check_single_restarts(draft, *policy)) return;
-  for (const FailurePolicyRule& rule : policy->rules) check_rule(draft, rule);
-  check_unique_names(draft, *policy);
+void check_failure_policy(ValidatedJobSet& checked) {
+  const auto& policy = checked.jobset.spec.failurePolicy;
+  if (!policy || !check_single_restarts(checked, *policy)) return;
+  for (const FailurePolicyRule& rule : policy->rules) check_rule(checked, rule);
+  check_unique_names(checked, *policy);
 }
 
 }  // namespace trainer::jobset

@@ -1,5 +1,5 @@
-// The parts of validate_create, by subject; in the order in which they report. Internal to
-// runtimes/jobset; the rules are those of JobSet, pkg/webhooks/jobset_webhook.go.
+// The parts of validate_create, by subject; in the order in which they report, which is upstream's.
+// Internal to runtimes/jobset; the rules are those of JobSet, pkg/webhooks/jobset_webhook.go.
 #pragma once
 
 #include <fmt/core.h>
@@ -42,9 +42,9 @@ struct ValidatedJobSet {
                           [](const ReplicatedJob& job) { return std::string_view(job.name); }};
 };
 
-void check_replicated_jobs(ValidatedJobSet& draft);                      // 2, 5 to 12
-void check_failure_policy(ValidatedJobSet& draft);                       // 14 to 20
-void check_coordinator(ValidatedJobSet& draft);                          // 21, 22
-void check_claims(ValidatedJobSet& draft, const FindClaim& find_claim);  // 23 to 29
+void check_replicated_jobs(ValidatedJobSet& checked);
+void check_failure_policy(ValidatedJobSet& checked);
+void check_coordinator(ValidatedJobSet& checked);
+void check_claims(ValidatedJobSet& checked, const FindClaim& find_claim);
 
 }  // namespace trainer::jobset

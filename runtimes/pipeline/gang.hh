@@ -21,7 +21,7 @@ struct GangSize {
   kube::ResourceList requests;  // of all pods together
 };
 
-// Needs settled pod sets.
+// Call after finalize_pod_sets().
 GangSize size_of_gang(const Draft& draft, const std::vector<bool>& members);
 
 }  // namespace trainer::pipeline

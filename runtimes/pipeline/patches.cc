@@ -80,12 +80,12 @@ kube::Json pod_metadata(Draft& draft, const RuntimePatch& patch) {
       if (!steers_pods(key)) own[member].set(key, value);
   if (own.empty()) return {};
   const std::size_t bytes = kube::print_json(own).size() * draft.spec.replicatedJobs.size();
-  if (bytes > kMostCopiedBytes) {
+  if (bytes > kMaxCopiedBytes) {
     draft.errors.push_back(
         kube::invalid("spec.runtimePatches", patch.manager,
                       "its labels and annotations would have {} bytes in the pods of "
                       "all jobs, and {} is the limit: shorten them",
-                      bytes, kMostCopiedBytes));
+                      bytes, kMaxCopiedBytes));
     return {};
   }
   kube::Json jobs = kube::Json::array();

@@ -98,7 +98,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   const std::vector<const Plugin*> plugins = active_plugins(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_ml_policy(draft);
   for (const Plugin* plugin : plugins) plugin->enforce_pod_spec(draft);
-  settle_pod_sets(draft);
+  finalize_pod_sets(draft);
   if (kube::FieldErrors errors = check_sizes(draft); !errors.empty())
     return tl::unexpected(std::move(errors));
   for (const Plugin* plugin : plugins) plugin->enforce_pod_group_policy(draft);

@@ -30,7 +30,7 @@ struct PipelineOptions {
   bool is_progress_enabled = false;  // the status server runs
   // Only jobs whose annotation asks for it report (or whose runtime's does), and not all but those
   // that say no: the gate TrainJobStatus is closed.
-  bool is_progress_asked_for = false;
+  bool is_progress_opt_in = false;
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";
@@ -59,8 +59,8 @@ struct DependentObject {
   };
   Mode mode = Mode::kApply;
   kube::Resource resource;
-  // Complete but for ownerReferences, which the reconciler adds. For an SSH key Secret without key
-  // material the plan's executor fills it in: see `generate`.
+  // Complete but for ownerReferences, which plan_trainjob() adds, and for what `generate` names,
+  // which the TrainJob controller makes, since plans are pure.
   kube::Json object;
   enum class Generate { kNothing, kSshKeyPair } generate = Generate::kNothing;
   bool is_needed = true;  // false: pods start and train without it, so that nothing waits for it

@@ -6,8 +6,8 @@
 
 namespace trainer::pipeline {
 
-// A PodGroup named like the job, with minMember and minResources of the gang. Needs settled pod
-// sets.
+// A PodGroup named like the job, with minMember and minResources of the gang. Call
+// after finalize_pod_sets().
 DependentObject make_pod_group(const Draft& draft, const kube::Resource& resource);
 
 }  // namespace trainer::pipeline

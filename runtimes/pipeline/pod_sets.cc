@@ -78,14 +78,14 @@ bool check_copies(Draft& draft) {
   const std::size_t settings = kube::print_json(write(draft.job.spec)).size();
   std::size_t bytes = draft.pod_sets.size() * draft.subdomain().size();
   for (const PodSet& set : draft.pod_sets) bytes += set.ancestor.empty() ? 0 : settings;
-  if (bytes <= kMostCopiedBytes) return true;
+  if (bytes <= kMaxCopiedBytes) return true;
   draft.errors.push_back(
       kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name,
                     "the {} jobs of {} \"{}\" would get {} bytes from the TrainJob, and {} is the "
                     "limit: label fewer jobs with {}, or shorten spec.trainer, spec.initializer or "
                     "network.subdomain",
                     draft.pod_sets.size(), draft.runtime.kind, draft.runtime.metadata.name, bytes,
-                    kMostCopiedBytes, kAncestorLabel));
+                    kMaxCopiedBytes, kAncestorLabel));
   return false;
 }
 
@@ -115,14 +115,14 @@ void apply_num_nodes(Draft& draft, std::string_view source) {
   if (trainer && trainer->numNodes && index) draft.set_count(*index, *trainer->numNodes, source);
 }
 
-void settle_pod_sets(Draft& draft) {
+void finalize_pod_sets(Draft& draft) {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     PodSet& set = draft.pod_sets[i];
     set.replicas = draft.spec.replicatedJobs[i].replica_count();
     kube::Json& spec = draft.spec.replicatedJobs[i].template_["spec"];
     spec.set("parallelism", set.count);
     spec.set("completions", set.count);
-    // Amounts of the job and of plugins came after respell(); their zeros are meant.
+    // Amounts of the job and of plugins came after normalize(); their zeros are meant.
     kube::canonicalise_quantities(draft.pod_template(i));
     // A limit without a request is a request by the time a scheduler sees the pod.
     set.requests = kube::pod_requests(draft.pod_template(i));

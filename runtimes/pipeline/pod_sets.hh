@@ -17,7 +17,7 @@ void count_pods(Draft& draft);
 
 // What a job's own settings may become in all jobs of its runtime together: ten times of what the
 // API server takes.
-inline constexpr std::size_t kMostCopiedBytes = 16 << 20;
+inline constexpr std::size_t kMaxCopiedBytes = 16 << 20;
 
 // Refuses, in draft.errors, what would multiply: the job's own settings go into each job that
 // trains or initializes, the subdomain into each of its hosts' names. False where it did.
@@ -32,11 +32,11 @@ void apply_num_nodes(Draft& draft, std::string_view source);
 
 // Once all plugins have counted: parallelism and completions of every job, names and requests of
 // its pods.
-void settle_pod_sets(Draft& draft);
+void finalize_pod_sets(Draft& draft);
 
 // What one Job may have, since batch/v1 refuses an indexed Job of more, and what all Jobs of a
 // TrainJob may have together: Kubernetes is built for 150,000 pods a cluster. A number with too
-// many zeros must be refused before anything is computed for each pod. Needs settled pod sets.
+// many zeros must be refused before anything is computed for each pod. The pod sets are final.
 inline constexpr std::int32_t kMaxPods = 100'000;
 kube::FieldErrors check_sizes(const Draft& draft);
 

@@ -22,7 +22,7 @@ const JobSetSpec* jobs_of(const Runtime& runtime) {
   return replicated_jobs_of(runtime).empty() ? nullptr : &*runtime.spec.template_->spec;
 }
 
-// The container from which the SDK learns what a runtime trains with.
+// The container from which the SDK reads what a runtime trains with.
 const kube::Json* sdk_container(const JobSetSpec& spec) {
   for (const ReplicatedJob& job : spec.replicatedJobs) {
     if (!is_trainer(job)) continue;

@@ -78,7 +78,7 @@ void mirror_jobset(TrainJobStatus& status, const JobSet& jobset, kube::Time now)
   for (const ReplicatedJobStatus& job : jobset.status.replicatedJobsStatus)
     status.jobsStatus.push_back(mirror(job));
   // What exceeds the status is left out: Kueue counts on those that are active.
-  if (status.jobsStatus.size() > kMostJobsStatus)
+  if (status.jobsStatus.size() > kMaxJobsStatus)
     std::stable_partition(status.jobsStatus.begin(), status.jobsStatus.end(),
                           [](const JobStatus& job) { return job.active > 0; });
   copy_terminal(status, jobset, "Completed", kComplete, now);

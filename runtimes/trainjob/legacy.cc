@@ -18,8 +18,8 @@ using kube::Json;
 
 constexpr std::string_view kOverrides[] = {"podSpecOverrides", "podTemplateOverrides"};
 // Each is merged into all before it. That is twice what runtimePatches may have.
-constexpr std::size_t kMostOverrides = 32;
-constexpr std::size_t kMostBytes = 1'500'000;  // no larger object is stored
+constexpr std::size_t kMaxOverrides = 32;
+constexpr std::size_t kMaxBytes = 1'500'000;  // no larger object is stored
 constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
@@ -55,13 +55,13 @@ Json replicated_jobs_of(std::string_view field, const Json& entry, const std::st
   const std::size_t weight = kube::print_json(pod).size();
   for (const Json& target : entry.get_array("targetJobs")) {
     bytes += weight;
-    if (bytes > kMostBytes) {
+    if (bytes > kMaxBytes) {
       conversion.errors.push_back(kube::invalid(
           kube::join_field(path, "targetJobs"),
           static_cast<std::int64_t>(entry.get_array("targetJobs").size()),
           fmt::format("the overrides would have more than {} bytes, written once for each of their "
                       "jobs: name fewer jobs",
-                      kMostBytes)));
+                      kMaxBytes)));
       return jobs;
     }
     const std::string_view name =
@@ -91,9 +91,9 @@ void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
   for (const std::string_view field : kOverrides) {
     const Json* entries = spec.find(field);
     if (!entries) continue;
-    if (entries->size() > kMostOverrides) {
+    if (entries->size() > kMaxOverrides) {
       conversion.errors.push_back(
-          kube::too_many(kube::join_field("spec", field), entries->size(), kMostOverrides));
+          kube::too_many(kube::join_field("spec", field), entries->size(), kMaxOverrides));
       return;
     }
     Json merged = Json::object();

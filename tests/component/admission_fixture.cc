@@ -50,7 +50,7 @@ AdmissionFixture::AdmissionFixture(const KindOptions& kinds, ServingOptions opti
   };
   serving = std::make_unique<Serving>(std::move(options), state, log);
   CHECK_FALSE(serving->is_listening());
-  REQUIRE(kube::run_task(io, serving->use(bundle)));
+  REQUIRE(kube::run_task(io, serving->set_certificates(bundle)));
   REQUIRE(serving->is_listening());
   connect(bundle);
 }

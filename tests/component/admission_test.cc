@@ -330,7 +330,7 @@ TEST_CASE("JobSets are left to the upstream controller while it runs") {
 TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   publish_runtime("torch");
   const CertificateBundle next = certificates();
-  REQUIRE(kube::run_task(io, serving->use(next)));
+  REQUIRE(kube::run_task(io, serving->set_certificates(next)));
   // A client that trusts only the old CA cannot open new connections.
   connect(bundle);
   CHECK_FALSE(send("POST", kValidateTrainJob, review_of(trainjob("torch"))));
@@ -338,7 +338,7 @@ TEST_CASE_METHOD(Fixture, "certificates change while the server runs") {
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
   CertificateBundle broken = next;
   broken.certificate = "rubbish";
-  CHECK_FALSE(kube::run_task(io, serving->use(broken)));
+  CHECK_FALSE(kube::run_task(io, serving->set_certificates(broken)));
   connect(next);
   CHECK(ask(kValidateTrainJob, review_of(trainjob("torch"))).get_bool("allowed"));
 }
@@ -347,6 +347,6 @@ TEST_CASE_METHOD(Fixture, "after the end no client is served") {
   serving->stop();
   CHECK_FALSE(serving->is_listening());
   CHECK_FALSE(send("POST", kValidateTrainJob, "{}"));
-  CHECK_FALSE(kube::run_task(io, serving->use(bundle)));
+  CHECK_FALSE(kube::run_task(io, serving->set_certificates(bundle)));
   serving->stop();
 }

@@ -402,7 +402,7 @@ TEST_CASE(
        create_job("x"),
        "",
        {"Warning JobCreationFailed: job \"x\" creation failed with error: an object of this name "
-        "exists and is controlled by nobody" +
+        "exists and is controlled by no controller" +
         left_alone}},
       {"another's Job",
        create_job("x"),

@@ -250,9 +250,9 @@ TEST_CASE_METHOD(Fixture, "suspended and finished objects are compressed, and re
       const auto stored = objects->find({"n", "k"});
       REQUIRE(stored);
       if (c.is_compressed) {
-        CHECK(stored->body.kept() < stored->body.size() / 4);
+        CHECK(stored->body.stored_size() < stored->body.size() / 4);
       } else {
-        CHECK(stored->body.kept() == stored->body.size());
+        CHECK(stored->body.stored_size() == stored->body.size());
       }
       const Json read = *stored->object();
       CHECK(*read.find_path({"spec", "script"}) == Json(script));
@@ -276,7 +276,7 @@ TEST_CASE_METHOD(Fixture, "the answer of an own write is compressed like a watch
     static_cast<kube::AnyObjectCache&>(objects).update_if_newer(kube::print_json(object));
     const auto stored = objects.find({"n", "k"});
     REQUIRE(stored);
-    CHECK(stored->body.kept() < 300);
+    CHECK(stored->body.stored_size() < 300);
     CHECK(stored->object()->find_path({"spec", "script"})->as_string().size() == 2'000);
   }
 }

@@ -53,7 +53,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   };
   options.address = "127.0.0.1";
   options.webhook_port = 0;
-  options.use_limit = std::chrono::seconds(2);
+  options.certificates_limit = std::chrono::seconds(2);
   options.stop_limit = std::chrono::milliseconds(50);
   ServerRegistration server;
   server.name = "stuck server";
@@ -67,7 +67,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   const AdmissionState state;
   Serving serving(std::move(options), state, log);
   const CertificateBundle bundle = test::certificates();
-  REQUIRE(kube::run_task(io, serving.use(bundle)));
+  REQUIRE(kube::run_task(io, serving.set_certificates(bundle)));
 
   kube::ClientConfig config;
   config.server = "https://127.0.0.1:" + std::to_string(port);
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
                        [&is_answered](auto, const auto&) { is_answered = true; });
   REQUIRE(kube::run_until(io, [&is_stuck] { return is_stuck.load(); }));
 
-  const auto used = kube::run_task(io, serving.use(bundle));
+  const auto used = kube::run_task(io, serving.set_certificates(bundle));
   REQUIRE_FALSE(used);
   CHECK(used.error().code == kube::ErrorCode::kTimeout);
   CHECK_FALSE(serving.stop());

@@ -26,7 +26,7 @@ using trainer::simulation::simulate;
 using trainer::simulation::Verdict;
 
 constexpr std::uint64_t kReplayEvery = 50;
-constexpr std::uint64_t kMostReports = 10;
+constexpr std::uint64_t kMaxReports = 10;
 
 struct Options {
   std::uint64_t runs = 500;
@@ -61,7 +61,7 @@ struct Tally {
 
 // Every `stride`th seed from `first` on, until so many have failed that more would be of no use.
 void run_share(const Options& options, std::uint64_t first, std::uint64_t stride, Tally& tally) {
-  for (std::uint64_t i = first; i < options.runs && tally.failed < kMostReports; i += stride) {
+  for (std::uint64_t i = first; i < options.runs && tally.failed < kMaxReports; i += stride) {
     tally.seed = options.seed + i;
     ++(is_good(tally.seed, options.is_traced) ? tally.passed : tally.failed);
   }

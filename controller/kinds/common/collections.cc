@@ -23,8 +23,8 @@ kube::Watch with_index(kube::Watch watch, std::string_view name,
 }  // namespace
 
 kube::StoredObjectTransform jobset_transform() {
-  return kube::StoredObjectTransform(kJobSets,
-                                     kube::Digest{seen_of_managed_fields(), owned_template_fields});
+  return kube::StoredObjectTransform(
+      kJobSets, kube::Fingerprint{seen_of_managed_fields(), owned_template_fields});
 }
 
 JobCache::Transform job_transform() {

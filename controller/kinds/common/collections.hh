@@ -40,7 +40,7 @@ inline kube::Collection v1_services() {
   return {kube::kServices, std::string(kV1JobNameKey)};
 }
 
-// The digest of JobSets is owned_template_fields().
+// The fingerprint of JobSets is owned_template_fields().
 kube::StoredObjectTransform jobset_transform();
 JobCache::Transform job_transform();
 PodCache::Transform pod_transform();

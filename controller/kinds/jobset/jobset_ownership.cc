@@ -1,5 +1,7 @@
 #include "controller/kinds/jobset/jobset_ownership.hh"
 
+#include "runtimes/jobset/names.hh"
+
 namespace trainer {
 
 bool JobSetOwnership::set_upstream_present(bool is_present) {
@@ -18,10 +20,11 @@ JobSetControllerMode JobSetOwnership::mode() const {
 bool JobSetOwnership::owns(const std::optional<std::string>& managed_by) const {
   if (mode() == JobSetControllerMode::kOff) return false;
   if (managed_by == kManagedByTrainer) return true;
-  return mode() == JobSetControllerMode::kOwn && (!managed_by || managed_by == kManagedByJobSet);
+  return mode() == JobSetControllerMode::kOwn &&
+         (!managed_by || managed_by == jobset::kJobSetControllerName);
 }
 
-std::string_view JobSetOwnership::stamp() const {
+std::string_view JobSetOwnership::managed_by() const {
   return mode() == JobSetControllerMode::kShare ? kManagedByTrainer : std::string_view();
 }
 

@@ -12,10 +12,8 @@
 
 namespace trainer {
 
-// spec.managedBy of JobSets that this controller manages and the upstream controller ignores, and
-// upstream's own name, which counts as unset.
+// spec.managedBy of JobSets that this controller manages and the upstream controller ignores.
 inline constexpr std::string_view kManagedByTrainer = "trainer.kubeflow.org/jobset-expander";
-inline constexpr std::string_view kManagedByJobSet = "jobset.sigs.k8s.io/jobset-controller";
 
 // The configured mode, whether a JobSet controller runs here, and whether upstream's runs.
 // Concurrency: written on the control loops' thread, mode() from any.
@@ -37,7 +35,7 @@ class JobSetOwnership {
   bool owns(const std::optional<std::string>& managed_by) const;
   // The spec.managedBy of a new JobSet of a TrainJob: in Share this controller's name, so that the
   // upstream controller ignores it.
-  std::string_view stamp() const;
+  std::string_view managed_by() const;
 
  private:
   const JobSetControllerMode mode_;

@@ -38,14 +38,14 @@ std::string selector() {
 }
 
 // Until when each Lease of that name is held; a released one is not in the map. While a list is
-// being read, Leases that it has not brought yet stay as they were. A believed Lease that was held
-// and has expired counts as held until look_up() confirms that it has: the watch's connection may
-// be dead.
+// being read, Leases that it has not brought yet stay as they were. A trusted Lease that was held
+// and has expired counts as held until confirm_expired() has asked the API server: the watch's
+// connection may be dead.
 class LeaseSink final : public kube::WatchSink {
  public:
   LeaseSink(kube::Clock& clock, std::function<void()> on_listed)
       : clock_(clock), on_listed_(std::move(on_listed)) {}
-  void believe(std::set<std::string, std::less<>> namespaces) { believed_ = std::move(namespaces); }
+  void trust(std::set<std::string, std::less<>> namespaces) { trusted_ = std::move(namespaces); }
   void begin_list() override {
     is_listing_ = true;
     listed_.clear();
@@ -71,32 +71,32 @@ class LeaseSink final : public kube::WatchSink {
   bool is_listed() const { return is_listed_; }
   bool is_held() const {
     return std::any_of(held_.begin(), held_.end(), [this](const auto& each) {
-      return believed_.contains(each.first.ns) && !each.second.is_over;
+      return trusted_.contains(each.first.ns) && !each.second.is_over;
     });
   }
-  bool has_run_out() const {
+  bool has_expired() const {
     return std::any_of(held_.begin(), held_.end(), [this, now = clock_.steady()](const auto& each) {
-      return believed_.contains(each.first.ns) && each.second.has_run_out(now);
+      return trusted_.contains(each.first.ns) && each.second.has_expired(now);
     });
   }
   bool has(const std::string& ns) const { return held_.contains({ns, std::string(kLeaseName)}); }
-  // The namespaces of Leases that are held and not believed.
+  // The namespaces of Leases that are held and not trusted.
   std::vector<std::string> ignored() const {
     std::vector<std::string> found;
     for (const auto& [key, held] : held_) {
-      if (!believed_.contains(key.ns) && !held.is_over && !held.has_run_out(clock_.steady()))
+      if (!trusted_.contains(key.ns) && !held.is_over && !held.has_expired(clock_.steady()))
         found.push_back(key.ns);
     }
     return found;
   }
   // Takes the result of a list that was requested at `asked_at`: a Lease that had expired by then
   // and was not renewed is over. Where the watch has brought a newer version, that counts.
-  void look_up(const std::vector<Json>& found, kube::Clock::Steady asked_at) {
+  void confirm_expired(const std::vector<Json>& found, kube::Clock::Steady asked_at) {
     for (const Json& lease : found) {
       const auto at = held_.find(kube::ObjectMeta::of(lease).key());
-      if (at == held_.end() || at->second.has_run_out(asked_at)) take(lease);
+      if (at == held_.end() || at->second.has_expired(asked_at)) take(lease);
     }
-    for (auto& [key, held] : held_) held.is_over = held.is_over || held.has_run_out(asked_at);
+    for (auto& [key, held] : held_) held.is_over = held.is_over || held.has_expired(asked_at);
   }
 
  private:
@@ -104,7 +104,7 @@ class LeaseSink final : public kube::WatchSink {
     kube::Time renewed;
     kube::Clock::Steady until;
     bool is_over = false;
-    bool has_run_out(kube::Clock::Steady now) const { return !is_over && until <= now; }
+    bool has_expired(kube::Clock::Steady now) const { return !is_over && until <= now; }
   };
 
   void take(const Json& lease) {
@@ -134,7 +134,7 @@ class LeaseSink final : public kube::WatchSink {
 
   kube::Clock& clock_;
   const std::function<void()> on_listed_;
-  std::set<std::string, std::less<>> believed_;
+  std::set<std::string, std::less<>> trusted_;
   std::map<kube::ObjectKey, Held> held_;
   bool is_listing_ = false;
   bool is_listed_ = false;
@@ -142,7 +142,7 @@ class LeaseSink final : public kube::WatchSink {
 };
 
 // Lists the Leases. An error changes nothing; the list is tried again.
-Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
+Task<void> confirm_expired(LeaseSink& sink, kube::ApiClient& client) {
   const auto asked_at = client.clock().steady();
   std::vector<Json> found;
   std::function<void(std::string_view)> on_item = [&found](std::string_view text) {
@@ -150,7 +150,7 @@ Task<void> look_up(LeaseSink& sink, kube::ApiClient& client) {
   };
   const auto page = co_await client.list(
       kube::kLeases, "", "fieldSelector=" + kube::percent_encode(selector()), std::move(on_item));
-  if (page) sink.look_up(found, asked_at);
+  if (page) sink.confirm_expired(found, asked_at);
 }
 
 // Of upstream's webhooks: only administrators write them. None where there are no such webhooks.
@@ -180,7 +180,7 @@ class Follower {
         listed_(std::move(executor)),
         sink_(client.clock(), [this] { listed_.notify(); }) {
     options_.namespaces.emplace(kUpstreamNamespace);
-    sink_.believe(options_.namespaces);
+    sink_.trust(options_.namespaces);
   }
 
   LeaseSink& sink() { return sink_; }
@@ -195,7 +195,7 @@ class Follower {
  private:
   Task<void> check() {
     if (!sink_.ignored().empty() && !co_await read_webhooks()) co_return;
-    if (sink_.has_run_out()) co_await look_up(sink_, client_);
+    if (sink_.has_expired()) co_await confirm_expired(sink_, client_);
     report_ignored();
     if (reported_ != sink_.is_held()) options_.on_change(*(reported_ = sink_.is_held()));
     // After the first result: reconciles start then.
@@ -211,9 +211,9 @@ class Follower {
       log_.warn("upstream webhooks", {{"why", found.error().message}});
       if (!reported_ && found.error().is_transient()) co_return false;
     } else {
-      auto believed = options_.namespaces;
-      believed.insert(found->begin(), found->end());
-      sink_.believe(std::move(believed));
+      auto trusted = options_.namespaces;
+      trusted.insert(found->begin(), found->end());
+      sink_.trust(std::move(trusted));
     }
     next_read_ = now + kWebhooksCheck;
     co_return true;

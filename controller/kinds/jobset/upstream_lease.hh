@@ -13,21 +13,21 @@
 namespace trainer {
 
 struct UpstreamLeaseOptions {
-  // Where the Lease is believed besides jobset-system and the namespace of upstream's validating
+  // Where the Lease is trusted besides jobset-system and the namespace of upstream's validating
   // webhooks. Anywhere else a tenant can create one.
   std::set<std::string, std::less<>> namespaces;
   std::function<void(bool is_held)> on_change;
   // Called once, after the first on_change.
   std::function<void()> on_synced;
-  // How many Leases of this name are held and not believed.
+  // How many Leases of this name are held and not trusted.
   std::function<void(std::string_view name, std::size_t count)> on_ignored;
 };
 
 // Watches Lease 6d4f6a47.jobset.x-k8s.io in all namespaces, and calls `on_change` whenever a
-// believed one becomes held or stops being held: released, deleted or not renewed for its duration,
+// trusted one becomes held or stops being held: released, deleted or not renewed for its duration,
 // of which at most a minute counts. A silent watch may have a dead connection, so a Lease that
 // seems to have expired is listed from the API server; until that has answered, the Lease counts as
-// held. One that is not believed is logged, once for each namespace. Runs until it is cancelled.
+// held. One that is not trusted is logged, once for each namespace. Runs until it is cancelled.
 kube::Task<void> follow_upstream_lease(kube::ApiClient& client, UpstreamLeaseOptions options,
                                        const kube::Log& log);
 

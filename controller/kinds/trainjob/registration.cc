@@ -130,7 +130,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   settings.pipeline.cluster_domain = configuration.clusterDomain;
   settings.pipeline.is_progress_enabled =
       configuration.featureGates.TrainJobStatus || configuration.statusServer.enabled;
-  settings.pipeline.is_progress_asked_for = !configuration.featureGates.TrainJobStatus;
+  settings.pipeline.is_progress_opt_in = !configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
   settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
   settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);

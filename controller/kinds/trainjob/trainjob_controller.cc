@@ -225,7 +225,7 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
   observed.runtime_error = reads.runtime_error;
   observed.jobset = child.jobset();
   observed.jobset_object = child.decoded ? child.decoded->object.get() : nullptr;
-  if (child.stored) observed.jobset_owned_fields = child.stored->digest;
+  if (child.stored) observed.jobset_owned_fields = child.stored->fingerprint;
   observed.deleted_jobset = child.deleted ? &*child.deleted : nullptr;
   observed.pods = pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name);
   observed.dependents = state.dependents;
@@ -243,7 +243,7 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
       child.jobset() ? shared_->ownership.owns(child.jobset()->spec.managedBy)
                      : shared_->ownership.mode() != JobSetControllerMode::kOff;
   observed.gates = settings_.gates;
-  observed.jobset_managed_by = shared_->ownership.stamp();
+  observed.jobset_managed_by = shared_->ownership.managed_by();
   observed.now = context_.client.clock().now();
   return observed;
 }

@@ -25,7 +25,7 @@ constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
 constexpr int kPublicKey = 0644;
 constexpr int kReadOnly = 0444;
-constexpr std::size_t kMostOfConfigMap = 1 << 20;  // bytes; the API server refuses more
+constexpr std::size_t kMaxOfConfigMap = 1 << 20;  // bytes; the API server refuses more
 
 const MpiPolicy* policy_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
@@ -166,14 +166,14 @@ void Mpi::add_dependents(Draft& draft) const {
   for (const PodSet& set : draft.pod_sets)
     if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
       hosts += implementation->hostfile(set.endpoints(), slots);
-  if (hosts.size() > kMostOfConfigMap) {
+  if (hosts.size() > kMaxOfConfigMap) {
     const auto node = draft.find_job(kNode);
     draft.errors.push_back(too_many_pods(
         draft, draft.pod_sets[node.value_or(0)],
         fmt::format(
             "the hostfile of ConfigMap \"{}\" would have {} bytes, and a ConfigMap holds {} "
             "at most: ask for fewer nodes, or shorten the name of the job",
-            hostfile_name(draft), hosts.size(), kMostOfConfigMap)));
+            hostfile_name(draft), hosts.size(), kMaxOfConfigMap)));
     return;
   }
 

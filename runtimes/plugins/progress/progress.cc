@@ -50,7 +50,7 @@ kube::Json token_volume(const Draft& draft) {
 bool reports(const Draft& draft) {
   const PipelineOptions& options = draft.options;
   return options.is_progress_enabled &&
-         is_switched_on(draft, kReportKey, !options.is_progress_asked_for);
+         is_switched_on(draft, kReportKey, !options.is_progress_opt_in);
 }
 
 class Progress final : public Plugin {

@@ -68,8 +68,8 @@ class ApiClient {
   Task<Result<ListPage>> list(Resource resource, std::string ns, std::string query,
                               std::function<void(std::string_view item)> on_item,
                               std::size_t max_pages = SIZE_MAX);
-  // What a write answers is handed on as its text, the object as it is now: to most callers it
-  // only says that the write is done. (A remove may answer a Status instead.)
+  // A write returns the text of the answer, the object as it is now: most callers only need that
+  // the write is done. (A remove may answer a Status instead.)
   Task<Result<std::string>> create(Resource resource, Json object,
                                    std::string field_manager = "trainer");
   Task<Result<std::string>> apply(Resource resource, ObjectKey key, Json object,

@@ -69,7 +69,7 @@ Error to_error(bool is_timed_out, const error_code& error, std::string_view doin
   return Error(ErrorCode::kNetwork, what + " failed: " + error.message());
 }
 
-// A peer that vanished without a word is noticed after 30 + 3 * 10 seconds.
+// A peer that is gone without a FIN is noticed after 30 + 3 * 10 seconds.
 void set_options(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
@@ -148,7 +148,7 @@ class TlsStream final : public LinkStream {
     co_return result;
   }
   Task<IoResult> write_all(std::string_view text) override { return write_to(tls_, text); }
-  Task<Result<void>> shake_hands() override {
+  Task<Result<void>> handshake() override {
     const error_code error = co_await handshake(asio::ssl::stream_base::server);
     if (!error) co_return Result<void>();
     co_return tl::unexpected(to_error(link_->is_timed_out, error, "the TLS handshake"));
@@ -228,7 +228,7 @@ Task<Result<std::shared_ptr<Link>>> connect_link(std::vector<tcp::endpoint> addr
     if (i > 0 && now >= deadline) break;
     tcp::socket unconnected(executor);
     auto link = std::make_shared<Link>(std::move(unconnected));
-    set_deadline(link, share_of_time(deadline, now, addresses.size() - i));
+    set_deadline(link, partial_deadline(deadline, now, addresses.size() - i));
     const auto [error] = co_await link->socket.async_connect(addresses[i], kToken);
     if (!error && !link->is_timed_out) {
       set_deadline(link, deadline);
@@ -249,7 +249,7 @@ Task<Result<std::shared_ptr<Link>>> connect_link(std::vector<tcp::endpoint> addr
 
 }  // namespace
 
-Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses) {
+Deadline partial_deadline(Deadline deadline, Deadline now, std::size_t addresses) {
   constexpr Deadline::duration kLeast = std::chrono::seconds(2);
   if (deadline == Deadline::max()) return deadline;
   const auto left = deadline - now;

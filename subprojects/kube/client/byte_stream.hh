@@ -1,4 +1,4 @@
-// One TCP connection, plain or TLS, with a deadline: all that HTTP is spoken over.
+// One TCP connection, plain or TLS, with a deadline: what HTTP runs over.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -38,11 +38,11 @@ class ByteStream {
   virtual void close() = 0;
   // Of an accepted connection: the TLS handshake, where it has one. Errors: kNetwork, kTimeout,
   // kCancelled.
-  virtual Task<Result<void>> shake_hands() { co_return Result<void>(); }
+  virtual Task<Result<void>> handshake() { co_return Result<void>(); }
   virtual ClientCertificate client_certificate() { return ClientCertificate::kNone; }
 };
 
-// Connects and shakes hands. `tls` is nullptr for a plain connection and outlives the stream.
+// Connects, with the handshake. `tls` is nullptr for a plain connection and outlives the stream.
 // The addresses of the host are tried in their order. Errors: kNetwork, kTimeout, kCancelled.
 Task<Result<std::unique_ptr<ByteStream>>> connect_stream(ServerUrl server, ClientTls* tls,
                                                          Deadline deadline);
@@ -52,8 +52,8 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(
 // Until when the first of `addresses` is waited for: its even share of the time that is left, but
 // two seconds where there are as many, as Go's dialer has it (net/dial.go: partialDeadline). One
 // that drops packets leaves time for the others.
-Deadline share_of_time(Deadline deadline, Deadline now, std::size_t addresses);
-// Takes over an accepted socket, before shake_hands(); `tls` is empty for a plain connection.
+Deadline partial_deadline(Deadline deadline, Deadline now, std::size_t addresses);
+// Takes over an accepted socket, before its handshake(); `tls` is empty for a plain connection.
 std::unique_ptr<ByteStream> accepted_stream(asio::ip::tcp::socket socket, ServerTls tls);
 
 // The Error that an I/O error on `stream` means.

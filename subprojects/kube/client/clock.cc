@@ -17,7 +17,7 @@ class SteadyTimer final : public Timer {
  public:
   SteadyTimer(const asio::any_io_executor& executor, Clock::Steady when, std::function<void()> wake)
       : timer_(executor, when), wake_(std::make_shared<std::function<void()>>(std::move(wake))) {
-    // A handler that was queued before the alarm was called off must not run after it.
+    // A handler that was queued before the timer was cancelled must not run after it.
     timer_.async_wait([weak = std::weak_ptr(wake_)](const boost::system::error_code& error) {
       const auto strong = weak.lock();
       if (!error && strong) (*strong)();

@@ -1,4 +1,4 @@
-// Time and chance as parameters, so that tests can hold them still.
+// Time and randomness as parameters, so that tests can control them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,7 +13,7 @@
 
 namespace kube {
 
-// A wake-up that is still to come; its destruction calls it off.
+// A wake-up that is still to come; the destructor cancels it.
 class Timer {
  public:
   virtual ~Timer() = default;

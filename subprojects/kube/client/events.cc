@@ -134,7 +134,7 @@ struct EventRecorder::State {
 
   void add(Waiting one) {
     waiting.push_back(std::move(one));
-    // One that failed may find its like, recorded meanwhile; that one goes on counting.
+    // An equal event may have been recorded meanwhile; that one goes on counting.
     by_identity.try_emplace(waiting.back().identity, std::prev(waiting.end()));
   }
 

@@ -52,7 +52,7 @@ class Arrivals {
     }
     ++all_;
     if (options.max_new > 0 && admitted_ >= options.max_new) return false;
-    if (options.max_new_of_peer > 0 && ++of_peers_[peer] > options.max_new_of_peer) return false;
+    if (options.max_new_per_peer > 0 && ++of_peers_[peer] > options.max_new_per_peer) return false;
     ++admitted_;
     return true;
   }
@@ -152,7 +152,7 @@ class Entry {
   // Waits until `bytes` of a body fit in; false where they do not by the deadline.
   Task<bool> reserve(std::size_t bytes, Deadline deadline) {
     const ServerOptions& options = shared_->options;
-    const std::size_t most = std::max(options.max_bytes_under_way, options.max_body_bytes);
+    const std::size_t most = std::max(options.max_body_bytes_in_flight, options.max_body_bytes);
     while (shared_->body_bytes + bytes > most) {
       const bool is_over = shared_->is_stopping || SteadyClock::now() >= deadline;
       if (at_->is_evicted || is_over) co_return false;
@@ -274,7 +274,7 @@ class Session {
   using Read = tl::expected<void, ReadFailure>;
 
   Task<Read> read_head(Parser& parser) {
-    stream_->set_deadline(SteadyClock::now() + shared_->options.head_deadline);
+    stream_->set_deadline(SteadyClock::now() + shared_->options.header_deadline);
     const error_code refused = feed(parser, buffer_);
     if (refused) co_return tl::unexpected(ReadFailure(Error(), false, refused));
     while (!parser.is_header_done()) {
@@ -362,9 +362,9 @@ class Session {
 Task<void> run_session(std::shared_ptr<Shared> shared, tcp::socket socket) {
   Entry entry(shared, socket);
   const auto stream = accepted_stream(std::move(socket), shared->tls);
-  stream->set_deadline(SteadyClock::now() + shared->options.head_deadline);
+  stream->set_deadline(SteadyClock::now() + shared->options.header_deadline);
   entry->stream = stream.get();
-  if (!co_await stream->shake_hands()) co_return;
+  if (!co_await stream->handshake()) co_return;
   Session session(shared, entry, *stream);
   co_await session.run();
 }
@@ -384,7 +384,7 @@ Task<bool> accept_one(std::shared_ptr<Shared> shared) {
   co_return true;
 }
 
-// No exception ends it, such as one of a callback or for want of memory: the process would look
+// No exception ends it, such as one of a callback or for lack of memory: the process would look
 // ready and answer no one.
 Task<void> accept_all(std::shared_ptr<Shared> shared) {
   asio::steady_timer pause(shared->acceptor.get_executor());

@@ -47,17 +47,17 @@ struct ServerOptions {
   // length that it announces, one in chunks as the longest. Where it does not fit in, an unfinished
   // request makes room (connections.hh), or it waits, for half of `read_deadline` at most: then it
   // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
-  std::size_t max_bytes_under_way = 32U << 20;
-  Milliseconds head_deadline{5'000};   // for the TLS handshake, and for the head of a begun request
-  Milliseconds read_deadline{10'000};  // for the body, and for the writing of the answer
+  std::size_t max_body_bytes_in_flight = 32U << 20;
+  Milliseconds header_deadline{5'000};  // for the TLS handshake, and for a begun request's headers
+  Milliseconds read_deadline{10'000};   // for the body, and for the writing of the answer
   Milliseconds idle_deadline{120'000};
-  // When all are taken, one makes room (connections.hh); where none may, newcomers wait.
+  // When all are taken, one makes room (connections.hh); where none may, new connections wait.
   std::size_t max_connections = 250;
   // For how long an unfinished request is safe from making room for others.
   Milliseconds grace{1'000};
   // New connections in a second, of one address and of all; further ones are closed before their
   // handshake. 0: no limit.
-  std::size_t max_new_of_peer = 0;
+  std::size_t max_new_per_peer = 0;
   std::size_t max_new = 0;
   bool keeps_alive = true;            // false: one request a connection
   std::function<void()> on_eviction;  // called when a connection makes room; may be empty

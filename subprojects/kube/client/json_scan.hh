@@ -38,9 +38,9 @@ std::optional<ScannedEvent> scan_event(std::string_view line);
 // Cuts a list document into its items while it arrives: `{"metadata":{...},"items":[{...},...]}`.
 //
 // Guarantees: holds no more than one item and the document without its items, of at most 1 MiB; an
-// item above the limit is handed on as its first bytes only, which no parser accepts, so that it
-// counts as malformed and stops nothing else. Linear in the items; what is before them is read
-// again with each piece.
+// item above the limit is passed to the callback as its first bytes only, which no parser accepts,
+// so that it counts as malformed and stops nothing else. Linear in the items; what is before them
+// is read again with each piece.
 class ListSplitter {
  public:
   using OnItem = std::function<void(std::string_view item)>;

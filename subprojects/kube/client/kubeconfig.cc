@@ -170,7 +170,7 @@ void read_cluster(const Section& cluster, ClientConfig& config) {
   config.ca_pem = cluster.data_or_file("certificate-authority");
 }
 
-// Ways to sign in that would be left out in silence otherwise.
+// Ways to authenticate that are not supported: refused, since they would be ignored otherwise.
 void refuse_unsupported(const std::string& name, const Section& user, ExecUsers exec_users) {
   for (const char* const plugin : {"exec", "auth-provider"}) {
     if (exec_users == ExecUsers::kAllowed && plugin == std::string_view("exec")) continue;

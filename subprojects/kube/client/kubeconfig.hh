@@ -1,4 +1,4 @@
-// Where the API server is and who we are.
+// The address of the API server, and the credentials for it.
 #pragma once
 
 #include <memory>

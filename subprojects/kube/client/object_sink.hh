@@ -12,8 +12,8 @@
 
 namespace kube {
 
-// Hands on each object as it comes, also those of a list. One that a later list lacks counts as
-// removed. Concurrency: as WatchSink.
+// Calls a handler for each object as it comes, also those of a list. One that a later list lacks
+// counts as removed. Concurrency: as WatchSink.
 class ObjectSink final : public WatchSink {
  public:
   struct Handlers {

@@ -22,7 +22,7 @@ struct Semaphore::State {
   using Queue = std::list<std::shared_ptr<Waiter>>;
 
   // Those that wait in a namespace.
-  struct Lane {
+  struct NamespaceWaiters {
     Queue high;
     Queue low;
     std::size_t passed = 0;  // permits of `high` since the last of `low`, while both waited
@@ -33,31 +33,31 @@ struct Semaphore::State {
       return is_low ? low : high;
     }
   };
-  using Lanes = std::unordered_map<std::string, Lane>;
+  using ByNamespace = std::unordered_map<std::string, NamespaceWaiters>;
 
   std::size_t free;
   const std::size_t low_share;
   std::size_t waiting = 0;
-  Lanes lanes;
-  std::deque<Lanes::value_type*> turn;  // all lanes, also one whose last waiter has left it
+  ByNamespace by_namespace;
+  std::deque<ByNamespace::value_type*> turn;  // also those whose last waiter has left
 
   Queue& queue_of(std::string_view ns, Priority priority) {
-    const auto [at, is_new] = lanes.try_emplace(std::string(ns));
+    const auto [at, is_new] = by_namespace.try_emplace(std::string(ns));
     if (is_new) turn.push_back(&*at);
     return priority == Priority::kHigh ? at->second.high : at->second.low;
   }
 
   void release() {
     while (!turn.empty()) {
-      auto* const lane = turn.front();
+      auto* const waiters = turn.front();
       turn.pop_front();
-      Queue& queue = lane->second.next(low_share);
+      Queue& queue = waiters->second.next(low_share);
       const auto next = queue.empty() ? nullptr : queue.front();
       if (next) queue.pop_front();
-      if (lane->second.high.empty() && lane->second.low.empty()) {
-        lanes.erase(lane->first);
+      if (waiters->second.high.empty() && waiters->second.low.empty()) {
+        by_namespace.erase(waiters->first);
       } else {
-        turn.push_back(lane);
+        turn.push_back(waiters);
       }
       if (!next) continue;
       --waiting;

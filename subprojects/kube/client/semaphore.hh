@@ -24,7 +24,7 @@ class Semaphore {
   // Without one, acquire() waits for as long as it takes.
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // Gives its slot back, to the next waiter.
+  // The destructor gives it to the next waiter.
   class Permit {
    public:
     explicit Permit(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -1,5 +1,5 @@
-// HTTP/1.1 over TLS behind three small interfaces. transport.cc and http_server.cc are the only
-// files that know Beast.
+// HTTP/1.1 over TLS behind two small interfaces. Only transport.cc, http_server.cc and
+// http_reader.hh know Beast.
 #pragma once
 
 #include <functional>
@@ -45,7 +45,7 @@ struct HttpResponse {
   void add_header(std::string_view name, std::string_view value);
 
  private:
-  std::string headers_;  // "name: value\n" each: they are many, and hardly ever looked at
+  std::string headers_;  // "name: value\n" each: they are many, and rarely read
 };
 
 // The answer to a watch or a followed log: read in pieces as they arrive.
@@ -89,7 +89,7 @@ struct TransportLimits {
 // once after a 401; a request that met the 401 is then sent again). An exec plugin runs before the
 // first request, when its credential has expired, and after a 401; the io thread waits for it.
 // Throws std::runtime_error where `config` is unusable: a malformed server, certificate or key.
-// load_config() lets no such through.
+// load_config() refuses such.
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
                                           TransportLimits limits);
 

@@ -11,7 +11,7 @@ namespace kube::watch {
 
 // Nothing is known, or what is known is too old: the collection has to be listed.
 struct Listing {
-  int failures = 0;       // in a row; they lengthen the pause before the next try
+  int failures = 0;       // in a row, for the backoff
   Milliseconds asked{0};  // what the server wants the pause to be at least
   friend bool operator==(const Listing&, const Listing&) = default;
 };
@@ -31,8 +31,8 @@ struct Streaming {
   bool is_fresh = false;
   friend bool operator==(const Streaming&, const Streaming&) = default;
 };
-// The server does not know the kind (yet): a definition may be on its way, so it is asked again,
-// soon at first, at leisure later.
+// The server does not know the kind (yet): its CustomResourceDefinition may be on its way, so the
+// list is tried again, with backoff.
 struct Unserved {
   int tries = 1;
   friend bool operator==(const Unserved&, const Unserved&) = default;
@@ -64,7 +64,7 @@ State step(State state, const Input& input);
 // than least_pause().
 Milliseconds pause_before(const State& state);
 
-// What no jitter may shorten: the time the server asked for, of which five minutes are heeded.
+// What no jitter may shorten: the time the server asked for, up to five minutes.
 Milliseconds least_pause(const State& state);
 
 }  // namespace kube::watch

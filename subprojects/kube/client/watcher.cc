@@ -94,7 +94,7 @@ class Watcher {
         "?watch=true&allowWatchBookmarks=true&resourceVersion=" + percent_encode(version) +
         "&timeoutSeconds=" + std::to_string(seconds);
     if (const std::string query = selectors(options_); !query.empty()) path += "&" + query;
-    idle_limit_ = std::chrono::seconds(seconds) + options_.silence;
+    idle_limit_ = std::chrono::seconds(seconds) + options_.idle_margin;
     lines_ = LineSplitter(options_.max_event_bytes);
     auto stream = co_await client_.stream(std::move(path));
     if (!stream) co_return refused(stream.error());
@@ -106,13 +106,13 @@ class Watcher {
 
   // One piece of the stream and the events it completes; nothing where it completes none.
   Task<std::optional<Input>> read() {
-    const bool is_soon = client_.clock().steady() - read_at_ < options_.gather;
+    const bool is_soon = client_.clock().steady() - read_at_ < options_.batch;
     // A server whose events wait falls behind, and ends the watch.
-    if (is_soon && stream_->is_quiet()) co_await sleep(client_.clock(), options_.gather);
+    if (is_soon && stream_->is_quiet()) co_await sleep(client_.clock(), options_.batch);
     const auto piece = co_await stream_->read_some(idle_limit_);
     if (!piece || piece->empty()) {
       stream_.reset();
-      // Silence is no fault of the server's: a quiet collection without bookmarks looks like that.
+      // A timeout is no error: a collection without changes and bookmarks looks like that.
       if (!piece && piece.error().code != ErrorCode::kTimeout) co_return refused(piece.error());
       if (lines_.is_within_line()) note("error", "the stream ended within an event");
       co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};

@@ -10,10 +10,10 @@
 namespace kube {
 
 // What a collection turns into. Called on the io thread; must not block. `object` is one object's
-// JSON text, valid for the call. During a (re)list: begin_list, put for every item, listed_at,
+// JSON text, valid for the call. During a (re)list: begin_list, upsert for every item, listed_at,
 // end_list, which makes the listed state visible at once and drops what was not in it; a list that
-// fails midway is begun again. An object that cannot be decoded is the sink's to count; put returns
-// false and the watcher notes it and goes on.
+// fails midway is begun again. For an object that cannot be decoded upsert and remove return false,
+// and the watcher reports it as "malformed" and goes on.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -30,11 +30,12 @@ struct WatchOptions {
   std::string label_selector;  // unescaped
   std::string field_selector;
   Milliseconds timeout{290'000};  // asked of the server, in whole seconds, jittered by 10 %
-  Milliseconds silence{5'000};    // a stream that is still open, and silent, this much later ends
-  // What follows an event within this time is read together, which spares a busy collection most
-  // of its wakeups. An event that comes alone is not held up; others are, by this much at most,
-  // and none while more has arrived than a read takes.
-  Milliseconds gather{0};
+  // A stream that is still open this long after `timeout`, and without an event, is closed.
+  Milliseconds idle_margin{5'000};
+  // What follows an event within this time is read together, so that a busy collection wakes the
+  // loop rarely. An event that comes alone is not delayed; others are, by this much at most, and
+  // none while more has arrived than a read takes.
+  Milliseconds batch{0};
   // A longer line ends the stream, and the collection is listed again.
   std::size_t max_event_bytes = 16U << 20;
   // Called with "list", "watch", "gone", "malformed", "unserved", "error" and a sentence; for logs
@@ -43,7 +44,8 @@ struct WatchOptions {
   WatchOptions() {}
 };
 
-// Runs until cancelled. A collection whose kind is not served (404) is asked for again every 30 s.
+// Runs until cancelled. Where the kind is not served (404), the list is tried again, 0.5 s to 30 s
+// later.
 // Recovery: a closed stream resumes at the last seen version or bookmark; 410, in any form, lists
 // again; other errors back off from 0.5 s to 12 s, jittered, or for longer where the server asks
 // for it. The rules are in watch_state.hh.

@@ -35,7 +35,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   using ByTime = std::multimap<Clock::Steady, Entry*>;
 
   // The keys of a namespace that are ready, in order, and how many are being worked on.
-  struct Lane {
+  struct NamespaceQueue {
     Entry* first = nullptr;
     Entry* last = nullptr;
     std::size_t working = 0;
@@ -46,9 +46,9 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     bool is_working = false;
     bool is_dirty = false;  // added while being worked on
     int failures = 0;
-    Lane* lane = nullptr;   // while it is ready or being worked on
-    Entry* next = nullptr;  // the one after it that is ready
-    Clock::Steady since;    // when it became ready
+    NamespaceQueue* queue = nullptr;  // while it is ready or being worked on
+    Entry* next = nullptr;            // the one after it that is ready
+    Clock::Steady since;              // when it became ready
     std::optional<ByTime::iterator> due;
     // Of what is being worked on: the delay that this answers if it succeeds.
     std::optional<Clock::Steady> answered;
@@ -57,8 +57,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   asio::any_io_executor executor;
   Clock& clock;
   std::unordered_map<ObjectKey, Item, ObjectKeyHash> items;  // of which something is known
-  std::unordered_map<std::string, Lane> lanes;  // of keys that are ready or being worked on
-  std::deque<Lane*> turn;                       // those with ready keys
+  std::unordered_map<std::string, NamespaceQueue> queues;    // with keys ready or being worked on
+  std::deque<NamespaceQueue*> turn;                          // those with ready keys
   std::size_t ready = 0;
   std::size_t working = 0;
   std::size_t workers = 0;  // 0: not known, no bound
@@ -94,18 +94,18 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   // Of a key that is neither ready nor being worked on.
   void make_ready(Entry& entry) {
     Item& item = entry.second;
-    Lane& lane = lanes.try_emplace(entry.first.ns).first->second;
+    NamespaceQueue& queue = queues.try_emplace(entry.first.ns).first->second;
     item.is_ready = true;
     item.since = clock.steady();
-    item.lane = &lane;
+    item.queue = &queue;
     item.next = nullptr;
-    if (lane.first) {
-      lane.last->second.next = &entry;
+    if (queue.first) {
+      queue.last->second.next = &entry;
     } else {
-      lane.first = &entry;
-      turn.push_back(&lane);
+      queue.first = &entry;
+      turn.push_back(&queue);
     }
-    lane.last = &entry;
+    queue.last = &entry;
     ++ready;
   }
 
@@ -121,24 +121,24 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     }
   }
 
-  bool may_work(const Lane& lane) const {
-    return workers == 0 || lane.working == 0 ||
-           lane.working + share * (working + 1) < share * workers;
+  bool may_work(const NamespaceQueue& queue) const {
+    return workers == 0 || queue.working == 0 ||
+           queue.working + share * (working + 1) < share * workers;
   }
 
   // nullopt where nothing is ready whose namespace may have another worker.
   std::optional<ObjectKey> take() {
     for (std::size_t left = turn.size(); left > 0; --left) {
-      Lane& lane = *turn.front();
+      NamespaceQueue& queue = *turn.front();
       turn.pop_front();
-      if (may_work(lane)) {
-        Entry& entry = *lane.first;
-        lane.first = entry.second.next;
-        if (lane.first) turn.push_back(&lane);
+      if (may_work(queue)) {
+        Entry& entry = *queue.first;
+        queue.first = entry.second.next;
+        if (queue.first) turn.push_back(&queue);
         start(entry);
         return entry.first;
       }
-      turn.push_back(&lane);
+      turn.push_back(&queue);
     }
     return std::nullopt;
   }
@@ -149,7 +149,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     item.is_working = true;
     --ready;
     ++working;
-    ++item.lane->working;
+    ++item.queue->working;
     if (item.due) {
       item.answered = (*item.due)->first;
       cancel_delay(item);
@@ -159,13 +159,13 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
   // The work on a key has ended; `is_again`: the key is ready at once.
   void finish(Entry& entry, bool is_again) {
-    Lane& lane = *entry.second.lane;
+    NamespaceQueue& queue = *entry.second.queue;
     entry.second.is_working = entry.second.is_dirty = false;
     entry.second.answered.reset();
     --working;
-    --lane.working;
+    --queue.working;
     if (is_again && !is_closed) make_ready(entry);
-    if (!lane.first && lane.working == 0) lanes.erase(entry.first.ns);
+    if (!queue.first && queue.working == 0) queues.erase(entry.first.ns);
     drop_if_idle(entry);
     serve();  // its namespace may have been held back
   }
@@ -185,7 +185,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     set_timer();
   }
 
-  // One alarm, for the earliest key. It is moved only forward: one that fires early finds nothing
+  // One timer, for the earliest key. It is moved only forward: one that fires early finds nothing
   // due and is set again.
   void set_timer() {
     if (by_time.empty() || by_time.begin()->first >= timer_at) return;
@@ -215,8 +215,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     ready = 0;
     std::erase_if(items, [](const Entry& entry) { return !entry.second.is_working; });
     for (auto& [key, item] : items) item.due.reset();
-    std::erase_if(lanes, [](const auto& lane) { return lane.second.working == 0; });
-    for (auto& [ns, lane] : lanes) lane.first = nullptr;
+    std::erase_if(queues, [](const auto& queue) { return queue.second.working == 0; });
+    for (auto& [ns, queue] : queues) queue.first = nullptr;
     serve();
   }
 };
@@ -250,7 +250,7 @@ void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
   }
 }
 
-void WorkQueue::add_failed(ObjectKey key) {
+void WorkQueue::add_rate_limited(ObjectKey key) {
   const int failures = state_->items[key].failures++;
   ++state_->retries;
   const auto delay = kFirstBackoff * (std::int64_t{1} << std::min(failures, kMaxDoublings));

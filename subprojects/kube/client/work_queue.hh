@@ -32,7 +32,7 @@ class WorkQueue {
   void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
-  void add_failed(ObjectKey key);  // add_after with this key's backoff, which doubles
+  void add_rate_limited(ObjectKey key);  // add_after with this key's backoff, which doubles
   // Success, called before done(): the backoff starts again.
   void forget(const ObjectKey& key);
   int failures(const ObjectKey& key) const;
@@ -41,7 +41,7 @@ class WorkQueue {
   void close();
   std::size_t depth() const;  // keys ready to be handed out
   // Since the start, for metrics: keys that were added and not waiting already (delayed ones once
-  // their time has come), and calls of add_failed().
+  // their time has come), and calls of add_rate_limited().
   std::uint64_t adds() const;
   std::uint64_t retries() const;
   bool is_idle() const;  // nothing ready and nothing being worked on (delayed keys do not count)

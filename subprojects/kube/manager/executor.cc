@@ -46,7 +46,7 @@ Error explain(Error error, const Resource& resource) {
 
 bool Executor::is_under_load() {
   const auto now = client_.clock().steady();
-  if (writes_.waiting() > 0) under_load_until_ = now + Pacing::kLoadLinger;
+  if (writes_.waiting() > 0) under_load_until_ = now + Pacing::kLoadCooldown;
   return now < under_load_until_;
 }
 
@@ -147,11 +147,11 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   const bool is_owned =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_owned) {
-    return fail(
-        ErrorCode::kAlreadyExists,
-        "an object of this name exists and is controlled by {}; "
-        "it is left alone: delete or rename it, or rename the job",
-        owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid) : "nobody");
+    return fail(ErrorCode::kAlreadyExists,
+                "an object of this name exists and is controlled by {}; "
+                "it is left alone: delete or rename it, or rename the job",
+                owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid)
+                      : "no controller");
   }
   // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
   // no owner and are not watched.

@@ -133,12 +133,12 @@ void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   WatchOptions options;
   if (entry.collection.resource.namespaced) options.ns = options_.ns;
   options.label_selector = entry.collection.label_selector;
-  options.gather = batch;
+  options.batch = batch;
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {
     const std::string& plural = entry.collection.resource.plural;
     const bool was_served = !std::exchange(entry.is_unserved, what == "unserved");
     metrics_.watched(plural, what);
-    // A process that waits for a kind says so, once; it is asked for again every 30 s.
+    // A process that waits for a kind says so, once; it is listed again with backoff.
     if (entry.is_unserved && was_served && entry.is_required)
       log_.warn("kind is not served", {{"kind", name_of(entry)}, {"then", kInstall}});
     if (what == "malformed" || what == "error") {

@@ -36,7 +36,7 @@ struct Pacing {
   // Events of one collection within this time are processed together: wakes are expensive.
   static constexpr std::chrono::milliseconds kEventBatch{20};
   // The API server stays busy for a while after the last queued write was sent.
-  static constexpr std::chrono::milliseconds kLoadLinger{1'000};
+  static constexpr std::chrono::milliseconds kLoadCooldown{1'000};
   // Counters that keep changing are written once in this interval,
   static constexpr std::chrono::milliseconds kStatusInterval{1'000};
   // after a few writes at once: a small job changes its counters a handful of times in all, and

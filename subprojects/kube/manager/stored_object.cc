@@ -37,10 +37,10 @@ std::shared_ptr<StoredObject> transform_header(const Json& object) {
 }
 
 // The members that are parsed for each version; the rest is parsed when the object is decoded.
-JsonFilter head_of(const std::optional<Digest>& digest) {
+JsonFilter head_of(const std::optional<Fingerprint>& fingerprint) {
   using enum JsonFilter::Members;
   std::vector<JsonFilter> metadata{{"ownerReferences"}};
-  if (digest) metadata.push_back(digest->of_metadata);
+  if (fingerprint) metadata.push_back(fingerprint->of_metadata);
   const JsonFilter conditions{"conditions", kInclude, {{"type"}, {"status"}}};
   return {"",
           kInclude,
@@ -76,17 +76,18 @@ std::shared_ptr<const Json> StoredObject::object() const {
   return std::make_shared<const Json>(parsed ? std::move(*parsed) : Json());
 }
 
-StoredObjectTransform::StoredObjectTransform(Resource resource, std::optional<Digest> digest)
+StoredObjectTransform::StoredObjectTransform(Resource resource,
+                                             std::optional<Fingerprint> fingerprint)
     : resource_(std::move(resource)),
-      digest_(std::move(digest)),
-      head_(head_of(digest_)),
+      fingerprint_(std::move(fingerprint)),
+      head_(head_of(fingerprint_)),
       compressor_(std::make_shared<TextCompressor>()) {}
 
 std::shared_ptr<StoredObject> StoredObjectTransform::operator()(std::string_view text) {
   const auto object = parse_json(text, kObjectLimits, head_);
   auto stored = object ? transform_header(*object) : nullptr;
   if (!stored) return nullptr;
-  if (digest_) stored->digest = digest_->compute(*object);
+  if (fingerprint_) stored->fingerprint = fingerprint_->compute(*object);
   std::string body = body_of(text, *object, resource_);
   const bool is_packed = is_idle(*object) || body.size() > TextCompressor::kLong;
   stored->body =

@@ -20,8 +20,8 @@ struct StoredObject {
   std::string resource_version;
   std::string controller_uid;   // of its controller owner, "" without
   std::string controller_kind;  // likewise
-  // What the collection's Digest computed, if it has one.
-  std::optional<std::uint64_t> digest;
+  // What the collection's Fingerprint computed, if it has one.
+  std::optional<std::uint64_t> fingerprint;
   // The text of the object, without managedFields and last-applied: it takes a tenth of the memory
   // of its Json. "" where the cache does not keep it.
   CompressedText body;
@@ -31,8 +31,8 @@ struct StoredObject {
   std::shared_ptr<const Json> object() const;
 };
 
-// A number computed from each version before managedFields are cut out.
-struct Digest {
+// A number computed from parts of metadata before managedFields are cut out, to compare versions.
+struct Fingerprint {
   JsonFilter of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;
 };
@@ -45,13 +45,13 @@ struct Digest {
 class StoredObjectTransform {
  public:
   // `resource` gives kind and apiVersion to texts that lack them, as the items of a list do.
-  explicit StoredObjectTransform(Resource resource, std::optional<Digest> digest = {});
+  explicit StoredObjectTransform(Resource resource, std::optional<Fingerprint> fingerprint = {});
   // nullptr where the text is not an object with a name.
   std::shared_ptr<StoredObject> operator()(std::string_view text);
 
  private:
   Resource resource_;
-  std::optional<Digest> digest_;
+  std::optional<Fingerprint> fingerprint_;
   JsonFilter head_;
   std::shared_ptr<TextCompressor> compressor_;
 };

@@ -36,14 +36,14 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
   if (const auto wait = result.error().retry_after) {
     pool.queue.add_after(key, std::min(*wait, kLongestWait));  // the API server has asked for it
   } else {
-    pool.queue.add_failed(key);
+    pool.queue.add_rate_limited(key);
   }
   // Another client wrote in between: the event of the newer version follows.
   if (result.error().code == ErrorCode::kConflict) return;
-  pool.log.warn("failed", {{"loop", pool.name},
-                           {"object", key.to_string()},
-                           {"why", result.error().message},
-                           {"tries", std::to_string(pool.queue.failures(key))}});
+  pool.log.warn("reconcile failed", {{"controller", pool.name},
+                                     {"object", key.to_string()},
+                                     {"why", result.error().message},
+                                     {"tries", std::to_string(pool.queue.failures(key))}});
 }
 
 Task<void> run_worker(WorkerPool& pool) {

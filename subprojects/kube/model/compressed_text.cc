@@ -41,9 +41,9 @@ using Ending = std::unique_ptr<z_stream, int (*)(z_stream*)>;
 using SetDictionary = int (*)(z_stream*, const Bytef*, uInt);
 using Step = int (*)(z_stream*, int);
 
-// All of `in` in one step. `room` is what comes out at most, in bytes.
+// All of `in` in one step. `limit`: how many bytes come out at most.
 std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const std::string& in,
-                const std::string& dictionary, std::size_t room) {
+                const std::string& dictionary, std::size_t limit) {
   const auto bytes = [](const std::string& text) {
     return reinterpret_cast<const Bytef*>(text.data());
   };
@@ -51,7 +51,7 @@ std::string run(z_stream& stream, SetDictionary set_dictionary, Step step, const
     must(set_dictionary(&stream, bytes(dictionary), static_cast<uInt>(dictionary.size())), Z_OK,
          "the dictionary");
   }
-  std::string out(room, '\0');
+  std::string out(limit, '\0');
   stream.next_in = bytes(in);
   stream.avail_in = static_cast<uInt>(in.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -119,13 +119,13 @@ CompressedText::CompressedText(std::string text) : bytes_(std::move(text)), size
 CompressedText CompressedText::deflated(const std::string& text,
                                         std::shared_ptr<const std::string> dictionary) {
   CompressedText compressed(deflate_all(text, text_or_none(dictionary)));
-  if (compressed.kept() >= text.size()) return CompressedText(text);
+  if (compressed.stored_size() >= text.size()) return CompressedText(text);
   compressed.dictionary_ = std::move(dictionary);
   compressed.size_ = text.size();
   return compressed;
 }
 
-CompressedText CompressedText::halved(std::string text) {
+CompressedText CompressedText::deflated_if_halved(std::string text) {
   auto bytes = deflate_to_half(text);
   if (!bytes) return CompressedText(std::move(text));
   CompressedText compressed(std::move(*bytes));
@@ -133,23 +133,23 @@ CompressedText CompressedText::halved(std::string text) {
   return compressed;
 }
 
-std::string_view CompressedText::text(std::string& room) const {
+std::string_view CompressedText::text(std::string& buffer) const {
   if (!is_deflated()) return bytes_;
-  room = inflate_all(bytes_, text_or_none(dictionary_), size_);
-  return room;
+  buffer = inflate_all(bytes_, text_or_none(dictionary_), size_);
+  return buffer;
 }
 
 std::string CompressedText::text() const {
-  std::string room;
-  return std::string(text(room));
+  std::string buffer;
+  return std::string(text(buffer));
 }
 
 CompressedText TextCompressor::compress(std::string text) {
-  if (text.size() > kLong) return CompressedText::halved(std::move(text));
+  if (text.size() > kLong) return CompressedText::deflated_if_halved(std::move(text));
   CompressedText compressed = CompressedText::deflated(text, dictionary_);
   ++compressed_;
   const bool is_tried = !dictionary_ || compressed_ >= kTrial;
-  if (is_tried && compressed.kept() > text.size() / kGoodRatio) {
+  if (is_tried && compressed.stored_size() > text.size() / kGoodRatio) {
     dictionary_ = std::make_shared<const std::string>(std::move(text));
     compressed_ = 0;
   }

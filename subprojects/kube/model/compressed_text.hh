@@ -1,4 +1,4 @@
-// Texts that are kept in great numbers and seldom read: deflated (RFC 1951, by zlib) against
+// Texts that are kept in great numbers and rarely read: deflated (RFC 1951, by zlib) against
 // another text of their kind. Pure.
 #pragma once
 
@@ -16,22 +16,22 @@ class CompressedText {
   CompressedText() = default;
   // Kept as it is.
   explicit CompressedText(std::string text);
-  // Deflated, if that makes it shorter. Whatever `text` repeats of `dictionary` (may be null; its
-  // last 32 KiB count) takes next to nothing, and the dictionary lives as long as the result.
+  // Deflated, if that makes it shorter. What `text` repeats of `dictionary` (may be null; its
+  // last 32 KiB count) takes almost no space, and the dictionary lives as long as the result.
   static CompressedText deflated(const std::string& text,
                                  std::shared_ptr<const std::string> dictionary);
   // Deflated if that halves it; stops as soon as a part of it shows the contrary, since what
   // does not shrink takes the longest.
-  static CompressedText halved(std::string text);
+  static CompressedText deflated_if_halved(std::string text);
 
   std::string text() const;
-  // The same without a copy where it is kept as it is; else it is unpacked into `room`. Valid as
-  // long as both.
-  std::string_view text(std::string& room) const;
+  // The same without a copy where it is kept as it is; else it is inflated into `buffer`. Valid
+  // as long as both.
+  std::string_view text(std::string& buffer) const;
   // Of the text, in bytes.
   std::size_t size() const { return size_; }
   // What is kept of it, in bytes, without the dictionary.
-  std::size_t kept() const { return bytes_.size(); }
+  std::size_t stored_size() const { return bytes_.size(); }
 
  private:
   // Deflated only where that is shorter.
@@ -41,13 +41,13 @@ class CompressedText {
   std::size_t size_ = 0;
 };
 
-// Packs texts that resemble each other, such as the objects of one kind: each against an earlier
-// one. 50,000 JobSets made from one runtime take some 100 bytes each, not 2,000.
+// Compresses texts that resemble each other, such as the objects of one kind: each against an
+// earlier one. 50,000 JobSets made from one runtime take some 100 bytes each, not 2,000.
 // Concurrency: one thread; what it made may be read from any.
 class TextCompressor {
  public:
-  // A longer text takes milliseconds to pack, and does not use the dictionary. It is kept as it is
-  // where that does not halve it.
+  // A longer text takes milliseconds to compress, and does not use the dictionary. It is kept as it
+  // is where that does not halve it.
   static constexpr std::size_t kLong = std::size_t{64} << 10;
 
   CompressedText compress(std::string text);

@@ -14,7 +14,7 @@ namespace kube {
 namespace {
 
 constexpr std::size_t kLongestValue = 300;
-constexpr std::size_t kMostLines = 200;  // of an object with an error in each item of a long list
+constexpr std::size_t kMaxLines = 200;  // of an object with an error in each item of a long list
 
 // By type.
 struct Form {
@@ -72,7 +72,7 @@ std::string FieldError::to_string() const {
 std::string to_string(const FieldErrors& errors) {
   std::vector<std::string> lines;
   for (const FieldError& error : errors) {
-    if (lines.size() == kMostLines) {
+    if (lines.size() == kMaxLines) {
       lines.push_back(fmt::format("and more; {} errors in all", errors.size()));
       break;
     }

@@ -26,7 +26,7 @@ inline constexpr JsonLimits kObjectLimits{.max_values = 300'000};
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, too many values, a number that is no finite double, and an object that has
-// the same name twice. Of what `selection` leaves out only the end is looked for, and how deep it
+// the same name twice. Of what `filter` leaves out only the end is looked for, and how deep it
 // is: brackets and strings must close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonFilter& filter = {});

@@ -103,8 +103,8 @@ Json Condition::to_json() const {
 }
 
 std::string condition_reason(std::string text) {
-  constexpr std::size_t kMostBytes = 1'024;
-  if (text.size() > kMostBytes) text.resize(kMostBytes);
+  constexpr std::size_t kMaxBytes = 1'024;
+  if (text.size() > kMaxBytes) text.resize(kMaxBytes);
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };

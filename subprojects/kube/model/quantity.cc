@@ -16,14 +16,14 @@ __extension__ using Int128 = __int128;
 
 constexpr Int128 kNano = 1'000'000'000;
 constexpr Int128 kLargestInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMostDigits = 37;  // of an amount in nanos; a sum of two still fits
+constexpr std::size_t kMaxDigits = 37;  // of an amount in nanos; a sum of two still fits
 
 constexpr Int128 power_of_ten(std::size_t exponent) {
   Int128 power = 1;
   while (exponent-- > 0) power *= 10;
   return power;
 }
-constexpr Int128 kMost = power_of_ten(kMostDigits);
+constexpr Int128 kMost = power_of_ten(kMaxDigits);
 
 // Powers of 1000, from -3, and of 1024, from 0.
 constexpr std::string_view kDecimal[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
@@ -80,7 +80,7 @@ struct Digits {
     const bool rounds_up = kept.substr(kept.size() - dropped).find_first_not_of('0') != kept.npos;
     kept.remove_suffix(dropped);
     const auto zeros = static_cast<std::size_t>(std::max<std::int64_t>(shift, 0));
-    if (kept.size() + zeros > kMostDigits) return kMost;
+    if (kept.size() + zeros > kMaxDigits) return kMost;
     Int128 nanos = 0;
     for (const char digit : kept) nanos = nanos * 10 + (digit - '0');
     return nanos * power_of_ten(zeros) + (rounds_up ? 1 : 0);

@@ -46,7 +46,7 @@ struct TlsPair {
     auto socket = co_await acceptor.async_accept(asio::use_awaitable);
     auto stream = accepted_stream(std::move(socket), context);
     stream->set_deadline(soon());
-    if (co_await stream->shake_hands()) server = std::move(stream);
+    if (co_await stream->handshake()) server = std::move(stream);
   }
 
   // Every text in a record of its own, all of them sent before anything is read.
@@ -111,10 +111,10 @@ TEST_CASE("the addresses of a host share the time there is") {
   const Deadline now(std::chrono::hours(1));
   for (const Row& row : rows) {
     CAPTURE(row.left, row.addresses);
-    CHECK(share_of_time(now + milliseconds(row.left), now, row.addresses) ==
+    CHECK(partial_deadline(now + milliseconds(row.left), now, row.addresses) ==
           now + milliseconds(row.share));
   }
-  CHECK(share_of_time(Deadline::max(), now, 3) == Deadline::max());
+  CHECK(partial_deadline(Deadline::max(), now, 3) == Deadline::max());
 }
 
 TEST_CASE("an address that refuses or is silent leaves time for the next") {

@@ -189,7 +189,7 @@ TEST_CASE_METHOD(Fixture, "a client that waits to be asked for its body is asked
 
 TEST_CASE_METHOD(Fixture,
                  "a request that does not come to its end, and an idle connection, are closed") {
-  options.head_deadline = Milliseconds(30);
+  options.header_deadline = Milliseconds(30);
   options.idle_deadline = Milliseconds(30);
   start();
   CHECK_THAT(raw("GET /a HTTP/1.1\r\n\r\n"), Catch::StartsWith("HTTP/1.1 200"));
@@ -198,7 +198,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture, "a connection that is opened ahead stays as long as an idle one") {
-  options.head_deadline = Milliseconds(10);
+  options.header_deadline = Milliseconds(10);
   options.idle_deadline = Milliseconds(100);
   start();
   const auto begin = std::chrono::steady_clock::now();
@@ -235,12 +235,12 @@ TEST_CASE_METHOD(Fixture, "half a request of one peer makes room for a request o
   CHECK(get("/a")->status == 200);  // the idle connection is still there
   CHECK_THAT(raw("GET /b HTTP/1.1\r\nConnection: close\r\n\r\n"),
              Catch::StartsWith("HTTP/1.1 200"));
-  CHECK(std::chrono::steady_clock::now() - begin < options.head_deadline);
+  CHECK(std::chrono::steady_clock::now() - begin < options.header_deadline);
   CHECK(evictions >= 53);
 }
 
 TEST_CASE_METHOD(Fixture, "a peer that opens too many connections is cut off, others are served") {
-  options.max_new_of_peer = 3;
+  options.max_new_per_peer = 3;
   options.max_new = 5;
   options.keeps_alive = false;
   int closed = 0;
@@ -274,7 +274,7 @@ TEST_CASE_METHOD(Fixture, "an exception while a connection is accepted does not 
 
 TEST_CASE_METHOD(Fixture, "slow bodies of one peer make room for a long body of another") {
   options.max_body_bytes = 100'000;
-  options.max_bytes_under_way = 300'000;
+  options.max_body_bytes_in_flight = 300'000;
   options.grace = Milliseconds(20);
   start();
   std::vector<tcp::socket> flood;
@@ -288,7 +288,7 @@ TEST_CASE_METHOD(Fixture, "slow bodies of one peer make room for a long body of 
 }
 
 TEST_CASE_METHOD(Fixture, "no more slow bodies are closed than make room for those that wait") {
-  options.max_body_bytes = options.max_bytes_under_way = 600'000;
+  options.max_body_bytes = options.max_body_bytes_in_flight = 600'000;
   options.grace = Milliseconds(50);
   int evictions = 0;
   options.on_eviction = [&] { ++evictions; };
@@ -354,7 +354,7 @@ TEST_CASE_METHOD(Fixture, "one address is listened on alone, and may be given by
 }
 
 TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and short ones pass") {
-  options.max_body_bytes = options.max_bytes_under_way = 200'000;
+  options.max_body_bytes = options.max_body_bytes_in_flight = 200'000;
   start();
   tcp::socket first(io);
   run_task(io, announce(first, server->port(), 120'000));
@@ -370,7 +370,7 @@ TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and sh
 }
 
 TEST_CASE_METHOD(Fixture, "a long body that waits for too long is to be sent again") {
-  options.max_body_bytes = options.max_bytes_under_way = 200'000;
+  options.max_body_bytes = options.max_body_bytes_in_flight = 200'000;
   options.read_deadline = Milliseconds(400);
   start();
   tcp::socket first(io);

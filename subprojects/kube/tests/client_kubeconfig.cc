@@ -184,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "a value of another type is refused, with its place an
   }
 }
 
-TEST_CASE_METHOD(Fixture, "nobody is anonymous by mistake") {
+TEST_CASE_METHOD(Fixture, "no user is anonymous by mistake") {
   const auto error_of = [this](const std::string& user) {
     const auto loaded = load(kServer, user);
     return loaded ? "token " + loaded->token.reveal() : loaded.error().message;

@@ -169,7 +169,7 @@ TEST_CASE("a permit may outlive its slots") {
   std::optional<Semaphore::Permit> second;
   run_task(io, take(*slots, first));
   REQUIRE(first);
-  SECTION("where nobody waits") {
+  SECTION("where no one waits") {
     slots.reset();
     first.reset();
   }

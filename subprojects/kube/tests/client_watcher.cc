@@ -303,7 +303,7 @@ struct PiecewiseFixture : Fixture {
   ApiClient watching{pieces, clock, random};
 
   PiecewiseFixture() {
-    options.gather = Milliseconds(20);
+    options.batch = Milliseconds(20);
     group.spawn("watch", run_watch(watching, kThings, sink, options));
   }
 };
@@ -399,7 +399,7 @@ TEST_CASE_METHOD(Fixture, "a list that fails midway is begun again") {
 
 TEST_CASE_METHOD(Fixture, "silence beyond the timeout ends a stream, and the next one resumes") {
   options.timeout = Milliseconds(1'000);
-  options.silence = Milliseconds(1);
+  options.idle_margin = Milliseconds(1);
   next().answer(200, list_of(5, {}));
   next().stream({event("ADDED", object("a", 6))}).stay_open();
   next().stream({}).stay_open();

@@ -139,7 +139,7 @@ TEST_CASE_METHOD(Fixture, "a delay of another key stays when a key is handed out
 TEST_CASE_METHOD(Fixture, "a failing key backs off from 5 ms to 1000 s until it is forgotten") {
   std::int64_t expected = 5;
   for (int i = 0; i < 20; ++i) {
-    queue.add_failed(key("a"));
+    queue.add_rate_limited(key("a"));
     advance(Milliseconds(expected - 1));
     REQUIRE(ready() == "-");
     advance(Milliseconds(1));
@@ -150,7 +150,7 @@ TEST_CASE_METHOD(Fixture, "a failing key backs off from 5 ms to 1000 s until it 
   CHECK(queue.failures(key("a")) == 20);
   queue.forget(key("a"));
   CHECK(queue.failures(key("a")) == 0);
-  queue.add_failed(key("a"));
+  queue.add_rate_limited(key("a"));
   advance(Milliseconds(5));
   CHECK(ready() == "a");
 }
@@ -242,7 +242,7 @@ TEST_CASE_METHOD(Fixture, "a key counts when it is added, not while it waits alr
   CHECK(ready() == "a");
   CHECK(queue.adds() == 2);
   CHECK(queue.retries() == 0);
-  queue.add_failed(key("a"));
+  queue.add_rate_limited(key("a"));
   queue.done(key("a"));
   CHECK(queue.retries() == 1);
   CHECK(queue.adds() == 2);

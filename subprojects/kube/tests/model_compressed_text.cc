@@ -39,7 +39,7 @@ TEST_CASE("a packed text is the text") {
     const CompressedText compressed = CompressedText::deflated(text, dictionary);
     dictionary = nullptr;  // it lives on in the packed text
     CHECK(compressed.size() == text.size());
-    CHECK(compressed.kept() <= text.size());
+    CHECK(compressed.stored_size() <= text.size());
     CHECK(compressed.text() == text);
   }
 }
@@ -48,7 +48,7 @@ TEST_CASE("a text that does not shrink is kept as it is") {
   std::mt19937 engine(2);
   for (const std::string& text : {std::string(), std::string("x"), noise(engine, 40)}) {
     const CompressedText compressed = CompressedText::deflated(text, nullptr);
-    CHECK(compressed.kept() == text.size());
+    CHECK(compressed.stored_size() == text.size());
     CHECK(compressed.text() == text);
   }
   CHECK(CompressedText("as it is").text() == "as it is");
@@ -63,7 +63,7 @@ TEST_CASE("texts of one kind are packed against one another") {
   for (int number = 1; number < 200; ++number) {
     const std::string text = object(common, number);
     const CompressedText compressed = compressor.compress(text);
-    CHECK(compressed.kept() < 100);
+    CHECK(compressed.stored_size() < 100);
     CHECK(compressed.text() == text);
   }
 }
@@ -74,11 +74,11 @@ TEST_CASE("a packer follows what it is given, but not every text") {
   const std::string before = noise(engine, 2'000);
   const std::string after = noise(engine, 2'000);
   for (int number = 0; number < 100; ++number) compressor.compress(object(before, number));
-  CHECK(compressor.compress(object(after, 0)).kept() > 1'000);
-  CHECK(compressor.compress(object(after, 1)).kept() < 100);
+  CHECK(compressor.compress(object(after, 0)).stored_size() > 1'000);
+  CHECK(compressor.compress(object(after, 1)).stored_size() < 100);
   // The first one of another kind in between does not take over.
-  CHECK(compressor.compress(object(before, 2)).kept() > 1'000);
-  CHECK(compressor.compress(object(after, 3)).kept() < 100);
+  CHECK(compressor.compress(object(before, 2)).stored_size() > 1'000);
+  CHECK(compressor.compress(object(after, 3)).stored_size() < 100);
 }
 
 TEST_CASE("a long text is packed where that halves it, whatever its size") {
@@ -104,7 +104,7 @@ TEST_CASE("a long text is packed where that halves it, whatever its size") {
   for (const Case& c : cases) {
     const CompressedText compressed = compressor.compress(c.text);
     CHECK(compressed.size() == c.text.size());
-    CHECK((compressed.kept() <= c.text.size() / 2) == c.is_packed);
+    CHECK((compressed.stored_size() <= c.text.size() / 2) == c.is_packed);
     CHECK(compressed.text() == c.text);
   }
 }

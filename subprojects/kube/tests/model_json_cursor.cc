@@ -60,7 +60,7 @@ TEST_CASE("json_cursor: members and items, one after the other") {
   }
 }
 
-TEST_CASE("json_cursor: a value that nobody asks for is passed over") {
+TEST_CASE("json_cursor: a value that is not asked for is skipped") {
   JsonCursor members(R"({"a":{"b":[1,2]},"c":"x","d":4})");
   REQUIRE(members.next());
   REQUIRE(members.next());

@@ -71,7 +71,7 @@ TEST_CASE("U16: attempts are brought together") {
     } else if (*row.warned) {
       REQUIRE_FALSE(world.events.empty());
       CHECK(texts(world.events)[0] ==
-            "Warning MalformedPodAnnotation: in-place restarts stand still: annotation "
+            "Warning MalformedPodAnnotation: in-place restarts are paused: annotation "
             "jobset.sigs.k8s.io/in-place-restart-attempt of pod p0 is \"" +
                 std::string(row.warned) + "\", which is not a number; delete the pod");
     } else {
@@ -119,6 +119,6 @@ TEST_CASE("templates without equal sizes are named") {
   world.settle();
   CHECK(texts(world.events) ==
         std::vector<std::string>{
-            "Warning InvalidInPlaceRestart: in-place restarts stand still: replicated job "
+            "Warning InvalidInPlaceRestart: in-place restarts are paused: replicated job "
             "replicated-job-b must set completions and parallelism to the same number"});
 }

@@ -217,7 +217,7 @@ TEST_CASE("jobs and runtimes switch progress reports on and off", "[progress]") 
     PipelineOptions options = production();
     CHECK(built(job, runtime, options).dependents.empty());  // no status server
     options.is_progress_enabled = true;
-    options.is_progress_asked_for = !row.is_gate_open;
+    options.is_progress_opt_in = !row.is_gate_open;
     const Built result = built(job, runtime, options);
     CHECK(result.dependents.size() == (row.reports ? 1U : 0U));
     const std::string url = env_value(container_in(result, "node"), "KUBEFLOW_TRAINER_SERVER_URL");

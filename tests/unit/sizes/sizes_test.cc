@@ -33,8 +33,8 @@ constexpr std::size_t kObjectLimit = 200'000;
 #else
 constexpr std::size_t kObjectLimit = 1'500'000;  // of etcd
 #endif
-constexpr double kMostGrowth = 11;  // of four times the length; quadratic code needs sixteen times
-constexpr double kMostSeconds = 20;
+constexpr double kMaxGrowth = 11;  // of four times the length; quadratic code needs sixteen times
+constexpr double kMaxSeconds = 20;
 const kube::Time kNow = kube::Time::from_seconds(1'767'226'200);
 
 Json json(std::string_view text) {
@@ -330,10 +330,10 @@ TEST_CASE("what is computed for a list takes time in proportion to its length", 
     for (int attempt = 0; attempt < 4; ++attempt) {
       seconds = seconds_for(whole, 1);
       growth = seconds / seconds_for(quarter, 2);
-      if (growth < kMostGrowth) break;
+      if (growth < kMaxGrowth) break;
     }
-    CHECK(growth < kMostGrowth);
-    CHECK(seconds < kMostSeconds);
+    CHECK(growth < kMaxGrowth);
+    CHECK(seconds < kMaxSeconds);
   }
 }
 
