@@ -255,11 +255,6 @@ void name_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::st
     node->env("CACHE_ENDPOINT", fmt::format("{}{}{}", kScheme, host, kPort));
 }
 
-constexpr std::string_view kService = "-cache-service";  // behind the job's name
-
-// Of a job, for that name to be a DNS label. A runtime whose jobs have short names allows more.
-constexpr std::size_t kLongestName = 63 - kService.size();
-
 // "JOB-cache-service", which upstream's notebook dials: the head.
 DependentObject service_of(const Draft& draft, const Cache& cache) {
   DependentObject service;
@@ -268,7 +263,7 @@ DependentObject service_of(const Draft& draft, const Cache& cache) {
   service.object = Json::object(
       {{"apiVersion", kube::kServices.api_version()},
        {"kind", kube::kServices.kind},
-       {"metadata", Json::object({{"name", fmt::format("{}{}", draft.name(), kService)},
+       {"metadata", Json::object({{"name", draft.name() + "-cache-service"},
                                   {"namespace", draft.job.metadata.ns}})},
        {"spec", Json::object({{"selector", Json::object({{jobset::kJobSetNameKey, draft.name()},
                                                          {jobset::kReplicatedJobNameKey,
@@ -345,9 +340,7 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
 }
 
 void DataCache::add_dependents(Draft& draft) const {
-  const auto cache = cache_of(draft);
-  if (cache && draft.name().size() <= kLongestName)
-    draft.dependents.push_back(service_of(draft, *cache));
+  if (const auto cache = cache_of(draft)) draft.dependents.push_back(service_of(draft, *cache));
 }
 
 void DataCache::validate(const Draft& draft, kube::FieldErrors& errors) const {
@@ -370,11 +363,6 @@ void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) con
         "ghcr.io/kubeflow/trainer/data-cache as runtime torch-distributed-with-cache does, which "
         "`trainer runtimes torch-distributed-with-cache` prints",
         image, draft.pod_sets[cache.job].name));
-  if (draft.name().size() > kLongestName)
-    warnings.push_back(
-        fmt::format("metadata.name: a name of more than {} characters leaves no room for Service "
-                    "JOB{}: there is none; dial CACHE_ENDPOINT, or shorten the name",
-                    kLongestName, kService));
   if (setting_of(draft, kClusterSize) && !is_sizable(draft, cache))
     warnings.push_back(fmt::format(
         "{}: {} and the amounts beside it size no pod, because container {} of runtime \"{}\" has "

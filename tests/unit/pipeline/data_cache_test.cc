@@ -296,19 +296,5 @@ TEST_CASE("a cache that serves nothing, or that has no size, is warned about", "
   }
 }
 
-TEST_CASE("a job whose name is too long for the Service has none, and starts", "[cache]") {
-  Runtime short_names = guide_runtime();
-  short_names.spec.template_->spec->replicatedJobs[0].name = "c";
-  short_names.spec.template_->spec->replicatedJobs[1].dependsOn[0].name = "c";
-  for (const std::size_t length : {49U, 50U}) {
-    TrainJob job = cached_job();
-    job.metadata.name = std::string(length, 'j');
-    const auto warnings = warn_trainjob(job, short_names);
-    CHECK(built(job, short_names).dependents.size() == (length == 49 ? 1U : 0U));
-    REQUIRE(warnings.size() == (length == 49 ? 0U : 1U));
-    if (!warnings.empty()) CHECK(warnings[0].find("metadata.name: ") == 0);
-  }
-}
-
 }  // namespace
 }  // namespace trainer::test
