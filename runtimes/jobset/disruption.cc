@@ -20,9 +20,9 @@ bool names_disruption(const Json& rule) {
 
 }  // namespace
 
-bool is_pod_of(const PodView& pod, const JobView& job) {
+bool is_pod_of(const PodView& pod, const JobView& job, bool is_kept) {
   return pod.replicated_job == job.replicated_job && pod.job_index == job.job_index &&
-         std::to_string(pod.attempt) == job.restart_attempt;
+         (is_kept || std::to_string(pod.attempt) == job.restart_attempt);
 }
 
 std::int32_t max_disruption_restarts(const JobSet& jobset) {
@@ -54,14 +54,14 @@ void report_disruptions(Json& job_spec) {
   rules.as_array().insert(rules.as_array().begin(), std::move(rule));
 }
 
-bool was_disrupted(const JobView& job, const std::vector<const PodView*>& pods) {
+bool was_disrupted(const JobView& job, const std::vector<const PodView*>& pods, bool is_kept) {
   const kube::Condition* failure = job.failure();
   if (failure && failure->reason == "PodFailurePolicy" &&
       failure->message.find(kDisruptionTarget) != std::string::npos) {
     return true;
   }
   for (const PodView* pod : pods) {
-    if (pod->is_infrastructure_failure && is_pod_of(*pod, job)) return true;
+    if (pod->is_infrastructure_failure && is_pod_of(*pod, job, is_kept)) return true;
   }
   return false;
 }

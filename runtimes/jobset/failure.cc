@@ -169,7 +169,8 @@ bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
   if (used >= limit) return false;
   const auto when = first.failure()->last_transition_time;
   const JobView* disrupted = earliest(context.jobs.failed, [&](const JobView& job) {
-    return job.failure()->last_transition_time == when && was_disrupted(job, context.observed.pods);
+    return job.failure()->last_transition_time == when &&
+           was_disrupted(job, context.observed.pods, context.may_be_kept(job));
   });
   if (!disrupted) return false;
   record_avoided_node(context, *disrupted);

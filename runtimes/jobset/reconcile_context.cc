@@ -50,6 +50,11 @@ ReplicatedJobState* ReconcileContext::find_rjob(std::string_view name) {
   return at ? &rjobs[*at] : nullptr;
 }
 
+bool ReconcileContext::may_be_kept(const JobView& job) {
+  const ReplicatedJobState* const rjob = find_rjob(job.replicated_job);
+  return rjob && rjob->is_kept;
+}
+
 std::int64_t ReconcileContext::total_replicas() const {
   std::int64_t total = 0;
   for (const ReplicatedJobState& rjob : rjobs) total += rjob.replicas;

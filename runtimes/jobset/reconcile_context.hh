@@ -58,6 +58,7 @@ struct ReconcileContext {
   bool is_in_order() const;
   // The replicated job of that name, or nullptr. O(log n).
   ReplicatedJobState* find_rjob(std::string_view name);
+  bool may_be_kept(const JobView& job);
   std::int64_t total_replicas() const;
   // Sum of the restarts of single Jobs that count towards maxRestarts.
   std::int64_t counted_job_restarts() const;

@@ -127,7 +127,9 @@ void record_avoided_node(ReconcileContext& context, const JobView& first) {
     return pod.failure ? pod.failure->finished_at : std::nullopt;
   };
   for (const PodView* pod : context.observed.pods) {
-    if (!pod->is_node_failure || pod->node_name.empty() || !is_pod_of(*pod, first)) continue;
+    if (!pod->is_node_failure || pod->node_name.empty() ||
+        !is_pod_of(*pod, first, context.may_be_kept(first)))
+      continue;
     if (!found || end_of(*pod) < end_of(*found)) found = pod;
   }
   if (!found) return;

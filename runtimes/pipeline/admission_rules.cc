@@ -1,6 +1,7 @@
 // The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "api/api.hh"
@@ -27,13 +28,8 @@ std::string_view container_of_step(std::string_view step) {
   return {};
 }
 
-}  // namespace
-
-kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
-                                    const Runtime& runtime, const pipeline::Plugins& plugins) {
-  // Nothing that these rules read has changed: a runtime that was edited since must not block a
-  // label, a suspension or a deletion.
-  if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
+kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
+                            const pipeline::Plugins& plugins) {
   // What an unknown name would add to the template is no job and no container, so nothing else can
   // be said about it.
   kube::FieldErrors errors = pipeline::check_patches(job, runtime);
@@ -43,6 +39,26 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   if (!draft.errors.empty()) return draft.errors;
   for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
     plugin->validate(draft, errors);
+  return errors;
+}
+
+}  // namespace
+
+kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
+                                    const Runtime& runtime, const pipeline::Plugins& plugins) {
+  // Nothing that these rules read has changed: a runtime that was edited since must not block a
+  // label, a suspension or a deletion.
+  if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
+  kube::FieldErrors errors = errors_of(job, runtime, plugins);
+  if (before == nullptr || errors.empty()) return errors;
+  // An annotation that came by itself, or what an earlier version took, must not keep a scheduler
+  // from starting the job by its patch.
+  std::set<std::string> known;
+  for (const kube::FieldError& error : errors_of(*before, runtime, plugins))
+    known.insert(error.to_string());
+  std::erase_if(errors, [&known](const kube::FieldError& error) {
+    return known.contains(error.to_string());
+  });
   return errors;
 }
 

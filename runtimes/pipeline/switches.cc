@@ -20,7 +20,8 @@ bool is_switched_on(const Draft& draft, std::string_view key, bool otherwise) {
 void check_switch(const Draft& draft, std::string_view key, kube::FieldErrors& errors) {
   const auto setting = find_setting(draft, key);
   if (!setting || setting->value == "true" || setting->value == "false") return;
-  errors.push_back(kube::not_supported(setting->path, setting->value, {"true", "false"}));
+  errors.push_back(kube::invalid(setting->path, setting->value,
+                                 "annotation {} is \"true\" or \"false\", or left out", key));
 }
 
 }  // namespace trainer::pipeline

@@ -380,6 +380,16 @@ class ChildrenPlanner {
   ChildrenState state_;
 };
 
+// Without the rest, which cannot be built or is refused: else an annotation or a snapshot that
+// was spoilt would keep machines that a queue has given to another job.
+kube::Action suspend_only(const JobSet& jobset) {
+  return {.verb = kube::Action::Verb::kMergePatch,
+          .resource = kJobSets,
+          .key = jobset.metadata.key(),
+          .body = Json::object({{"metadata", Json::object({{"uid", jobset.metadata.uid}})},
+                                {"spec", Json::object({{"suspend", true}})}})};
+}
+
 }  // namespace
 
 Json owner_reference(const TrainJob& job) {
@@ -406,7 +416,14 @@ std::string dependent_name(const kube::Resource& resource, std::string_view name
 
 ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOptions& options,
                             TrainJobPlan& plan) {
-  return ChildrenPlanner(observed, options, plan).run();
+  ChildrenState state = ChildrenPlanner(observed, options, plan).run();
+  const JobSet* jobset = observed.jobset;
+  if ((state.blocked || !observed.build_error.empty()) && observed.job.is_suspended() && jobset &&
+      is_owned_by(jobset->metadata, observed.job) && !jobset->metadata.deletion_timestamp &&
+      !jobset->spec.suspend.value_or(false)) {
+    plan.actions.push_back(suspend_only(*jobset));
+  }
+  return state;
 }
 
 }  // namespace trainer

@@ -133,7 +133,12 @@ class TrainJobPlanner {
   // What the API server said to the last attempt; it is history once nothing is left to write.
   void note_build_error() {
     if (observed_.build_error.empty() || plan_.actions.empty() || children_.blocked) return;
-    children_.blocked = Blocked{"ChildRefused", observed_.build_error, true};
+    std::string message = observed_.build_error;
+    // As of one that an earlier version has built, of a job that still waits.
+    if (observed_.jobset && message.find("immutable") != message.npos)
+      message += fmt::format("; or delete JobSet \"{}\" to have it made anew",
+                             observed_.job.metadata.key().to_string());
+    children_.blocked = Blocked{"ChildRefused", std::move(message), true};
   }
 
   void settle_status() {

@@ -89,7 +89,7 @@ struct Fixture : trainer::test::IdleManager {
   void see_jobset(const std::string& member, Json value) {
     Json object = *kube::parse_json(jobset);
     object["metadata"]
-        .set("resourceVersion", "10")
+        .set("resourceVersion", std::to_string(100 + ++version))
         .set("creationTimestamp", "2025-01-01T00:00:00Z");
     object.set(member, std::move(value));
     REQUIRE(jobsets().upsert(kube::print_json(object)));
@@ -144,6 +144,11 @@ TEST_CASE_METHOD(Fixture,
   CHECK(writes_group());
   CHECK_FALSE(writes_group());
   SECTION("a restart is counted") {
+    see_jobset("status", Json::object({{"restarts", 1}}));
+    CHECK(writes_group());
+    // Also of a JobSet that was made anew.
+    see_jobset("status", Json::object({{"restarts", 0}}));
+    CHECK_FALSE(writes_group());
     see_jobset("status", Json::object({{"restarts", 1}}));
     CHECK(writes_group());
   }

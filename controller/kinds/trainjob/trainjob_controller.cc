@@ -143,10 +143,10 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   }
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
-  if (const JobSet* jobset = child.jobset();
-      jobset && jobset->status.restarts > std::max(job->status.restarts, state->read_restarts)) {
-    state->forget_dependents();
-    state->read_restarts = jobset->status.restarts;
+  if (const JobSet* jobset = child.jobset()) {
+    if (jobset->status.restarts > std::max(job->status.restarts, state->read_restarts))
+      state->forget_dependents();
+    state->read_restarts = jobset->status.restarts;  // less than before in one that was made anew
   }
 
   auto plan = co_await make_plan(*job, object, state, child);

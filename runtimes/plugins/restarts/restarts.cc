@@ -31,12 +31,13 @@ std::string_view mount_path(const kube::Json& container, std::string_view volume
 }
 
 // Calls `visit` with each replicated job and container that trains.
-template <class Visit>
-void for_each_trainer(const Draft& draft, const Visit& visit) {
+template <class AnyDraft, class Visit>
+void for_each_trainer(AnyDraft& draft, const Visit& visit) {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
-    for (const kube::Json& container : draft.pod_template(i).get("spec").get_array("containers"))
-      visit(i, container);
+    auto* const containers = draft.pod_template(i).find_path({"spec", "containers"});
+    if (!containers || !containers->is_array()) continue;
+    for (auto& container : containers->as_array()) visit(i, container);
   }
 }
 
@@ -57,18 +58,16 @@ void Restarts::enforce_pod_spec(Draft& draft) const {
   const std::string_view volume = checkpoint_volume(draft);
   if (!is_switched_on(draft, kEnvironmentKey, !volume.empty())) return;
   const std::string& uid = draft.job.metadata.uid;
-  for_each_trainer(draft, [&](std::size_t job, const kube::Json& container) {
+  for_each_trainer(draft, [&](std::size_t job, kube::Json& container) {
     // Copied: an edit may move what the container holds.
-    const std::string name(container.get_string("name"));
     std::string directory(mount_path(container, volume));
-    auto edit = draft.edit(job, name, source());
-    if (!edit) return;
-    edit->env_field("TRAINER_ATTEMPT",
-                    fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey));
+    ContainerEdit edit = draft.edit(job, container, source());
+    edit.env_field("TRAINER_ATTEMPT",
+                   fmt::format("metadata.labels['{}']", jobset::kRestartAttemptKey));
     if (directory.empty()) return;
     while (directory.ends_with('/')) directory.pop_back();
-    edit->env("TRAINER_CHECKPOINT_DIR",
-              fmt::format("{}/{}", directory, uid.empty() ? kUnknownUid : uid));
+    edit.env("TRAINER_CHECKPOINT_DIR",
+             fmt::format("{}/{}", directory, uid.empty() ? kUnknownUid : uid));
   });
 }
 

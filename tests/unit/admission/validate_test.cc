@@ -146,6 +146,21 @@ TEST_CASE("a scheduler that evicts a running job changes suspend only") {
   CHECK(validate(update(before, after)).is_allowed);
 }
 
+TEST_CASE("what a job had before its patches changed keeps no scheduler from starting it") {
+  Json before = train_job();
+  before["spec"].set("suspend", true);
+  // It came without a change of the spec, which no rule reads.
+  before["metadata"].set("annotations", yaml("{trainer.kubeflow.org/checkpoint-volume: none, "
+                                             "trainer.kubeflow.org/restart-environment: x}"));
+  Json after = before;
+  after["spec"].set("suspend", false);
+  after["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
+  CHECK(validate(update(before, after)).message.empty());
+  CHECK_FALSE(validate(create(after)).is_allowed);
+  after["spec"].set("runtimePatches", patches("nodomain", "x"));
+  CHECK(validate(update(before, after)).message.find("spec.runtimePatches[0].manager: ") == 0);
+}
+
 TEST_CASE("what never depends on a runtime is never blocked by its absence") {
   Cluster nothing;
   nothing.runtimes.clear();

@@ -423,6 +423,28 @@ TEST_CASE("after a failure of a node its Jobs prefer other nodes") {
   }
 }
 
+TEST_CASE("pods of a kept Job prove its disruption in later attempts, too") {
+  World world(with_annotation(test_js("  failurePolicy: {maxRestarts: 1}"), "2"));
+  world.jobset()["metadata"]["annotations"].set(kKeptOnRestartKey, "replicated-job-a");
+  Json::Array& jobs = world.jobset()["spec"]["replicatedJobs"].as_array();
+  jobs[1].set("dependsOn",
+              Json::array({Json::object({{"name", "replicated-job-a"}, {"status", "Ready"}})}));
+  world.settle();
+  PodView pod = disrupted_pod(world.job(kA));
+  world.ready(kA);
+  world.settle();
+  world.fail(kB);
+  restart_done(world);
+  CHECK(world.restarts() == "1/1");
+  pod.node_name = "n-1";
+  pod.is_node_failure = true;
+  world.pods.push_back(pod);
+  world.fail(kA);
+  restart_done(world);
+  CHECK(world.restarts() == "2/1");
+  CHECK(world.condition(kAvoidedNode) == "True");
+}
+
 TEST_CASE("of several pods the first one names the node, and an affinity of the template stays") {
   World world(test_js("  failurePolicy: {maxRestarts: 3}"));
   Json& template_ = world.jobset()["spec"]["replicatedJobs"].as_array()[0]["template"];

@@ -104,12 +104,13 @@ TEST_CASE("values that cannot be meant are refused or warned about", "[restarts]
   };
   const Row rows[] = {
       {kEnvironment, "yes", false,
-       "metadata.annotations[trainer.kubeflow.org/restart-environment]: Unsupported value: "
-       "\"yes\": "
-       "supported values: \"true\", \"false\"",
+       "metadata.annotations[trainer.kubeflow.org/restart-environment]: Invalid value: \"yes\": "
+       "annotation trainer.kubeflow.org/restart-environment is \"true\" or \"false\", or left out",
        ""},
       {kEnvironment, "1", true,
-       "spec.runtimeRef: Unsupported value: \"1\": supported values: \"true\", \"false\"", ""},
+       "spec.runtimeRef: Invalid value: \"1\": annotation trainer.kubeflow.org/restart-environment "
+       "is \"true\" or \"false\", or left out",
+       ""},
       {kVolume, "none", false,
        "metadata.annotations[trainer.kubeflow.org/checkpoint-volume]: Invalid value: \"none\": no "
        "container of the trainer mounts the volume that annotation "

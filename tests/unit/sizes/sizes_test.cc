@@ -52,7 +52,8 @@ double cpu_seconds() {
 // What a cluster holds of one job. `suspended` is so that its JobSet is compared and written again.
 struct Objects {
   Json runtime = json(R"({"apiVersion": "trainer.kubeflow.org/v1alpha1",
-    "kind": "ClusterTrainingRuntime", "metadata": {"name": "rt", "uid": "r"},
+    "kind": "ClusterTrainingRuntime", "metadata": {"name": "rt", "uid": "r",
+     "annotations": {"trainer.kubeflow.org/restart-environment": "true"}},
     "spec": {"mlPolicy": {"numNodes": 2, "torch": {}}, "podGroupPolicy": {"coscheduling": {}},
      "template": {"spec": {"replicatedJobs": [
       {"name": "node", "template": {

@@ -157,6 +157,7 @@ TEST_CASE("unset parts of a reference print as any") {
 TEST_CASE("an edited snapshot is refused, a running job goes on") {
   World world;
   world.settle();
+  const Json before = *world.jobset;
   world.others[kSnapshot]["data"].set("runtime", snapshot_of(torch_runtime())->text + "# edited\n");
   world.restart();
   CHECK(world.settle().empty());
@@ -164,6 +165,32 @@ TEST_CASE("an edited snapshot is refused, a running job goes on") {
   world.settle();
   CHECK(world.reason() == "RuntimeSnapshotInvalid");
   CHECK(world.message().find("status.runtimeSnapshotHash says") != std::string::npos);
+  // Its machines are free all the same, and nothing else of the JobSet has changed.
+  Json stopped = before;
+  stopped["spec"].set("suspend", true);
+  CHECK(*world.jobset == stopped);
+}
+
+TEST_CASE("what cannot be built, or is refused, is stopped all the same") {
+  World world;
+  world.settle();
+  SECTION("it cannot be built") {
+    world.object["metadata"].set("annotations",
+                                 yaml("{trainer.kubeflow.org/torch-launcher: none}"));
+  }
+  SECTION("the API server refuses it") {
+    world.build_error = "JobSet ns/j: spec.replicatedJobs: field is immutable";
+  }
+  world.set_spec("suspend", true);
+  const TrainJobPlan plan = world.reconcile();
+  const kube::Action* stop = find_action(plan, kube::Action::Verb::kMergePatch, "JobSet");
+  REQUIRE(stop);
+  CHECK(stop->stage == 0);
+  CHECK(kube::print_json(stop->body) ==
+        R"({"metadata":{"uid":"jobset-uid"},"spec":{"suspend":true}})");
+  CHECK(world.reason() == "ChildRefused");
+  // Once.
+  CHECK_FALSE(find_action(world.reconcile(), kube::Action::Verb::kMergePatch, "JobSet"));
 }
 
 TEST_CASE("a deleted snapshot is written again from an unchanged runtime only") {
@@ -253,6 +280,16 @@ TEST_CASE("what the API server refused stays in the status until it is settled")
   world.build_error.clear();
   world.settle();
   CHECK(world.reason() == "CreatingPods");
+}
+
+TEST_CASE("a JobSet that cannot become what is built now can be made anew") {
+  World world;
+  world.set_spec("suspend", true);
+  world.settle();
+  world.set_spec("suspend", false);
+  world.build_error = "JobSet ns/j: spec.replicatedJobs: field is immutable";
+  world.reconcile();
+  CHECK(world.message() == world.build_error + "; or delete JobSet \"ns/j\" to have it made anew");
 }
 
 TEST_CASE("a job that breaks a rule is refused without a webhook, too") {

@@ -163,6 +163,10 @@ void World::run(const kube::Action& action) {
       jobset.reset();
       return;
     }
+    if (action.verb == kube::Action::Verb::kMergePatch) {
+      jobset = kube::test::merge_patch(*jobset, action.body);
+      return;
+    }
     REQUIRE(action.verb == kube::Action::Verb::kApply);
     Json status = jobset && jobset->find("status") ? *jobset->find("status") : Json::object();
     Json next = action.body;
