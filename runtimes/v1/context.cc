@@ -116,7 +116,9 @@ void ReconcileContext::relay(std::string_view type, std::string_view reason,
   const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
   plan.relayed.push_back(hash);
   const auto& known = observed.relayed;
-  if (std::find(known.begin(), known.end(), hash) == known.end()) note(type, reason, message);
+  const bool is_known = known ? std::find(known->begin(), known->end(), hash) != known->end()
+                              : !observed.job.status.conditions.empty();
+  if (!is_known) note(type, reason, message);
 }
 
 void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,

@@ -86,7 +86,7 @@ JobPlan plan(const Observed& observed) {
   if (!context.plan.needs_dependents.empty()) {
     JobPlan needs;
     needs.needs_dependents = std::move(context.plan.needs_dependents);
-    needs.relayed = observed.relayed;
+    needs.relayed = observed.relayed.value_or(std::vector<std::uint64_t>());
     return needs;
   }
   finish_status(context);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,9 @@ struct Observed {
   std::vector<ServiceView> services;  // the same
   // As stored, of any owner; null: known to be absent; no entry: not known.
   Dependents dependents;
-  // JobPlan::relayed of the last plan of this process.
-  std::vector<std::uint64_t> relayed;
+  // JobPlan::relayed of the last plan of this process. nullopt: this process sees the job for the
+  // first time. Of one that has a status, an earlier process has reported what there was.
+  std::optional<std::vector<std::uint64_t>> relayed;
   const Settings& settings;
   kube::Time now;
 };

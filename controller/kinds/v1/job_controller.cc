@@ -104,7 +104,8 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   } else {
     memory->dependents.clear();  // which of them were written is not known
   }
-  if (memory->is_empty()) {
+  // A finished job's pods are reported no more.
+  if ((*decoded)->status.completionTime) {
     memories_.erase(stored->uid);
   } else if (const auto now = jobs_.find(key); now && now->uid == stored->uid) {
     memories_[stored->uid] = memory;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -39,8 +40,7 @@ class JobController final : public kube::Controller {
   // What is kept of a job between two reconciles.
   struct Memory {
     Dependents dependents;  // read by name, or written
-    std::vector<std::uint64_t> relayed;
-    bool is_empty() const { return dependents.empty() && relayed.empty(); }
+    std::optional<std::vector<std::uint64_t>> relayed;
   };
 
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
