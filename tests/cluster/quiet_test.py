@@ -28,6 +28,9 @@ def entries_since(mark):
     with open(audit_log()) as log:
         log.seek(mark)
         for line in log:
+            # A line that is being written, or whose beginning is before the mark.
+            if not (line.startswith("{") and line.endswith("\n")):
+                continue
             entry = json.loads(line)
             resource = entry.get("objectRef", {}).get("resource")
             if entry.get("userAgent", "").startswith(AGENT) and entry["verb"] != "watch" and resource != "leases":
