@@ -12,6 +12,7 @@
 #include "runtimes/admission/patch_changes.hh"
 #include "runtimes/admission/trainjob_rules.hh"
 #include "runtimes/jobset/admission.hh"
+#include "runtimes/jobset/failure_pattern.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/runtime_snapshot.hh"
@@ -84,6 +85,10 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   std::vector<std::string> warnings = built->warnings;
   const auto jobset = read_jobset(built->jobset);
   if (!jobset) return warnings;
+  if (jobset->spec.failurePolicy)
+    if (const jobset::FailurePatterns patterns(*jobset->spec.failurePolicy);
+        !patterns.refusal().empty())
+      warnings.push_back(patterns.refusal());
   const auto refused = jobset::validate_create(
       *jobset, gates, [](const std::string&, const std::string&) { return std::optional<Json>(); });
   if (!refused.empty())

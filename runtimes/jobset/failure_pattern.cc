@@ -34,10 +34,7 @@ void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string
   options.set_max_mem(kMaxMemory);
   options.set_never_capture(true);
   auto compiled = std::make_unique<RE2>(pattern, options);
-  if (!compiled->ok()) {
-    if (compiled->error_code() == RE2::ErrorPatternTooLarge) refuse(rule, index, pattern);
-    return;
-  }
+  if (!compiled->ok()) return refuse(rule, index, pattern);
   const auto size = static_cast<std::size_t>(compiled->ProgramSize());
   if (instructions_ + size > kMaxInstructions) return refuse(rule, index, pattern);
   instructions_ += size;
@@ -47,9 +44,11 @@ void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string
 void FailurePatterns::refuse(std::size_t rule, std::size_t index, const std::string& pattern) {
   if (!refusal_.empty()) return;
   refusal_ = fmt::format(
-      "spec.failurePolicy.rules[{}].onJobFailureMessagePatterns[{}]: \"{}{}\" finds nothing: a "
-      "failure policy can have {} patterns of {} bytes in all, which compile to {} instructions in "
-      "all and {} KiB each; create the JobSet with fewer or shorter patterns",
+      "spec.failurePolicy.rules[{}].onJobFailureMessagePatterns[{}]: \"{}{}\" finds nothing: it "
+      "is no expression of RE2, or exceeds a failure policy's {} patterns of {} bytes in all, "
+      "which "
+      "compile to {} instructions in all and {} KiB each; correct it, or have fewer or shorter "
+      "ones",
       rule, index, keep_head(pattern, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
       kMaxPatterns, kMaxBytes, kMaxInstructions, kMaxMemory >> 10);
 }

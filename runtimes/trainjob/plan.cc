@@ -136,7 +136,7 @@ class TrainJobPlanner {
     std::string message = observed_.build_error;
     // As of one that an earlier version has built, of a job that still waits.
     if (observed_.jobset && message.find("immutable") != message.npos)
-      message += fmt::format("; or delete JobSet \"{}\" to have it made anew",
+      message += fmt::format("; or delete JobSet \"{}\" to have it made again",
                              observed_.job.metadata.key().to_string());
     children_.blocked = Blocked{"ChildRefused", std::move(message), true};
   }

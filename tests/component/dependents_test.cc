@@ -146,7 +146,7 @@ TEST_CASE_METHOD(Fixture,
   SECTION("a restart is counted") {
     see_jobset("status", Json::object({{"restarts", 1}}));
     CHECK(writes_group());
-    // Also of a JobSet that was made anew.
+    // Also of a JobSet that was made again.
     see_jobset("status", Json::object({{"restarts", 0}}));
     CHECK_FALSE(writes_group());
     see_jobset("status", Json::object({{"restarts", 1}}));

@@ -146,7 +146,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   if (const JobSet* jobset = child.jobset()) {
     if (jobset->status.restarts > std::max(job->status.restarts, state->read_restarts))
       state->forget_dependents();
-    state->read_restarts = jobset->status.restarts;  // less than before in one that was made anew
+    state->read_restarts = jobset->status.restarts;  // less than before in one that was made again
   }
 
   auto plan = co_await make_plan(*job, object, state, child);

@@ -146,6 +146,18 @@ TEST_CASE("a scheduler that evicts a running job changes suspend only") {
   CHECK(validate(update(before, after)).is_allowed);
 }
 
+TEST_CASE("patterns of a job's failure policy that are not searched for are warned about") {
+  for (const char* pattern : {"exit code 3", "("}) {
+    Json job = train_job();
+    job["spec"].set("failurePolicy", yaml(R"({rules: [{name: a, action: FailJobSet}]})"));
+    Json& rule = job["spec"]["failurePolicy"]["rules"].as_array()[0];
+    rule.set("onJobFailureMessagePatterns", Json::array({pattern}));
+    const auto warnings = validate(create(job)).warnings;
+    REQUIRE(warnings.size() == (*pattern == '(' ? 1U : 0U));
+    if (!warnings.empty()) CHECK(warnings[0].find("spec.failurePolicy.rules[0].") == 0);
+  }
+}
+
 TEST_CASE("what a job had before its patches changed keeps no scheduler from starting it") {
   Json before = train_job();
   before["spec"].set("suspend", true);

@@ -68,7 +68,7 @@ TEST_CASE("patterns of a failure policy: what exceeds the limits finds nothing, 
     const char* refused;  // "": nothing
   } rows[] = {
       {"a usual one", {"exit code (137|143)"}, "it ended with exit code 137", true, ""},
-      {"no regular expression", {"(exit"}, "(exit", false, ""},
+      {"no regular expression", {"(exit"}, "(exit", false, "Patterns[0]: \"(exit\""},
       {"one too many", Patterns(51, "b"), "a", false, "onJobFailureMessagePatterns[50]: \"b\""},
       {"those before it are searched for", Patterns(51, "a"), "a", true, "Patterns[50]: \"a\""},
       {"too long", {std::string(2'049, 'a')}, "a", false, "Patterns[0]: \"aaaa"},

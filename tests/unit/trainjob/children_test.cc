@@ -282,14 +282,14 @@ TEST_CASE("what the API server refused stays in the status until it is settled")
   CHECK(world.reason() == "CreatingPods");
 }
 
-TEST_CASE("a JobSet that cannot become what is built now can be made anew") {
+TEST_CASE("a JobSet that cannot become what is built now can be made again") {
   World world;
   world.set_spec("suspend", true);
   world.settle();
   world.set_spec("suspend", false);
   world.build_error = "JobSet ns/j: spec.replicatedJobs: field is immutable";
   world.reconcile();
-  CHECK(world.message() == world.build_error + "; or delete JobSet \"ns/j\" to have it made anew");
+  CHECK(world.message() == world.build_error + "; or delete JobSet \"ns/j\" to have it made again");
 }
 
 TEST_CASE("a job that breaks a rule is refused without a webhook, too") {
