@@ -141,7 +141,9 @@ def test_what_reports_cost(cluster):
             plain, cpu = cost("plain", {})
             reporting, more_cpu = cost("reports", {"trainer.kubeflow.org/report-progress": "true"})
             print(f"     {1000 * cpu / JOBS:.2f} ms of the processor a job, {1000 * more_cpu / JOBS:.2f} ms with reports")
-            assert reporting - plain == {("get", "configmaps", ""): JOBS, ("patch", "configmaps", ""): JOBS}, (plain, reporting)
+            get, patch = ("get", "configmaps", ""), ("patch", "configmaps", "")
+            assert (plain[patch], reporting[patch]) == (0, JOBS), (plain, reporting)
+            assert reporting[get] <= 2 * JOBS, (plain, reporting)   # a snapshot may be read again, in either case
             controller.stop()
         finally:
             controller.kill()

@@ -77,7 +77,8 @@ TEST_CASE("a stream is read on after an event only") {
   }
 }
 
-TEST_CASE("the pause before the next try doubles up to 12 seconds, 30 where the kind is not served") {
+TEST_CASE(
+    "the pause before the next try doubles up to 12 seconds, 30 where the kind is not served") {
   const std::pair<State, int> rows[] = {
       {Listing{0}, 0},
       {Listing{1}, 500},

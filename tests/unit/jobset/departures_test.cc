@@ -267,7 +267,7 @@ TEST_CASE("a label that does not parse stops one Job, not the JobSet") {
       world.events[0].message ==
       "Job test-js-replicated-job-a-0 is left alone: its label jobset.sigs.k8s.io/restart-attempt "
       "is \"x\", which is not a number; correct the label, or delete the Job to have it created "
-      "anew");
+      "again");
   world.fail(kB);
   world.settle();
   CHECK(world.terminal_state() == "Failed");

@@ -57,8 +57,8 @@ const Row kRows[] = {
     {"disruptions only", "", "", "", "{failurePolicy: {maxDisruptionRestarts: 2}}", "", kKeptAnd2},
 };
 
-Json parsed(std::string_view text) {
-  return text.empty() ? Json() : yaml(text);
+kube::Json parsed(std::string_view text) {
+  return text.empty() ? kube::Json() : yaml(text);
 }
 
 TEST_CASE("the job's failure policy goes over the default, and that over the template's") {
