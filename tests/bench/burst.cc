@@ -30,12 +30,6 @@ bool is_trainjob_settled(const Json& job) {
   return jobs.size() == 1 && jobs[0].get_int("active") == 1;
 }
 
-double count(const std::string& metrics, const char* method, const char* resource) {
-  return metric(
-      metrics, "rest_client_requests_total",
-      {"method=\"" + std::string(method) + "\"", "resource=\"" + std::string(resource) + "\""});
-}
-
 Task<void> run_burst(Context& context, BurstResult& result) {
   auto& cluster = context.cluster;
   const std::string before = co_await read_metrics(context);
@@ -73,7 +67,7 @@ Task<void> run_burst(Context& context, BurstResult& result) {
 
   const std::string after = co_await read_metrics(context);
   const auto writes = [&](const char* method, const char* resource) {
-    const double total = count(after, method, resource) - count(before, method, resource);
+    const double total = requests(after, method, resource) - requests(before, method, resource);
     return static_cast<int>(std::lround(total / context.jobs));
   };
   result.trainjob_status_writes = writes("PATCH", "trainjobs/status");

@@ -128,12 +128,13 @@ Task<void> Cluster::make_namespace(std::string name) {
   co_await must(client_.create(kube::kNamespaces, std::move(object)));
 }
 
-Task<void> Cluster::remove_namespace(std::string name) {
+Task<void> Cluster::remove_namespace(std::string name, bool waits) {
   const kube::ObjectKey key{"", name};
   kube::DeleteOptions background;
   background.propagation = "Background";
   co_await client_.remove(kube::kNamespaces, key, background);
   const auto end = Steady::now() + std::chrono::minutes(20);
+  if (!waits) co_return;
   while (Steady::now() < end) {
     const auto existing = co_await client_.get(kube::kNamespaces, key);
     if (!existing && existing.error().code == kube::ErrorCode::kNotFound) co_return;

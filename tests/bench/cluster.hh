@@ -70,7 +70,7 @@ class Cluster {
   kube::Task<void> make_namespace(std::string name);
   // Deletes a namespace and waits until it is gone, so that its garbage is not the next scenario's
   // load.
-  kube::Task<void> remove_namespace(std::string name);
+  kube::Task<void> remove_namespace(std::string name, bool waits = true);
   // Throws std::runtime_error, with what the server said, when a write is refused.
   template <class Answer>
   static kube::Task<Answer> must(kube::Task<kube::Result<Answer>> request) {

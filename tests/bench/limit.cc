@@ -1,5 +1,6 @@
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <string>
 
 #include "api/jobset.hh"
@@ -73,6 +74,79 @@ struct Templates {
   Json trainjob_status, jobset_status;
 };
 
+// Everything that the controller sends for one job, in its order.
+Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& measured, int number) {
+  auto& client = cluster.client();
+  const kube::ObjectKey key{kNamespace, "j" + std::to_string(number)};
+  const kube::ObjectKey runtime{"", "bench"};
+  co_await cluster.must(client.create(kTrainJobs, instance(made.trainjob, number)));
+  co_await cluster.must(client.get(kClusterTrainingRuntimes, runtime));
+  co_await cluster.must(client.create(kube::kConfigMaps, instance(made.snapshot, number)));
+  co_await cluster.must(
+      client.apply(kJobSets, key, instance(made.jobset, number), "trainer", true));
+  co_await cluster.must(client.create(kube::kServices, instance(made.service, number)));
+  co_await cluster.must(client.create(kube::kJobs, instance(made.job, number)));
+  co_await write_status(cluster, kTrainJobs, key, made.trainjob_status,
+                        measured.trainjob_status_writes);
+  co_await write_status(cluster, kJobSets, key, made.jobset_status, measured.jobset_status_writes);
+  co_await write_events(cluster, "TrainJob", key, measured.events);
+}
+
+Task<void> run_limit(Context& context, const BurstResult& measured, Limit& limit) {
+  auto& cluster = context.cluster;
+  Templates made;
+  made.trainjob = as_template(measured.trainjob);
+  made.snapshot = as_template(measured.snapshot);
+  made.jobset = as_template(measured.jobset);
+  made.service = as_template(measured.service);
+  made.job = as_template(measured.job);
+  if (const auto* status = measured.trainjob.find("status")) made.trainjob_status = *status;
+  if (const auto* status = measured.jobset.find("status")) made.jobset_status = *status;
+  std::function<Task<void>(int)> one = [&cluster, &made, &measured](int i) {
+    return drive(cluster, made, measured, i);
+  };
+  co_await measure_limit(cluster, kNamespace, context.jobs, context.jobs * kTrainNodes, one, limit);
+}
+
+// Of this process.
+double cpu_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+}  // namespace
+
+Task<void> measure_limit(Cluster& cluster, std::string ns, int count, int pods,
+                         std::function<Task<void>(int)> one, Limit& limit) {
+  co_await cluster.make_namespace(ns);
+  Tally made([](const Json&) { return true; });
+  auto watching = cluster.watch(kube::kPods, ns, made);
+  co_await cluster.wait_until([&] { return made.is_synced(); }, std::chrono::seconds(10),
+                              "the first list");
+  const auto begin = Steady::now();
+  const double cpu_before = cpu_seconds();
+  co_await cluster.for_each(count, kWidth, std::move(one));
+  const double written = seconds_since(begin);
+  limit.cpu_ms = (cpu_seconds() - cpu_before) * 1000 / count;
+  const auto desired = static_cast<std::size_t>(pods);
+  co_await cluster.wait_until([&] { return made.count() == desired; }, std::chrono::seconds(600),
+                              "all pods");
+  const double with_pods = std::chrono::duration<double>(made.reached() - begin).count();
+  limit.pods_per_second = count / with_pods;
+  // The controller's statuses end with what the scheduler says of the last pod, so the driver waits
+  // for that too.
+  co_await cluster.wait_until([&] { return seconds_since(made.changed()) > 3; },
+                              std::chrono::seconds(600), "the scheduler's word on each pod");
+  const double judged = std::chrono::duration<double>(made.changed() - begin).count();
+  limit.settled_per_second = count / std::max(written, judged);
+  watching->cancel();
+  co_await watching->join();
+}
+
 Task<void> write_status(Cluster& cluster, kube::Resource resource, kube::ObjectKey key, Json status,
                         int times) {
   for (int i = 0; i < times; ++i) {
@@ -89,90 +163,18 @@ Task<void> write_status(Cluster& cluster, kube::Resource resource, kube::ObjectK
   }
 }
 
-Task<void> write_event(Cluster& cluster, std::string name) {
-  Json event = Json::object({{"apiVersion", "v1"},
-                             {"kind", "Event"},
-                             {"type", "Normal"},
-                             {"reason", "Bench"},
-                             {"message", "-"}});
-  event["metadata"].set("name", name + ".1").set("namespace", kNamespace);
-  event["involvedObject"].set("kind", "TrainJob").set("name", name).set("namespace", kNamespace);
-  co_await cluster.must(cluster.client().create(kube::kEvents, std::move(event)));
+Task<void> write_events(Cluster& cluster, std::string kind, kube::ObjectKey key, int times) {
+  for (int i = 0; i < times; ++i) {
+    Json event = Json::object({{"apiVersion", "v1"},
+                               {"kind", "Event"},
+                               {"type", "Normal"},
+                               {"reason", "Bench"},
+                               {"message", "-"}});
+    event["metadata"].set("name", key.name + "." + std::to_string(i)).set("namespace", key.ns);
+    event["involvedObject"].set("kind", kind).set("name", key.name).set("namespace", key.ns);
+    co_await cluster.must(cluster.client().create(kube::kEvents, std::move(event)));
+  }
 }
-
-// Everything that the controller sends for one job, in its order.
-Task<void> drive(Cluster& cluster, const Templates& made, const BurstResult& measured, int number) {
-  auto& client = cluster.client();
-  const kube::ObjectKey key{kNamespace, "j" + std::to_string(number)};
-  const kube::ObjectKey runtime{"", "bench"};
-  co_await cluster.must(client.create(kTrainJobs, instance(made.trainjob, number)));
-  co_await cluster.must(client.get(kClusterTrainingRuntimes, runtime));
-  co_await cluster.must(client.create(kube::kConfigMaps, instance(made.snapshot, number)));
-  co_await cluster.must(
-      client.apply(kJobSets, key, instance(made.jobset, number), "trainer", true));
-  co_await cluster.must(client.create(kube::kServices, instance(made.service, number)));
-  co_await cluster.must(client.create(kube::kJobs, instance(made.job, number)));
-  co_await write_status(cluster, kTrainJobs, key, made.trainjob_status,
-                        measured.trainjob_status_writes);
-  co_await write_status(cluster, kJobSets, key, made.jobset_status, measured.jobset_status_writes);
-  for (int i = 0; i < measured.events; ++i) co_await write_event(cluster, key.name);
-}
-
-// Of this process.
-double cpu_seconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-struct Limit {
-  double pods_per_second = 0;
-  double settled_per_second = 0;
-  double cpu_ms = 0;  // a job: what it costs to send these requests and read the answers
-};
-
-Task<void> run_limit(Context& context, const BurstResult& measured, Limit& limit) {
-  auto& cluster = context.cluster;
-  Templates made;
-  made.trainjob = as_template(measured.trainjob);
-  made.snapshot = as_template(measured.snapshot);
-  made.jobset = as_template(measured.jobset);
-  made.service = as_template(measured.service);
-  made.job = as_template(measured.job);
-  if (const auto* status = measured.trainjob.find("status")) made.trainjob_status = *status;
-  if (const auto* status = measured.jobset.find("status")) made.jobset_status = *status;
-  co_await cluster.make_namespace(kNamespace);
-  Tally pods([](const Json&) { return true; });
-  auto watching = cluster.watch(kube::kPods, kNamespace, pods);
-  co_await cluster.wait_until([&] { return pods.is_synced(); }, std::chrono::seconds(10),
-                              "the first list");
-  const auto begin = Steady::now();
-  const double cpu_before = cpu_seconds();
-  std::function<Task<void>(int)> one = [&cluster, &made, &measured](int i) {
-    return drive(cluster, made, measured, i);
-  };
-  co_await cluster.for_each(context.jobs, kWidth, one);
-  const double written = seconds_since(begin);
-  limit.cpu_ms = (cpu_seconds() - cpu_before) * 1000 / context.jobs;
-  const auto desired = static_cast<std::size_t>(context.jobs * kTrainNodes);
-  co_await cluster.wait_until([&] { return pods.count() == desired; }, std::chrono::seconds(600),
-                              "all pods");
-  const double with_pods = std::chrono::duration<double>(pods.reached() - begin).count();
-  limit.pods_per_second = context.jobs / with_pods;
-  // The controller's statuses end with what the scheduler says of the last pod, so the driver waits
-  // for that too.
-  co_await cluster.wait_until([&] { return seconds_since(pods.changed()) > 3; },
-                              std::chrono::seconds(600), "the scheduler's word on each pod");
-  const double judged = std::chrono::duration<double>(pods.changed() - begin).count();
-  limit.settled_per_second = context.jobs / std::max(written, judged);
-  watching->cancel();
-  co_await watching->join();
-}
-
-}  // namespace
 
 std::vector<Figure> limit(Context& context, const BurstResult& measured) {
   Limit limit;

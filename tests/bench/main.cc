@@ -43,18 +43,21 @@ int main(int argc, char** argv) {
   std::string webhook_url;
   std::string log = "/dev/null";
   std::vector<std::string> only;
-  int jobs = 1000;
-  int suspended = 2000;
-  int large = 200;
+  trainer::bench::Sizes sizes;
   app.add_option("--kubeconfig", kubeconfig, "Cluster without nodes; default: $KUBECONFIG");
   app.add_option("--controller", controller_path, "Path of trainer")->required();
   app.add_option("--webhook-url", webhook_url,
                  "Serve admission there, so that its cost is in the figures");
   app.add_option("--log", log, "Where the controller's output goes");
-  app.add_option("--jobs", jobs, "TrainJobs of the burst");
-  app.add_option("--suspended", suspended, "Suspended TrainJobs");
-  app.add_option("--large", large, "Jobs of the large JobSet, 50 pods each");
-  app.add_option("--only", only, "idle, burst, latency, large, jobsets, restart, suspended");
+  app.add_option("--jobs", sizes.jobs, "TrainJobs of the burst");
+  app.add_option("--suspended", sizes.suspended, "Suspended TrainJobs");
+  app.add_option("--samples", sizes.latency_samples, "Jobs, one a second, of a latency");
+  app.add_option("--large", sizes.large_jobs, "Jobs of the large JobSet, 50 pods each");
+  app.add_option("--v1-jobs", sizes.v1_jobs, "PyTorchJobs of the burst; and so many as TrainJobs");
+  app.add_option("--v1-workers", sizes.v1_workers, "Workers of the large PyTorchJob");
+  app.add_option("--v1-suspended", sizes.v1_suspended, "Suspended PyTorchJobs");
+  app.add_option("--rounds", sizes.rounds, "Bursts of PyTorchJobs, of which the median counts");
+  app.add_option("--only", only, "idle, burst, latency, large, jobsets, restart, suspended, v1");
   CLI11_PARSE(app, argc, argv);
   const auto wants = [&only](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -65,11 +68,8 @@ int main(int argc, char** argv) {
     trainer::bench::Cluster cluster(*config);
     // With webhooks there is a certificate, which the metrics are served with, too.
     const std::string scheme = webhook_url.empty() ? "http://" : "https://";
-    trainer::bench::Context context{cluster, scheme + trainer::bench::kMetricsAddress, {}};
-    context.jobs = jobs;
-    context.suspended = suspended;
-    context.large_jobs = large;
-    context.start_controller = [&] {
+    trainer::bench::Context context{sizes, cluster, scheme + trainer::bench::kMetricsAddress, {}};
+    context.start_controller = [&](const std::vector<std::string>& flags) {
       std::vector<std::string> command{controller_path,     "controller",
                                        "--metrics-address", trainer::bench::kMetricsAddress,
                                        "--health-address",  trainer::bench::kHealthAddress};
@@ -79,10 +79,11 @@ int main(int argc, char** argv) {
       } else {
         command.insert(command.end(), {"--webhook-url", webhook_url});
       }
+      command.insert(command.end(), flags.begin(), flags.end());
       return std::make_unique<trainer::bench::ControllerProcess>(std::move(command), log);
     };
     cluster.run(trainer::bench::make_runtime(cluster));
-    auto controller = context.start_controller();
+    auto controller = context.start_controller({});
     int missed = print(trainer::bench::idle(context, *controller));
     if (wants("latency")) missed += print(trainer::bench::latency(context));
     if (wants("burst")) {
@@ -90,12 +91,13 @@ int main(int argc, char** argv) {
       missed += print(trainer::bench::burst(context, *controller, result));
       controller->stop();
       missed += print(trainer::bench::limit(context, result));
-      controller = context.start_controller();
+      controller = context.start_controller({});
     }
     if (wants("large")) missed += print(trainer::bench::large_jobset(context, *controller));
     if (wants("jobsets")) missed += print(trainer::bench::jobsets_at_once(context, *controller));
     if (wants("restart")) missed += print(trainer::bench::restart(context, *controller));
     if (wants("suspended")) missed += print(trainer::bench::suspended(context, controller));
+    if (wants("v1")) missed += print(trainer::bench::v1_jobs(context, controller));
     const double binary = static_cast<double>(std::filesystem::file_size(controller_path)) / 1e6;
     fmt::print("{:<68} {:>9.1f} {}\n", "the program's file, as built", binary, "MB");
     return missed == 0 ? 0 : 1;

@@ -24,32 +24,34 @@ double percentile(std::vector<double> values, double share) {
   return values.empty() ? 0 : values[at];
 }
 
-Task<void> run_latency(Context& context, std::vector<double>& milliseconds) {
+Task<void> run_latency(Context& context, const Probe& probe, std::vector<double>& milliseconds) {
   auto& cluster = context.cluster;
-  const std::string ns = "bench-latency";
-  co_await cluster.make_namespace(ns);
+  co_await cluster.make_namespace(probe.ns);
   std::map<std::string, Steady::time_point> seen;
-  Tally jobs(always);
-  jobs.on_put = [&seen](const Json& job) {
-    seen.emplace(std::string(job.find_path({"metadata", "name"})->as_string()), Steady::now());
+  Tally made(always);
+  made.on_put = [&seen](const Json& child) {
+    seen.emplace(std::string(child.find_path({"metadata", "name"})->as_string()), Steady::now());
   };
-  auto watching = cluster.watch(kube::kJobs, ns, jobs);
-  co_await cluster.wait_until([&] { return jobs.is_synced(); }, std::chrono::seconds(10),
+  auto watching = cluster.watch(probe.child, probe.ns, made);
+  co_await cluster.wait_until([&] { return made.is_synced(); }, std::chrono::seconds(10),
                               "the first list");
   for (int i = 0; i < context.latency_samples; ++i) {
     const std::string name = "j" + std::to_string(i);
-    Json job = trainjob(ns, name, 2, false);
-    co_await cluster.must(cluster.client().create(kTrainJobs, std::move(job)));
+    Json object = probe.object(probe.ns, name);
+    co_await cluster.must(cluster.client().create(probe.resource, std::move(object)));
     const auto answered = Steady::now();
-    co_await cluster.wait_until([&] { return seen.count(name + "-node-0") > 0; },
-                                std::chrono::seconds(30), "Job of " + name);
-    milliseconds.push_back(
-        std::chrono::duration<double, std::milli>(seen[name + "-node-0"] - answered).count());
+    auto last = answered;  // a child may be seen before the answer is read
+    for (const std::string& child : probe.children) {
+      co_await cluster.wait_until([&] { return seen.count(name + child) > 0; },
+                                  std::chrono::seconds(30), name + child);
+      last = std::max(last, seen[name + child]);
+    }
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(last - answered).count());
     co_await cluster.sleep(kube::Milliseconds(1'000));
   }
   watching->cancel();
   co_await watching->join();
-  co_await cluster.remove_namespace(ns);
+  co_await cluster.remove_namespace(probe.ns);
 }
 
 Task<void> run_large(Context& context, double& seconds) {
@@ -72,23 +74,27 @@ Task<void> run_large(Context& context, double& seconds) {
   co_await watching->join();
 }
 
-Task<void> make_suspended(Context& context) {
-  auto& cluster = context.cluster;
-  co_await cluster.make_namespace("bench-suspended");
+Task<void> make_suspended(Cluster& cluster, const SuspendedObjects& objects) {
+  co_await cluster.make_namespace(objects.ns);
   Tally done([](const Json& job) { return !job.get_object("status").empty(); });
-  auto watching = cluster.watch(kTrainJobs, "bench-suspended", done);
-  std::function<Task<void>(int)> post = [&cluster](int i) -> Task<void> {
-    return [](Cluster& c, int number) -> Task<void> {
-      Json job = trainjob("bench-suspended", "j" + std::to_string(number), 2, true);
-      co_await c.must(c.client().create(kTrainJobs, std::move(job)));
-    }(cluster, i);
+  auto watching = cluster.watch(objects.resource, objects.ns, done);
+  std::function<Task<void>(int)> post = [&cluster, &objects](int i) -> Task<void> {
+    return [](Cluster& c, const SuspendedObjects& all, int number) -> Task<void> {
+      Json object = all.object(all.ns, "j" + std::to_string(number));
+      co_await c.must(c.client().create(all.resource, std::move(object)));
+    }(cluster, objects, i);
   };
-  co_await cluster.for_each(context.suspended, 32, post);
+  co_await cluster.for_each(objects.count, 32, post);
   co_await cluster.wait_until(
-      [&] { return done.count() == static_cast<std::size_t>(context.suspended); },
+      [&] { return done.count() == static_cast<std::size_t>(objects.count); },
       std::chrono::seconds(3'600), "a status of every suspended job");
   watching->cancel();
   co_await watching->join();
+}
+
+Task<void> count_statuses(Context& context, std::string plural, double& writes) {
+  const std::string metrics = co_await read_metrics(context);
+  writes = requests(metrics, "PATCH", plural + "/status");
 }
 
 Task<void> await_ready(Context& context) {
@@ -108,11 +114,25 @@ std::vector<Figure> idle(Context& context, ControllerProcess& controller) {
   return {{"idle: RSS", controller.usage().rss_mb, "MB", 16}};
 }
 
-std::vector<Figure> latency(Context& context) {
+std::vector<Figure> latency(Context& context, const Probe& probe) {
   std::vector<double> milliseconds;
-  context.cluster.run(run_latency(context, milliseconds));
-  return {{"POST answered until the Job exists, p50", percentile(milliseconds, 0.5), "ms", 20},
-          {"POST answered until the Job exists, p95", percentile(milliseconds, 0.95), "ms", 40}};
+  context.cluster.run(run_latency(context, probe, milliseconds));
+  return {{probe.what + ", p50", percentile(milliseconds, 0.5), "ms", probe.p50},
+          {probe.what + ", p95", percentile(milliseconds, 0.95), "ms", probe.p95}};
+}
+
+std::vector<Figure> latency(Context& context) {
+  const auto object = [](const std::string& ns, const std::string& name) {
+    return trainjob(ns, name, 2, false);
+  };
+  return latency(context, {"POST answered until the Job exists",
+                           "bench-latency",
+                           kTrainJobs,
+                           object,
+                           kube::kJobs,
+                           {"-node-0"},
+                           20,
+                           40});
 }
 
 std::vector<Figure> large_jobset(Context& context, ControllerProcess& controller) {
@@ -131,21 +151,35 @@ std::vector<Figure> large_jobset(Context& context, ControllerProcess& controller
           {size + "peak RSS", after.peak_mb, "MB", 40}};
 }
 
-std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProcess>& controller) {
-  context.cluster.run(make_suspended(context));
+std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProcess>& controller,
+                              const SuspendedObjects& objects) {
+  context.cluster.run(make_suspended(context.cluster, objects));
   const double running = controller->usage().rss_mb;
   controller.reset();
-  controller = context.start_controller();
+  controller = context.start_controller(objects.flags);
   const auto begin = Steady::now();
   context.cluster.run(await_ready(context));
   const double ready = seconds_since(begin);
   context.cluster.run(context.cluster.sleep(kube::Milliseconds(5'000)));
   const double restarted = controller->usage().rss_mb;
-  context.cluster.run(context.cluster.remove_namespace("bench-suspended"));
-  const std::string size = std::to_string(context.suspended) + " suspended TrainJobs: ";
-  const double share = context.suspended / 50'000.0;
-  return {{size + "RSS", std::max(running, restarted), "MB", std::max(200 * share, 40.0)},
-          {size + "ready after a restart", ready, "s", 20}};
+  double writes = 0;
+  context.cluster.run(count_statuses(context, objects.resource.plural, writes));
+  context.cluster.run(context.cluster.remove_namespace(objects.ns));
+  const std::string size =
+      std::to_string(objects.count) + " suspended " + objects.resource.kind + "s: ";
+  const double share = objects.count / 50'000.0;
+  return {{size + "RSS", std::max(running, restarted), "MB",
+           std::max(objects.mb_of_50_000 * share, 40.0)},
+          {size + "ready after a restart", ready, "s", 20},
+          {size + "statuses written after a restart", writes, "", 0.5}};
+}
+
+std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProcess>& controller) {
+  const auto object = [](const std::string& ns, const std::string& name) {
+    return trainjob(ns, name, 2, true);
+  };
+  return suspended(context, controller,
+                   {"bench-suspended", kTrainJobs, object, context.suspended, 200});
 }
 
 }  // namespace trainer::bench

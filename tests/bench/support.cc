@@ -84,4 +84,10 @@ double metric(const std::string& exposition, const std::string& name,
   return sum;
 }
 
+double requests(const std::string& exposition, const std::string& method,
+                const std::string& resource) {
+  return metric(exposition, "rest_client_requests_total",
+                {"method=\"" + method + "\"", "resource=\"" + resource + "\""});
+}
+
 }  // namespace trainer::bench

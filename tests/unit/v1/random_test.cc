@@ -105,7 +105,7 @@ void play(const Framework& framework, unsigned seed) {
 
 TEST_CASE("random lives of jobs of every kind") {
   for (const Framework* framework : frameworks())
-    for (unsigned seed = 0; seed < 300; ++seed) {
+    for (unsigned seed = 0; seed < 1000; ++seed) {
       INFO(framework->resource.kind << " seed " << seed);
       play(*framework, seed);
     }
