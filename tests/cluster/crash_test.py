@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A controller that dies, at every write it makes: before the API server hears of it, and after, before the answer is
-read. The next one must end the job all the same: once, with no child doubled, lost or left without an owner.
+read. The next one must end the job all the same: once, with no child doubled, lost or left without an owner. TrainJobs and V1 jobs.
 
 Needs a control plane without node; the test plays the kubelet and ends the pods.
 """
@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import harness
+import v1_test
 from api_proxy import ASIDE, Proxy
 from harness import wait_until
 
@@ -52,10 +53,10 @@ def trainjob(name, runtime_name):
 class Life:
     """One job from its creation to its end, with a controller that may be killed once."""
 
-    def __init__(self, cluster, proxy, directory):
+    def __init__(self, cluster, proxy, directory, *flags):
         self.cluster, self.proxy = cluster, proxy
         self.api = Api(os.environ["KUBECONFIG"])
-        self.controller = harness.Controller(directory, "--no-webhooks", kubeconfig=proxy.kubeconfig(directory))
+        self.controller = harness.Controller(directory, "--no-webhooks", *flags, kubeconfig=proxy.kubeconfig(directory))
         self.deaths = 0   # in the life that is going on, or was the last
 
     def die(self):
@@ -77,19 +78,23 @@ class Life:
             self.api.call("PATCH", self.api.path("Pod", self.cluster.namespace, pod["metadata"]["name"]) + "/status",
                           {"status": {"phase": phase}}, "application/merge-patch+json")
 
-    def live(self, job, runtime_name, crash_at, is_before, fails=lambda *_: False):
-        """Runs the job; answers how many writes it took."""
-        self.deaths = 0
+    def change(self, method, kind, name, body=None, of=""):
+        status, answer = self.api.call(method, self.api.path(kind, self.cluster.namespace, name) + of, body,
+                                       "application/merge-patch+json" if method == "PATCH" else "application/json")
+        assert status == (201 if method == "POST" else 200), answer
+
+    def live(self, body, play, crash_at, is_before):
+        """Creates the job, and steps through play(life, name of the job), a generator, to its end; answers how many writes it took."""
+        job, self.deaths = body["metadata"]["name"], 0
         self.proxy.arm(crash_at, is_before, self.die)
         self.controller.start()
-        status, answer = self.api.call("POST", self.api.path("TrainJob", self.cluster.namespace), trainjob(job, runtime_name))
-        assert status == 201, answer
+        self.change("POST", body["kind"], None, body)
+        steps = play(self, job)
 
         def ended():
             if self.controller.process.poll() is not None:
                 self.controller.start()
-            self.play_kubelet(job, fails)
-            return self.cluster_condition(job)
+            return next(steps, "end") == "end"
 
         wait_until(f"{job} ends", ended, seconds=180)
         # What follows the end (counters, clean-up) belongs to the writes, too.
@@ -123,30 +128,42 @@ class Life:
         pods = [p["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] for p in self.objects("Pod", job)]
         assert sorted(pods) == ["node", "node", "prepare"], pods
 
-        uids = {o["metadata"]["uid"] for kind in ("TrainJob", "JobSet", "Job") for o in self.objects(kind, job)}
-        for kind in ("JobSet", "Job", "Service", "ConfigMap", "Pod"):
+        self.check_owners(job, ("TrainJob", "JobSet", "Job"), ("JobSet", "Job", "Service", "ConfigMap", "Pod"))
+        # A crash may hide an answer, so there may be one less; never one more.
+        self.check_created(configmaps=1, jobs=2 * (1 + restarts), services=1, jobsets=1)
+
+    def check_owners(self, job, owning, owned):
+        uids = {o["metadata"]["uid"] for kind in owning for o in self.objects(kind, job)}
+        for kind in owned:
             for o in self.objects(kind, job):
                 owners = [r["uid"] for r in o["metadata"].get("ownerReferences", [])]
                 assert len(owners) == 1 and owners[0] in uids, f"{kind} {o['metadata']['name']} is owned by {owners}"
 
+    def check_created(self, **allowed):
         created = collections.Counter()
         for method, path, status in self.proxy.requests:
             if method == "POST" and status == 201 and not any(word in path for word in ASIDE):
                 created[re.sub(r"\?.*", "", path).rsplit("/", 1)[1]] += 1
-        # A crash may hide an answer, so there may be one less; never one more.
-        allowed = {"configmaps": 1, "jobs": 2 * (1 + restarts), "services": 1, "jobsets": 1}
         for plural, count in created.items():
             assert count <= allowed.get(plural, 0), f"{count} {plural} were created"
 
 
-def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=("before", "after"), stride=1):
-    cluster.apply(runtime_object)
-    name = runtime_object["metadata"]["name"]
+def to_the_end(fails=lambda *_: False):
+    """What happens to a TrainJob."""
+    def play(life, job):
+        while not life.cluster_condition(job):
+            life.play_kubelet(job, fails)
+            yield
+    return play
+
+
+def everywhere(cluster, body, play, check, moments=("before", "after"), stride=1, flags=()):
+    """Lives of jobs body(name), each with a controller that is killed at another write; check(life, name) follows each."""
     with tempfile.TemporaryDirectory() as directory:
         proxy = Proxy(os.environ["KUBECONFIG"], cluster.namespace)
-        life = Life(cluster, proxy, directory)
+        life = Life(cluster, proxy, directory, *flags)
         try:
-            writes = life.live("calm", name, None, False, fails)
+            writes = life.live(body("calm"), play, None, False)
             check(life, "calm")
             assert writes > 2 * LAST_FEW, f"a job's life has only {writes} writes"
             deaths = 0
@@ -154,7 +171,7 @@ def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=(
                 for moment in moments:
                     job = f"{moment}-{number}"
                     try:
-                        life.live(job, name, number, moment == "before", fails)
+                        life.live(body(job), play, number, moment == "before")
                         check(life, job)
                         assert life.deaths == 1 or number > writes - LAST_FEW, f"it died {life.deaths} times, after {proxy.writes} writes"
                         deaths += life.deaths
@@ -168,15 +185,92 @@ def everywhere(cluster, runtime_object, check, fails=lambda *_: False, moments=(
 
 
 def test_a_job_completes_once(cluster):
-    everywhere(cluster, runtime("calm"), lambda life, job: life.check(job))
+    cluster.apply(runtime("calm"))
+    everywhere(cluster, lambda job: trainjob(job, "calm"), to_the_end(), lambda life, job: life.check(job))
 
 
 def test_a_restart_counts_once(cluster):
     # A write that was never heard of is no different from one not yet tried; the lost answers are what could count twice.
     # CRASH_STRIDE=1 tries them all, in some five minutes.
-    everywhere(cluster, runtime("again", max_restarts=1), lambda life, job: life.check(job, restarts=1),
-               fails=lambda replicated_job, attempt: replicated_job == "node" and attempt == 0, moments=("after",),
+    cluster.apply(runtime("again", max_restarts=1))
+    fails = to_the_end(lambda replicated_job, attempt: replicated_job == "node" and attempt == 0)
+    everywhere(cluster, lambda job: trainjob(job, "again"), fails, lambda life, job: life.check(job, restarts=1), moments=("after",),
                stride=int(os.environ.get("CRASH_STRIDE", "3")))
+
+
+def v1_job(life, kind, job):
+    """(The job's status, the types of its true conditions)."""
+    status = next((o for o in life.objects(kind, job)), {}).get("status", {})
+    return status, [c["type"] for c in status.get("conditions", []) if c["status"] == "True"]
+
+
+def have(life, job, *wanted):
+    return all(sorted(o["metadata"]["name"] for o in life.objects(kind, job)) == [f"{job}-{name}" for name in wanted]
+               for kind in ("Pod", "Service"))
+
+
+def set_pod(life, name, container, phase, **state):
+    life.change("PATCH", "Pod", name, {"status": {"phase": phase, "containerStatuses": [
+        {"name": container, "image": "x", "imageID": "x", "ready": False, "restartCount": 0, "state": state}]}}, "/status")
+
+
+def test_a_pytorchjob_is_suspended_resumed_and_deleted_once(cluster):
+    v1_test.install()
+
+    def play(life, job):
+        for condition, suspend in (("Created", True), ("Suspended", False)):
+            wanted = ["master-0", "worker-0"] if suspend else []
+            while condition not in v1_job(life, "PyTorchJob", job)[1] or not have(life, job, *wanted):
+                yield
+            life.change("PATCH", "PyTorchJob", job, {"spec": {"runPolicy": {"suspend": suspend}}})
+        while "Suspended" in v1_job(life, "PyTorchJob", job)[1] or not have(life, job, "master-0", "worker-0"):
+            yield
+        set_pod(life, f"{job}-master-0", "pytorch", "Running", running={"startedAt": "2026-01-01T00:00:00Z"})
+        while v1_job(life, "PyTorchJob", job)[1] != ["Created", "Running"]:
+            yield
+        life.check_owners(job, ("PyTorchJob",), ("Pod", "Service"))
+        life.change("DELETE", "PyTorchJob", job)
+        while not have(life, job) or life.objects("PyTorchJob", job):
+            yield
+
+    def check(life, job):
+        assert have(life, job), "pods or Services were created for a job that is gone"
+        life.check_created(pods=4, services=4)
+
+    everywhere(cluster, v1_test.pytorchjob, play, check, flags=("--enable-scheme",))
+
+
+def test_a_tfjob_restarts_and_succeeds_once(cluster):
+    v1_test.install()
+    role = {"replicas": 1, "restartPolicy": "ExitCode",
+            "template": {"spec": {"containers": [{"name": "tensorflow", "image": "localhost/none:1"}]}}}
+
+    def body(job):
+        return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": job}, "spec": {
+            "runPolicy": {"backoffLimit": 3, "cleanPodPolicy": "All"}, "tfReplicaSpecs": {"Chief": role, "Worker": role}}}
+
+    def worker(life, job):
+        return next((o["metadata"]["uid"] for o in life.objects("Pod", job) if o["metadata"]["name"] == f"{job}-worker-0"), None)
+
+    def play(life, job):
+        while "Created" not in v1_job(life, "TFJob", job)[1] or not have(life, job, "chief-0", "worker-0"):
+            yield
+        life.check_owners(job, ("TFJob",), ("Pod", "Service"))
+        first = worker(life, job)
+        set_pod(life, f"{job}-worker-0", "tensorflow", "Failed", terminated={"exitCode": 137, "reason": "Error"})
+        while worker(life, job) in (None, first):
+            yield
+        set_pod(life, f"{job}-chief-0", "tensorflow", "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
+        while "Succeeded" not in v1_job(life, "TFJob", job)[1] or not have(life, job):
+            yield
+
+    def check(life, job):
+        status, types = v1_job(life, "TFJob", job)
+        assert "Failed" not in types and status["completionTime"] and status["restarts"] == 1, status
+        assert have(life, job), "a finished job has pods or Services again"
+        life.check_created(pods=3, services=2)
+
+    everywhere(cluster, body, play, check, flags=("--enable-scheme",))
 
 
 def test_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing(cluster):
