@@ -31,6 +31,31 @@ int print(const std::vector<Figure>& figures) {
   return missed;
 }
 
+// The scenarios of these names, or all. Answers how many goals were missed.
+int measure(trainer::bench::Context& context, const std::vector<std::string>& only) {
+  using namespace trainer::bench;
+  const auto wants = [&only](const std::string& name) {
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  context.cluster.run(make_runtime(context.cluster));
+  auto controller = context.start_controller({});
+  int missed = print(idle(context, *controller));
+  if (wants("latency")) missed += print(latency(context));
+  if (wants("burst")) {
+    BurstResult result;
+    missed += print(burst(context, *controller, result));
+    controller->stop();
+    missed += print(limit(context, result));
+    controller = context.start_controller({});
+  }
+  if (wants("large")) missed += print(large_jobset(context, *controller));
+  if (wants("jobsets")) missed += print(jobsets_at_once(context, *controller));
+  if (wants("restart")) missed += print(restart(context, *controller));
+  if (wants("suspended")) missed += print(suspended(context, controller));
+  if (wants("v1")) missed += print(v1_jobs(context, controller));
+  return missed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,9 +84,6 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", sizes.rounds, "Bursts of PyTorchJobs, of which the median counts");
   app.add_option("--only", only, "idle, burst, latency, large, jobsets, restart, suspended, v1");
   CLI11_PARSE(app, argc, argv);
-  const auto wants = [&only](const std::string& name) {
-    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
-  };
   try {
     const auto config = kube::load_config(kubeconfig);
     if (!config) throw std::runtime_error(config.error().message);
@@ -82,22 +104,7 @@ int main(int argc, char** argv) {
       command.insert(command.end(), flags.begin(), flags.end());
       return std::make_unique<trainer::bench::ControllerProcess>(std::move(command), log);
     };
-    cluster.run(trainer::bench::make_runtime(cluster));
-    auto controller = context.start_controller({});
-    int missed = print(trainer::bench::idle(context, *controller));
-    if (wants("latency")) missed += print(trainer::bench::latency(context));
-    if (wants("burst")) {
-      trainer::bench::BurstResult result;
-      missed += print(trainer::bench::burst(context, *controller, result));
-      controller->stop();
-      missed += print(trainer::bench::limit(context, result));
-      controller = context.start_controller({});
-    }
-    if (wants("large")) missed += print(trainer::bench::large_jobset(context, *controller));
-    if (wants("jobsets")) missed += print(trainer::bench::jobsets_at_once(context, *controller));
-    if (wants("restart")) missed += print(trainer::bench::restart(context, *controller));
-    if (wants("suspended")) missed += print(trainer::bench::suspended(context, controller));
-    if (wants("v1")) missed += print(trainer::bench::v1_jobs(context, controller));
+    const int missed = measure(context, only);
     const double binary = static_cast<double>(std::filesystem::file_size(controller_path)) / 1e6;
     fmt::print("{:<68} {:>9.1f} {}\n", "the program's file, as built", binary, "MB");
     return missed == 0 ? 0 : 1;
