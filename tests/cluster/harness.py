@@ -49,10 +49,10 @@ def wait_until(what, probe, seconds=30, every=0.1):
         time.sleep(every)
 
 
-def use_sdk():
+def use_sdk(package="kubeflow==0.5.0"):
     """Starts the test again with the official Python SDK, from PyPI, where this Python has none."""
     if importlib.util.find_spec("kubeflow") is None:
-        python = run(str(ROOT / "tools/python-tool"), "kubeflow==0.5.0", "python").stdout.strip()
+        python = run(str(ROOT / "tools/python-tool"), package, "python").stdout.strip()
         os.execv(python, [python, *sys.argv])
 
 

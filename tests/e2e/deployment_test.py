@@ -351,11 +351,14 @@ def test_a_rollout_with_the_certificate_deleted(cluster):
 
 
 def test_nothing_was_forbidden(_):
+    check_nothing_was_forbidden(f"system:serviceaccount:kubeflow-system:{MANAGER}")
+
+
+def check_nothing_was_forbidden(account):
     """RBAC allows what the controller does: the API server's log has no refusal of it.
 
     A 403 of admission is none: the namespace of an earlier test, as it ends, takes no new objects.
     """
-    account = f"system:serviceaccount:kubeflow-system:{MANAGER}"
     refused, used, decisions = [], set(), set()
     with open(os.path.join(os.path.dirname(os.environ["KUBECONFIG"]), "audit.log")) as log:
         for line in log:

@@ -240,14 +240,20 @@ def test_metadata_of_v2_1_reaches_the_pods(cluster):
 
 # ---- JAX and XGBoost
 
-def library_job(name, step, package, container_name="node", depends_on=None, env=(), **fields):
-    """A job whose Python finds a package of PyPI, installed on the host beforehand (Debian 12's Python is the pods', too)."""
+def library(package):
+    """Fields of a container whose Python finds a package of PyPI, installed on the host beforehand (Debian 12's Python is the pods',
+    too), and the volume it needs."""
     python = pathlib.Path(run(str(ROOT / "tools/python-tool"), package, "python").stdout.strip())
     packages = next((python.parents[1] / "lib").glob("python3.*")) / "site-packages"
-    made = container(container_name, **fields, volumeMounts=[{"name": "packages", "mountPath": "/packages", "readOnly": True}], env=[
-        {"name": "PYTHONPATH", "value": "/packages"}, {"name": "PYTHONUNBUFFERED", "value": "1"}, *env])
-    return replicated_job(name, step, [made], depends_on,
-                          volumes=[{"name": "packages", "hostPath": {"path": str(packages), "type": "Directory"}}])
+    return ({"volumeMounts": [{"name": "packages", "mountPath": "/packages", "readOnly": True}],
+             "env": [{"name": "PYTHONPATH", "value": "/packages"}, {"name": "PYTHONUNBUFFERED", "value": "1"}]},
+            {"name": "packages", "hostPath": {"path": str(packages), "type": "Directory"}})
+
+
+def library_job(name, step, package, container_name="node", depends_on=None, env=(), **fields):
+    mounted, volume = library(package)
+    made = container(container_name, **{**mounted, "env": [*mounted["env"], *env]}, **fields)
+    return replicated_job(name, step, [made], depends_on, volumes=[volume])
 
 
 def library_runtime(name, policy, package):
