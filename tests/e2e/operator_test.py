@@ -47,7 +47,7 @@ def test_the_console_walk_of_guides(cluster):
     trains = v1jobs.python(example["spec"]["trainer"]["args"][0])
     with v1jobs.watched(cluster, "pytorchjob") as jobs, v1jobs.watched(cluster, "pods") as pods:
         cluster.apply(v1jobs.job("PyTorchJob", "pytest", {"Master": (1, trains), "Worker": (3, trains)}))
-        logs = v1jobs.succeeds(cluster, "PyTorchJob", "pytest", seconds=150)
+        v1jobs.succeeds(cluster, "PyTorchJob", "pytest", seconds=150)
         wait_until("kubectl shows the end", lambda: ["pytest", "Succeeded"] in (words[:2] for words in jobs()))
         states = [word for words in jobs() for word in words[1:2] if word.isalpha()]   # the first lines have none, and the age there
         assert list(dict.fromkeys(states)) == ["Created", "Running", "Succeeded"], jobs()
@@ -55,8 +55,9 @@ def test_the_console_walk_of_guides(cluster):
         assert all((f"pytest-worker-{i}", "Init:0/1") in seen for i in range(3)), sorted(seen)
     assert sorted(v1jobs.pods_of(cluster, "pytest")) == ["pytest-master-0"] + [f"pytest-worker-{i}" for i in range(3)]
     assert re.search(r"rank 0 \w+ y = 3\.0", cluster.kubectl("logs", "pytest-master-0"))
-    for pod, rank in (("master-0", 0), ("worker-0", 1), ("worker-1", 2), ("worker-2", 3)):
-        assert re.search(rf"\[{pod}\] rank {rank} \w+ y = ", logs), logs
+    for pod, rank in (("master-0", 0), ("worker-0", 1), ("worker-1", 2), ("worker-2", 3)):   # which may end after the job
+        wait_until(f"{pod} has trained", lambda line=rf"\[{pod}\] rank {rank} \w+ y = ": re.search(
+            line, v1jobs.report(cluster, "logs", "PyTorchJob", "pytest")))
     conditions = {c["type"]: c["status"] for c in cluster.get("pytorchjob", "pytest")["status"]["conditions"]}
     assert conditions == {"Created": "True", "Running": "False", "Succeeded": "True"}, conditions
     why = v1jobs.report(cluster, "why", "PyTorchJob", "pytest")

@@ -157,7 +157,7 @@ def test_v1_xgboost(cluster):
     cluster.apply(library_job("XGBoostJob", "xgboost", "xgboost-cpu==3.0.5", f"PROGRAM = {frameworks_test.XGBOOST!r}{XGBOOST}", "Master", "Worker"))
     succeeds(cluster, "XGBoostJob", "xgboost")
     for rank, pod in enumerate(("xgboost-master-0", "xgboost-worker-0")):
-        assert f"worker {rank} of 2 sum 3.0 trees 20" in logs_of(cluster, pod), logs_of(cluster, pod)
+        wait_until("both say so", lambda pod=pod, line=f"worker {rank} of 2 sum 3.0 trees 20": line in logs_of(cluster, pod))
 
 
 def test_v1_mpi(cluster):
