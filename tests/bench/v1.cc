@@ -34,7 +34,7 @@ Json pytorchjob(const std::string& ns, const std::string& name, int workers,
                 Json run_policy = Json::object()) {
   Json job = *kube::parse_json(R"({
     "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {
-      "Master": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "localhost/none:1"}]}}},
+      "Master": {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch", "image": "localhost/none:1"}]}}},
       "Worker": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "localhost/none:1"}]}}}}}})");
   job["metadata"].set("name", name).set("namespace", ns);
   job["spec"].set("runPolicy", std::move(run_policy));
