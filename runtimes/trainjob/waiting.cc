@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -54,13 +53,6 @@ constexpr Rule kByText[] = {
     {"podgroup", "GangNotReady"},
     {"gang", "GangNotReady"},
 };
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 std::string_view classify(std::string_view reported, std::string_view message) {
   const auto* rule = std::find_if(std::begin(kByReason), std::end(kByReason),

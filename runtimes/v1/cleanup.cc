@@ -1,6 +1,6 @@
 // The end of a job's children, and of the finished job itself (pkg/controller.v1/common/job.go).
-#include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "kube/model/resources.hh"
 #include "runtimes/v1/policies.hh"
@@ -9,10 +9,6 @@ namespace trainer::v1 {
 namespace {
 
 using kube::Json;
-
-bool is_over(const PodView& pod) {
-  return pod.phase == "Succeeded" || pod.phase == "Failed";
-}
 
 // A pod in a restart back-off would go on for ever, and deleting it would lose its logs: the
 // kubelet ends it.
@@ -49,21 +45,20 @@ void clean_up_finished(ReconcileContext& context) {
   const std::string_view policy = clean_pod_policy(context.job.spec);
   if (policy != "None" && policy != "Running") return remove_children(context);
   const bool ends_retries = is_out_of_retries(context.status);
-  std::vector<std::string_view> kept;
+  std::set<std::string_view> kept;
   for (const PodView* pod : context.observed.pods) {
     // Under Running a pod that failed and runs again is ended as well, under None it is left alone.
-    const bool is_retrying = ends_retries && !is_over(*pod) &&
+    const bool is_retrying = ends_retries && !pod->is_over() &&
                              (policy == "None" ? pod->is_backing_off : pod->has_failed_last);
     if (is_retrying) end_retries(context, *pod);
-    if (policy == "None" || is_over(*pod) || is_retrying)
-      kept.push_back(pod->name);
+    if (policy == "None" || pod->is_over() || is_retrying)
+      kept.insert(pod->name);
     else
       context.remove_pod(*pod);
   }
   if (policy == "None") return;
   for (const ServiceView& service : context.observed.services)
-    if (std::find(kept.begin(), kept.end(), service.name) == kept.end())
-      context.remove_service(service);
+    if (!kept.contains(service.name)) context.remove_service(service);
 }
 
 void expire(ReconcileContext& context) {

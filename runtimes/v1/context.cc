@@ -22,7 +22,7 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
   role.name = name;
   role.type = to_lower(name);
   role.spec = &spec;
-  role.replicas = std::max(spec.replicas.value_or(1), 0);
+  if (!context.is_too_large) role.replicas = std::max(spec.replicas.value_or(1), 0);
   role.pods.resize(static_cast<std::size_t>(role.replicas));
   for (std::int32_t i = 0; i < role.replicas; ++i)
     role.names.push_back(pod_name(context.name(), context.framework, name, i));
@@ -31,13 +31,26 @@ RoleState make_role(const ReconcileContext& context, std::string_view name,
   return role;
 }
 
+bool owns(const Job& job, const Json& object) {
+  const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
+  return meta.controller() != nullptr && meta.controller()->uid == job.metadata.uid;
+}
+
 }  // namespace
+
+Json trim_dependent(const Job& job, Json object) {
+  if (owns(job, object)) return object;
+  const Json& owners = object.get("metadata").get("ownerReferences");
+  return Json::object({{"metadata", Json::object({{"ownerReferences", owners}})}});
+}
 
 ReconcileContext::ReconcileContext(const Observed& of)
     : observed(of),
       framework(of.framework),
       job(with_defaults(of.framework, of.job)),
-      status(of.job.status) {
+      status(of.job.status),
+      counted_pods(of.job.status.restartedPods.begin(), of.job.status.restartedPods.end()),
+      is_too_large(total_replicas(job) > kMaxPods) {
   for (const std::string_view role : framework.roles)
     if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
       roles.push_back(make_role(*this, role, spec->second));
@@ -60,12 +73,6 @@ const RoleState* ReconcileContext::find_role(std::string_view role) const {
   const auto found = std::find_if(roles.begin(), roles.end(),
                                   [role](const RoleState& one) { return one.name == role; });
   return found == roles.end() ? nullptr : &*found;
-}
-
-std::int32_t ReconcileContext::total_replicas() const {
-  std::int32_t total = 0;
-  for (const RoleState& role : roles) total += role.replicas;
-  return total;
 }
 
 std::string ReconcileContext::reason_of(std::string_view reason) const {
@@ -114,11 +121,19 @@ void ReconcileContext::note(std::string_view type, std::string_view reason, std:
 void ReconcileContext::relay(std::string_view type, std::string_view reason,
                              const std::string& message) {
   const std::uint64_t hash = std::hash<std::string>()(std::string(reason) + message);
-  plan.relayed.push_back(hash);
-  const auto& known = observed.relayed;
-  const bool is_known = known ? std::find(known->begin(), known->end(), hash) != known->end()
-                              : !observed.job.status.conditions.empty();
+  plan.relayed.insert(hash);
+  const bool is_known =
+      observed.relayed ? observed.relayed->contains(hash) : !observed.job.status.conditions.empty();
   if (!is_known) note(type, reason, message);
+}
+
+kube::Action& ReconcileContext::act(kube::Action::Verb verb, const kube::Resource& resource,
+                                    std::string object_name) {
+  kube::Action& action = plan.actions.emplace_back();
+  action.verb = verb;
+  action.resource = resource;
+  action.key = {job.metadata.ns, std::move(object_name)};
+  return action;
 }
 
 void ReconcileContext::create(const kube::Resource& resource, std::string object_name, Json body,
@@ -131,26 +146,18 @@ void ReconcileContext::create(const kube::Resource& resource, std::string object
       .set("name", object_name)
       .set("namespace", meta.ns)
       .set("ownerReferences", Json::array({owner.to_json()}));
-  kube::Action action;
-  action.verb = kube::Action::Verb::kCreate;
-  action.resource = resource;
-  action.key = {meta.ns, std::move(object_name)};
+  kube::Action& action = act(kube::Action::Verb::kCreate, resource, std::move(object_name));
   action.body = std::move(body);
   action.owner_uid = meta.uid;
   action.stage = stage;
   action.failure_reason = failure_reason;
-  plan.actions.push_back(std::move(action));
 }
 
 void ReconcileContext::remove(const kube::Resource& resource, const std::string& object_name,
                               std::string uid, std::string_view failure_reason) {
-  kube::Action action;
-  action.verb = kube::Action::Verb::kDelete;
-  action.resource = resource;
-  action.key = {job.metadata.ns, object_name};
+  kube::Action& action = act(kube::Action::Verb::kDelete, resource, object_name);
   action.uid = std::move(uid);
   action.failure_reason = failure_reason;
-  plan.actions.push_back(std::move(action));
 }
 
 void ReconcileContext::remove_pod(const PodView& pod) {
@@ -167,13 +174,9 @@ void ReconcileContext::remove_service(const ServiceView& service) {
 
 void ReconcileContext::patch(const kube::Resource& resource, const std::string& object_name,
                              Json body, int stage) {
-  kube::Action action;
-  action.verb = kube::Action::Verb::kMergePatch;
-  action.resource = resource;
-  action.key = {job.metadata.ns, object_name};
+  kube::Action& action = act(kube::Action::Verb::kMergePatch, resource, object_name);
   action.body = std::move(body);
   action.stage = stage;
-  plan.actions.push_back(std::move(action));
 }
 
 const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
@@ -185,8 +188,7 @@ const Json* ReconcileContext::find_dependent(const kube::Resource& resource,
 }
 
 bool ReconcileContext::is_owner_of(const Json& object) const {
-  const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
-  return meta.controller() != nullptr && meta.controller()->uid == job.metadata.uid;
+  return owns(job, object);
 }
 
 void ReconcileContext::requeue_after(std::chrono::microseconds delay) {

@@ -1,6 +1,7 @@
 // What the policies of one reconcile of a V1 job share. Internal to runtimes/v1.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,8 @@ struct RoleState {
 
 // Actions of a later stage wait for those of an earlier one.
 inline constexpr int kBeforePods = 0;
-inline constexpr int kWithPods = 1;
+inline constexpr int kAfterRoles = 1;  // a RoleBinding is refused while its Role is missing
+inline constexpr int kWithPods = 2;
 
 struct ReconcileContext {
   explicit ReconcileContext(const Observed& observed);
@@ -42,12 +44,14 @@ struct ReconcileContext {
   std::vector<RoleState> roles;
   std::vector<const PodView*> surplus;  // own pods that no role has a place for
   JobPlan plan;
-  bool is_resumed = false;  // in this reconcile
-  bool holds_pods = false;  // no pod is created or deleted now
+  std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods
+  bool is_resumed = false;                  // in this reconcile
+  bool holds_pods = false;                  // no pod is created or deleted now
+  // More than kMaxPods are asked for: the roles are empty, and only what stops a job is done.
+  bool is_too_large = false;
 
   const std::string& name() const { return job.metadata.name; }
   const RoleState* find_role(std::string_view role) const;
-  std::int32_t total_replicas() const;
 
   // `reason` without the kind: "Running".
   bool set_condition(std::string_view type, bool is_true, std::string_view reason,
@@ -78,6 +82,10 @@ struct ReconcileContext {
   const kube::Json* find_dependent(const kube::Resource& resource, const std::string& object_name);
   bool is_owner_of(const kube::Json& object) const;
   void requeue_after(std::chrono::microseconds delay);
+
+ private:
+  kube::Action& act(kube::Action::Verb verb, const kube::Resource& resource,
+                    std::string object_name);
 };
 
 }  // namespace trainer::v1

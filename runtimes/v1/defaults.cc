@@ -1,7 +1,5 @@
 // What the controller assumes where a spec says nothing (pkg/apis/kubeflow.org/v1/*_defaults.go).
 // The stored object stays as its user wrote it.
-#include <strings.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,8 +15,7 @@ using kube::Json;
 void use_canonical_roles(const Framework& framework, ReplicaSpecs& specs) {
   for (const std::string_view role : framework.roles) {
     const auto other = std::find_if(specs.begin(), specs.end(), [role](const auto& spec) {
-      return spec.first != role && spec.first.size() == role.size() &&
-             strncasecmp(spec.first.data(), role.data(), role.size()) == 0;
+      return spec.first != role && to_lower(spec.first) == to_lower(role);
     });
     if (other == specs.end()) continue;
     ReplicaSpec spec = std::move(other->second);

@@ -18,6 +18,10 @@ namespace trainer::v1 {
 
 struct ReconcileContext;
 
+// In all roles of a job. Pods of TFJobs and XGBoostJobs name all others: with more, they would be
+// larger than an object may be before long.
+inline constexpr std::int64_t kMaxPods = 10'000;
+
 // What the process was started with.
 struct Settings {
   // --gang-scheduler-name: "" for none; "volcano" in any case; any other name means

@@ -1,7 +1,6 @@
 // PodGroups for gang schedulers (pkg/controller.v1/common/scheduling.go,
 // control/podgroup_control.go).
 #include <fmt/format.h>
-#include <strings.h>
 
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace {
 using kube::Json;
 
 bool is_volcano(const Settings& settings) {
-  return strcasecmp(settings.gang_scheduler.c_str(), "volcano") == 0;
+  return to_lower(settings.gang_scheduler) == "volcano";
 }
 
 // What the first `members` pods request, in the order of the roles. A container with requests is
@@ -43,7 +42,7 @@ kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t me
 Json spec_of(const ReconcileContext& context) {
   const auto& stated = context.job.spec.runPolicy.schedulingPolicy;
   const SchedulingPolicy policy = stated.value_or(SchedulingPolicy{});
-  const std::int64_t members = policy.minAvailable.value_or(context.total_replicas());
+  const std::int64_t members = policy.minAvailable.value_or(total_replicas(context.job));
   Json spec = Json::object({{"minMember", members}});
   if (policy.minResources) {
     Json amounts = Json::object();

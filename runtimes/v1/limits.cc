@@ -24,19 +24,16 @@ bool counts_restarts(const RoleState& role) {
 bool exceeds_backoff_limit(const ReconcileContext& context) {
   const auto limit = context.job.spec.runPolicy.backoffLimit;
   if (!limit) return false;
-  const auto& counted = context.status.restartedPods;
   std::int64_t total = context.status.restarts;
   std::int64_t failures = 0;
   bool is_retrying = false;
   for (const RoleState& role : context.roles) {
     if (!counts_restarts(role)) continue;
     for (const PodView* pod : role.pods) {
-      if (pod == nullptr || std::find(counted.begin(), counted.end(), pod->uid) != counted.end())
-        continue;
+      if (pod == nullptr || context.counted_pods.contains(pod->uid)) continue;
       total += pod->restarts;
       if (needs_restart(context.framework, role, *pod)) ++failures;
-      const bool is_over = pod->phase == "Failed" || pod->phase == "Succeeded";
-      is_retrying |= pod->restarts > 0 && !is_over;
+      is_retrying |= pod->restarts > 0 && !pod->is_over();
     }
   }
   return (is_retrying && total >= std::max(*limit, 1)) ||

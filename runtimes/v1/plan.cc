@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "runtimes/v1/policies.hh"
@@ -24,6 +26,14 @@ void finish(ReconcileContext& context) {
     counters.succeeded += std::exchange(counters.active, 0);
 }
 
+// How many pods and Services one reconcile creates. A pod may name all others, and what is planned
+// is in memory at once.
+std::size_t batch_size(const Job& job) {
+  constexpr std::int64_t kMaxNames = 1'000'000;
+  const std::int64_t total = std::max<std::int64_t>(total_replicas(job), 1);
+  return static_cast<std::size_t>(std::min<std::int64_t>(kMaxNames / total, 1'000));
+}
+
 // From what is seen of the pods to the status.
 void decide(ReconcileContext& context) {
   count_pods(context);
@@ -33,6 +43,12 @@ void decide(ReconcileContext& context) {
   context.status.replicaStatuses.emplace();
   for (const RoleState& role : context.roles)
     context.status.replicaStatuses->emplace(role.name, role.counters);
+}
+
+void refuse(ReconcileContext& context, const kube::FieldErrors& errors) {
+  context.relay("Warning", context.reason_of("FailedValidation"),
+                fmt::format("{} failed validation because {}", context.framework.resource.kind,
+                            kube::to_string(errors)));
 }
 
 void run(ReconcileContext& context) {
@@ -54,6 +70,7 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return clean_up_finished(context);
   }
+  if (context.is_too_large) return refuse(context, {too_many_pods(context.framework, context.job)});
   if (!sync_pod_group(context) || !sync_dependents()) return;
   decide(context);
   if (context.is_finished()) {
@@ -62,7 +79,7 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return context.requeue_after(std::chrono::milliseconds(0));
   }
-  if (!context.holds_pods) sync_pods(context);
+  if (!context.holds_pods) sync_pods(context, batch_size(context.job));
 }
 
 // Where no webhook checks the kind: an invalid job gets an event, and no status.
@@ -70,9 +87,7 @@ bool is_refused(ReconcileContext& context) {
   if (context.framework.has_webhook) return false;
   const kube::FieldErrors errors = validate_create(context.framework, context.observed.job).errors;
   if (errors.empty()) return false;
-  const std::string& kind = context.framework.resource.kind;
-  context.relay("Warning", context.reason_of("FailedValidation"),
-                fmt::format("{} failed validation because {}", kind, kube::to_string(errors)));
+  refuse(context, errors);
   return true;
 }
 
@@ -86,7 +101,7 @@ JobPlan plan(const Observed& observed) {
   if (!context.plan.needs_dependents.empty()) {
     JobPlan needs;
     needs.needs_dependents = std::move(context.plan.needs_dependents);
-    needs.relayed = observed.relayed.value_or(std::vector<std::uint64_t>());
+    needs.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
     return needs;
   }
   finish_status(context);
@@ -101,7 +116,7 @@ std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
   ReconcileContext context(observed);
   sync_pod_group(context);
   if (framework.sync_dependents) framework.sync_dependents(context);
-  sync_pods(context);
+  sync_pods(context, std::numeric_limits<std::size_t>::max());
   std::vector<kube::Json> children;
   for (kube::Action& action : context.plan.actions) children.push_back(std::move(action.body));
   return children;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Observed {
   Dependents dependents;
   // JobPlan::relayed of the last plan of this process. nullopt: this process sees the job for the
   // first time. Of one that has a status, an earlier process has reported what there was.
-  std::optional<std::vector<std::uint64_t>> relayed;
+  std::optional<std::unordered_set<std::uint64_t>> relayed;
   const Settings& settings;
   kube::Time now;
 };
@@ -46,7 +47,7 @@ struct JobPlan : kube::Plan {
   // (from a cache or live), and plan again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
   // Hashes of the troubles of pods that were reported in events.
-  std::vector<std::uint64_t> relayed;
+  std::unordered_set<std::uint64_t> relayed;
   // For training_operator_jobs_*_total: add them once the plan has run.
   struct Counts {
     bool created = false;
@@ -63,6 +64,10 @@ struct JobPlan : kube::Plan {
 // deleted or has another manager. An unchanged job gets an empty plan. Cost: linear in pods and
 // services.
 JobPlan plan(const Observed& observed);
+
+// What is remembered of a dependent object that was read: of another owner's, which may be large,
+// only who that is.
+kube::Json trim_dependent(const Job& job, kube::Json object);
 
 // The collection of PodGroups that the settings need; nullptr without a gang scheduler.
 const kube::Resource* pod_groups_of(const Settings& settings);

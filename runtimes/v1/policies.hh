@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtimes/v1/context.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::v1 {
 
@@ -36,7 +37,8 @@ void decorate_for_gang(const Settings& settings, std::string_view job_name, std:
                        kube::Json& pod_template);
 
 // replicas.cc
-std::string to_lower(std::string_view text);
+// Of a job with defaults; negative numbers count as 0.
+std::int64_t total_replicas(const Job& job);
 std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
                      std::int32_t index);
 kube::StringMap base_labels(const Framework& framework, std::string_view job);
@@ -45,7 +47,8 @@ kube::Json make_pod(const Framework& framework, const Job& job, const ReplicaSpe
                     const PodSlot& slot, const Settings& settings);
 kube::Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
                         const PodSlot& slot);
-void sync_pods(ReconcileContext& context);
+// Creates at most `batch` pods and Services; asks for another reconcile where more are missing.
+void sync_pods(ReconcileContext& context, std::size_t batch);
 void count_pods(ReconcileContext& context);
 
 // restart.cc
@@ -66,8 +69,6 @@ void set_restarting(ReconcileContext& context, std::string message);
 void succeed(ReconcileContext& context, std::string message);
 // `reason`: of the condition, without the kind.
 void fail(ReconcileContext& context, std::string message, std::string_view reason = kFailed);
-// PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers (of an elastic job any).
-void decide_by_master_or_workers(ReconcileContext& context);
 void record_first_failure(ReconcileContext& context);
 void relay_troubles(ReconcileContext& context);
 void finish_status(ReconcileContext& context);

@@ -33,26 +33,30 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
                (lone_role.empty() ? "Created pod: " : "Created worker pod: ") + name);
 }
 
-void sync_role(ReconcileContext& context, const RoleState& role,
-               const std::vector<std::string_view>& services) {
+// False where the batch is full: the next reconcile goes on.
+bool sync_role(ReconcileContext& context, const RoleState& role,
+               const std::vector<std::string_view>& services, std::size_t& batch) {
   std::int32_t left = role.expired;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (role.pods[i] != nullptr || left-- > 0) continue;
+    if (batch-- == 0) return false;
     note_created(context, role, role.names[i]);
     context.create(kube::kPods, role.names[i],
                    make_pod(context.framework, context.job, *role.spec,
                             {role.name, static_cast<std::int32_t>(i)}, context.observed.settings),
                    kWithPods, "FailedCreatePod");
   }
-  if (!context.framework.has_services) return;
+  if (!context.framework.has_services) return true;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (std::binary_search(services.begin(), services.end(), role.names[i])) continue;
+    if (batch-- == 0) return false;
     context.note("Normal", "SuccessfulCreateService", "Created service: " + role.names[i]);
     context.create(kube::kServices, role.names[i],
                    make_service(context.framework, context.job, *role.spec,
                                 {role.name, static_cast<std::int32_t>(i)}),
                    kWithPods, "FailedCreateService");
   }
+  return true;
 }
 
 // What a role that has become smaller leaves.
@@ -98,12 +102,11 @@ void warn_about_templates(ReconcileContext& context) {
 
 }  // namespace
 
-std::string to_lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
+std::int64_t total_replicas(const Job& job) {
+  std::int64_t total = 0;
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    total += std::max(spec.replicas.value_or(1), 0);
+  return total;
 }
 
 std::string pod_name(std::string_view job, const Framework& framework, std::string_view role,
@@ -161,11 +164,15 @@ Json make_service(const Framework& framework, const Job& job, const ReplicaSpec&
        {"spec", Json::object({{"clusterIP", "None"}, {"selector", labels}, {"ports", ports}})}});
 }
 
-void sync_pods(ReconcileContext& context) {
+void sync_pods(ReconcileContext& context, std::size_t batch) {
   std::vector<std::string_view> services;
   for (const ServiceView& service : context.observed.services) services.push_back(service.name);
   std::sort(services.begin(), services.end());
-  for (const RoleState& role : context.roles) sync_role(context, role, services);
+  for (const RoleState& role : context.roles) {
+    if (sync_role(context, role, services, batch)) continue;
+    context.requeue_after(std::chrono::milliseconds(0));
+    break;
+  }
   remove_surplus(context);
   warn_about_templates(context);
 }

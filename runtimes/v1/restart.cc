@@ -1,7 +1,7 @@
 // What becomes of failed pods (pkg/controller.v1/common/pod.go, ReconcilePods).
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 #include "runtimes/v1/policies.hh"
 
@@ -15,14 +15,8 @@ std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {
   return pod.exit_code_of(framework.container).value_or(kUnknownExitCode);
 }
 
-bool is_counted(const JobStatus& status, const PodView& pod) {
-  return std::find(status.restartedPods.begin(), status.restartedPods.end(), pod.uid) !=
-         status.restartedPods.end();
-}
-
 void count_restart(ReconcileContext& context, const PodView& pod) {
-  if (!context.job.spec.runPolicy.backoffLimit || is_counted(context.observed.job.status, pod))
-    return;
+  if (!context.job.spec.runPolicy.backoffLimit || context.counted_pods.contains(pod.uid)) return;
   context.status.restarts += 1 + pod.restarts;
   context.status.restartedPods.push_back(pod.uid);
   // Counted before the pod is deleted, or a lost answer would lose the count.
@@ -43,10 +37,12 @@ bool needs_restart(const Framework& framework, const RoleState& role, const PodV
 }
 
 void restart_failed_pods(ReconcileContext& context) {
-  std::erase_if(context.status.restartedPods, [&pods = context.observed.pods](const auto& uid) {
-    return std::none_of(pods.begin(), pods.end(),
-                        [&uid](const PodView* pod) { return pod->uid == uid; });
-  });
+  if (!context.status.restartedPods.empty()) {
+    std::set<std::string_view> existing;
+    for (const PodView* pod : context.observed.pods) existing.insert(pod->uid);
+    std::erase_if(context.status.restartedPods,
+                  [&existing](const std::string& uid) { return !existing.contains(uid); });
+  }
   for (RoleState& role : context.roles) {
     bool is_restarting = false;
     for (const PodView* pod : role.pods) {

@@ -56,35 +56,6 @@ void fail(ReconcileContext& context, std::string message, std::string_view reaso
   context.set_condition(kFailed, true, reason, std::move(message));
 }
 
-void decide_by_master_or_workers(ReconcileContext& context) {
-  const std::string& kind = context.framework.resource.kind;
-  const std::string& name = context.name();
-  const std::string full = context.job.metadata.key().to_string();
-  const bool has_master = context.find_role("Master") != nullptr;
-  const bool takes_any = context.framework.any_worker_succeeds && context.job.spec.elasticPolicy;
-  for (const RoleState& role : context.roles) {
-    const auto& [active, succeeded, failed] =
-        std::tie(role.counters.active, role.counters.succeeded, role.counters.failed);
-    const bool is_complete = role.replicas > 0 && succeeded >= role.replicas;
-    if (has_master && role.name == "Master") {
-      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, name));
-      if (is_complete)
-        return succeed(context, fmt::format("{} {} is successfully completed.", kind, name));
-    } else if (!has_master && role.name == "Worker") {
-      if (is_complete || (takes_any && succeeded > 0))
-        return succeed(context, fmt::format("{} {} successfully completed.", kind, full));
-      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, full));
-    }
-    if (failed == 0 || role.replicas <= succeeded + active) continue;
-    if (role.spec->restartPolicy == "Never")
-      fail(context, fmt::format("{} {} is failed because {} {} replica(s) failed.", kind, name,
-                                failed, role.name));
-    else
-      set_restarting(context, fmt::format("{} {} is restarting because {} {} replica(s) failed.",
-                                          kind, name, failed, role.name));
-  }
-}
-
 // The earliest failure that is still to be seen. The recorded one stays, unless all of it was over
 // long before: pods are deleted, the record must not be lost.
 void record_first_failure(ReconcileContext& context) {

@@ -72,6 +72,13 @@ std::string role_path(const Framework& framework, std::string_view role) {
   return kube::join_key(fmt::format("spec.{}", framework.replica_specs), role);
 }
 
+kube::FieldError too_many_pods(const Framework& framework, const Job& job) {
+  return kube::invalid(fmt::format("spec.{}", framework.replica_specs), total_replicas(job),
+                       "pods in all replicas: at most {} are possible; set fewer, or make several "
+                       "jobs",
+                       kMaxPods);
+}
+
 Verdict validate_create(const Framework& framework, const Job& job) {
   Verdict verdict;
   if (framework.has_services) check_name(framework, job, verdict.errors);
@@ -84,6 +91,7 @@ Verdict validate_create(const Framework& framework, const Job& job) {
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     check_role(framework, role, spec, verdict.errors);
+  if (total_replicas(job) > kMaxPods) verdict.errors.push_back(too_many_pods(framework, job));
   if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
   return verdict;
 }

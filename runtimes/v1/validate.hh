@@ -20,6 +20,9 @@ Verdict validate_create(const Framework& framework, const Job& job);
 // runPolicy.managedBy cannot change; the rest is checked as at creation.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job);
 
+// Why a job with more than kMaxPods is refused.
+kube::FieldError too_many_pods(const Framework& framework, const Job& job);
+
 // "spec.pytorchReplicaSpecs[Worker]".
 std::string role_path(const Framework& framework, std::string_view role);
 

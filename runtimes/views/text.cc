@@ -22,6 +22,13 @@ std::string keep_tail(std::string_view text, std::size_t limit) {
   return std::string(text.substr(start));
 }
 
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
 std::string count_of(std::int64_t count, std::string_view noun) {
   std::string text = std::to_string(count) + " " + std::string(noun);
   return count == 1 ? text : text + "s";

@@ -40,6 +40,7 @@ struct PodView : trainer::PodView {
   friend bool operator==(const PodView&, const PodView&) = default;
 
   std::optional<std::int32_t> exit_code_of(std::string_view container) const;
+  bool is_over() const { return phase == "Succeeded" || phase == "Failed"; }
 };
 
 // From one object, or its JSON text, as for trainer::PodView. nullptr where it has no name.

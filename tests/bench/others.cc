@@ -97,6 +97,17 @@ Task<void> count_statuses(Context& context, std::string plural, double& writes) 
   writes = requests(metrics, "PATCH", plural + "/status");
 }
 
+// Until no status has been written for two seconds.
+Task<void> await_statuses(Context& context, std::string plural) {
+  double before = -1;
+  double writes = 0;
+  while (before != writes) {
+    before = writes;
+    co_await context.cluster.sleep(kube::Milliseconds(2'000));
+    co_await count_statuses(context, plural, writes);
+  }
+}
+
 Task<void> await_ready(Context& context) {
   const auto end = Steady::now() + std::chrono::seconds(120);
   while ((co_await get_local(context.cluster, std::string("http://") + kHealthAddress, "/readyz"))
@@ -154,6 +165,7 @@ std::vector<Figure> large_jobset(Context& context, ControllerProcess& controller
 std::vector<Figure> suspended(Context& context, std::unique_ptr<ControllerProcess>& controller,
                               const SuspendedObjects& objects) {
   context.cluster.run(make_suspended(context.cluster, objects));
+  context.cluster.run(await_statuses(context, objects.resource.plural));
   const double running = controller->usage().rss_mb;
   controller.reset();
   controller = context.start_controller(objects.flags);

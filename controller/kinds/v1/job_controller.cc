@@ -27,10 +27,6 @@ const StoredCache* find_cache(const kube::CacheSet& caches, const kube::Resource
   return resource ? &caches.get<kube::StoredObject>(all_of(*resource)) : nullptr;
 }
 
-bool is_over(const PodView& pod) {
-  return pod.phase == "Succeeded" || pod.phase == "Failed";
-}
-
 }  // namespace
 
 JobController::JobController(const kube::ControllerContext& context, const Framework& framework,
@@ -53,7 +49,7 @@ JobController::DecodedJob JobController::decode_job(std::shared_ptr<const Json> 
 void JobController::on_pod(const Pod& before, const Pod& after) {
   if (is_unchanged(before, after) || (!before && after->phase == "Pending")) return;
   const PodView& pod = after ? *after : *before;
-  const bool is_urgent = !after || is_over(*after) || after->is_deleting;
+  const bool is_urgent = !after || after->is_over() || after->is_deleting;
   context_.router.enqueue_owner(context_.id, pod.ns, pod.owner_uid,
                                 is_urgent ? Debounce::kShort : Debounce::kCounters);
 }
@@ -89,7 +85,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   if (!plan) co_return tl::unexpected(plan.error());
 
   const JobPlan::Counts counts = plan->counts;
-  std::vector<std::uint64_t> relayed = std::move(plan->relayed);
+  std::unordered_set<std::uint64_t> relayed = std::move(plan->relayed);
   std::vector<Action> written;
   std::copy_if(plan->actions.begin(), plan->actions.end(), std::back_inserter(written),
                [this](const Action& action) {
@@ -144,7 +140,7 @@ Task<Result<JobPlan>> JobController::make_plan(const Job& job, std::shared_ptr<M
       if (!found && found.error().code != kube::ErrorCode::kNotFound)
         co_return tl::unexpected(found.error().at(resource.kind + " " + key.to_string()));
       memory->dependents[dependent_name(resource, key.name)] =
-          found ? std::make_shared<const Json>(std::move(*found)) : nullptr;
+          found ? std::make_shared<const Json>(trim_dependent(job, std::move(*found))) : nullptr;
     }
   }
   co_return kube::fail(

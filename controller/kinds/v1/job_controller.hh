@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "api/v1job.hh"
@@ -40,7 +41,7 @@ class JobController final : public kube::Controller {
   // What is kept of a job between two reconciles.
   struct Memory {
     Dependents dependents;  // read by name, or written
-    std::optional<std::vector<std::uint64_t>> relayed;
+    std::optional<std::unordered_set<std::uint64_t>> relayed;
   };
 
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);

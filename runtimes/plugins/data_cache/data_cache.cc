@@ -11,6 +11,7 @@
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/switches.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/torchtune.hh"
 #include "runtimes/views/labels.hh"
@@ -43,17 +44,9 @@ struct Cache {
   std::string container;
 };
 
-const Json* find_env(const Json& container, std::string_view name) {
-  const auto& env = container.get_array("env");
-  const auto found = std::find_if(env.begin(), env.end(), [name](const Json& variable) {
-    return variable.get_string("name") == name;
-  });
-  return found == env.end() ? nullptr : &*found;
-}
-
 bool is_sizable(const Draft& draft, const Cache& cache) {
   const Json* container = draft.container(cache.job, cache.container);
-  return container != nullptr && find_env(*container, kGroupSize) != nullptr;
+  return container != nullptr && kube::find_env(*container, kGroupSize) != nullptr;
 }
 
 // The job of a runtime that may serve the dataset.
@@ -74,18 +67,13 @@ std::optional<Cache> cache_of(const Draft& draft) {
 }
 
 // A variable of the job's dataset; of several the last one counts.
-struct Setting {
-  std::string path;
-  std::string text;
-};
-
 std::optional<Setting> setting_of(const Draft& draft, std::string_view name) {
   const InitializerSource* dataset = cached_dataset(draft.job);
   if (dataset == nullptr) return std::nullopt;
   for (std::size_t i = dataset->env.size(); i-- > 0;)
     if (dataset->env[i].get_string("name") == name)
-      return Setting{kube::join_index(kDatasetEnv, i) + ".value",
-                     std::string(dataset->env[i].get_string("value"))};
+      return Setting{dataset->env[i].get_string("value"),
+                     kube::join_index(kDatasetEnv, i) + ".value"};
   return std::nullopt;
 }
 
@@ -113,8 +101,8 @@ class SizeReader {
  private:
   std::optional<std::int32_t> pods_of(const Setting& setting) {
     std::int32_t pods = 0;
-    const char* end = setting.text.data() + setting.text.size();
-    const auto [rest, error] = std::from_chars(setting.text.data(), end, pods);
+    const char* end = setting.value.data() + setting.value.size();
+    const auto [rest, error] = std::from_chars(setting.value.data(), end, pods);
     if (error != std::errc() || rest != end || pods < 2 || pods > kMaxPods) {
       refuse(setting, fmt::format("{} counts the cache's head and its workers: write a number from "
                                   "2 to {}, as a value",
@@ -154,7 +142,7 @@ class SizeReader {
   }
 
   std::optional<kube::Quantity> amount_of(const Setting& setting) {
-    const auto amount = kube::Quantity::parse(setting.text);
+    const auto amount = kube::Quantity::parse(setting.value);
     if (amount && kube::Quantity() < *amount) return *amount;
     refuse(setting, "is no amount of a resource: write one such as 4 or 64Gi, as a value");
     return std::nullopt;
@@ -173,7 +161,7 @@ class SizeReader {
   }
 
   void refuse(const Setting& setting, std::string detail) {
-    errors_.push_back(kube::invalid(setting.path, setting.text, std::move(detail)));
+    errors_.push_back(kube::invalid(setting.path, setting.value, std::move(detail)));
   }
 
   const Draft& draft_;
@@ -203,10 +191,11 @@ std::optional<std::string> role_of(const Draft& draft, kube::FieldErrors& errors
   if (!role) return std::nullopt;
   const auto& annotations = draft.runtime.metadata.annotations;
   const auto allowed = annotations.find(kRolesAnnotation);
-  if (allowed != annotations.end() && !role->text.empty() && is_listed(allowed->second, role->text))
-    return role->text;
+  if (allowed != annotations.end() && !role->value.empty() &&
+      is_listed(allowed->second, role->value))
+    return std::string(role->value);
   errors.push_back(kube::invalid(
-      role->path, role->text,
+      role->path, role->value,
       fmt::format("{} \"{}\" does not allow this {}: choose one of its annotation {}, ask an admin "
                   "to add it there, or leave it out and give the table's credentials in "
                   "spec.initializer.dataset.secretRef",
@@ -244,14 +233,14 @@ void name_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::st
   const std::string printed = draft.pod_sets[cache.job].name + "-0:";
   const std::string host = draft.first_host(cache.job) + ":";
   for (const std::string_view name : {"DATA_CACHE_ENDPOINT", "CACHE_ENDPOINT"}) {
-    const Json* variable = find_env(node->json(), name);
+    const Json* variable = kube::find_env(node->json(), name);
     std::string_view value = variable == nullptr ? "" : variable->get_string("value");
     const std::string_view scheme = value.starts_with(kScheme) ? kScheme : "";
     value.remove_prefix(scheme.size());
     if (value.starts_with(printed))
       node->env(name, fmt::format("{}{}{}", scheme, host, value.substr(printed.size())));
   }
-  if (find_env(node->json(), "CACHE_ENDPOINT") == nullptr)
+  if (kube::find_env(node->json(), "CACHE_ENDPOINT") == nullptr)
     node->env("CACHE_ENDPOINT", fmt::format("{}{}{}", kScheme, host, kPort));
 }
 

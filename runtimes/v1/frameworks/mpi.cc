@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
@@ -106,7 +107,8 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   const Json* stored = context.find_dependent(resource, name);
   if (stored == nullptr) {
     desired["metadata"].set("labels", Json::object({{"app", context.name()}}));
-    context.create(resource, name, std::move(desired), kBeforePods, "ErrResourceExists");
+    const int stage = resource == kRoleBindings ? kAfterRoles : kBeforePods;
+    context.create(resource, name, std::move(desired), stage, "ErrResourceExists");
     return true;
   }
   // Upstream says so in each reconcile.
@@ -133,7 +135,7 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
 bool is_launcher_over(const ReconcileContext& context) {
   const RoleState* launcher = context.find_role(kLauncher);
   const PodView* pod = launcher && !launcher->pods.empty() ? launcher->pods.front() : nullptr;
-  return pod && (pod->phase == "Succeeded" || pod->phase == "Failed");
+  return pod && pod->is_over();
 }
 
 bool sync_dependents(ReconcileContext& context) {
@@ -188,13 +190,9 @@ void append_launcher_env(const Job& job, Json& container) {
     append_env(container, "NVIDIA_VISIBLE_DEVICES", "");
     append_env(container, "NVIDIA_DRIVER_CAPABILITIES", "");
   }
-  const Json::Array own = container.get_array("env");
-  const auto is_set = [&own](std::string_view name) {
-    return std::any_of(own.begin(), own.end(),
-                       [name](const Json& one) { return one.get_string("name") == name; });
-  };
-  if (!is_set("I_MPI_HYDRA_BOOTSTRAP")) append_env(container, "I_MPI_HYDRA_BOOTSTRAP", "rsh");
-  if (!is_set("I_MPI_HYDRA_BOOTSTRAP_EXEC"))
+  if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP"))
+    append_env(container, "I_MPI_HYDRA_BOOTSTRAP", "rsh");
+  if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC"))
     append_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));
 }
 

@@ -1,4 +1,3 @@
-#include <strings.h>
 
 #include <algorithm>
 #include <array>
@@ -15,9 +14,7 @@ std::span<const Framework* const> frameworks() {
 
 const Framework* find_framework(std::string_view kind) {
   for (const Framework* framework : frameworks())
-    if (framework->singular.size() == kind.size() &&
-        strncasecmp(framework->singular.data(), kind.data(), kind.size()) == 0)
-      return framework;
+    if (framework->singular == to_lower(kind)) return framework;
   return nullptr;
 }
 

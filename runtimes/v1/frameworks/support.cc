@@ -29,12 +29,6 @@ std::int32_t replicas_of(const Job& job, std::string_view role) {
   return spec ? spec->replicas.value_or(1) : 0;
 }
 
-std::int32_t total_replicas(const Job& job) {
-  std::int32_t total = 0;
-  for (const auto& [role, spec] : job.spec.replicaSpecs) total += spec.replicas.value_or(1);
-  return total;
-}
-
 std::int32_t port_of(const Framework& framework, const Job& job, std::string_view role) {
   const ReplicaSpec* spec = find_spec(job, role);
   const Json* container =
@@ -55,6 +49,33 @@ std::string failure_text(const ReconcileContext& context, const RoleState& role,
   return fmt::format("{} {} is {} because {} {} replica(s) failed.",
                      context.framework.resource.kind, context.name(), what, role.counters.failed,
                      role.name);
+}
+
+void decide_by_master_or_workers(ReconcileContext& context) {
+  const std::string& kind = context.framework.resource.kind;
+  const std::string& name = context.name();
+  const std::string full = context.job.metadata.key().to_string();
+  const bool has_master = context.find_role(kMaster) != nullptr;
+  const bool takes_any = context.framework.any_worker_succeeds && context.job.spec.elasticPolicy;
+  for (const RoleState& role : context.roles) {
+    const auto& [active, succeeded, failed] =
+        std::tie(role.counters.active, role.counters.succeeded, role.counters.failed);
+    const bool is_complete = role.replicas > 0 && succeeded >= role.replicas;
+    if (has_master && role.name == kMaster) {
+      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, name));
+      if (is_complete)
+        return succeed(context, fmt::format("{} {} is successfully completed.", kind, name));
+    } else if (!has_master && role.name == kWorker) {
+      if (is_complete || (takes_any && succeeded > 0))
+        return succeed(context, fmt::format("{} {} successfully completed.", kind, full));
+      if (active > 0) set_running(context, fmt::format("{} {} is running.", kind, full));
+    }
+    if (failed == 0 || role.replicas <= succeeded + active) continue;
+    if (role.spec->restartPolicy == "Never")
+      fail(context, failure_text(context, role, "failed"));
+    else
+      set_restarting(context, failure_text(context, role, "restarting"));
+  }
 }
 
 void decide_by_one_role(ReconcileContext& context, std::string_view decider,

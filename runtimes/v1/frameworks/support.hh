@@ -27,7 +27,6 @@ kube::Json::Array& containers_of(kube::Json& pod);
 const ReplicaSpec* find_spec(const Job& job, std::string_view role);
 // Of a job with defaults.
 std::int32_t replicas_of(const Job& job, std::string_view role);
-std::int32_t total_replicas(const Job& job);
 // The port of the framework's name in the required container of a role.
 std::int32_t port_of(const Framework& framework, const Job& job, std::string_view role);
 // The pod and Service "p-worker-0".
@@ -36,6 +35,8 @@ std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
 // "PyTorchJob p is failed because 1 Worker replica(s) failed."
 std::string failure_text(const ReconcileContext& context, const RoleState& role,
                          std::string_view what);
+// PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers (of an elastic job any).
+void decide_by_master_or_workers(ReconcileContext& context);
 // XGBoostJob and MPIJob: this role decides, and a failed pod of any role fails the job, except that
 // it is said to restart under ExitCode. `reason`: see fail().
 void decide_by_one_role(ReconcileContext& context, std::string_view role,

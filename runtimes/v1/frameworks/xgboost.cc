@@ -20,7 +20,7 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&)
 }
 
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
-  const std::int32_t total = total_replicas(job);
+  const std::int64_t total = total_replicas(job);
   const std::int32_t rank = slot.index + (slot.role == kWorker ? replicas_of(job, kMaster) : 0);
   std::string workers;
   for (std::int32_t i = 0; i + 1 < total; ++i)

@@ -166,6 +166,14 @@ Json* find_any_container(Json& pod_template, std::string_view name) {
   return const_cast<Json*>(find_any_container(std::as_const(pod_template), name));
 }
 
+const Json* find_env(const Json& container, std::string_view name) {
+  const Json::Array& env = container.get_array("env");
+  const auto found = std::find_if(env.begin(), env.end(), [name](const Json& variable) {
+    return variable.get_string("name") == name;
+  });
+  return found == env.end() ? nullptr : &*found;
+}
+
 void upsert_env(Json& container, Json env_var) {
   upsert(container["env"], std::move(env_var), {"name"});
 }

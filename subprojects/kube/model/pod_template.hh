@@ -22,6 +22,8 @@ Json* find_any_container(Json& pod_template,
 const Json* find_container(const Json& pod_template, std::string_view name);
 const Json* find_any_container(const Json& pod_template, std::string_view name);
 
+// A container's variable; the first of this name.
+const Json* find_env(const Json& container, std::string_view name);
 // Replaces the entry of the same name in place, else appends.
 void upsert_env(Json& container, Json env_var);
 void upsert_env(Json& container, std::string_view name, std::string_view value);

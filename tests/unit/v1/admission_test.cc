@@ -59,6 +59,15 @@ TEST_CASE("AD1 to AD5, AD7: rules of all kinds") {
   }
 }
 
+TEST_CASE("more pods than a job may have are refused, whatever their roles") {
+  CHECK(errors_of(make_job("PyTorchJob", "Worker*10000")) == "");
+  CHECK(errors_of(make_job("PyTorchJob", "Master Worker*10000")) ==
+        "spec.pytorchReplicaSpecs: Invalid value: 10001: pods in all replicas: at most 10000 are "
+        "possible; set fewer, or make several jobs");
+  CHECK(errors_of(make_job("TFJob", "PS*2147483647 Worker*2147483647"))
+            .find("spec.tfReplicaSpecs: Invalid value: 4294967294:") == 0);
+}
+
 TEST_CASE("AD6: without roles the schema refuses; an empty map gets nothing at all") {
   Json job = make_job("PyTorchJob", "");
   CHECK(errors_of(job) == "");

@@ -40,6 +40,36 @@ TEST_CASE("CO1, CO2, CO3: pods and Services of a finished job by cleanPodPolicy"
   }
 }
 
+// As by the subresource scale, which no webhook sees.
+TEST_CASE("a job that was scaled beyond all bounds gets no pod more, and can be stopped") {
+  World world(make_job("PyTorchJob", "Worker*2", "runPolicy: {backoffLimit: 3}"));
+  world.all_pods("Running");
+  Json& replicas = world.objects["PyTorchJob/p"]["spec"]["pytorchReplicaSpecs"]["Worker"];
+  replicas.set("replicas", 2147483647);
+  world.settle();
+  CHECK(world.names("Pod") == Names{"p-worker-0", "p-worker-1"});
+  CHECK(
+      world.has_event("PyTorchJobFailedValidation: PyTorchJob failed validation because "
+                      "spec.pytorchReplicaSpecs: Invalid value: 2147483647"));
+  const int writes = world.writes;
+  world.settle();
+  CHECK(world.writes == writes);
+  world.objects["PyTorchJob/p"]["spec"]["runPolicy"].set("suspend", true);
+  world.settle();
+  CHECK(world.names("Pod").empty());
+}
+
+TEST_CASE("pods that name all others are created some at a time, and all in the end") {
+  World world;
+  REQUIRE(world.apply(make_job("TFJob", "Worker*2000")) == 201);
+  const JobPlan first = world.reconcile("TFJob/p");
+  CHECK(world.names("Pod").size() == 500);
+  CHECK(first.requeue_after == std::chrono::milliseconds(0));
+  world.settle();
+  CHECK(world.names("Pod").size() == 2'000);
+  CHECK(world.names("Service").size() == 2'000);
+}
+
 TEST_CASE("CO4, CO5: a suspended job keeps nothing, whatever the policy") {
   for (const char* policy : {"Running", "None"}) {
     World world = mixed(policy);

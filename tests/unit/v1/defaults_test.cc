@@ -35,7 +35,7 @@ std::string elastic(std::string_view policy, std::string_view kind = "PyTorchJob
 
 TEST_CASE("DF1: roles in any case become canonical") {
   for (const char* role : {"PS", "Worker", "Chief", "Master", "Evaluator"}) {
-    const Job job = defaulted("TFJob", to_lower(role));
+    const Job job = defaulted("TFJob", trainer::to_lower(role));
     CHECK(job.spec.replicaSpecs.size() == 1);
     CHECK(job.spec.replicaSpecs.count(role) == 1);
   }

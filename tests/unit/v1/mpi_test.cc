@@ -1,6 +1,7 @@
 // Rows M1 to M15 of the acceptance checklist.
 #include <fmt/format.h>
 
+#include "runtimes/v1/context.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -121,7 +122,9 @@ TEST_CASE("M10, M11: creates name the job as the owner that must be there") {
   REQUIRE(made.actions.size() == 6);
   for (const kube::Action& action : made.actions) {
     CHECK(action.owner_uid == "job-uid");
-    CHECK(action.stage == (action.resource.kind == "Pod" ? 1 : 0));
+    CHECK(action.stage == (action.resource.kind == "Pod"           ? kWithPods
+                           : action.resource.kind == "RoleBinding" ? kAfterRoles
+                                                                   : kBeforePods));
   }
 }
 
@@ -208,4 +211,18 @@ TEST_CASE("a failed pod of an MPIJob stays, and fails the job; under ExitCode it
   drained.remove("Pod/p-worker-0");
   drained.settle();
   CHECK(drained.conditions() == "Created Running");
+}
+
+TEST_CASE("nothing but the owner is remembered of another owner's object") {
+  const Job job = read(make_job("MPIJob", "Launcher Worker"));
+  const Json foreign = yaml(
+      "{metadata: {name: p-config, annotations: {a: b}, ownerReferences: [{kind: X, name: x}]}, "
+      "data: {large: text}}");
+  CHECK(trim_dependent(job, foreign) ==
+        yaml("{metadata: {ownerReferences: [{kind: X, name: x}]}}"));
+  Json own = foreign;
+  own["metadata"].set(
+      "ownerReferences",
+      Json::array({Json::object({{"uid", job.metadata.uid}, {"controller", true}})}));
+  CHECK(trim_dependent(job, own) == own);
 }

@@ -9,6 +9,7 @@
 #include "kube/tests/merge_patch.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/trainjob/plan.hh"
+#include "runtimes/v1/context.hh"
 
 namespace trainer::v1::test {
 
@@ -191,7 +192,8 @@ JobPlan World::reconcile(const std::string& job_key) {
     for (const auto& [resource, key] : made.needs_dependents) {
       const auto found = objects.find(resource.kind + "/" + key.name);
       dependents[dependent_name(resource, key.name)] =
-          found == objects.end() ? nullptr : std::make_shared<const Json>(found->second);
+          found == objects.end() ? nullptr
+                                 : std::make_shared<const Json>(trim_dependent(job, found->second));
     }
   }
   REQUIRE(made.needs_dependents.empty());
@@ -202,7 +204,7 @@ JobPlan World::reconcile(const std::string& job_key) {
     objects[job_key] = kube::test::merge_patch(at(job_key), *made.status_patch);
   };
   if (made.is_status_first) write_status();
-  for (int stage = 0; stage < 2; ++stage)
+  for (int stage = 0; stage <= kWithPods; ++stage)
     for (const kube::Action& action : made.actions)
       if (action.stage == stage && !is_killed()) run(action);
   if (!made.is_status_first && has(job_key)) write_status();

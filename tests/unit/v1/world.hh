@@ -80,7 +80,7 @@ class World {
   bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
-  std::map<std::string, std::optional<std::vector<std::uint64_t>>> relayed_;
+  std::map<std::string, std::optional<std::unordered_set<std::uint64_t>>> relayed_;
   int version_ = 0;
 };
 
