@@ -93,9 +93,10 @@ bool sync_pod_group(ReconcileContext& context) {
     Json metadata = Json::object();
     if (!context.job.metadata.annotations.empty())
       metadata.set("annotations", kube::to_json(context.job.metadata.annotations));
-    context.create(*groups, context.name(),
-                   Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context)}}),
-                   kBeforePods, "FailedCreatePodGroup");
+    Json group = Json::object({{"metadata", std::move(metadata)}, {"spec", spec_of(context)}});
+    // As upstream's typed client writes it.
+    if (is_volcano(context.observed.settings)) group.set("status", Json::object());
+    context.create(*groups, context.name(), std::move(group), kBeforePods, "FailedCreatePodGroup");
   } else if (const kube::ObjectMeta meta = kube::ObjectMeta::of(*stored);
              meta.controller() && !context.is_owner_of(*stored)) {
     context.relay("Warning", "ErrResourceExists",

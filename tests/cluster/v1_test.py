@@ -142,6 +142,19 @@ def test_unchanged_jobs_cost_no_request(cluster):
                 made.start()
 
 
+def test_scaled_beyond_all_bounds(cluster):
+    """No webhook sees the subresource scale: the job gets an event, its pods go on, and so do other jobs."""
+    with controller("--enable-scheme", "--no-webhooks") as made:
+        cluster.apply(pytorchjob("large"))
+        wait_until("its pods exist", lambda: len(cluster.list("pods")) == 2, seconds=30)
+        cluster.kubectl("scale", "pytorchjob", "large", "--replicas=2000000000")
+        wait_until("the job is refused", lambda: any(
+            e["reason"] == "PyTorchJobFailedValidation" for e in cluster.list("events")), seconds=20)
+        cluster.apply(pytorchjob("other"))
+        wait_until("another job has its pods", lambda: len(cluster.list("pods")) == 4, seconds=20)
+        assert made.metric("process_resident_memory_bytes") < 100e6
+
+
 def test_called_as_upstreams_manager(cluster):
     def as_manager(made, directory):
         (directory / "manager").symlink_to(TRAINER)
