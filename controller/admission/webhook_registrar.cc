@@ -61,12 +61,6 @@ void CaInjector::set_ca(std::string ca_pem) {
   wake_.notify();
 }
 
-bool CaInjector::is_done() const {
-  return !ca_pem_.empty() && !needs_patch() &&
-         std::all_of(watched_.begin(), watched_.end(),
-                     [](const auto& watched) { return watched->is_synced; });
-}
-
 bool CaInjector::needs_patch() const {
   if (ca_pem_.empty()) return false;
   for (const auto& watched : watched_)

@@ -32,8 +32,6 @@ class CaInjector {
   void set_ca(std::string ca_pem);
   // Runs until it is cancelled.
   kube::Task<void> run();
-  // True once every configuration seen carries the CA.
-  bool is_done() const;
 
  private:
   struct Watched;

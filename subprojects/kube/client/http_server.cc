@@ -288,11 +288,11 @@ class Session {
     if (parser.is_done()) co_return Read();
     const auto now = SteadyClock::now();
     stream_->set_deadline(now + shared_->options.read_deadline);
-    // What is left of the deadline is for the body.
     // How long the body may become; one that is too long is refused when it is read.
     const std::size_t max = shared_->options.max_body_bytes;
     const auto length = static_cast<std::size_t>(
         std::min<std::uint64_t>(parser.chunked() ? max : parser.content_length().value_or(0), max));
+    // Half of the deadline may pass while it waits for memory; the rest is for the body.
     if (length > kShortBody &&
         !co_await entry_.reserve(length, now + shared_->options.read_deadline / 2)) {
       co_return tl::unexpected(ReadFailure(
