@@ -39,9 +39,12 @@ struct ServedKind {
   std::vector<Column> columns;
   // The cells of a Table's row where JSONPaths do not suffice (a Pod's READY); else empty.
   std::function<Json(const Json& object)> cells;
-  // A structural OpenAPI v3 schema of the whole object, references resolved; null: anything goes.
-  // Lists of it say by `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
+  // A structural OpenAPI v3 schema of the whole object; null: anything goes. Lists of it say by
+  // `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
   std::shared_ptr<const Json> schema;
+  // The type that a part of the schema refers to, whose keywords count beside the part's own;
+  // nullptr: it refers to none. May be empty.
+  std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
   // Fills in defaults before an object is checked. May be empty.
