@@ -1,0 +1,93 @@
+// The objects of an API server, with versions, a history for watches, and observers. Holds no rule
+// of the API but these: a write makes a new resourceVersion, and a history is finite.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+
+namespace kube::server {
+
+using Object = std::shared_ptr<const Json>;
+
+// One change of one object.
+struct Change {
+  std::int64_t version = 0;  // increases by one with each change of the store
+  const Resource* resource = nullptr;
+  ObjectKey key;
+  Object before;  // nullptr: created
+  Object after;   // nullptr: deleted
+  // What watches show: `after`, or of a deletion the last state with the version of its end.
+  Object state;
+  std::string_view type() const { return !before ? "ADDED" : after ? "MODIFIED" : "DELETED"; }
+};
+
+// Concurrency: one thread. Observers run inside the write, in the order of subscription; they may
+// not write.
+class ObjectStore {
+ public:
+  using Collection = std::map<ObjectKey, Object>;
+  using Observer = std::function<void(const Change& change)>;
+
+  // `max_history`: changes of a collection that watches may still ask for.
+  explicit ObjectStore(std::int64_t version = 1, std::size_t max_history = 5'000);
+
+  // Makes a collection known, by group and plural. Others are empty and cannot be written.
+  void add_collection(const Resource& resource);
+  const Collection& all(const Resource& resource) const;
+  Object find(const Resource& resource, const ObjectKey& key) const;
+  // Its resource and key; nullptr where no object has this uid.
+  struct Place {
+    const Resource* resource = nullptr;
+    ObjectKey key;
+  };
+  const Place* find_uid(std::string_view uid) const;
+  std::int64_t version() const { return version_; }
+
+  // Stores the object, which has a name and a uid, with the next resourceVersion, and answers what
+  // was stored. It replaces one of the same key. An object that is equal to the stored one but for
+  // resourceVersion is not written.
+  Object put(const Resource& resource, Json object);
+  // Removes it. nullptr where it does not exist.
+  Object erase(const Resource& resource, const ObjectKey& key);
+  // Puts back what a journal has kept, with its resourceVersion, without observers or history.
+  void restore(const Resource& resource, Json object);
+
+  void subscribe(Observer observer) { observers_.push_back(std::move(observer)); }
+  // The changes of a collection after `version`, oldest first; nullopt where some of them have been
+  // dropped (410).
+  std::optional<std::vector<Change>> changes_since(const Resource& resource,
+                                                   std::int64_t version) const;
+  // Drops the history: watches from before this moment get 410.
+  void compact(const Resource& resource);
+
+ private:
+  struct Stored {
+    Resource resource;
+    Collection objects;
+    std::deque<Change> history;
+    std::int64_t dropped = 0;  // the version of the last change that the history lacks
+  };
+  Stored& stored(const Resource& resource);
+  const Stored* find_stored(const Resource& resource) const;
+  void publish(Stored& stored, Change change);
+
+  std::map<std::string, Stored, std::less<>> collections_;  // by "GROUP/PLURAL"
+  std::unordered_map<std::string, Place> places_;           // by uid
+  std::vector<Observer> observers_;
+  std::int64_t version_;
+  std::int64_t start_;  // no collection has a history from before it
+  std::size_t max_history_;
+};
+
+}  // namespace kube::server

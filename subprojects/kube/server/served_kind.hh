@@ -1,0 +1,64 @@
+// What an API server knows of one kind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/patch.hh"
+
+namespace kube::server {
+
+// A column of a Table, as CustomResourceDefinitions describe them.
+struct Column {
+  std::string name;
+  std::string type;  // string, integer, number, boolean or date
+  std::string path;  // JSONPath of one member
+  std::string description;
+  int priority = 0;  // above 0: only with -o wide
+};
+
+struct ScalePaths {
+  std::string spec_replicas;
+  std::string status_replicas;
+  std::string label_selector;  // may be empty
+};
+
+struct ServedKind {
+  Resource resource;
+  std::string singular;
+  std::vector<std::string> short_names;
+  std::vector<std::string> categories;
+  bool has_status = false;
+  std::optional<ScalePaths> scale;
+  std::vector<Column> columns;
+  // The cells of a Table's row where JSONPaths do not suffice (a Pod's READY); else empty.
+  std::function<Json(const Json& object)> cells;
+  // A structural OpenAPI v3 schema of the whole object; null: anything goes. Lists of it say by
+  // `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
+  std::shared_ptr<const Json> schema;
+  // The type that a part of the schema refers to, whose keywords count beside the part's own;
+  // nullptr: it refers to none. May be empty.
+  std::function<const Json*(const Json& schema)> target_of;
+  // How strategic merge patches merge lists; nullptr: such patches are answered 415.
+  std::shared_ptr<const MergeKeys> merge_keys;
+  // Fills in defaults before an object is checked. May be empty.
+  std::function<void(Json& object)> set_defaults;
+  // What a write is refused for with 422; `before` is nullptr for a create. May be empty.
+  std::function<FieldErrors(const Json& object, const Json* before)> check;
+  // The paths that the schema does not have, of the object as it was sent. May be empty.
+  std::function<std::vector<std::string>(const Json& object)> unknown_fields;
+  // Whether metadata.generation counts changes of everything but metadata and status.
+  bool has_generation = true;
+};
+
+// Kinds in the order in which discovery lists them. A kind with several versions has an entry for
+// each; the first one of a group and plural is stored, and versions share one representation.
+using ServedKinds = std::vector<ServedKind>;
+
+}  // namespace kube::server
