@@ -114,8 +114,7 @@ void Cluster::run(const ObjectKey& job, kube::Plan plan) {
                    [](const auto& a, const auto& b) { return a.stage < b.stage; });
   for (const kube::Action& action : plan.actions) act(action);
   if (!plan.is_status_first) write_status();
-  if (plan.requeue_after)
-    timeline_.after(*plan.requeue_after, [this, job] { ask_for_sync(job); });
+  if (plan.requeue_after) timeline_.after(*plan.requeue_after, [this, job] { ask_for_sync(job); });
 }
 
 void Cluster::act(const kube::Action& action) {

@@ -1,5 +1,5 @@
-// What runs behind the API server: the Job controller, with the rules of runtimes/batch, the kubelet
-// and the garbage collector.
+// What runs behind the API server: the Job controller, with the rules of runtimes/batch, the
+// kubelet and the garbage collector.
 #pragma once
 
 #include <functional>
