@@ -51,9 +51,9 @@ Json state_of(const WorkQueue& queue, const WorkerPool& pool) {
   const auto now = std::chrono::steady_clock::now();
   for (const auto& work : pool.work) {
     if (!work || active.size() >= Manager::kMaxShownKeys) continue;
-    active.push_back(Json::object(
-        {{"key", work->key.to_string()},
-         {"seconds", std::chrono::duration<double>(now - work->since).count()}}));
+    active.push_back(
+        Json::object({{"key", work->key.to_string()},
+                      {"seconds", std::chrono::duration<double>(now - work->since).count()}}));
   }
   return Json::object({{"workers", json_of(figures.workers)},
                        {"active", json_of(figures.active)},

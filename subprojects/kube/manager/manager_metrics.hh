@@ -21,7 +21,8 @@ class ManagerMetrics {
     std::uint64_t retries = 0;
     std::size_t workers = 0;  // 0 before they are started
     std::size_t active = 0;   // workers that reconcile now
-    // Seconds that what is reconciled now has taken so far: of all, and of the one that began first.
+    // Seconds that what is reconciled now has taken so far: of all, and of the one that began
+    // first.
     double unfinished_seconds = 0;
     double longest_seconds = 0;
   };
@@ -49,7 +50,8 @@ class ManagerMetrics {
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
   // How long the watches of this resource have brought nothing, of the one that is silent longest.
-  virtual void set_watch_age(std::string_view resource, std::chrono::steady_clock::duration age) = 0;
+  virtual void set_watch_age(std::string_view resource,
+                             std::chrono::steady_clock::duration age) = 0;
   virtual void set_events_pending(std::size_t pending, std::size_t dropped) = 0;
 };
 
