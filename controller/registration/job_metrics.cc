@@ -67,20 +67,17 @@ JobMetrics::JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& 
   for (const JobStep step : kSteps)
     if (step != JobStep::kJobSet || kind.has_jobset) observe(step, std::nullopt);
   for (const std::string_view reason : kind.failures) failed(reason, 0);
-  restarted("failure", 0);
-  if (kind.has_jobset) restarted("disruption", 0);
+  count_restarts("failure", 0);
+  if (kind.has_jobset) count_restarts("disruption", 0);
 }
 
 void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
   if (!record.census_) return begin(record, facts);
   if ((record.awaited_ & facts.steps) != 0) observe_steps(record, facts.steps);
-  if (facts.failure_restarts != record.failure_restarts_) {
-    restarted("failure", facts.failure_restarts - record.failure_restarts_);
-    record.failure_restarts_ = facts.failure_restarts;
-  }
-  if (facts.disruption_restarts != record.disruption_restarts_) {
-    restarted("disruption", facts.disruption_restarts - record.disruption_restarts_);
-    record.disruption_restarts_ = facts.disruption_restarts;
+  if (facts.restarts) {
+    const JobRestarts before = std::exchange(record.restarts_, *facts.restarts);
+    restarted("failure", facts.restarts->failures - before.failures);
+    restarted("disruption", facts.restarts->disruptions - before.disruptions);
   }
   const bool is_elsewhere = record.counted_->phase != facts.phase;
   const std::string_view waiting =
@@ -93,8 +90,7 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
 void JobMetrics::begin(JobRecord& record, const JobFacts& facts) const {
   record.census_ = census_;
   record.awaited_ = static_cast<std::uint8_t>(~facts.steps);
-  record.failure_restarts_ = facts.failure_restarts;
-  record.disruption_restarts_ = facts.disruption_restarts;
+  record.restarts_ = facts.restarts.value_or(JobRestarts());
   const kube::Time latest = facts.created + std::chrono::seconds(1);
   record.posted_ = std::clamp(clock_.now(), facts.created, latest);
   place(record, facts);
@@ -132,10 +128,13 @@ void JobMetrics::failed(std::string_view reason, std::uint32_t times) const {
 }
 
 void JobMetrics::restarted(std::string_view cause, std::int32_t times) const {
-  if (times < 0) return;  // its JobSet was made again
+  // Less than before where its JobSet was made again.
+  if (times > 0) count_restarts(cause, static_cast<std::uint32_t>(times));
+}
+
+void JobMetrics::count_restarts(std::string_view cause, std::uint32_t times) const {
   metrics_.count("trainer_job_restarts_total", "Restarts of jobs, by kind and cause.",
-                 {{"kind", kind_}, {"cause", std::string(cause)}},
-                 static_cast<std::uint32_t>(times));
+                 {{"kind", kind_}, {"cause", std::string(cause)}}, times);
 }
 
 }  // namespace trainer

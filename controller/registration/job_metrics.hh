@@ -66,6 +66,13 @@ class JobCensus {
 // Steps of a job that has come up, as bits.
 enum class JobStep : std::uint8_t { kJobSet = 1, kFirstPod = 2, kRunning = 4 };
 
+// So far, by cause: those that count towards its limit, and those that do not, as after
+// disruptions.
+struct JobRestarts {
+  std::int32_t failures = 0;
+  std::int32_t disruptions = 0;
+};
+
 // What one job's stored status says, and what exists of it.
 struct JobFacts {
   std::string_view ns;
@@ -75,9 +82,8 @@ struct JobFacts {
   std::string_view failure;  // why it has failed; "" for one that has not. Bounded
   kube::Time created;
   std::uint8_t steps = 0;  // of JobStep, that it has reached
-  // So far; what was before the record's first facts is not counted.
-  std::int32_t failure_restarts = 0;
-  std::int32_t disruption_restarts = 0;
+  // nullopt: not known now. What was before the record's first facts is not counted.
+  std::optional<JobRestarts> restarts;
 };
 
 // What is kept of one job between reconciles. Counts it in the census while it lives.
@@ -97,8 +103,7 @@ class JobRecord {
   const JobCensus::Labels* counted_ = nullptr;
   const JobCensus::Wait* waiting_ = nullptr;
   kube::Time posted_;
-  std::int32_t failure_restarts_ = 0;
-  std::int32_t disruption_restarts_ = 0;
+  JobRestarts restarts_;
   std::uint8_t awaited_ = 0xff;
 };
 
@@ -128,6 +133,7 @@ class JobMetrics {
   void observe_steps(JobRecord& record, std::uint8_t steps) const;
   void observe(JobStep step, std::optional<std::chrono::duration<double>> took) const;
   void failed(std::string_view reason, std::uint32_t times) const;
+  void count_restarts(std::string_view cause, std::uint32_t times) const;
 
   const std::shared_ptr<JobCensus> census_;
   kube::ManagerMetrics& metrics_;

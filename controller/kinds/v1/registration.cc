@@ -51,6 +51,12 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
   std::vector<kube::PolicyRule> rules{
       {"", {group}, {jobs}, {}, {"delete", "get", "list", "watch"}},
       {"", {group}, {jobs + "/status"}, {}, {"patch"}},
+      {"Marks finished jobs (marksFinishedJobs).",
+       {group},
+       {jobs},
+       {},
+       {"patch"},
+       std::string(kOption) + "-finished-marker"},
       {"", {group}, {jobs + "/finalizers"}, {}, {"update"}},
       {"What a job becomes. A failed job's pod that waits for its next restart is ended by a "
        "patch.",
@@ -77,7 +83,8 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
 }  // namespace
 
 KindRegistration job_registration(const KindOptions& options, const Framework& framework) {
-  const Settings& settings = options.configuration.trainingOperator.settings;
+  Settings settings = options.configuration.trainingOperator.settings;
+  settings.marks_finished = options.configuration.marksFinishedJobs;
   KindRegistration made;
   made.option = kOption;
   // Users know this name from events, and from the label operator-name of pods.
@@ -92,8 +99,9 @@ KindRegistration job_registration(const KindOptions& options, const Framework& f
     if (kind.resource == framework.resource) made.crds.push_back(kind);
   if (framework.has_webhook) made.admission = job_admission(framework);
   add_job_hooks(made, framework);
-  made.controller.make = [&framework, settings](const kube::ControllerContext& context) {
-    return std::make_unique<JobController>(context, framework, settings);
+  made.controller.make = [&framework, settings = std::move(settings),
+                          jobs = options.jobs](const kube::ControllerContext& context) {
+    return std::make_unique<JobController>(context, framework, settings, jobs);
   };
   return made;
 }
