@@ -18,6 +18,7 @@ constexpr std::string_view kKept[] = {"phase",
                                       "reason",
                                       "message",
                                       "restarts",
+                                      "firstFailure",
                                       "startTime",
                                       "completionTime",
                                       "activeDeadlineSeconds",
@@ -36,6 +37,7 @@ Json kept_of(const Json& status) {
   for (const std::string_view member : kKept)
     if (const Json* value = status.find(member)) kept.set(member, *value);
   cut_message(kept);
+  if (Json* const failure = kept.find("firstFailure")) cut_message(*failure);
   Json conditions = Json::array();
   for (Json condition : status.get_array("conditions")) {
     cut_message(condition);
