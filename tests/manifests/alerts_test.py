@@ -94,7 +94,7 @@ def check_alerts():
     groups = yaml.safe_load(text)["groups"]
     wrapped = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
                "metadata": {"name": "kubeflow-trainer", "namespace": "kubeflow-system"}, "spec": {"groups": groups}}
-    same(FOLDER / "prometheus-rule.yaml", "# Written from rules.yaml by `ACCEPT=1 tests/manifests/monitoring_test.py`.\n" +
+    same(FOLDER / "prometheus-rule.yaml", "# Written from rules.yaml by `ACCEPT=1 tests/manifests/alerts_test.py`.\n" +
          yaml.safe_dump(wrapped, sort_keys=False, width=130))
     code, said = promtool("check", "rules", FOLDER / "rules.yaml")
     check("promtool check rules", code == 0, said)
