@@ -174,10 +174,10 @@ def waiting():
 
 def check_values(cluster, prometheus):
     """The gauges are what the API server has, the counters what the run did."""
-    ours = f'trainer_jobs{{namespace="{cluster.namespace}", kind="TrainJob"}}'
-    wait_until("the gauge of phases", lambda: prometheus.by(f"sum by (phase) ({ours})", "phase") == dict(
+    gauge = f'trainer_jobs{{namespace="{cluster.namespace}", kind="TrainJob"}}'
+    wait_until("the gauge of phases", lambda: prometheus.by(f"sum by (phase) ({gauge})", "phase") == dict(
         collections.Counter(job["status"]["phase"] for job in cluster.list("trainjobs"))))
-    expect("the runtime", set(prometheus.by(ours, "runtime")), {"plain"})
+    expect("the runtime", set(prometheus.by(gauge, "runtime")), {"plain"})
     wait_until("the gauge of reasons", lambda: prometheus.by('trainer_jobs_waiting{kind="TrainJob"}', "reason") == dict(waiting()))
     expect("V1 jobs", prometheus.by(f'trainer_jobs{{namespace="{cluster.namespace}", kind="PyTorchJob"}}', "phase"),
            {"Complete": 1, "Failed": 1})
