@@ -242,7 +242,8 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   commands[crds] = [&all](Console& console) { return run_crds(all.manifest_option, console); };
   CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
   rbac->add_option("OPTION", all.manifest_option,
-                   "That of coscheduling, volcano, legacy-finalizers or v1 instead");
+                   "That of coscheduling, volcano, legacy-finalizers, finished-marker, v1 or "
+                   "v1-finished-marker instead");
   commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 
   CLI::App* builtin_runtimes = app.add_subcommand(

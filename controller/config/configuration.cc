@@ -249,6 +249,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   root.read("watchNamespace", configuration.watchNamespace);
   root.read("clusterDomain", configuration.clusterDomain);
   root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
+  root.read("marksFinishedJobs", configuration.marksFinishedJobs);
   GateSettings gates = read_gates(root);
   root.finish();
   return gates;

@@ -115,6 +115,9 @@ struct Configuration {
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
   // patch them (manifests/overlays/legacy-finalizers).
   bool removeLegacyFinalizers = false;
+  // Not upstream's. Marks finished jobs in their metadata, so that they do not run again where a
+  // backup is restored. Needs a right to patch jobs (manifests/overlays/finished-marker).
+  bool marksFinishedJobs = false;
 
   // How many objects of "Kind.group" are reconciled at a time.
   std::int32_t concurrency_of(std::string_view kind_and_group, std::int32_t otherwise) const;

@@ -62,8 +62,7 @@ Process::Webhooks Process::webhooks_of(const ControllerOptions& options) {
 }
 
 Process::Process(const ControllerOptions& options, Configuration configuration,
-                 MakeTransport make_transport, const MakeRegistry& make_registry,
-                 const kube::Log& log)
+                 MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log)
     : options_(options),
       configuration_(std::move(configuration)),
       make_transport_(std::move(make_transport)),
@@ -71,7 +70,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       ns_(controller_namespace(options)),
       webhooks_(webhooks_of(options)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry({configuration_, identity_, ns_})),
+      registry_(make_registry({configuration_, identity_, ns_, jobs_})),
       control_health_("control", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       serving_health_("serving", clock_.steady(),
@@ -91,6 +90,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
   identity_->host = configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
   metrics_.set_leader(configuration_.leaderElection.resourceName, false);
   metrics_.on_collect([this] { manager_.collect(); });
+  metrics_.set_jobs(jobs_);
 }
 
 kube::ApiClient::Options Process::client_options() {
@@ -191,7 +191,9 @@ Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
 }
 
 Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
-  if (auto used = co_await serve_with(bundle); !used) {
+  auto used = co_await serve_with(bundle);
+  metrics_.certificates_read(used.has_value());
+  if (!used) {
     // An address that cannot be listened on. Waiting does not help, and a leader that waits would
     // keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
@@ -200,6 +202,7 @@ Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
     }
     co_return used;
   }
+  show_certificates(bundle);
   trust(bundle.trusted());
   co_return Result<void>();
 }

@@ -291,8 +291,9 @@ TEST_CASE("a JobSet's state is the first condition of a list that is true") {
 
 TEST_CASE("rights that few installations need are in ClusterRoles of their own") {
   const Registry registry = production_registry(KindOptions());
-  CHECK(cluster_role_options(registry) ==
-        std::vector<std::string>{"legacy-finalizers", "coscheduling", "volcano"});
+  CHECK(cluster_role_options(registry) == std::vector<std::string>{"legacy-finalizers",
+                                                                   "finished-marker",
+                                                                   "coscheduling", "volcano"});
   const std::string usual = cluster_role(registry);
   CHECK_THAT(usual, !Catch::Contains("podgroups"));
   CHECK_THAT(usual, Catch::Contains("  resources: [trainingruntimes, clustertrainingruntimes]\n"

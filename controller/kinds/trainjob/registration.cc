@@ -67,6 +67,12 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"patch"},
        "legacy-finalizers"},
+      {"Marks finished jobs (marksFinishedJobs).",
+       {"trainer.kubeflow.org"},
+       {"trainjobs"},
+       {},
+       {"patch"},
+       "finished-marker"},
       {"Lets owner references block a deletion.",
        {"trainer.kubeflow.org"},
        {"trainjobs/finalizers"},
@@ -133,6 +139,8 @@ KindRegistration trainjob_registration(const KindOptions& options,
   settings.pipeline.is_progress_opt_in = !configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
   settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
+  settings.marks_finished = configuration.marksFinishedJobs;
+  settings.jobs = options.jobs;
   settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);
 
   KindRegistration made;
