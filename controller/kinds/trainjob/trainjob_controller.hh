@@ -32,6 +32,7 @@ class TrainJobController final : public kube::Controller {
     unsigned short status_port = 0;
     jobset::Gates gates;
     bool removes_legacy_finalizers = false;
+    bool is_namespaced = false;  // ClusterTrainingRuntimes are neither watched nor read
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Pod = std::shared_ptr<const PodView>;
