@@ -284,6 +284,11 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   };
   CLI::App* check = app.add_subcommand(
       "check", "Say whether the controller of a cluster works: kinds, leader, admission");
+  all.check.lease = Configuration::LeaderElection().resourceName;
+  check
+      ->add_option("--lease", all.check.lease,
+                   "The leader's Lease, in that namespace; empty: no leader is looked for")
+      ->capture_default_str();
   add_cluster(*check, all.check.cluster);
   check->get_option("--namespace")->description("The controller's; default: kubeflow-system");
   commands[check] = [&all](Console& console) { return run_check(all.check, console); };

@@ -62,6 +62,7 @@ int run_runtimes(const RuntimesOptions& options, Console& console);
 
 struct CheckOptions {
   ClusterOptions cluster;
+  std::string lease;  // empty: not looked at
 };
 // Whether an installation works: its kinds are served, a leader is at work, admission answers.
 int run_check(const CheckOptions& options, Console& console);
