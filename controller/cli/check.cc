@@ -21,8 +21,6 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-// An installation that has just been made needs a moment for its certificates and its leader.
-constexpr std::chrono::seconds kLimit{30};
 constexpr std::chrono::milliseconds kPause{500};
 constexpr const char* kNone = "no-runtime-has-this-name";
 
@@ -74,11 +72,13 @@ Task<Result<std::string>> admission_answers(kube::ApiClient& client, kube::Objec
   co_return tl::unexpected(answer.error().at("dry run of a TrainJob"));
 }
 
-Task<Result<void>> check_all(kube::ApiClient& client, kube::ObjectKey lease, Console& console) {
+// An installation that has just been made needs a moment for its certificates and its leader.
+Task<Result<void>> check_all(kube::ApiClient& client, kube::ObjectKey lease,
+                             std::chrono::seconds limit, Console& console) {
   const std::pair<const char*, Probe> probes[] = {
       {"kinds", kinds_are_served}, {"leader", there_is_a_leader}, {"admission", admission_answers}};
   Result<void> all;
-  const auto end = client.clock().steady() + kLimit;
+  const auto end = client.clock().steady() + limit;
   for (const auto& [name, probe] : probes) {
     auto seen = co_await probe(client, lease);
     while (!seen && client.clock().steady() < end) {
@@ -96,8 +96,9 @@ Task<Result<void>> check_all(kube::ApiClient& client, kube::ObjectKey lease, Con
 int run_check(const CheckOptions& options, Console& console) {
   const kube::ObjectKey lease{options.cluster.ns.empty() ? "kubeflow-system" : options.cluster.ns,
                               options.lease};
-  return in_cluster(options.cluster, console,
-                    [&](kube::ApiClient& client) { return check_all(client, lease, console); });
+  return in_cluster(options.cluster, console, [&](kube::ApiClient& client) {
+    return check_all(client, lease, options.limit, console);
+  });
 }
 
 }  // namespace trainer

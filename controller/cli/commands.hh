@@ -2,6 +2,7 @@
 // code.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -62,7 +63,8 @@ int run_runtimes(const RuntimesOptions& options, Console& console);
 
 struct CheckOptions {
   ClusterOptions cluster;
-  std::string lease;  // empty: not looked at
+  std::string lease;               // empty: not looked at
+  std::chrono::seconds limit{30};  // for how long what is wrong is tried again
 };
 // Whether an installation works: its kinds are served, a leader is at work, admission answers.
 int run_check(const CheckOptions& options, Console& console);

@@ -47,6 +47,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
     CHECK(c.jobsetController.upstreamNamespaces.empty());
     CHECK_FALSE(c.removeLegacyFinalizers);
+    CHECK_FALSE(c.namespaced);
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -78,6 +79,7 @@ tls: {minVersion: "1.3", nextProtos: [http/1.1]}
 expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
 removeLegacyFinalizers: true
+namespaced: true
 )");
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
@@ -110,6 +112,7 @@ removeLegacyFinalizers: true
   CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
   CHECK(c.removeLegacyFinalizers);
+  CHECK(c.namespaced);
   CHECK(parsed->warnings.empty());
 }
 
