@@ -202,10 +202,10 @@ used_differences = set()
 
 
 def check_same(chart_objects, kustomize_objects):
-    ours, theirs = comparable(chart_objects), comparable(kustomize_objects)
-    wrong = [f"only in the chart: {name}" for name in ours.keys() - theirs.keys()] + [f"only in the manifests: {name}" for name in theirs.keys() - ours.keys()]
-    for name in sorted(ours.keys() & theirs.keys()):
-        a, b = dict(flat(ours[name])), dict(flat(theirs[name]))
+    chart, manifests = comparable(chart_objects), comparable(kustomize_objects)
+    wrong = [f"only in the chart: {name}" for name in chart.keys() - manifests.keys()] + [f"only in the manifests: {name}" for name in manifests.keys() - chart.keys()]
+    for name in sorted(chart.keys() & manifests.keys()):
+        a, b = dict(flat(chart[name])), dict(flat(manifests[name]))
         for path in sorted(a.keys() | b.keys()):
             if a.get(path) == b.get(path):
                 continue
