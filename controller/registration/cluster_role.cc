@@ -117,11 +117,13 @@ std::string cluster_role(const Registry& registry, std::string_view option) {
 std::string namespaced_role(const Registry& registry) {
   const std::vector<std::string> group{"coordination.k8s.io"};
   const std::vector<std::string> leases{"leases"};
+  const std::vector<std::string> gangs{"podgroups"};  // of use where a scheduler's CRD is
   std::vector<kube::PolicyRule> rules;
   for (const KindRegistration& kind : registry) {
     for (kube::PolicyRule rule : kind.controller.rules) {
+      if (!rule.option.empty() && rule.resources != gangs) continue;
       std::erase_if(rule.resources, is_outside_of_namespaces);
-      if (!rule.resources.empty() && rule.option != "legacy-finalizers") rules.push_back(rule);
+      if (!rule.resources.empty()) rules.push_back(rule);
     }
   }
   rules.push_back({"The leader's Lease. RBAC knows no names for what is created.",
