@@ -2,20 +2,19 @@
 """The Helm charts with real pods, for Helm 3 and 4 (see run): installed, upgraded, removed, and over other installations."""
 import contextlib
 import json
-import os
 import pathlib
-import sys
 import tempfile
 import time
 
+import installations
 import yaml
+from installations import NAMESPACE, RELEASE, create_trainjob, remove_everything
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
-import harness  # noqa: E402
-from harness import ROOT, TESTBED, run, wait_until  # noqa: E402
+import harness
+from harness import ROOT, run, wait_until
 
 CHART, OPERATOR = (str(ROOT / "manifests/charts" / name) for name in ("kubeflow-trainer", "training-operator"))
-NAMESPACE, RELEASE, MANAGER = "kubeflow-system", "kubeflow-trainer", "kubeflow-trainer-controller-manager"
+MANAGER = "kubeflow-trainer-controller-manager"
 SYSTEM = harness.Cluster(NAMESPACE)
 IMAGE = ["--set", "image.registry=localhost,image.repository=trainer,image.tag=1"]
 RUNTIMES = ["--set", "runtimes.defaultEnabled=true"]
@@ -23,29 +22,12 @@ WEBHOOKS = ("defaulter.trainer.kubeflow.org", "validator.trainer.kubeflow.org", 
 BUILTIN = {o["metadata"]["name"] for o in yaml.safe_load_all((ROOT / "manifests/overlays/runtimes/blueprints.yaml").read_text())}
 
 
-class Helm:
-    def __init__(self, major):
-        folder = os.environ.get("HELM_DIR") or run(TESTBED, "helm").stdout.strip()
-        self.program = f"{folder}/helm{major}"
-
-    def __call__(self, *arguments, namespace=NAMESPACE, **options):
-        return run(self.program, *arguments, "--namespace", namespace, **options)
-
+class Helm(installations.Helm):
     def install(self, *options, **others):
         return self("install", RELEASE, CHART, "--create-namespace", "--wait", "--timeout", "60s", *IMAGE, *options, **others)
 
     def upgrade(self, *options, **others):
         return self("upgrade", RELEASE, CHART, "--wait", "--timeout", "120s", *IMAGE, *options, **others)
-
-
-def remove_everything():
-    """What earlier tests have installed, by whatever means."""
-    for helm in (Helm(3), Helm(4)):
-        for name, namespace in ((RELEASE, NAMESPACE), ("training-operator", "kubeflow")):
-            helm("uninstall", name, "--no-hooks", "--wait", namespace=namespace, check=False)
-    for overlay in ("overlays/controller-only", "v1/controller", "crds", "v1/crds"):
-        run("kubectl", "delete", "--ignore-not-found", "--wait", "--timeout=120s", "-k", str(ROOT / "manifests" / overlay))
-    run("kubectl", "delete", "--ignore-not-found", "--wait", "--timeout=120s", "namespace", NAMESPACE, "kubeflow")
 
 
 def webhooks():
@@ -67,11 +49,7 @@ class LiveJob:
 
     def __init__(self, cluster, name):
         self.cluster, self.name = cluster, name
-        wait_until("the TrainJob is taken", lambda: run(
-            "kubectl", "-n", cluster.namespace, "apply", "-f", "-", check=False, text=json.dumps({
-                "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name},
-                "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {
-                    "numNodes": 2, "command": ["sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done"]}}})).returncode == 0)
+        create_trainjob(cluster, name, "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.2; done", nodes=2)
         wait_until("its pods run", lambda: [p["status"]["phase"] for p in self.pods()] == ["Running"] * 2, seconds=90)
         self.uids = self.state()
 
