@@ -48,6 +48,7 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.jobsetController.upstreamNamespaces.empty());
     CHECK_FALSE(c.removeLegacyFinalizers);
     CHECK_FALSE(c.marksFinishedJobs);
+    CHECK_FALSE(c.namespaced);
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -80,6 +81,7 @@ expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
 removeLegacyFinalizers: true
 marksFinishedJobs: true
+namespaced: true
 )");
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
@@ -113,6 +115,7 @@ marksFinishedJobs: true
   CHECK(c.clusterDomain == "example.org");
   CHECK(c.removeLegacyFinalizers);
   CHECK(c.marksFinishedJobs);
+  CHECK(c.namespaced);
   CHECK(parsed->warnings.empty());
 }
 
