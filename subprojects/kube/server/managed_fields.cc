@@ -150,7 +150,10 @@ class Update {
     Json pruned = without_fields(merged, gone, schema_);
     const FieldSet kept = named(fields_of(pruned, schema_)) | named(managed);
     pruned = without_fields(merged, all - kept, schema_);
-    return without_fields(merged, (all - named(fields_of(pruned, schema_))) & gone, schema_);
+    const FieldSet dropped = (all - named(fields_of(pruned, schema_))) & gone;
+    Json rest = without_fields(merged, dropped, schema_);
+    discard_emptied(rest, dropped, schema_);
+    return rest;
   }
 
   const ServedKind& kind_;
