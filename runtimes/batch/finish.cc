@@ -1,0 +1,65 @@
+// The end of a Job, as its status says it (pkg/controller/job/job_controller.go, enactJobFinished),
+// and its removal some time later (pkg/controller/ttlafterfinished).
+#include <algorithm>
+#include <chrono>
+
+#include "kube/model/resources.hh"
+#include "runtimes/batch/policies.hh"
+
+namespace trainer::batch {
+namespace {
+
+bool is_settled(const Context& context) {
+  return context.terminating == 0 && context.status.get("uncountedTerminatedPods").empty() &&
+         std::none_of(context.pods.begin(), context.pods.end(),
+                      [](const PodView* pod) { return pod->is_tracked; });
+}
+
+void report_end(Context& context, const Verdict& verdict) {
+  if (verdict.is_success) {
+    if (context.job.completions && context.status.get_int("succeeded") > *context.job.completions)
+      context.report("Warning", "TooManySucceededPods",
+                     "Too many succeeded pods running after completion count reached");
+    context.report("Normal", "Completed", "Job completed");
+  } else {
+    context.report("Warning", verdict.reason, verdict.message);
+  }
+  context.plan.events.back().is_terminal = true;
+}
+
+}  // namespace
+
+void write_verdict(Context& context) {
+  if (!context.verdict) return;
+  const Verdict& verdict = *context.verdict;
+  if (!verdict.is_stored) {
+    context.set_condition(verdict.is_success ? "SuccessCriteriaMet" : "FailureTarget", true,
+                          verdict.reason, verdict.message);
+    return;
+  }
+  if (!is_settled(context)) return;
+  context.set_condition(verdict.is_success ? "Complete" : "Failed", true, verdict.reason,
+                        verdict.message);
+  if (verdict.is_success)
+    context.status.set("completionTime", context.observed.now.to_string());
+  report_end(context, verdict);
+}
+
+void expire(Context& context) {
+  if (!context.job.ttl || context.job.is_deleting()) return;
+  const kube::Json* end = context.job.find_true("Complete");
+  if (end == nullptr) end = context.job.find_true("Failed");
+  const auto finished = kube::Time::parse(end->get_string("lastTransitionTime"));
+  if (!finished) return;
+  const auto left = *finished + std::chrono::seconds(*context.job.ttl) - context.observed.now;
+  if (left > std::chrono::seconds(0)) return context.requeue_after(left);
+  kube::Action& action = context.plan.actions.emplace_back();
+  action.verb = kube::Action::Verb::kDelete;
+  action.resource = kube::kJobs;
+  action.key = context.job.metadata.key();
+  action.uid = context.job.metadata.uid;
+  action.propagation = "Foreground";
+  action.stage = kSecond;
+}
+
+}  // namespace trainer::batch

@@ -1,0 +1,124 @@
+// How many pods a Job has (pkg/controller/job/job_controller.go, manageJob).
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "kube/model/resources.hh"
+#include "runtimes/batch/policies.hh"
+
+namespace trainer::batch {
+namespace {
+
+// Pods that one plan creates or deletes.
+constexpr std::size_t kMaxPods = 500;
+
+std::int32_t wanted(const Context& context) {
+  const Job& job = context.job;
+  if (job.is_suspended) return 0;
+  if (!job.completions)
+    return context.succeeded > 0 ? context.active_count : job.parallelism;
+  return std::clamp(*job.completions - context.succeeded, 0, job.parallelism);
+}
+
+// Those that have got least far go first, and of equals the newest.
+bool goes_before(const PodView* a, const PodView* b) {
+  const auto rank = [](const PodView& pod) {
+    const int phase = pod.phase == "Running" ? 2 : pod.phase == "Unknown" ? 1 : 0;
+    return std::tuple(!pod.node_name.empty(), phase, pod.is_ready, -pod.restarts);
+  };
+  if (rank(*a) != rank(*b)) return rank(*a) < rank(*b);
+  return a->created != b->created ? a->created > b->created : a->name < b->name;
+}
+
+// Of an Indexed Job first all pods without a place, and all but one of each index.
+std::vector<const PodView*> surplus_pods(const Context& context, std::int32_t at_least) {
+  std::vector<const PodView*> left = context.active;
+  std::sort(left.begin(), left.end(), goes_before);
+  std::vector<const PodView*> surplus;
+  if (context.job.is_indexed) {
+    IndexSet taken;
+    std::vector<const PodView*> kept;
+    for (auto at = left.rbegin(); at != left.rend(); ++at) {
+      const bool is_kept = context.job.has_place((*at)->index) && !taken.has(*(*at)->index);
+      if (is_kept) taken.add(*(*at)->index);
+      (is_kept ? kept : surplus).push_back(*at);
+    }
+    left.assign(kept.rbegin(), kept.rend());
+  }
+  const auto more = static_cast<std::size_t>(std::max(at_least, 0));
+  for (const PodView* pod : left) {
+    if (surplus.size() >= more) break;
+    surplus.push_back(pod);
+  }
+  if (surplus.size() > kMaxPods) surplus.resize(kMaxPods);
+  return surplus;
+}
+
+void create_pod(Context& context, std::optional<std::int32_t> index, int stage) {
+  kube::Action& action = context.plan.actions.emplace_back();
+  action.verb = kube::Action::Verb::kCreate;
+  action.resource = kube::kPods;
+  action.body = make_pod(context, index);
+  action.key = kube::ObjectMeta::of(action.body).key();
+  action.owner_uid = context.job.metadata.uid;
+  action.failure_reason = "FailedCreate";
+  action.stage = stage;
+  context.note("SuccessfulCreate", "Created pod: " + action.key.name);
+}
+
+std::vector<std::int32_t> missing_indexes(Context& context, std::size_t count) {
+  IndexSet settled = context.succeeded_indexes;
+  settled.add(context.failed_indexes);
+  for (const PodView* pod : context.pods) {
+    const bool holds_place =
+        pod->is_active() || (context.job.replaces_only_failed && context.is_terminating(*pod));
+    if (holds_place && pod->index) settled.add(*pod->index);
+  }
+  const auto missing = settled.first_missing(count, context.job.completions.value_or(0));
+  return context.job.backoff_limit_per_index ? ready_indexes(context, missing) : missing;
+}
+
+// One pod, then two, then four: where the first is refused, the others are not tried.
+void create_pods(Context& context, std::size_t count) {
+  std::vector<std::int32_t> indexes;
+  if (context.job.is_indexed) {
+    indexes = missing_indexes(context, count);
+    count = indexes.size();
+  }
+  int stage = kCreations;
+  for (std::size_t made = 0, batch_end = 1; made < count; ++made) {
+    if (made == batch_end) {
+      batch_end = 2 * batch_end + 1;
+      ++stage;
+    }
+    create_pod(context, indexes.empty() ? std::nullopt : std::optional(indexes[made]), stage);
+  }
+}
+
+}  // namespace
+
+// The pods are counted before they go: their finalizers are taken away in tracking.cc.
+void delete_active_pods(Context& context) {
+  for (const PodView* pod : context.active) context.delete_pod(*pod, kFirst);
+}
+
+void manage_pods(Context& context) {
+  const std::int32_t want = wanted(context);
+  const auto surplus = surplus_pods(context, context.active_count - want);
+  for (const PodView* pod : surplus) {
+    // Not counted: that it goes is not its failure.
+    context.release(*pod, kFirst);
+    context.delete_pod(*pod, kSecond);
+  }
+  if (!surplus.empty()) return;
+  const std::int32_t held = context.job.replaces_only_failed ? context.terminating : 0;
+  const std::int32_t missing = want - held - context.active_count;
+  if (missing <= 0) return;
+  if (!context.job.backoff_limit_per_index) {
+    const auto wait = remaining_backoff(context.plan.backoff, context.observed.now);
+    if (wait.count() > 0) return context.requeue_after(wait);
+  }
+  create_pods(context, std::min(static_cast<std::size_t>(missing), kMaxPods));
+}
+
+}  // namespace trainer::batch

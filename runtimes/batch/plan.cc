@@ -1,0 +1,79 @@
+// One reconcile of a Job, in the order of pkg/controller/job/job_controller.go, syncJob.
+#include "runtimes/batch/plan.hh"
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/model/patch.hh"
+#include "runtimes/batch/policies.hh"
+
+namespace trainer::batch {
+namespace {
+
+using kube::Json;
+
+// A pod whose Job is gone, or has another uid: nobody counts it any more, and it could not go.
+void release_strangers(Context& context) {
+  for (const PodView* pod : context.observed.pods)
+    if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)
+      context.release(*pod, kFirst);
+}
+
+void release_all(Context& context) {
+  for (const PodView* pod : context.pods) context.release(*pod, kFirst);
+}
+
+bool is_minor(const Json& difference) {
+  const auto& members = difference.as_object();
+  return std::all_of(members.begin(), members.end(), [](const auto& member) {
+    return member.first == "active" || member.first == "ready" || member.first == "terminating";
+  });
+}
+
+void write_status(Context& context) {
+  Json difference = kube::merge_diff(context.job.status().is_object() ? context.job.status()
+                                                                      : Json::object(),
+                                     context.status);
+  if (difference.is_null()) return;
+  context.plan.is_status_minor = is_minor(difference);
+  context.plan.status_patch = Json::object({{"status", std::move(difference)}});
+}
+
+void run(Context& context) {
+  count_pods(context);
+  if (!context.job.is_suspended && !context.status.find("startTime"))
+    context.status.set("startTime", context.observed.now.to_string());
+  context.plan.backoff = update_backoff(context);
+  decide(context);
+  if (context.verdict) {
+    delete_active_pods(context);
+  } else {
+    manage_pods(context);
+    decide_completion(context);
+    if (!context.verdict) sync_suspension(context);
+  }
+  track_pods(context);
+  write_verdict(context);
+  write_status(context);
+}
+
+}  // namespace
+
+JobPlan plan(const Observed& observed) {
+  // Without a uid: what has no controller counts as its own.
+  static const Job kNone = read_job(std::make_shared<const Json>(Json::object()));
+  Observed known = observed;
+  if (known.job == nullptr) known.job = &kNone;
+  Context context(known);
+  if (context.job.is_foreign()) return std::move(context.plan);
+  release_strangers(context);
+  if (observed.job == nullptr || context.job.is_deleting() || context.job.is_finished()) {
+    release_all(context);
+    if (context.job.is_finished()) expire(context);
+  } else {
+    run(context);
+  }
+  return std::move(context.plan);
+}
+
+}  // namespace trainer::batch

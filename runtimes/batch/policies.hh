@@ -1,0 +1,58 @@
+// The policies in the order in which a reconcile applies them (plan.cc); one file each. Internal to
+// runtimes/batch.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtimes/batch/context.hh"
+
+namespace trainer::batch {
+
+// pod_failure_policy.cc
+struct PolicyMatch {
+  bool is_counted = true;  // against backoffLimit
+  bool fails_index = false;
+  std::string job_failure;  // the message of a rule that fails the Job; "": it goes on
+};
+PolicyMatch match_pod_failure_policy(const Job& job, const PodView& pod);
+
+// backoff.cc
+Backoff update_backoff(const Context& context);
+// How long after the end of the last failed pod the next one is made.
+std::chrono::microseconds remaining_backoff(std::int64_t failures, kube::Time last, kube::Time now);
+std::chrono::microseconds remaining_backoff(const Backoff& backoff, kube::Time now);
+
+// indexes.cc: Indexed Jobs, and backoffLimitPerIndex
+void read_indexes(Context& context);
+bool can_release(const Context& context, const PodView& pod);
+// Those of `indexes` that may get a pod now; where there is none, the plan says when one may.
+std::vector<std::int32_t> ready_indexes(Context& context, const std::vector<std::int32_t>& indexes);
+// What the pod of an index takes over from the one that it replaces.
+void set_failure_counts(const Context& context, std::int32_t index, kube::Json& pod);
+
+// verdict.cc
+void decide(Context& context);
+void decide_completion(Context& context);
+// success_policy.cc: the message where a rule is met, else "".
+std::string match_success_policy(const Context& context);
+
+// suspend.cc
+void sync_suspension(Context& context);
+
+// manage.cc: how many pods there are
+void delete_active_pods(Context& context);
+void manage_pods(Context& context);
+
+// construct.cc
+kube::Json make_pod(const Context& context, std::optional<std::int32_t> index);
+
+// tracking.cc: what is counted, and the finalizers of pods
+void count_pods(Context& context);
+void track_pods(Context& context);
+
+// finish.cc
+void write_verdict(Context& context);
+void expire(Context& context);  // ttlSecondsAfterFinished
+
+}  // namespace trainer::batch
