@@ -11,6 +11,7 @@
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/patch.hh"
+#include "kube/model/time.hh"
 
 namespace kube::server {
 
@@ -37,14 +38,22 @@ struct ServedKind {
   bool has_status = false;
   std::optional<ScalePaths> scale;
   std::vector<Column> columns;
-  // The cells of a Table's row where JSONPaths do not suffice (a Pod's READY); else empty.
-  std::function<Json(const Json& object)> cells;
-  // A structural OpenAPI v3 schema of the whole object, references resolved; null: anything goes.
-  // Lists of it say by `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
+  // All cells of a Table's row, and `columns` all its columns, where JSONPaths do not suffice (a
+  // Pod's READY). Where it is empty, the name goes before `columns`, and the age where those are
+  // empty, too.
+  std::function<Json(const Json& object, Time now)> cells;
+  // A structural OpenAPI v3 schema of the whole object; null: anything goes. Lists of it say by
+  // `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
   std::shared_ptr<const Json> schema;
+  // The type that a part of the schema refers to, whose keywords count beside the part's own;
+  // nullptr: it refers to none. May be empty.
+  std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
-  // Fills in defaults before an object is checked. May be empty.
+  // Removes what the schema does not have, and fills in defaults, before an object is checked. Of
+  // a create, after the API has removed the status that was sent and has set metadata.uid: a Job's
+  // selector and the status of a new Pod are defaults. Called for a create and for each update.
+  // May be empty.
   std::function<void(Json& object)> set_defaults;
   // What a write is refused for with 422; `before` is nullptr for a create. May be empty.
   std::function<FieldErrors(const Json& object, const Json* before)> check;
