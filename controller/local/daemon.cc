@@ -59,7 +59,7 @@ kube::Result<void> announce(const LocalServer& server) {
   Json ready = Json::object({{"pid", static_cast<std::int64_t>(::getpid())},
                              {"address", server.address()},
                              {"version", TRAINER_VERSION}});
-  if (const auto node = server.node_status()) {
+  if (const auto& node = server.node_status()) {
     ready.set("tier", node->tier);
     ready.set("notices", Json::Array(node->notices.begin(), node->notices.end()));
     ready.set("path", node->path);

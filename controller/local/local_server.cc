@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "controller/local/transport.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -128,7 +129,6 @@ ApiServer::Hooks LocalServer::hooks() {
 }
 
 Result<void> LocalServer::restore() {
-  for (const auto& kind : kinds_) store_.add_collection(kind.resource);
   if (auto restored = state_.journal->restore(store_, kinds_); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
@@ -175,7 +175,10 @@ Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
   tasks_.spawn("housekeeping", housekeeping_.run());
-  if (node_) tasks_.spawn("node", node_->run());
+  if (node_) {
+    node_status_ = node_->status();
+    tasks_.spawn("node", node_->run());
+  }
   if (options_.idle.count() > 0) tasks_.spawn("idle", await_idle());
   thread_ = std::thread([this] { run(); });
   return {};

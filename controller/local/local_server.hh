@@ -45,6 +45,8 @@ class LocalServer {
   const std::string& address() const { return address_; }
   const StateDirectory& state() const { return *state_.directory; }
   const Access& access() const { return state_.access; }
+  // Of the node at its start; nullopt without one.
+  const std::optional<NodeStatus>& node_status() const { return node_status_; }
   // Each transport ends before stop(), and is used on the thread of its io_context.
   MakeTransport transports();
   // Stops the pods that run, then everything else.
@@ -80,6 +82,7 @@ class LocalServer {
   std::unique_ptr<kube::Transport> node_transport_;
   kube::ApiClient node_client_;
   std::optional<NodeAgent> node_;
+  std::optional<NodeStatus> node_status_;
   kube::TaskGroup tasks_;
   std::thread thread_;
 };

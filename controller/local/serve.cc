@@ -54,6 +54,12 @@ kube::ServerResponse http_response(Answer answer) {
   return made;
 }
 
+// Of the object that a create sends.
+std::string name_in(std::string_view body) {
+  const auto object = kube::parse_json(body, kube::kObjectLimits);
+  return object ? kube::ObjectMeta::of(*object).name : std::string();
+}
+
 Answer answer_of(Response response) {
   Answer answer;
   answer.response = std::move(response);
@@ -107,6 +113,7 @@ Task<Answer> ApiServer::answer(Request request, Caller caller) {
     record.user = user_of(caller);
     record.user_agent = request.user_agent;
     record.received = clock_.now();
+    if (request.method == "POST") record.name = name_in(request.body);
   }
   Answer answer;
   try {
@@ -137,7 +144,7 @@ Task<Answer> ApiServer::carry_out(Request request, Caller caller, AuditRecord& r
   }
   auto outcome = api_.begin(std::move(request));
   while (auto* const write = std::get_if<kube::server::PendingWrite>(&outcome)) {
-    record.name = write->key.name;
+    if (!write->key.name.empty()) record.name = write->key.name;
     if (hooks_.admit) {
       Admitted admitted = co_await hooks_.admit(std::move(*write), caller);
       if (!admitted) co_return answer_of(std::move(admitted.error()));
