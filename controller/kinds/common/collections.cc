@@ -39,6 +39,10 @@ V1PodCache::Transform v1_pod_transform() {
   return [](std::string_view text) { return v1::transform_pod(text); };
 }
 
+BatchPodCache::Transform batch_pod_transform() {
+  return [](std::string_view text) { return batch::transform_pod(text); };
+}
+
 kube::Watch indexed_jobs(kube::Watch watch) {
   return with_index<JobView>(std::move(watch), kByOwner,
                              [](const JobView& job) -> std::string_view { return job.owner_uid; });
@@ -53,6 +57,11 @@ kube::Watch indexed_v1_pods(kube::Watch watch) {
   return with_index<v1::PodView>(
       std::move(watch), kByOwner,
       [](const v1::PodView& pod) -> std::string_view { return pod.owner_uid; });
+}
+
+kube::Watch indexed_batch_pods(kube::Watch watch) {
+  return with_index<batch::PodView>(
+      std::move(watch), kByJob, [](const batch::PodView& pod) -> std::string_view { return pod.job; });
 }
 
 kube::Watch indexed_by_controller(kube::Watch watch) {

@@ -8,6 +8,7 @@
 #include "kube/manager/stored_object.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/jobset/names.hh"
+#include "runtimes/views/batch_pod.hh"
 #include "runtimes/views/job.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/pod.hh"
@@ -18,6 +19,7 @@ namespace trainer {
 using JobCache = kube::ObjectCache<JobView>;
 using PodCache = kube::ObjectCache<PodView>;
 using V1PodCache = kube::ObjectCache<v1::PodView>;
+using BatchPodCache = kube::ObjectCache<batch::PodView>;
 using StoredCache = kube::ObjectCache<kube::StoredObject>;
 
 // All objects of a resource, kept as text.
@@ -40,20 +42,29 @@ inline kube::Collection v1_services() {
   return {kube::kServices, std::string(kV1JobNameKey)};
 }
 
+// All Pods, as local mode's Job controller and scheduler see them.
+inline kube::Collection batch_pods() {
+  return {kube::kPods, ""};
+}
+
 // The fingerprint of JobSets is owned_template_fields().
 kube::StoredObjectTransform jobset_transform();
 JobCache::Transform job_transform();
 PodCache::Transform pod_transform();
 V1PodCache::Transform v1_pod_transform();
+BatchPodCache::Transform batch_pod_transform();
 
 // Names of indexes. Jobs, and what V1 jobs own: by the uid of their controller; Pods: by the name
 // of their JobSet.
 inline constexpr std::string_view kByOwner = "owner";
 inline constexpr std::string_view kByJobSet = "jobset";
+// Pods of local mode's Job controller: by the name of their Job.
+inline constexpr std::string_view kByJob = "job";
 // Watches of Jobs and Pods with these indexes; `watch` has the handler.
 kube::Watch indexed_jobs(kube::Watch watch);
 kube::Watch indexed_pods(kube::Watch watch);
 kube::Watch indexed_v1_pods(kube::Watch watch);
+kube::Watch indexed_batch_pods(kube::Watch watch);
 kube::Watch indexed_by_controller(kube::Watch watch);  // of StoredObjects
 
 // Most writes to a Pod or a Job, such as of addresses, change nothing that is in its view.

@@ -1,0 +1,39 @@
+// Gives pods the one machine of local mode. The rules are in runtimes/batch/placement.
+#pragma once
+
+#include <memory>
+
+#include "controller/kinds/common/collections.hh"
+#include "kube/manager/controller.hh"
+#include "kube/manager/event_router.hh"
+#include "kube/manager/plan_runner.hh"
+#include "runtimes/batch/placement.hh"
+
+namespace trainer::batch {
+
+// One reconcile places all pods that wait, so there is one key for all.
+class PlacementController final : public kube::Controller {
+ public:
+  using Pod = std::shared_ptr<const PodView>;
+  using Job = std::shared_ptr<const JobView>;
+  using Node = std::shared_ptr<const kube::StoredObject>;
+
+  explicit PlacementController(const kube::ControllerContext& context);
+
+  kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
+  void enqueue_all() override;
+
+  void on_pod(const Pod& before, const Pod& after);
+  void on_job(const Job& before, const Job& after);
+  void on_node(const Node& before, const Node& after);
+
+ private:
+  Placement observe() const;
+
+  const kube::ControllerContext context_;
+  const BatchPodCache& pods_;
+  const JobCache& jobs_;
+  const StoredCache& nodes_;
+};
+
+}  // namespace trainer::batch
