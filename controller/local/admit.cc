@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
-#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -86,30 +85,6 @@ Response refusal_of(const Webhook& webhook, const AdmissionAnswer& answer) {
       fmt::format("admission webhook \"{}\" denied the request: {}", webhook.name, answer.message));
 }
 
-Response missing_namespace(const std::string& name) {
-  return kube::server::failure(404, "NotFound", fmt::format("namespaces \"{}\" not found", name),
-                               Json::object({{"name", name}, {"kind", "namespaces"}}));
-}
-
-Response terminating_namespace(const PendingWrite& write) {
-  const kube::Resource& resource = write.kind->resource;
-  const std::string kind =
-      resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
-  Json cause =
-      Json::object({{"reason", "NamespaceTerminating"},
-                    {"message", fmt::format("namespace {} is being terminated", write.key.ns)},
-                    {"field", "metadata.namespace"}});
-  return kube::server::failure(
-      403, "Forbidden",
-      fmt::format("{} \"{}\" is forbidden: unable to create new content in namespace {} because "
-                  "it is being terminated",
-                  kind, write.key.name, write.key.ns),
-      Json::object({{"name", write.key.name},
-                    {"group", resource.group},
-                    {"kind", resource.plural},
-                    {"causes", Json::array({std::move(cause)})}}));
-}
-
 }  // namespace
 
 Admitter::Admitter(const Registry& registry, kube::server::Api& api, kube::ApiClient& client,
@@ -117,24 +92,6 @@ Admitter::Admitter(const Registry& registry, kube::server::Api& api, kube::ApiCl
     : api_(api),
       webhooks_(webhooks_of(registry)),
       admission_(handlers_of(registry), client, nothing_cached_, log) {}
-
-// The admission plugin NamespaceLifecycle (apiserver, pkg/admission/plugin/namespace/lifecycle).
-std::optional<Response> Admitter::refuse_namespace(const PendingWrite& write) const {
-  const kube::Resource& resource = write.kind->resource;
-  if (write.operation == "DELETE" && resource == kube::kNamespaces) {
-    const std::string& name = write.key.name;
-    if (name != "default" && name != "kube-system" && name != "kube-public") return std::nullopt;
-    return kube::server::failure(
-        403, "Forbidden",
-        fmt::format("namespaces \"{}\" is forbidden: this namespace may not be deleted", name),
-        Json::object({{"name", name}, {"kind", "namespaces"}}));
-  }
-  if (write.operation != "CREATE" || !resource.namespaced) return std::nullopt;
-  const auto found = api_.store().find(kube::kNamespaces, {"", write.key.ns});
-  if (!found) return missing_namespace(write.key.ns);
-  const bool is_going = found->get("metadata").find("deletionTimestamp") != nullptr;
-  return is_going ? std::optional(terminating_namespace(write)) : std::nullopt;
-}
 
 Task<std::optional<Response>> Admitter::review(PendingWrite& write, const Webhook& webhook) {
   auto request = read_admission_review(review_of(write));
@@ -151,7 +108,6 @@ Task<std::optional<Response>> Admitter::review(PendingWrite& write, const Webhoo
 }
 
 Task<ApiServer::Admitted> Admitter::admit(PendingWrite write, Caller caller) {
-  if (auto refusal = refuse_namespace(write)) co_return tl::unexpected(std::move(*refusal));
   bool is_checked = false;
   for (const Webhook& webhook : webhooks_) {
     if (!concerns(webhook, write, caller)) continue;

@@ -1,8 +1,7 @@
-// What stands between a write to local mode's API and its storage: the life of namespaces, and the
-// rules of the program's webhooks, without HTTP.
+// The rules of the program's webhooks for writes to local mode's API, without HTTP.
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "controller/admission/admission.hh"
@@ -27,8 +26,6 @@ class Admitter {
   kube::Task<ApiServer::Admitted> admit(kube::server::PendingWrite write, Caller caller);
 
  private:
-  std::optional<kube::server::Response> refuse_namespace(
-      const kube::server::PendingWrite& write) const;
   kube::Task<std::optional<kube::server::Response>> review(kube::server::PendingWrite& write,
                                                            const Webhook& webhook);
 

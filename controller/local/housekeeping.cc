@@ -20,21 +20,6 @@ namespace {
 constexpr std::chrono::seconds kInterval(60);
 constexpr std::chrono::seconds kRetry(5);
 
-// Whether an object may have to go, or to be released, because of this change.
-bool may_leave_work(const Change& change) {
-  if (!change.after) return true;
-  const Json& metadata = change.after->get("metadata");
-  if (metadata.find("deletionTimestamp") != nullptr) return true;
-  const Json& owners = metadata.get("ownerReferences");
-  if (owners.empty()) return false;
-  return !change.before || change.before->get("metadata").get("ownerReferences") != owners;
-}
-
-bool is_event(const Change& change) {
-  return change.resource->plural == kube::kEvents.plural &&
-         change.resource->group == kube::kEvents.group;
-}
-
 // Of its last change.
 Time time_of(const Json& event) {
   const Json& created = event.get("metadata").get("creationTimestamp");
@@ -50,26 +35,28 @@ Time time_of(const Json& event) {
 
 Housekeeping::Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock,
                            kube::server::Api& api, const kube::Log& log)
-    : clock_(clock), api_(api), log_(log), collector_(api), wake_(std::move(executor)) {
-  api_.store().subscribe([this](const Change& change) { on_change(change); });
+    : clock_(clock),
+      api_(api),
+      log_(log),
+      collector_(api.kinds(), api.store(), [&clock] { return clock.now(); }),
+      wake_(std::move(executor)) {
+  // After the collector, which follows the store, too.
+  api_.store().subscribe([this](const Change&) {
+    if (collector_.has_work() || has_too_many_events()) wake_.notify();
+  });
 }
 
-void Housekeeping::on_change(const Change& change) {
-  const bool is_work = is_event(change)
-                           ? !change.before && api_.store().all(kube::kEvents).size() > kMaxEvents
-                           : may_leave_work(change);
-  if (!is_work) return;
-  has_work_ = true;
-  wake_.notify();
+bool Housekeeping::has_too_many_events() const {
+  return api_.store().all(kube::kEvents).size() > kMaxEvents;
 }
 
 Task<void> Housekeeping::collect() {
-  // Requests come between two rounds.
-  while (std::exchange(has_work_, false)) {
-    while (collector_.step()) co_await kube::yield();
-    drop_events();
+  // Requests come between two steps.
+  while (collector_.has_work()) {
+    collector_.step();
     co_await kube::yield();
   }
+  drop_events();
 }
 
 void Housekeeping::drop_events() {
@@ -78,9 +65,11 @@ void Housekeeping::drop_events() {
     events.emplace_back(time_of(*event), key);
   std::ranges::sort(events);
   const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
+  // More room than for one: an Event too many must not cost this each time.
+  const std::size_t most = events.size() > kMaxEvents ? kMaxEvents - kMaxEvents / 20 : kMaxEvents;
   std::size_t left = events.size();
   for (const auto& [time, key] : events) {
-    if (time >= oldest && left <= kMaxEvents) break;
+    if (time >= oldest && left <= most) break;
     api_.store().erase(kube::kEvents, key);
     --left;
   }
@@ -95,8 +84,8 @@ Task<void> Housekeeping::run() {
       log_.warn("housekeeping", {{"why", error.what()}});
       pause = kRetry;
     }
-    co_await wake_.wait_for(clock_, pause);
-    has_work_ = true;
+    const bool has_more = pause == kInterval && collector_.has_work();
+    if (!has_more) co_await wake_.wait_for(clock_, pause);
   }
 }
 

@@ -11,14 +11,14 @@
 
 namespace trainer {
 
-// Deletes what its owners leave behind, and what is in a namespace that goes; drops Events an hour
-// after their last change, and the oldest ones beyond 10,000. Concurrency: the store's thread.
-// Outlives the store's last change.
+// Runs the garbage collector; drops Events an hour after their last change, and the oldest ones
+// beyond 10,000. Concurrency: the store's thread. Outlives the store's last change.
 class Housekeeping {
  public:
   static constexpr std::size_t kMaxEvents = 10'000;
   static constexpr std::chrono::hours kEventLife{1};
 
+  // Begins with what is in the store.
   Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock, kube::server::Api& api,
                const kube::Log& log);
   Housekeeping(const Housekeeping&) = delete;
@@ -28,7 +28,7 @@ class Housekeeping {
   kube::Task<void> run();
 
  private:
-  void on_change(const kube::server::Change& change);
+  bool has_too_many_events() const;
   kube::Task<void> collect();
   void drop_events();
 
@@ -37,7 +37,6 @@ class Housekeeping {
   const kube::Log& log_;
   kube::server::Collector collector_;
   kube::Notifier wake_;
-  bool has_work_ = true;
 };
 
 }  // namespace trainer

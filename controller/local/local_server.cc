@@ -88,7 +88,6 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
       admission_transport_(make_local_transport(io_, server_, Caller::kController)),
       admission_client_(*admission_transport_, clock_, random_),
       admitter_(registry, api_, admission_client_, log),
-      housekeeping_(io_.get_executor(), clock_, api_, log),
       node_transport_(make_local_transport(io_, server_, Caller::kNode)),
       node_client_(*node_transport_, clock_, random_),
       tasks_(io_.get_executor(), [this](std::string_view task, std::string_view what) {
@@ -174,7 +173,8 @@ Result<void> LocalServer::listen() {
 Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
-  tasks_.spawn("housekeeping", housekeeping_.run());
+  housekeeping_.emplace(io_.get_executor(), clock_, api_, log_);
+  tasks_.spawn("housekeeping", housekeeping_->run());
   if (node_) {
     node_status_ = node_->status();
     tasks_.spawn("node", node_->run());

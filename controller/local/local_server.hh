@@ -78,7 +78,7 @@ class LocalServer {
   std::unique_ptr<kube::Transport> admission_transport_;
   kube::ApiClient admission_client_;
   Admitter admitter_;
-  Housekeeping housekeeping_;
+  std::optional<Housekeeping> housekeeping_;  // once the objects are there
   std::unique_ptr<kube::Transport> node_transport_;
   kube::ApiClient node_client_;
   std::optional<NodeAgent> node_;

@@ -146,7 +146,7 @@ TEST_CASE("Events live an hour, and ten thousand at most") {
   kube::TaskGroup tasks(io.get_executor(), nullptr);
   tasks.spawn("housekeeping", housekeeping.run());
   const auto count = [&store] { return store.all(kube::kEvents).size(); };
-  CHECK(kube::run_until(io, [&] { return count() == Housekeeping::kMaxEvents; }));
+  CHECK(kube::run_until(io, [&] { return count() <= Housekeeping::kMaxEvents; }));
   CHECK_FALSE(store.find(kube::kEvents, {"default", "event-0"}));
   CHECK(store.find(kube::kEvents, {"default", "event-" + std::to_string(many - 1)}));
   clock.advance(std::chrono::hours(1) + std::chrono::seconds(50));
