@@ -9,7 +9,6 @@
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
 #include "kube/model/digest.hh"
-#include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 
@@ -116,15 +115,6 @@ void set_namespace_defaults(Json& ns) {
     metadata["labels"].set("kubernetes.io/metadata.name", name);
   set_default(ns["spec"], "finalizers", Json::array({"kubernetes"}));
   set_default(ns["status"], "phase", "Active");
-}
-
-FieldErrors check_namespace(const Json& ns, const Json* before) {
-  FieldErrors errors;
-  if (before != nullptr) return errors;
-  const std::string_view name = ns.get("metadata").get_string("name");
-  for (std::string& problem : kube::dns1123_label_problems(name))
-    errors.push_back(kube::invalid("metadata.name", name, std::move(problem)));
-  return errors;
 }
 
 Json namespace_cells(const Json& ns, Time now) {
@@ -351,7 +341,7 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
   const auto status = columns_of({{"Name"}, {"Status"}, {"Age"}});
   const auto age = columns_of({{"Name"}, {"Age"}});
   const Rules of_secrets{set_secret_defaults, check_secret};
-  const Rules of_namespaces{set_namespace_defaults, check_namespace};
+  const Rules of_namespaces{set_namespace_defaults};
   const Rules of_claims{set_claim_defaults, check_claim};
   return {
       make(types,
@@ -404,6 +394,7 @@ ServedKind crd_kind() {
   kind.short_names = {"crd", "crds"};
   kind.categories = {"api-extensions"};
   kind.columns = columns_of({{"Name"}, {"Created At"}});
+  kind.has_status = true;
   kind.cells = created_cells;
   kind.set_defaults = set_crd_defaults;
   return kind;

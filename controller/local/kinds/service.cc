@@ -5,7 +5,6 @@
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
-#include "kube/model/names.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer::local {
@@ -46,10 +45,6 @@ void check_ports(const Json& spec, FieldErrors& errors) {
 FieldErrors check_service(const Json& service, const Json* before) {
   FieldErrors errors;
   const Json& spec = service.get("spec");
-  const std::string_view name = service.get("metadata").get_string("name");
-  if (before == nullptr)
-    if (std::string problem = kube::check_dns1035_label(name); !problem.empty())
-      errors.push_back(kube::invalid("metadata.name", name, std::move(problem)));
   const std::string_view type = spec.get_string("type");
   if (type != "ClusterIP" && type != "ExternalName" && type != "NodePort" && type != "LoadBalancer")
     errors.push_back(kube::not_supported(

@@ -53,7 +53,6 @@ std::shared_ptr<const kube::MergeKeys> BuiltinTypes::merge_keys(std::string_view
 void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
   kind.schema = std::shared_ptr<const Json>(schema, &schema->document);
   kind.set_defaults = [schema, rules](Json& object) {
-    prune_unknown_fields(object, *schema);
     apply_schema_defaults(object, *schema);
     if (rules.set_defaults != nullptr) rules.set_defaults(object);
   };

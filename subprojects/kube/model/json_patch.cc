@@ -135,6 +135,34 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
   return false;
 }
 
+Result<void> apply_operation(Json& document, const Json& operation) {
+  const std::string_view name = operation.get_string("op");
+  const std::string_view path = operation.get_string("path");
+  Json value = operation.get("value");
+  if (name == "test") {
+    const Json* found = pointer_get(document, path);
+    if (found != nullptr ? *found == value : value.is_null()) return {};
+    return fail(ErrorCode::kInvalid, "testing value {} failed: test failed", path);
+  }
+  std::optional<Operation> kind;
+  if (name == "add" || name == "copy" || name == "move") kind = Operation::kAdd;
+  if (name == "replace") kind = Operation::kReplace;
+  if (name == "remove") kind = Operation::kRemove;
+  if (!kind)
+    return fail(ErrorCode::kUnsupported, "{}: the operation \"{}\" is not supported", path, name);
+  const std::string_view from = operation.get_string("from");
+  if (name == "copy" || name == "move") {
+    const Json* source = pointer_get(document, from);
+    if (source == nullptr) return fail(ErrorCode::kInvalid, "{}: there is no such place", from);
+    value = *source;
+    if (name == "move" && !change(document, from, Operation::kRemove, value))
+      return fail(ErrorCode::kInvalid, "{}: there is no such place", from);
+  }
+  if (!change(document, path, *kind, value))
+    return fail(ErrorCode::kInvalid, "{}: there is no such place", path);
+  return {};
+}
+
 }  // namespace
 
 const Json* pointer_get(const Json& document, std::string_view pointer) {
@@ -172,21 +200,9 @@ Json json_patch_diff(const Json& from, const Json& to) {
 Result<Json> apply_json_patch(Json document, const Json& operations) {
   if (operations.is_null()) return document;
   if (!operations.is_array()) return fail(ErrorCode::kInvalid, "a JSON Patch must be an array");
-  for (const Json& operation : operations.as_array()) {
-    const std::string_view name = operation.get_string("op");
-    const std::string_view path = operation.get_string("path");
-    std::optional<Operation> kind;
-    if (name == "add") kind = Operation::kAdd;
-    if (name == "replace") kind = Operation::kReplace;
-    if (name == "remove") kind = Operation::kRemove;
-    if (!kind) {
-      return fail(ErrorCode::kUnsupported, "{}: the operation \"{}\" is not supported", path, name);
-    }
-    const Json* value = operation.find("value");
-    if (!change(document, path, *kind, value == nullptr ? Json() : *value)) {
-      return fail(ErrorCode::kInvalid, "{}: there is no such place", path);
-    }
-  }
+  for (const Json& operation : operations.as_array())
+    if (auto applied = apply_operation(document, operation); !applied)
+      return tl::unexpected(std::move(applied.error()));
   return document;
 }
 

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kube/model/patch.hh"
 
 namespace kube {
@@ -36,6 +38,20 @@ std::optional<Json> diff(const Json& from, const Json& to) {
 }
 
 }  // namespace
+
+Json merge_patch(Json target, const Json& patch) {
+  if (!patch.is_object()) return patch;
+  if (!target.is_object()) target = Json::object();
+  for (const auto& [name, change] : patch.as_object()) {
+    if (change.is_null()) {
+      target.erase(name);
+    } else {
+      Json& member = target[name];
+      member = merge_patch(std::move(member), change);
+    }
+  }
+  return target;
+}
 
 Json merge_diff(const Json& from, const Json& to) {
   return diff(from, to).value_or(Json());

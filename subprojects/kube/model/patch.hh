@@ -16,6 +16,8 @@ const Json* pointer_get(const Json& document, std::string_view pointer);
 // Joins one reference token to a pointer, escaping "~" and "/".
 std::string pointer_join(std::string_view pointer, std::string_view token);
 
+// RFC 7396: null removes, objects merge, everything else replaces.
+Json merge_patch(Json target, const Json& patch);
 // The smallest merge patch (RFC 7396) that turns `from` into `to`; null when they are equal.
 // Members that are null in `to` count as absent.
 Json merge_diff(const Json& from, const Json& to);
@@ -23,14 +25,15 @@ Json merge_diff(const Json& from, const Json& to);
 // RFC 6902 operations (add, remove, replace) that turn `from` into `to`; an empty array when they
 // are equal.
 Json json_patch_diff(const Json& from, const Json& to);
-// Applies such operations, as the API server does with the answer of a mutating webhook. Errors:
-// kUnsupported for any other operation, kInvalid for a path that does not exist; both name the
-// path.
+// Applies operations, as the API server does with a patch or the answer of a mutating webhook: add,
+// remove, replace, test, copy and move. Errors: kUnsupported for any other operation, kInvalid for
+// a path that does not exist and a test that fails; they name the path.
 Result<Json> apply_json_patch(Json document, const Json& operations);
 
 // How the lists below a type merge: keyed by the dotted path of member names from the type's root,
 // without indices, e.g. "replicatedJobs.template.spec.template.spec.containers.env" -> "name". A
-// list that is not in the table is atomic: the patch's list replaces it.
+// list that is not in the table is atomic: the patch's list replaces it. The key of a list of
+// scalars that merges as a set is "".
 class MergeKeys {
  public:
   MergeKeys() = default;
@@ -49,5 +52,11 @@ class MergeKeys {
 // is also in the target, further back; otherwise the patch item goes first. Errors (kInvalid):
 // an item of a keyed list without its key, with the path.
 Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys);
+
+// The same with the directives that kubectl sends: `$patch` (replace, delete, merge) in objects and
+// in items of lists, `$retainKeys`, `$setElementOrder/LIST` and `$deleteFromPrimitiveList/LIST`.
+// Lists of scalars whose key in the table is "" merge as sets. Errors (kInvalid) name the path.
+Result<Json> strategic_merge_with_directives(Json target, const Json& patch,
+                                             const MergeKeys& keys);
 
 }  // namespace kube

@@ -70,6 +70,7 @@ class Merger {
   }
 
  private:
+  friend class DirectiveMerger;
   // Checks that an item has an identity, and adds it to `names`. Strings are borrowed; keys that
   // are numbers ("containerPort") are printed into `printed`, behind a byte that begins no name.
   std::optional<Error> identify(const Json& item, std::string_view key, std::string_view owner,
@@ -169,14 +170,188 @@ class Merger {
   const MergeKeys& keys_;
 };
 
-}  // namespace
-
-std::optional<std::string_view> MergeKeys::key_of(std::string_view path) const {
-  const auto at = keys_.find(path);
-  return at == keys_.end() ? std::nullopt : std::optional<std::string_view>(at->second);
+// The value without directives; null for one that is itself only a directive.
+Json without_directives(const Json& value) {
+  if (value.is_array()) {
+    Json kept = Json::array();
+    for (const Json& item : value.as_array())
+      if (item.find("$patch") == nullptr) kept.push_back(without_directives(item));
+    return kept;
+  }
+  if (!value.is_object()) return value;
+  Json kept = Json::object();
+  for (const auto& [name, member] : value.as_object())
+    if (!name.starts_with('$') && member.find("$patch") == nullptr)
+      kept.set(name, without_directives(member));
+  return kept;
 }
 
-Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys) {
+constexpr std::string_view kOrder = "$setElementOrder/";
+constexpr std::string_view kDelete = "$deleteFromPrimitiveList/";
+
+// Carries out the directives of a patch and leaves the rest to Merger.
+class DirectiveMerger {
+ public:
+  explicit DirectiveMerger(const MergeKeys& keys) : keys_(keys), plain_(keys) {}
+
+  std::optional<Error> merge_objects(Json& target, const Json& patch, const Location& at) {
+    if (const Json* directive = patch.find("$patch")) {
+      if (*directive != Json("replace") && *directive != Json("delete"))
+        return Error(ErrorCode::kInvalid,
+                     fmt::format("{}: unknown patch type: {}", at.place, print_json(*directive)));
+      target = *directive == Json("replace") ? without_directives_but_self(patch) : Json::object();
+      discard_nulls(target);
+      return std::nullopt;
+    }
+    if (const Json* retained = patch.find("$retainKeys"); retained && retained->is_array()) {
+      const Json::Array& names = retained->as_array();
+      target.as_object().keep_if([&names](const JsonObject::Member& member) {
+        return std::find(names.begin(), names.end(), Json(member.first)) != names.end();
+      });
+    }
+    for (const auto& [name, change] : patch.as_object()) {
+      if (name.starts_with(kDelete)) {
+        remove_scalars(target[name.substr(kDelete.size())], change);
+      } else if (name.starts_with(kOrder)) {
+        const std::string list = name.substr(kOrder.size());
+        if (patch.find(list)) continue;  // with the list itself
+        if (auto error = merge_member(target, list, Json::array(), patch, at)) return error;
+      } else if (!name.starts_with('$')) {
+        if (auto error = merge_member(target, name, change, patch, at)) return error;
+      }
+    }
+    target.as_object().keep_if(
+        [](const JsonObject::Member& member) { return !member.second.is_null(); });
+    return std::nullopt;
+  }
+
+ private:
+  static Json without_directives_but_self(const Json& patch) {
+    Json copy = patch;
+    copy.erase("$patch");
+    return without_directives(copy);
+  }
+
+  static void remove_scalars(Json& list, const Json& gone) {
+    if (!list.is_array() || !gone.is_array()) return;
+    std::erase_if(list.as_array(), [&gone](const Json& item) {
+      return std::find(gone.as_array().begin(), gone.as_array().end(), item) !=
+             gone.as_array().end();
+    });
+  }
+
+  std::optional<Error> merge_member(Json& target, const std::string& name, const Json& change,
+                                    const Json& patch, const Location& at) {
+    if (change.is_null()) {
+      target.erase(name);
+      return std::nullopt;
+    }
+    Json& member = target[name];
+    const Location below = at.member(name);
+    if (change.is_object() && member.is_object()) return merge_objects(member, change, below);
+    const auto key = keys_.key_of(below.type);
+    if (change.is_array() && key && (member.is_array() || member.is_null())) {
+      const Json* order = patch.find(std::string(kOrder) + name);
+      if (member.is_null() && change.empty() && order) return std::nullopt;
+      if (member.is_null()) member = Json::array();
+      const Json::Array none;
+      const Json::Array& ordered = order && order->is_array() ? order->as_array() : none;
+      return key->empty() ? merge_scalars(member, change.as_array(), ordered)
+                          : merge_items(member.as_array(), change.as_array(), ordered, *key, below);
+    }
+    if (change.is_object() && change.find("$patch")) {
+      // Of something that is no object: a replacement is the object, a deletion leaves nothing.
+      member =
+          change.get_string("$patch") == "replace" ? without_directives_but_self(change) : Json();
+    } else {
+      member = without_directives(change);
+    }
+    discard_nulls(member);
+    return std::nullopt;
+  }
+
+  static const Json* find_item(const Json::Array& items, std::string_view key, const Json& value) {
+    const auto at = std::find_if(items.begin(), items.end(), [&](const Json& item) {
+      const Json* found = item.find(key);
+      return found && *found == value;
+    });
+    return at == items.end() ? nullptr : &*at;
+  }
+
+  std::optional<Error> merge_items(Json::Array& target, const Json::Array& patch,
+                                   const Json::Array& order, std::string_view key,
+                                   const Location& at) {
+    Json::Array changes;
+    for (const Json& item : patch) {
+      const std::string_view directive = item.get_string("$patch");
+      if (directive == "delete") {
+        std::erase_if(target, [&](const Json& known) {
+          return known.find(key) && item.find(key) && *known.find(key) == *item.find(key);
+        });
+      } else if (directive == "replace") {
+        target.clear();
+      } else {
+        changes.push_back(item);
+      }
+    }
+    // What is there already is merged here; the order of all is Merger's business.
+    for (Json& change : changes) {
+      const Json* value = change.find(key);
+      Json* known = value ? const_cast<Json*>(find_item(target, key, *value)) : nullptr;
+      if (known == nullptr) {
+        change = without_directives(change);
+        continue;
+      }
+      if (auto error = merge_objects(*known, change,
+                                     at.item(static_cast<std::size_t>(known - target.data()))))
+        return error;
+      change = Json::object({{key, *value}});
+    }
+    Json::Array ordered;
+    for (const Json& place : order) {
+      const Json* value = place.find(key);
+      if (!value) continue;
+      if (const Json* change = find_item(changes, key, *value)) {
+        ordered.push_back(*change);
+      } else if (find_item(target, key, *value)) {
+        ordered.push_back(Json::object({{key, *value}}));
+      }
+    }
+    for (Json& change : changes)
+      if (!change.find(key) || !find_item(ordered, key, *change.find(key)))
+        ordered.push_back(std::move(change));
+    return plain_.merge_lists(target, ordered, at);
+  }
+
+  // Scalars have themselves as keys.
+  static std::optional<Error> merge_scalars(Json& target, const Json::Array& patch,
+                                            const Json::Array& order) {
+    const auto has = [](const Json::Array& list, const Json& value) {
+      return std::find(list.begin(), list.end(), value) != list.end();
+    };
+    const auto wrapped = [](const Json::Array& values) {
+      Json list = Json::array();
+      for (const Json& value : values) list.push_back(Json::object({{"v", value}}));
+      return Json::object({{"l", std::move(list)}});
+    };
+    Json::Array ordered;
+    for (const Json& value : order)
+      if (has(patch, value) || has(target.as_array(), value)) ordered.push_back(value);
+    for (const Json& value : patch)
+      if (!has(ordered, value)) ordered.push_back(value);
+    const MergeKeys keys({{"l", "v"}});
+    auto merged = strategic_merge(wrapped(target.as_array()), wrapped(ordered), keys);
+    if (!merged) return std::move(merged.error());
+    target = Json::array();
+    for (const Json& item : merged->get_array("l")) target.push_back(item.get("v"));
+    return std::nullopt;
+  }
+
+  const MergeKeys& keys_;
+  Merger plain_;
+};
+
+Result<Json> objects_only(Json target, const Json& patch) {
   if (!patch.is_object())
     return fail(ErrorCode::kInvalid, "a strategic merge patch must be an object, not {}",
                 patch.type_name());
@@ -185,9 +360,31 @@ Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& ke
     return fail(ErrorCode::kInvalid,
                 "the target of a strategic merge patch must be an object, not {}",
                 target.type_name());
-  if (auto error = Merger(keys).merge_objects(target, patch, {}))
-    return tl::unexpected(std::move(*error));
   return target;
+}
+
+}  // namespace
+
+std::optional<std::string_view> MergeKeys::key_of(std::string_view path) const {
+  const auto at = keys_.find(path);
+  return at == keys_.end() ? std::nullopt : std::optional<std::string_view>(at->second);
+}
+
+Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys) {
+  auto merged = objects_only(std::move(target), patch);
+  if (!merged) return merged;
+  if (auto error = Merger(keys).merge_objects(*merged, patch, {}))
+    return tl::unexpected(std::move(*error));
+  return merged;
+}
+
+Result<Json> strategic_merge_with_directives(Json target, const Json& patch,
+                                             const MergeKeys& keys) {
+  auto merged = objects_only(std::move(target), patch);
+  if (!merged) return merged;
+  if (auto error = DirectiveMerger(keys).merge_objects(*merged, patch, {}))
+    return tl::unexpected(std::move(*error));
+  return merged;
 }
 
 }  // namespace kube

@@ -2,12 +2,17 @@
 // caller, streams and admission are the caller's.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <variant>
 #include <vector>
 
+#include "kube/model/error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
@@ -17,24 +22,25 @@
 
 namespace kube::server {
 
-// Labels and fields that a list or watch is limited to.
-class Selector;
+struct Target;
 
 // A watch that the caller serves: first `initial`, then each later Change of the collection that
 // `line` makes a line of (empty: not shown), until `timeout`, with bookmarks where asked for.
 struct Watch {
   const ServedKind* kind = nullptr;
-  std::vector<std::string> initial;  // whole lines, with their line feeds
-  std::function<std::string(const Change& change)> line;
+  std::vector<std::string> initial;                       // whole lines, with their line feeds
+  std::function<std::string(const Change& change)> line;  // also of changes of other collections
   std::function<std::string(std::int64_t version)> bookmark;  // empty: none are wanted
   std::chrono::seconds timeout{1800};
   std::string content_type = "application/json";
+  bool is_ended = false;  // nothing follows `initial`, whose last line says why
 };
 
 // GET .../pods/NAME/log
 struct LogQuery {
   ObjectKey pod;
-  std::string container;  // empty: the only one, or the one that the default-container annotation names
+  std::string
+      container;  // empty: the only one, or the one that the default-container annotation names
   bool is_followed = false;
   bool has_timestamps = false;
   bool is_previous = false;
@@ -55,11 +61,24 @@ struct PendingWrite {
   Json options;         // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as sent
   std::string manager;  // of fields
   std::vector<std::string> warnings;
-  Request request;  // to begin again where the object has changed meanwhile
-  Response preview; // of a delete: nothing
+  bool is_conditional = false;  // on a resourceVersion that the client sent
+  Request request;              // to begin again where the object has changed meanwhile
+  Response preview;             // of a delete: nothing
 };
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;
+
+// What an API server answers besides objects. Empty members are not served.
+struct Surface {
+  std::function<std::optional<Response>(const Request& request, std::string_view path)> discovery;
+  std::function<std::optional<Response>(std::string_view path, const Json& body)> review;
+  // A body of application/vnd.kubernetes.protobuf.
+  std::function<Result<Json>(std::string_view body)> decode_protobuf;
+  std::function<bool(std::string_view accept)> wants_table;
+  std::function<Json(const ServedKind& kind, const std::vector<const Json*>& objects,
+                     const Json& list_metadata, std::string_view include_object, Time now)>
+      table_of;
+};
 
 class Api {
  public:
@@ -67,12 +86,17 @@ class Api {
     std::function<Time()> now;
     std::function<std::string()> new_uid;          // a UUID
     std::function<std::string()> new_name_suffix;  // five letters and digits for generateName
+    Surface surface = {};
   };
-  // All outlive the Api.
+  // All outlive the Api. Makes a collection for each kind.
   Api(const ServedKinds& kinds, ObjectStore& store, Environment environment);
 
   // Answers a request, or says what the caller has to do for it.
   Outcome begin(Request request);
+  // What the server does between mutating and validating admission: system fields, a generated
+  // name, generation, and the checks of metadata and schema. A Response is the refusal. Doing it
+  // twice is doing it once, and finish() does it, too.
+  std::optional<Response> check(PendingWrite& write) const;
   // Stores what admission has let through, as admission has changed it. Where the stored object has
   // changed since begin(), a patch without resourceVersion begins again (the Outcome is a
   // PendingWrite), and any other write is answered 409.
@@ -82,9 +106,28 @@ class Api {
 
   const ServedKind* find_kind(std::string_view group, std::string_view version,
                               std::string_view plural) const;
+  const ServedKinds& kinds() const { return kinds_; }
   ObjectStore& store() { return store_; }
 
  private:
+  Outcome read(const Request& request, const Target& target) const;
+  Outcome list(const Request& request, const Target& target) const;
+  Outcome watch(const Request& request, const Target& target) const;
+  Outcome read_log(const Target& target) const;
+  Outcome create(Request request, const Target& target) const;
+  Outcome update(Request request, const Target& target) const;
+  Outcome patch(Request request, const Target& target) const;
+  Outcome apply(Request request, const Target& target, Json config) const;
+  Outcome begin_delete(Request request, const Target& target) const;
+  Outcome delete_collection(const Request& request, const Target& target);
+  Response finish_delete(const PendingWrite& write);
+  Response store_write(PendingWrite write);
+  tl::expected<Json, Response> decode(const Request& request) const;
+  // The object or, where the client wants one, its Table.
+  Response answer(int status, const ServedKind& kind, const Request& request,
+                  const Json& object) const;
+  bool wants_table(const Request& request) const;
+
   const ServedKinds& kinds_;
   ObjectStore& store_;
   Environment environment_;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -85,6 +86,7 @@ class ObjectStore {
   std::unordered_map<std::string, Place> places_;           // by uid
   std::vector<Observer> observers_;
   std::int64_t version_;
+  std::int64_t start_;  // no collection has a history from before it
   std::size_t max_history_;
 };
 

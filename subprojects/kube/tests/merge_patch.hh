@@ -1,23 +1,10 @@
-// Applies merge patches, as an API server does.
+// Under the name that tests of every library use.
 #pragma once
 
-#include "kube/model/json.hh"
+#include "kube/model/patch.hh"
 
 namespace kube::test {
 
-// RFC 7396: null removes, objects merge, everything else replaces.
-inline Json merge_patch(Json target, const Json& patch) {
-  if (!patch.is_object()) return patch;
-  if (!target.is_object()) target = Json::object();
-  for (const auto& [name, change] : patch.as_object()) {
-    if (change.is_null()) {
-      target.erase(name);
-    } else {
-      Json& member = target[name];
-      member = merge_patch(std::move(member), change);
-    }
-  }
-  return target;
-}
+using kube::merge_patch;
 
 }  // namespace kube::test

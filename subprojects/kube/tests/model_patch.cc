@@ -264,11 +264,30 @@ TEST_CASE("apply_json_patch refuses what it cannot apply, with its path") {
        {R"([{"op":"replace","path":"/nope","value":1}])", R"([{"op":"remove","path":"/l/1"}])",
         R"([{"op":"add","path":"/l/3","value":1}])", R"([{"op":"add","path":"/l/x","value":1}])",
         R"([{"op":"add","path":"/s/x","value":1}])", R"([{"op":"add","path":"/a/b","value":1}])",
-        R"([{"op":"add","path":"nope","value":1}])", R"([{"op":"move","from":"/s","path":"/t"}])",
+        R"([{"op":"add","path":"nope","value":1}])", R"([{"op":"move","from":"/n","path":"/t"}])",
+        R"([{"op":"test","path":"/s","value":"y"}])", R"([{"op":"copy","from":"/n","path":"/t"}])",
         R"({"op":"add"})", R"([7])"}) {
     CAPTURE(operations);
     CHECK_FALSE(apply_json_patch(document, json(operations)));
   }
   CHECK(apply_json_patch(document, json(R"([{"op":"remove","path":"/x"}])")).error().message ==
         "/x: there is no such place");
+}
+
+TEST_CASE("apply_json_patch tests, copies and moves") {
+  const Json document = json(R"({"l":[1,2],"s":"x"})");
+  struct Case {
+    std::string_view operations, result;
+  };
+  const Case cases[] = {
+      {R"([{"op":"test","path":"/s","value":"x"}])", R"({"l":[1,2],"s":"x"})"},
+      {R"([{"op":"test","path":"/n","value":null}])", R"({"l":[1,2],"s":"x"})"},
+      {R"([{"op":"copy","from":"/s","path":"/t"}])", R"({"l":[1,2],"s":"x","t":"x"})"},
+      {R"([{"op":"move","from":"/s","path":"/l/0"}])", R"({"l":["x",1,2]})"},
+      {R"([{"op":"move","from":"/l/1","path":"/l/0"}])", R"({"l":[2,1],"s":"x"})"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.operations);
+    CHECK(*apply_json_patch(document, json(c.operations)) == json(c.result));
+  }
 }

@@ -1,0 +1,192 @@
+#include "kube/server/api.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "kube/model/yaml.hh"
+#include "kube/server/decoded.hh"
+#include "kube/server/deletion.hh"
+#include "kube/server/managed_fields.hh"
+#include "kube/server/object_rules.hh"
+#include "kube/server/refusals.hh"
+#include "kube/server/shown.hh"
+#include "kube/server/target.hh"
+
+namespace kube::server {
+namespace {
+
+constexpr int kMaxNameAttempts = 8;
+// So that a suffix of five makes a label of at most 63 bytes.
+constexpr std::size_t kLongestGeneratedBase = 58;
+
+bool is_review(std::string_view path) {
+  return path.starts_with("/apis/authorization.k8s.io/") ||
+         path.starts_with("/apis/authentication.k8s.io/");
+}
+
+}  // namespace
+
+Api::Api(const ServedKinds& kinds, ObjectStore& store, Environment environment)
+    : kinds_(kinds), store_(store), environment_(std::move(environment)) {
+  for (const ServedKind& kind : kinds_) store_.add_collection(kind.resource);
+}
+
+const ServedKind* Api::find_kind(std::string_view group, std::string_view version,
+                                 std::string_view plural) const {
+  return server::find_kind(kinds_, group, version, plural);
+}
+
+bool Api::wants_table(const Request& request) const {
+  const Surface& surface = environment_.surface;
+  return surface.wants_table && surface.table_of && surface.wants_table(request.accept);
+}
+
+Response Api::answer(int status, const ServedKind& kind, const Request& request,
+                     const Json& object) const {
+  if (!wants_table(request)) return json_response(status, *shown(kind, object));
+  const Json metadata =
+      Json::object({{"resourceVersion", object.get("metadata").get_string("resourceVersion")}});
+  const Target target = parse_target(kinds_, request.target);
+  return json_response(
+      status, environment_.surface.table_of(kind, {&object}, metadata,
+                                            target.query.get("includeObject"), environment_.now()));
+}
+
+tl::expected<Json, Response> Api::decode(const Request& request) const {
+  const std::string_view type =
+      std::string_view(request.content_type).substr(0, request.content_type.find(';'));
+  const auto refuse = [](const Error& error) { return tl::unexpected(bad_request(error.message)); };
+  if (type == "application/vnd.kubernetes.protobuf") {
+    if (!environment_.surface.decode_protobuf)
+      return tl::unexpected(unsupported_media_type("application/json, application/yaml"));
+    auto object = environment_.surface.decode_protobuf(request.body);
+    if (!object) return refuse(object.error());
+    return std::move(*object);
+  }
+  auto object = type.find("yaml") != std::string_view::npos
+                    ? parse_yaml(request.body)
+                    : parse_json(request.body, kObjectLimits);
+  if (!object) return refuse(object.error());
+  return std::move(*object);
+}
+
+Outcome Api::begin(Request request) {
+  const Target target = parse_target(kinds_, request.target);
+  if (target.kind == nullptr) {
+    const Surface& surface = environment_.surface;
+    if (request.method == "POST" && surface.review && is_review(target.path)) {
+      const auto body = decode(request);
+      if (!body) return body.error();
+      if (auto response = surface.review(target.path, *body)) return *std::move(response);
+    }
+    if (surface.discovery)
+      if (auto response = surface.discovery(request, target.path)) return *std::move(response);
+    return no_such_page();
+  }
+  if (request.method == "GET") return read(request, target);
+  if (const std::string_view dry = target.query.get("dryRun"); !dry.empty() && dry != "All")
+    return bad_request(
+        fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", dry));
+  const bool has_name = !target.key.name.empty();
+  if (request.method == "POST" && !has_name) return create(std::move(request), target);
+  if (request.method == "PUT" && has_name) return update(std::move(request), target);
+  if (request.method == "PATCH" && has_name) return patch(std::move(request), target);
+  if (request.method == "DELETE" && target.subresource.empty())
+    return has_name ? begin_delete(std::move(request), target) : delete_collection(request, target);
+  return method_not_allowed();
+}
+
+Outcome Api::handle(Request request) {
+  Outcome outcome = begin(std::move(request));
+  while (auto* write = std::get_if<PendingWrite>(&outcome)) {
+    PendingWrite pending = std::move(*write);
+    outcome = finish(std::move(pending));
+  }
+  return outcome;
+}
+
+std::optional<Response> Api::check(PendingWrite& write) const {
+  if (write.operation == "DELETE") return std::nullopt;
+  const ServedKind& kind = *write.kind;
+  Json& object = write.object;
+  Json& metadata = object["metadata"];
+  if (write.before) {
+    prepare_update(kind, *write.before, object, write.subresource);
+  } else {
+    if (metadata.get_string("uid").empty()) {
+      metadata.set("uid", environment_.new_uid());
+      metadata.set("creationTimestamp", environment_.now().to_string());
+    }
+    const std::string_view base = metadata.get_string("generateName");
+    if (metadata.get_string("name").empty() && !base.empty())
+      metadata.set("name", std::string(base.substr(0, kLongestGeneratedBase)) +
+                               environment_.new_name_suffix());
+    write.key.name = metadata.get_string("name");
+    prepare_create(kind, object);
+  }
+  if (kind.set_defaults) kind.set_defaults(object);
+  FieldErrors errors = check_metadata(kind, object, write.before.get());
+  if (kind.check)
+    for (FieldError& error : kind.check(object, write.before.get()))
+      errors.push_back(std::move(error));
+  if (errors.empty()) return std::nullopt;
+  return invalid_object(kind.resource.kind, kind.resource.group, write.key.name, errors);
+}
+
+Outcome Api::finish(PendingWrite write) {
+  const Resource& resource = write.kind->resource;
+  if (write.before) {
+    const Object current = store_.find(resource, write.key);
+    if (!current) return not_found(resource, write.key.name);
+    if (current != write.before) {
+      if (write.is_conditional) return modified(resource, write.key.name);
+      return begin(std::move(write.request));
+    }
+    if (write.operation == "DELETE") return finish_delete(write);
+  }
+  if (auto refusal = check(write)) return *std::move(refusal);
+  if (!write.before) {
+    const bool is_generated = !write.object.get("metadata").get_string("generateName").empty();
+    for (int attempt = 1; store_.find(resource, write.key); ++attempt) {
+      if (write.request.method == "PATCH") return begin(std::move(write.request));
+      if (!is_generated || attempt == kMaxNameAttempts)
+        return already_exists(resource, write.key.name);
+      write.object["metadata"].erase("name");
+      if (auto refusal = check(write)) return *std::move(refusal);
+    }
+  }
+  return store_write(std::move(write));
+}
+
+Response Api::store_write(PendingWrite write) {
+  const ServedKind& kind = *write.kind;
+  const bool is_scale = write.subresource == "scale";
+  const auto respond = [&](const Json& object) {
+    Response response = is_scale ? json_response(200, scale_of(kind, object))
+                                 : answer(write.before ? 200 : 201, kind, write.request, object);
+    response.warnings = std::move(write.warnings);
+    return response;
+  };
+  // Versions of a kind share one representation.
+  const ServedKind* stored_as = &kind;
+  for (const ServedKind& known : kinds_)
+    if (known.resource.group == kind.resource.group &&
+        known.resource.plural == kind.resource.plural) {
+      stored_as = &known;
+      break;
+    }
+  write.object.set("apiVersion", stored_as->resource.api_version());
+  if (write.before && is_equal_but_for_times(*write.before, write.object))
+    return respond(*write.before);
+  if (write.is_dry_run) return respond(write.object);
+  if (write.before && is_removable(kind, write.object)) {
+    store_.erase(kind.resource, write.key);
+    return respond(write.object);
+  }
+  return respond(*store_.put(kind.resource, std::move(write.object)));
+}
+
+}  // namespace kube::server

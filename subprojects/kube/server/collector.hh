@@ -1,0 +1,59 @@
+// The garbage collector and the end of namespaces: what goes because something else has gone.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kube/server/api.hh"
+#include "kube/server/object_store.hh"
+
+namespace kube::server {
+
+// Dependents are found by their ownerReferences. An object none of whose owners exists is deleted
+// in the background; one that is deleted in the foreground goes when the dependents that block it
+// are gone; the dependents of an orphaning one lose their reference to it. A namespace that is
+// being deleted goes when it is empty.
+//
+// Follows the store as an observer, and writes only in step(). Concurrency: the thread of the
+// store. Must live as long as the store is written.
+class Collector {
+ public:
+  // Begins with what is in the store. All outlive the Collector.
+  Collector(const ServedKinds& kinds, ObjectStore& store, std::function<Time()> now);
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  bool has_work() const { return !queue_.empty(); }
+  // Does what is due. What that changes may be due in turn: until has_work() is false.
+  void step();
+
+ private:
+  void on_change(const Change& change);
+  void enqueue(const std::string& uid);
+  void enqueue_dependents(const std::string& uid);
+  void enqueue_owners(const Json& object);
+  void index(const Json& object, bool is_there);
+
+  void examine(const std::string& uid);
+  void examine_namespace(const Json& ns);
+  void examine_owners(const ServedKind& kind, const ObjectKey& key, const Json& object);
+  // True where the finalizer was taken away.
+  bool release(const ServedKind& kind, const Json& object);
+  void orphan_dependents(const Json& object);
+  void remove(const ServedKind& kind, const ObjectKey& key, std::string_view propagation);
+  void store(const ServedKind& kind, const ObjectKey& key, Json object);
+  const ServedKind* kind_of(const Resource& resource) const;
+  bool is_blocked(const std::string& uid) const;
+
+  const ServedKinds& kinds_;
+  ObjectStore& store_;
+  std::function<Time()> now_;
+  std::map<std::string, std::set<std::string>> dependents_;  // uids by the uid of an owner
+  std::deque<std::string> queue_;
+  std::set<std::string> queued_;
+};
+
+}  // namespace kube::server

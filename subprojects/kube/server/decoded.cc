@@ -1,0 +1,111 @@
+#include "kube/server/decoded.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/model/json_text.hh"
+#include "kube/server/field_schema.hh"
+#include "kube/server/object_rules.hh"
+#include "kube/server/refusals.hh"
+
+namespace kube::server {
+namespace {
+
+constexpr std::size_t kLongestManager = 128;
+
+Response cannot_be_handled(const Json& object, const Resource& resource, std::string_view why) {
+  const std::string_view version = object.get_string("apiVersion");
+  const std::size_t slash = version.find('/');
+  return bad_request(fmt::format(
+      "{} in version \"{}\" cannot be handled as a {}: {}", object.get_string("kind"),
+      slash == std::string_view::npos ? version : version.substr(slash + 1), resource.kind, why));
+}
+
+std::optional<Response> settle_type(const Resource& resource, Json& object) {
+  const std::string expected = resource.api_version();
+  const std::string_view version = object.get_string("apiVersion");
+  if (!version.empty() && version != expected)
+    return bad_request(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    version, expected));
+  if (const std::string_view kind = object.get_string("kind");
+      !kind.empty() && kind != resource.kind)
+    return cannot_be_handled(object, resource,
+                             fmt::format("the kind in the data does not match {}", resource.kind));
+  object.set("apiVersion", expected).set("kind", resource.kind);
+  return std::nullopt;
+}
+
+std::optional<Response> settle_metadata(const Target& target, Json& object) {
+  const Resource& resource = target.kind->resource;
+  Json& metadata = object["metadata"];
+  if (metadata.is_null()) metadata = Json::object();
+  const FieldSchema schema = FieldSchema::of(*target.kind).member("metadata");
+  if (!metadata.is_object())
+    return cannot_be_handled(object, resource, "metadata must be an object");
+  metadata.as_object().keep_if([](JsonObject::Member& member) { return !member.second.is_null(); });
+  for (const auto& [name, value] : metadata.as_object())
+    if (!schema.member(name).accepts(value))
+      return cannot_be_handled(
+          object, resource,
+          fmt::format("metadata.{} must be of type {}", name, schema.member(name).type()));
+  const std::string_view ns = metadata.get_string("namespace");
+  if (!resource.namespaced || target.key.ns.empty()) {
+    if (!resource.namespaced) metadata.erase("namespace");
+    return std::nullopt;
+  }
+  if (ns.empty()) metadata.set("namespace", target.key.ns);
+  if (!ns.empty() && ns != target.key.ns)
+    return bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Response> settle(const Target& target, Json& object) {
+  const Resource& resource = target.kind->resource;
+  if (!object.is_object())
+    return bad_request(fmt::format(
+        "the object provided is unrecognized (must be of type {}): it is no JSON object",
+        resource.kind));
+  if (auto refusal = settle_type(resource, object)) return refusal;
+  if (auto refusal = settle_metadata(target, object)) return refusal;
+  const std::string_view name = object.get("metadata").get_string("name");
+  if (!target.key.name.empty() && name != target.key.name)
+    return bad_request(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                    target.key.name));
+  return std::nullopt;
+}
+
+std::optional<Response> validate_fields(const Target& target, Json& object, bool is_patch,
+                                        std::vector<std::string>& warnings) {
+  const ServedKind& kind = *target.kind;
+  const std::string_view directive = target.query.get("fieldValidation");
+  if (!directive.empty() && directive != "Ignore" && directive != "Warn" && directive != "Strict")
+    return invalid_object(
+        is_patch ? "PatchOptions" : "CreateOptions", "meta.k8s.io", "",
+        {not_supported("fieldValidation", directive, {"Ignore", "Strict", "Warn"})});
+  std::vector<std::string> texts;
+  if (kind.unknown_fields && directive != "Ignore")
+    for (const std::string& path : kind.unknown_fields(object))
+      texts.push_back(fmt::format("unknown field \"{}\"", path));
+  if (!texts.empty() && directive == "Strict") {
+    const std::string problem = fmt::format("strict decoding error: {}", fmt::join(texts, ", "));
+    if (!is_patch) return cannot_be_handled(object, kind.resource, problem);
+    return invalid_object("", "", "", {invalid("patch", print_json(object), problem)});
+  }
+  warnings.insert(warnings.end(), texts.begin(), texts.end());
+  prune(kind, object);
+  return std::nullopt;
+}
+
+std::string manager_of(const Query& query, std::string_view user_agent) {
+  if (const std::string_view manager = query.get("fieldManager"); !manager.empty())
+    return std::string(manager);
+  return std::string(user_agent.substr(0, user_agent.find('/')).substr(0, kLongestManager));
+}
+
+}  // namespace kube::server

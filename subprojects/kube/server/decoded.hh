@@ -1,0 +1,27 @@
+// What a client has sent, made fit to be stored.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/server/request.hh"
+#include "kube/server/target.hh"
+
+namespace kube::server {
+
+// Checks that the object is of the target's kind and namespace, and fills in both. A Response is
+// the refusal.
+std::optional<Response> settle(const Target& target, Json& object);
+
+// The query's fieldValidation for the fields of `object` that the schema does not have: Strict
+// refuses them, Warn (the default) warns of them. They are removed in any case.
+std::optional<Response> validate_fields(const Target& target, Json& object, bool is_patch,
+                                        std::vector<std::string>& warnings);
+
+// The manager of fields that the query names, else the first word of the user agent.
+std::string manager_of(const Query& query, std::string_view user_agent);
+
+}  // namespace kube::server

@@ -1,0 +1,153 @@
+#include "kube/server/deletion.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kube/model/resources.hh"
+#include "kube/server/refusals.hh"
+
+namespace kube::server {
+namespace {
+
+using std::chrono::seconds;
+
+bool is_kind(const ServedKind& kind, const Resource& resource) {
+  return kind.resource.group == resource.group && kind.resource.plural == resource.plural;
+}
+
+std::optional<Response> check_options(const Json& options) {
+  const std::string_view policy = options.get_string("propagationPolicy");
+  if (policy.empty() || policy == "Background" || policy == "Foreground" || policy == "Orphan")
+    return std::nullopt;
+  return invalid_object(
+      "DeleteOptions", "meta.k8s.io", "",
+      {not_supported("propagationPolicy", policy, {"Background", "Foreground", "Orphan", "nil"})});
+}
+
+std::optional<Response> check_preconditions(const ServedKind& kind, const Json& metadata,
+                                            const Json& options) {
+  Resource named = kind.resource;
+  named.plural = kind.resource.kind;
+  const std::string_view name = metadata.get_string("name");
+  const Json& preconditions = options.get("preconditions");
+  const std::string_view uid = preconditions.get_string("uid");
+  if (!uid.empty() && uid != metadata.get_string("uid"))
+    return conflict(named, name,
+                    fmt::format("the UID in the precondition ({}) does not match the UID in record "
+                                "({}). The object might have been deleted and then recreated",
+                                uid, metadata.get_string("uid")));
+  const std::string_view version = preconditions.get_string("resourceVersion");
+  if (!version.empty() && version != metadata.get_string("resourceVersion"))
+    return conflict(named, name,
+                    fmt::format("the ResourceVersion in the precondition ({}) does not match the "
+                                "ResourceVersion in record ({}). The object might have been "
+                                "modified",
+                                version, metadata.get_string("resourceVersion")));
+  return std::nullopt;
+}
+
+// How long a pod may take to end.
+std::int64_t grace_of(const Json& pod, const Json& options) {
+  const std::string_view phase = pod.get("status").get_string("phase");
+  if (pod.get("spec").get_string("nodeName").empty()) return 0;
+  if (phase == "Succeeded" || phase == "Failed") return 0;
+  const Json& asked = options.get("gracePeriodSeconds");
+  const std::int64_t grace =
+      asked.is_int() ? asked.as_int() : pod.get("spec").get_int("terminationGracePeriodSeconds");
+  return grace < 0 ? 1 : grace;
+}
+
+// The finalizers with which the collector deletes or releases the dependents.
+void set_propagation(Json& metadata, const Json& options) {
+  const std::string_view policy = options.get_string("propagationPolicy");
+  const Json& orphans = options.get("orphanDependents");
+  if (policy.empty() && !orphans.is_bool()) return;  // what it has already says it
+  const bool is_orphan = orphans.is_bool() ? orphans.as_bool() : policy == "Orphan";
+  const bool is_foreground = !orphans.is_bool() && policy == "Foreground";
+  Json kept = Json::array();
+  for (const Json& finalizer : metadata.get_array("finalizers"))
+    if (finalizer != Json(kForeground) && finalizer != Json(kOrphan)) kept.push_back(finalizer);
+  if (is_orphan) kept.push_back(kOrphan);
+  if (is_foreground) kept.push_back(kForeground);
+  if (kept.empty()) {
+    metadata.erase("finalizers");
+  } else {
+    metadata.set("finalizers", std::move(kept));
+  }
+}
+
+void mark(Json& metadata, Time now, std::int64_t grace) {
+  if (!metadata.find("deletionTimestamp") && metadata.get_int("generation") > 0)
+    metadata.set("generation", metadata.get_int("generation") + 1);
+  metadata.set("deletionTimestamp", (now + seconds(grace)).to_string());
+  metadata.set("deletionGracePeriodSeconds", grace);
+}
+
+// A pod that is ending already: a shorter time than it was given counts, a longer one does not.
+void shorten(Json& metadata, const Json& options, Time now) {
+  const std::int64_t had = metadata.get_int("deletionGracePeriodSeconds");
+  const Json& asked = options.get("gracePeriodSeconds");
+  if (!asked.is_int() || asked.as_int() >= had) return;
+  std::int64_t grace = asked.as_int() < 0 ? 1 : asked.as_int();
+  const auto due = Time::parse(metadata.get_string("deletionTimestamp")).value_or(now);
+  Time ends = due + seconds(grace - had);
+  if (ends < now) {
+    ends = now;
+    grace = std::min<std::int64_t>(grace, 1);
+  }
+  metadata.set("deletionTimestamp", ends.to_string());
+  metadata.set("deletionGracePeriodSeconds", grace);
+}
+
+tl::expected<Deletion, Response> plan_namespace(const ServedKind& kind, Deletion deletion,
+                                                Time now) {
+  Json& metadata = deletion.object["metadata"];
+  const std::string_view name = metadata.get_string("name");
+  if (name == "default" || name == "kube-system" || name == "kube-public")
+    return tl::unexpected(
+        forbidden_write(kind.resource, name, "this namespace may not be deleted"));
+  // What is in it goes first; the collector takes it away then.
+  if (!metadata.find("deletionTimestamp")) mark(metadata, now, 0);
+  deletion.object["status"].set("phase", "Terminating");
+  return deletion;
+}
+
+}  // namespace
+
+bool has_finalizer(const Json& object, std::string_view name) {
+  const Json::Array& all = object.get("metadata").get_array("finalizers");
+  return std::find(all.begin(), all.end(), Json(name)) != all.end();
+}
+
+bool is_removable(const ServedKind& kind, const Json& object) {
+  const Json& metadata = object.get("metadata");
+  return metadata.find("deletionTimestamp") && metadata.get_array("finalizers").empty() &&
+         metadata.get_int("deletionGracePeriodSeconds") == 0 && !is_kind(kind, kNamespaces);
+}
+
+tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Json& stored,
+                                               const Json& options, Time now) {
+  if (auto refusal = check_options(options)) return tl::unexpected(std::move(*refusal));
+  if (auto refusal = check_preconditions(kind, stored.get("metadata"), options))
+    return tl::unexpected(std::move(*refusal));
+  Deletion deletion;
+  deletion.object = stored;
+  if (is_kind(kind, kNamespaces)) return plan_namespace(kind, std::move(deletion), now);
+  Json& metadata = deletion.object["metadata"];
+  set_propagation(metadata, options);
+  const bool is_ending = metadata.find("deletionTimestamp") != nullptr;
+  if (is_ending && metadata.get_int("deletionGracePeriodSeconds") > 0) {
+    shorten(metadata, options, now);
+  } else if (!is_ending) {
+    mark(metadata, now, is_kind(kind, kPods) ? grace_of(stored, options) : 0);
+  }
+  deletion.is_immediate = is_removable(kind, deletion.object);
+  return deletion;
+}
+
+}  // namespace kube::server

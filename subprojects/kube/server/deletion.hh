@@ -1,0 +1,31 @@
+// What a DELETE does to an object (k8s.io/apiserver/pkg/registry/rest/delete.go and
+// registry/generic/registry/store.go). Pure.
+#pragma once
+
+#include <tl/expected.hpp>
+
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+#include "kube/server/request.hh"
+#include "kube/server/served_kind.hh"
+
+namespace kube::server {
+
+struct Deletion {
+  bool is_immediate = false;  // it goes at once; else it is to be stored as `object`
+  Json object;
+};
+
+// `options` is a DeleteOptions. Errors: 409 for a precondition that does not hold, 422 for options
+// that mean nothing, 403 for a namespace that must stay.
+tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Json& stored,
+                                               const Json& options, Time now);
+
+// Whether an object that is being deleted goes when it is stored like this.
+bool is_removable(const ServedKind& kind, const Json& object);
+
+bool has_finalizer(const Json& object, std::string_view name);
+inline constexpr std::string_view kForeground = "foregroundDeletion";
+inline constexpr std::string_view kOrphan = "orphan";
+
+}  // namespace kube::server

@@ -1,0 +1,50 @@
+// What a schema says about how values are owned, merged and pruned.
+#pragma once
+
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "kube/server/served_kind.hh"
+
+namespace kube::server {
+
+// One part of a structural schema, or none: then a value is as it looks, its objects are merged
+// member by member and its lists are replaced whole (structured-merge-diff calls that deduced).
+// Refers to the kind, which must live longer.
+class FieldSchema {
+ public:
+  // Of the whole object. Its metadata is metav1.ObjectMeta, whatever the schema says.
+  static FieldSchema of(const ServedKind& kind);
+
+  FieldSchema member(std::string_view name) const;
+  FieldSchema items() const;
+  // Whether an object may have this member.
+  bool allows(std::string_view name) const;
+  // Whether the member is declared by name, rather than as one of a map.
+  bool has_field(std::string_view name) const;
+
+  bool is_atomic_object() const { return text("x-kubernetes-map-type") == "atomic"; }
+  enum class ListType { kAtomic, kSet, kMap };
+  ListType list_type() const;
+  const Json::Array& list_keys() const;  // of a kMap
+  // The default of a member, where it has one; null otherwise.
+  const Json& default_of(std::string_view name) const;
+
+  std::string_view type() const { return text("type"); }
+  // Whether a value of this JSON type may be here at all.
+  bool accepts(const Json& value) const;
+
+ private:
+  FieldSchema(const ServedKind& kind, const Json* own);
+  const Json* find(std::string_view keyword) const;
+  std::string_view text(std::string_view keyword) const;
+  bool is_set(std::string_view keyword) const;
+  bool is_open() const;
+
+  const ServedKind* kind_;
+  const Json* own_;     // nullptr: no schema
+  const Json* target_;  // what it refers to
+  bool is_root_ = false;
+};
+
+}  // namespace kube::server

@@ -1,0 +1,37 @@
+// Server-side apply and metadata.managedFields: who set which field, and what an apply changes
+// (sigs.k8s.io/structured-merge-diff with k8s.io/apimachinery/pkg/util/managedfields).
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+#include "kube/server/request.hh"
+#include "kube/server/served_kind.hh"
+
+namespace kube::server {
+
+// On whose behalf an object is written.
+struct Writer {
+  std::string manager;      // of fields; empty: "unknown"
+  std::string subresource;  // "", "status" or "scale"
+  Time now;
+};
+
+// Writes metadata.managedFields of `object` after any write but an apply. `before` is the stored
+// object, nullptr for a create. Entries that `object` brings along count instead of the stored
+// ones; an empty list resets them.
+void track_update(const ServedKind& kind, const Json* before, Json& object, const Writer& by);
+
+// `before` with what `config` says and without what only this manager had applied before and
+// `config` no longer says. The result is equal to `before` where nothing changes, entries of
+// managedFields included. Errors: 409 with a cause for each field of another manager, 400 for a
+// config that cannot be applied, 500 for a field that the schema does not have.
+tl::expected<Json, Response> apply_config(const ServedKind& kind, const Json* before,
+                                          const Json& config, const Writer& by, bool is_forced);
+
+// Whether two objects are equal but for the times of managedFields.
+bool is_equal_but_for_times(const Json& a, const Json& b);
+
+}  // namespace kube::server

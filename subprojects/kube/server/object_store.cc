@@ -1,0 +1,148 @@
+#include "kube/server/object_store.hh"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace kube::server {
+namespace {
+
+std::string name_of(const Resource& resource) {
+  return resource.group + "/" + resource.plural;
+}
+
+ObjectKey key_of(const Json& object) {
+  const Json& metadata = object.get("metadata");
+  return {std::string(metadata.get_string("namespace")), std::string(metadata.get_string("name"))};
+}
+
+std::int64_t version_of(const Json& object) {
+  const std::string_view text = object.get("metadata").get_string("resourceVersion");
+  std::int64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
+
+}  // namespace
+
+ObjectStore::ObjectStore(std::int64_t version, std::size_t max_history)
+    : version_(version), start_(version), max_history_(max_history) {}
+
+void ObjectStore::add_collection(const Resource& resource) {
+  Stored& stored = collections_[name_of(resource)];
+  if (stored.resource.plural.empty()) stored.resource = resource;
+}
+
+ObjectStore::Stored& ObjectStore::stored(const Resource& resource) {
+  const auto at = collections_.find(name_of(resource));
+  if (at == collections_.end())
+    throw std::logic_error("the store has no collection " + name_of(resource));
+  return at->second;
+}
+
+const ObjectStore::Stored* ObjectStore::find_stored(const Resource& resource) const {
+  const auto at = collections_.find(name_of(resource));
+  return at == collections_.end() ? nullptr : &at->second;
+}
+
+const ObjectStore::Collection& ObjectStore::all(const Resource& resource) const {
+  static const Collection kNone;
+  const Stored* stored = find_stored(resource);
+  return stored ? stored->objects : kNone;
+}
+
+Object ObjectStore::find(const Resource& resource, const ObjectKey& key) const {
+  const Collection& objects = all(resource);
+  const auto at = objects.find(key);
+  return at == objects.end() ? nullptr : at->second;
+}
+
+const ObjectStore::Place* ObjectStore::find_uid(std::string_view uid) const {
+  const auto at = places_.find(std::string(uid));
+  return at == places_.end() ? nullptr : &at->second;
+}
+
+Object ObjectStore::put(const Resource& resource, Json object) {
+  Stored& in = stored(resource);
+  Change change;
+  change.resource = &in.resource;
+  change.key = key_of(object);
+  change.before = find(resource, change.key);
+  Json& metadata = object["metadata"];
+  if (change.before) {
+    metadata.set("resourceVersion", change.before->get("metadata").get_string("resourceVersion"));
+    if (object == *change.before) return change.before;
+  }
+  change.version = ++version_;
+  metadata.set("resourceVersion", std::to_string(version_));
+  change.after = std::make_shared<const Json>(std::move(object));
+  change.state = change.after;
+  Object stored_now = change.after;
+  publish(in, std::move(change));
+  return stored_now;
+}
+
+Object ObjectStore::erase(const Resource& resource, const ObjectKey& key) {
+  Change change;
+  change.before = find(resource, key);
+  if (!change.before) return nullptr;
+  Stored& in = stored(resource);
+  change.resource = &in.resource;
+  change.key = key;
+  change.version = ++version_;
+  Json last = *change.before;
+  last["metadata"].set("resourceVersion", std::to_string(version_));
+  change.state = std::make_shared<const Json>(std::move(last));
+  Object state = change.state;
+  publish(in, std::move(change));
+  return state;
+}
+
+void ObjectStore::publish(Stored& stored, Change change) {
+  const auto uid_of = [](const Json& object) {
+    return std::string(object.get("metadata").get_string("uid"));
+  };
+  if (change.before) places_.erase(uid_of(*change.before));
+  if (change.after) {
+    stored.objects[change.key] = change.after;
+    places_[uid_of(*change.after)] = {&stored.resource, change.key};
+  } else {
+    stored.objects.erase(change.key);
+  }
+  stored.history.push_back(std::move(change));
+  if (stored.history.size() > std::max<std::size_t>(max_history_, 1)) {
+    stored.dropped = stored.history.front().version;
+    stored.history.pop_front();
+  }
+  // A copy: an observer may compact the history.
+  const Change published = stored.history.back();
+  for (const Observer& observer : observers_) observer(published);
+}
+
+void ObjectStore::restore(const Resource& resource, Json object) {
+  Stored& in = stored(resource);
+  const ObjectKey key = key_of(object);
+  version_ = std::max(version_, version_of(object));
+  start_ = version_;
+  places_[std::string(object.get("metadata").get_string("uid"))] = {&in.resource, key};
+  in.objects[key] = std::make_shared<const Json>(std::move(object));
+}
+
+std::optional<std::vector<Change>> ObjectStore::changes_since(const Resource& resource,
+                                                              std::int64_t version) const {
+  const Stored* in = find_stored(resource);
+  if (in == nullptr || version < std::max(in->dropped, start_)) return std::nullopt;
+  const auto first =
+      std::upper_bound(in->history.begin(), in->history.end(), version,
+                       [](std::int64_t at, const Change& change) { return at < change.version; });
+  return std::vector<Change>(first, in->history.end());
+}
+
+void ObjectStore::compact(const Resource& resource) {
+  Stored& in = stored(resource);
+  in.history.clear();
+  in.dropped = version_;
+}
+
+}  // namespace kube::server

@@ -1,0 +1,89 @@
+#include "kube/server/pending.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kube/model/resources.hh"
+#include "kube/server/decoded.hh"
+#include "kube/server/object_rules.hh"
+#include "kube/server/refusals.hh"
+#include "kube/server/shown.hh"
+
+namespace kube::server {
+namespace {
+
+// CreateOptions, UpdateOptions or PatchOptions, as an admission review shows them.
+Json options_of(std::string_view kind, const Query& query) {
+  Json options = Json::object({{"kind", kind}, {"apiVersion", "meta.k8s.io/v1"}});
+  for (const auto* name : {"fieldManager", "fieldValidation"})
+    if (const auto value = query.get(name); !value.empty()) options.set(name, value);
+  if (query.get("dryRun") == "All") options.set("dryRun", Json::array({"All"}));
+  if (query.is_true("force")) options.set("force", true);
+  return options;
+}
+
+}  // namespace
+
+PendingWrite pending(const Target& target, Object before, Json object, Request request) {
+  PendingWrite write;
+  write.kind = target.kind;
+  write.key = target.key;
+  write.subresource = target.subresource;
+  write.before = std::move(before);
+  write.object = std::move(object);
+  write.operation = write.before ? "UPDATE" : "CREATE";
+  write.is_dry_run = target.query.get("dryRun") == "All";
+  write.manager = manager_of(target.query, request.user_agent);
+  write.options = options_of(request.method == "PATCH" ? "PatchOptions"
+                             : write.before            ? "UpdateOptions"
+                                                       : "CreateOptions",
+                             target.query);
+  write.request = std::move(request);
+  return write;
+}
+
+std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectStore& store,
+                                        const ServedKind& kind, const ObjectKey& key) {
+  if (!kind.resource.namespaced || find_kind(kinds, "", "v1", "namespaces") == nullptr)
+    return std::nullopt;
+  const Object ns = store.find(kNamespaces, {"", key.ns});
+  if (!ns) return not_found(kNamespaces, key.ns);
+  if (!ns->get("metadata").find("deletionTimestamp")) return std::nullopt;
+  return forbidden_write(
+      kind.resource, key.name,
+      fmt::format("unable to create new content in namespace {} because it is being terminated",
+                  key.ns));
+}
+
+bool is_scale_of(const Target& target) {
+  return target.subresource == "scale" && target.kind->scale;
+}
+
+bool is_writable(const Target& target) {
+  const bool is_status = target.subresource == "status" && target.kind->has_status;
+  return target.subresource.empty() || is_status || is_scale_of(target);
+}
+
+std::optional<Response> check_version(const Target& target, const Json& before,
+                                      const Json& object) {
+  const Json& metadata = object.get("metadata");
+  const Json& stored = before.get("metadata");
+  const Resource& resource = target.kind->resource;
+  const std::string_view version = metadata.get_string("resourceVersion");
+  if (version.empty() && is_custom(resource))
+    return invalid_object(
+        resource.kind, resource.group, target.key.name,
+        {invalid("metadata.resourceVersion", 0, std::string("must be specified for an update"))});
+  if (!version.empty() && version != stored.get_string("resourceVersion"))
+    return modified(resource, target.key.name);
+  return std::nullopt;
+}
+
+Json scaled(const ServedKind& kind, const Json& before, const Json& scale) {
+  Json object = before;
+  set_replicas(kind, object, scale.get("spec").get_int("replicas"));
+  return object;
+}
+
+}  // namespace kube::server

@@ -1,0 +1,28 @@
+// What all writes have in common before they wait for admission.
+#pragma once
+
+#include <optional>
+
+#include "kube/server/api.hh"
+#include "kube/server/target.hh"
+
+namespace kube::server {
+
+PendingWrite pending(const Target& target, Object before, Json object, Request request);
+
+// The object itself, or a subresource that the kind has.
+bool is_writable(const Target& target);
+bool is_scale_of(const Target& target);
+
+// NamespaceLifecycle: nothing is created where there is no namespace, or where one ends. Holds only
+// where namespaces are served.
+std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectStore& store,
+                                        const ServedKind& kind, const ObjectKey& key);
+
+// Whether the resourceVersion that a client has sent, if it has, is the stored one.
+std::optional<Response> check_version(const Target& target, const Json& before, const Json& object);
+
+// `before` with the replicas of a Scale.
+Json scaled(const ServedKind& kind, const Json& before, const Json& scale);
+
+}  // namespace kube::server

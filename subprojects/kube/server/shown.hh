@@ -1,0 +1,33 @@
+// What clients see of a stored object.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "kube/model/json.hh"
+#include "kube/server/served_kind.hh"
+
+namespace kube::server {
+
+// A Json that is the stored one where that will do, else a copy.
+class Shown {
+ public:
+  explicit Shown(const Json* stored) : at_(stored) {}
+  explicit Shown(Json copy) : copy_(std::make_unique<Json>(std::move(copy))), at_(copy_.get()) {}
+  const Json& operator*() const { return *at_; }
+
+ private:
+  std::unique_ptr<Json> copy_;
+  const Json* at_;
+};
+
+// The object in the version of the kind.
+Shown shown(const ServedKind& kind, const Json& object);
+
+// autoscaling/v1 Scale of an object, for a kind that has the subresource.
+Json scale_of(const ServedKind& kind, const Json& object);
+// Writes the replicas of a Scale into the object.
+void set_replicas(const ServedKind& kind, Json& object, std::int64_t replicas);
+
+}  // namespace kube::server

@@ -1,0 +1,46 @@
+// What a request's path and query mean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kube/model/meta.hh"
+#include "kube/server/served_kind.hh"
+
+namespace kube::server {
+
+// nullopt for anything but a decimal number.
+std::optional<std::int64_t> parse_int(std::string_view text);
+
+class Query {
+ public:
+  Query() = default;
+  explicit Query(std::string_view text);  // what follows the "?"
+  // The first value of this name; "" where there is none.
+  std::string_view get(std::string_view name) const;
+  bool has(std::string_view name) const;
+  bool is_true(std::string_view name) const;  // "true", "1", or the name alone
+  // nullopt where it is missing or no number.
+  std::optional<std::int64_t> get_int(std::string_view name) const { return parse_int(get(name)); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+struct Target {
+  std::string path;  // unescaped
+  Query query;
+  const ServedKind* kind = nullptr;  // nullptr: the path is of no object or collection
+  ObjectKey key;                     // no name: the collection
+  std::string subresource;
+};
+
+const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
+                            std::string_view version, std::string_view plural);
+Target parse_target(const ServedKinds& kinds, std::string_view target);
+
+}  // namespace kube::server
