@@ -90,8 +90,9 @@ def default_of(schema, is_required):
 
 
 class Reducer:
-    def __init__(self, documents, replaced=None):
-        self.source, self.types, self.replaced = {}, {}, replaced or REPLACED
+    def __init__(self, documents, replaced, has_zeros):
+        """`has_zeros`: defaults that are Go's zero value count, since a definition fills them in; a built-in kind does not store them."""
+        self.source, self.types, self.replaced, self.has_zeros = {}, {}, replaced, has_zeros
         for document in documents:
             for name, schema in document["components"]["schemas"].items():
                 other = self.source.setdefault(short(name), (name, schema))
@@ -129,7 +130,7 @@ class Reducer:
             if inner in schema:
                 # Items of lists of strings carry Go's zero value as well.
                 out[inner] = self.reduce(schema[inner], f"{where}.{inner}", is_required=True)
-        return {**out, **default_of(schema, is_required)}
+        return {**out, **default_of(schema, is_required or not self.has_zeros)}
 
     def merge_keys(self, name, path=""):
         keys = {}
@@ -170,7 +171,7 @@ def main():
     folder = args.openapi or folder_of(args.kubernetes)
     names = KIND_DOCUMENTS if args.kinds else DOCUMENTS
     replaced = {**REPLACED, "ObjectMeta": {"type": "object", "properties": WHOLE_METADATA}} if args.kinds else REPLACED
-    reducer = Reducer([json.loads((folder / name).read_text()) for name in names], replaced)
+    reducer = Reducer([json.loads((folder / name).read_text()) for name in names], replaced, not args.kinds)
     for root in KINDS if args.kinds else ROOTS:
         if args.kinds:
             reducer.kind(root)

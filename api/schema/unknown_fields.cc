@@ -47,33 +47,7 @@ void find_unknown(const Json& value, const Json& schema, const FieldPath& path,
   }
 }
 
-void prune(Json& value, const Json& schema) {
-  const SchemaView view(schema);
-  if (const Json* items = view.find("items"); items != nullptr && value.is_array())
-    for (Json& item : value.as_array()) prune(item, *items);
-  if (!value.is_object()) return;
-  const bool is_open = view.is_set("x-kubernetes-preserve-unknown-fields");
-  value.as_object().keep_if([&](Json::Object::Member& member) {
-    const Json* known = view.member(member.first);
-    if (known != nullptr) prune(member.second, *known);
-    return known != nullptr || is_open;
-  });
-}
-
 }  // namespace
-
-void prune_unknown_fields(Json& object, const wire::Schema& schema) {
-  if (!object.is_object()) return;
-  const SchemaView view(schema.document);
-  const bool is_open = view.is_set("x-kubernetes-preserve-unknown-fields");
-  object.as_object().keep_if([&](Json::Object::Member& member) {
-    const std::string& name = member.first;
-    if (name == "metadata" || name == "apiVersion" || name == "kind") return true;
-    const Json* known = view.member(name);
-    if (known != nullptr) prune(member.second, *known);
-    return known != nullptr || is_open;
-  });
-}
 
 std::vector<std::string> unknown_fields(const Json& object, const wire::Schema& schema) {
   std::vector<std::string> found;

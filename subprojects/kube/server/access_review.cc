@@ -7,8 +7,7 @@ namespace {
 
 Json all_rights() {
   const Json all = Json::array({"*"});
-  const Json resources =
-      Json::object({{"verbs", all}, {"apiGroups", all}, {"resources", all}});
+  const Json resources = Json::object({{"verbs", all}, {"apiGroups", all}, {"resources", all}});
   const Json paths = Json::object({{"verbs", all}, {"nonResourceURLs", all}});
   return Json::object({{"resourceRules", Json::array({resources})},
                        {"nonResourceRules", Json::array({paths})},
@@ -18,8 +17,7 @@ Json all_rights() {
 // The only user, as a TokenReview names it, too.
 Json user() {
   const Json groups = Json::array({"system:masters", "system:authenticated"});
-  return Json::object(
-      {{"userInfo", Json::object({{"username", "local"}, {"groups", groups}})}});
+  return Json::object({{"userInfo", Json::object({{"username", "local"}, {"groups", groups}})}});
 }
 
 struct Review {
@@ -28,7 +26,9 @@ struct Review {
 };
 constexpr Review kReviews[] = {
     {"authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
-     [] { return Json::object({{"allowed", true}}); }},
+     [] {
+       return Json::object({{"allowed", true}});
+     }},
     {"authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", all_rights},
     {"authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", user}};
 

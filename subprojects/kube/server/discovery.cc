@@ -59,7 +59,8 @@ std::vector<Subresource> subresources_of(const ServedKind& kind) {
   if (resource.group.empty() && resource.kind == "Pod")
     found.push_back({"log", "", "v1", "Pod", Json::array({"get"})});
   if (kind.scale)
-    found.push_back({"scale", "autoscaling", "v1", "Scale", Json::array({"get", "patch", "update"})});
+    found.push_back(
+        {"scale", "autoscaling", "v1", "Scale", Json::array({"get", "patch", "update"})});
   if (kind.has_status)
     found.push_back({"status", resource.group, resource.version, resource.kind,
                      Json::array({"get", "patch", "update"})});
@@ -88,11 +89,12 @@ Json kind_of(std::string_view group, std::string_view version, std::string_view 
 
 Json aggregated(const ServedKind& kind) {
   const Resource& resource = kind.resource;
-  Json out = Json::object({{"resource", resource.plural},
-                           {"responseKind", kind_of(resource.group, resource.version, resource.kind)},
-                           {"scope", resource.namespaced ? "Namespaced" : "Cluster"},
-                           {"singularResource", kind.singular},
-                           {"verbs", resource_verbs()}});
+  Json out =
+      Json::object({{"resource", resource.plural},
+                    {"responseKind", kind_of(resource.group, resource.version, resource.kind)},
+                    {"scope", resource.namespaced ? "Namespaced" : "Cluster"},
+                    {"singularResource", kind.singular},
+                    {"verbs", resource_verbs()}});
   set_names(out, kind);
   for (Subresource& below : subresources_of(kind))
     out["subresources"].push_back(
@@ -111,9 +113,9 @@ Json aggregated(const Group& group) {
                                      {"resources", std::move(resources)},
                                      {"freshness", "Current"}}));
   }
-  return Json::object({{"metadata", group.name.empty() ? Json::object()
-                                                       : Json::object({{"name", group.name}})},
-                       {"versions", std::move(versions)}});
+  return Json::object(
+      {{"metadata", group.name.empty() ? Json::object() : Json::object({{"name", group.name}})},
+       {"versions", std::move(versions)}});
 }
 
 bool wants_aggregated(std::string_view accept) {
@@ -255,7 +257,8 @@ std::optional<Response> answer_discovery(const ServedKinds& kinds, const Request
   const std::vector<Group> groups = groups_of(kinds);
   const bool is_aggregated = wants_aggregated(request.accept);
   if (path == "/api")
-    return is_aggregated ? aggregated_list(groups, true) : json_response(200, core_versions(groups));
+    return is_aggregated ? aggregated_list(groups, true)
+                         : json_response(200, core_versions(groups));
   if (path == "/apis")
     return is_aggregated ? aggregated_list(groups, false) : json_response(200, group_list(groups));
   if (path.starts_with("/api/")) return answer_version(groups, "", path.substr(5));

@@ -37,9 +37,9 @@ constexpr Field kOwner[] = {{1, "kind"},
                             {5, "apiVersion"},
                             {6, "controller", Type::kBoolean, {}, false, true},
                             {7, "blockOwnerDeletion", Type::kBoolean, {}, false, true}};
-constexpr Field kManagedFields[] = {{1, "manager"},      {2, "operation"},
-                                    {3, "apiVersion"},   {4, "time", Type::kTime},
-                                    {6, "fieldsType"},   {7, "fieldsV1", Type::kMessage, kFieldsV1},
+constexpr Field kManagedFields[] = {{1, "manager"},    {2, "operation"},
+                                    {3, "apiVersion"}, {4, "time", Type::kTime},
+                                    {6, "fieldsType"}, {7, "fieldsV1", Type::kMessage, kFieldsV1},
                                     {8, "subresource"}};
 constexpr Field kObjectMeta[] = {
     {1, "name"},
@@ -73,8 +73,9 @@ constexpr Field kSecret[] = {kMetadata,
                              {3, "type"},
                              {4, "stringData", Type::kTexts},
                              {5, "immutable", Type::kBoolean, {}, false, true}};
-constexpr Field kReference[] = {{1, "kind"},       {2, "namespace"},       {3, "name"},     {4, "uid"},
-                                {5, "apiVersion"}, {6, "resourceVersion"}, {7, "fieldPath"}};
+constexpr Field kReference[] = {{1, "kind"},     {2, "namespace"},  {3, "name"},
+                                {4, "uid"},      {5, "apiVersion"}, {6, "resourceVersion"},
+                                {7, "fieldPath"}};
 constexpr Field kLocalReference[] = {{1, "name"}};
 constexpr Field kServiceAccount[] = {
     kMetadata,
@@ -83,12 +84,11 @@ constexpr Field kServiceAccount[] = {
     {4, "automountServiceAccountToken", Type::kBoolean, {}, false, true}};
 
 constexpr Field kPreconditions[] = {{1, "uid"}, {2, "resourceVersion"}};
-constexpr Field kDeleteOptions[] = {
-    {1, "gracePeriodSeconds", Type::kInteger, {}, false, true},
-    {2, "preconditions", Type::kMessage, kPreconditions},
-    {3, "orphanDependents", Type::kBoolean, {}, false, true},
-    {4, "propagationPolicy"},
-    {5, "dryRun", Type::kString, {}, true}};
+constexpr Field kDeleteOptions[] = {{1, "gracePeriodSeconds", Type::kInteger, {}, false, true},
+                                    {2, "preconditions", Type::kMessage, kPreconditions},
+                                    {3, "orphanDependents", Type::kBoolean, {}, false, true},
+                                    {4, "propagationPolicy"},
+                                    {5, "dryRun", Type::kString, {}, true}};
 
 constexpr Field kResourceAttributes[] = {{1, "namespace"}, {2, "verb"},     {3, "group"},
                                          {4, "version"},   {5, "resource"}, {6, "subresource"},

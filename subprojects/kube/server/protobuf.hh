@@ -8,10 +8,10 @@
 
 namespace kube::server {
 
-// A body of `application/vnd.kubernetes.protobuf` as the object that it holds: ConfigMap, Namespace,
-// Secret, ServiceAccount, DeleteOptions, and the reviews of access_review.hh. Members that the form
-// cannot distinguish from absent ones ("", 0, an empty time) are left out. Errors: kUnsupported for
-// any other kind, kBadRequest for a text that is no such message.
+// A body of `application/vnd.kubernetes.protobuf` as the object that it holds: ConfigMap,
+// Namespace, Secret, ServiceAccount, DeleteOptions, and the reviews of access_review.hh. Members
+// that the form cannot distinguish from absent ones ("", 0, an empty time) are left out. Errors:
+// kUnsupported for any other kind, kBadRequest for a text that is no such message.
 Result<Json> decode_protobuf(std::string_view body);
 
 }  // namespace kube::server

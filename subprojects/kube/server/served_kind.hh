@@ -50,10 +50,9 @@ struct ServedKind {
   std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
-  // Removes what the schema does not have, and fills in defaults, before an object is checked. Of
-  // a create, after the API has removed the status that was sent and has set metadata.uid: a Job's
-  // selector and the status of a new Pod are defaults. Called for a create and for each update.
-  // May be empty.
+  // Fills in defaults before an object is checked. Called more than once for a write, so what it
+  // has done it finds done; the last time with metadata.uid, and on a create without the status
+  // that was sent: a Job's selector and the status of a new Pod are defaults, too. May be empty.
   std::function<void(Json& object)> set_defaults;
   // What a write is refused for with 422; `before` is nullptr for a create. May be empty.
   std::function<FieldErrors(const Json& object, const Json* before)> check;

@@ -33,7 +33,8 @@ Json cell_of(const Column& column, const Json& object, Time now) {
   const Json* found = find_json_path(object, column.path);
   if (found == nullptr || found->is_null()) return {};
   if (column.type == "string") return print_value(*found);
-  if (column.type == "date") return found->is_string() ? human_age(found->as_string(), now) : Json();
+  if (column.type == "date")
+    return found->is_string() ? human_age(found->as_string(), now) : Json();
   if (column.type == "boolean") return found->is_bool() ? *found : Json();
   if (!found->is_number()) return {};
   if (column.type == "integer" && found->is_double())
@@ -90,7 +91,8 @@ Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
     Json::Array cells;
     if (!kind.cells)
       for (const Column& column : columns) cells.push_back(cell_of(column, *object, now));
-    Json row = Json::object({{"cells", kind.cells ? kind.cells(*object, now) : Json(std::move(cells))}});
+    Json row =
+        Json::object({{"cells", kind.cells ? kind.cells(*object, now) : Json(std::move(cells))}});
     if (include_object != "None") row.set("object", object_of_row(*object, include_object));
     rows.push_back(std::move(row));
   }
