@@ -39,13 +39,14 @@ ControllerOptions controller_options() {
   return made;
 }
 
-std::optional<NodeOptions> node_options(const LocalOptions& options) {
+std::optional<NodeOptions> node_options(const LocalOptions& options, const kube::Log& log) {
   if (!options.has_node) return std::nullopt;
   NodeOptions made;
-  made.state = options.state;
+  made.state = std::filesystem::absolute(options.state);
   made.tier = options.tier;
   made.mounts = options.mounts;
   made.capacity = options.capacity;
+  made.on_note = [&log](std::string_view what) { log.info("node", {{"what", std::string(what)}}); };
   return made;
 }
 
@@ -77,13 +78,14 @@ int run_daemon(const LocalOptions& options) {
   if (!state) return refuse(state.error().message);
   const Process::MakeRegistry make_registry = [&options](const KindOptions& kinds) {
     Registry registry = options.has_controller ? production_registry(kinds) : Registry();
-    for (KindRegistration& each : local_registry(kinds)) registry.push_back(std::move(each));
+    const Registry local = local_registry();
+    registry.insert(registry.end(), local.begin(), local.end());
     return registry;
   };
   KindOptions admission;
   admission.configuration = local_configuration();
   LocalServerOptions serving;
-  serving.node = node_options(options);
+  serving.node = node_options(options, log);
   serving.idle = options.idle;
   serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
   try {

@@ -155,22 +155,21 @@ std::int64_t Journal::version() const {
 }
 
 Result<void> Journal::restore(kube::server::ObjectStore& store,
-                              const kube::server::ServedKinds& kinds) {
-  std::map<std::string, const kube::Resource*> resources;
-  for (const kube::server::ServedKind& kind : kinds)
-    resources.emplace(kind_of(kind.resource), &kind.resource);
+                              const std::vector<kube::Resource>& resources) {
+  std::map<std::string, const kube::Resource*> kinds;
+  for (const kube::Resource& resource : resources) kinds.emplace(kind_of(resource), &resource);
   const Statement all = database_->prepare("SELECT kind, body, name FROM objects");
   int row = SQLITE_ERROR;
   while (all && (row = sqlite3_step(all.get())) == SQLITE_ROW) {
-    const auto resource = resources.find(text_at(all.get(), 0));
-    if (resource == resources.end()) continue;
+    const auto kind = kinds.find(text_at(all.get(), 0));
+    if (kind == kinds.end()) continue;
     auto object = kube::parse_json(text_at(all.get(), 1));
     if (!object) {
       return kube::fail(kube::ErrorCode::kInvalid, "{}: {} \"{}\" cannot be read: {}",
-                        database_->file, resource->second->kind, text_at(all.get(), 2),
+                        database_->file, kind->second->kind, text_at(all.get(), 2),
                         object.error().message);
     }
-    store.restore(*resource->second, std::move(*object));
+    store.restore(*kind->second, std::move(*object));
   }
   if (row == SQLITE_DONE) return {};
   return kube::fail(kube::ErrorCode::kInvalid, "{}: the database cannot be read: {}",

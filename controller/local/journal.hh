@@ -6,10 +6,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kube/model/error.hh"
+#include "kube/model/meta.hh"
 #include "kube/server/object_store.hh"
-#include "kube/server/served_kind.hh"
 
 namespace trainer {
 
@@ -36,7 +37,7 @@ class Journal {
   // Puts all objects of these kinds back into the store. Others stay in the file: a version of this
   // program that serves them finds them there. Errors (kInvalid): an object that cannot be read.
   kube::Result<void> restore(kube::server::ObjectStore& store,
-                             const kube::server::ServedKinds& kinds);
+                             const std::vector<kube::Resource>& resources);
   // Throws StorageError where the change could not be stored: then nothing of it is in the file,
   // and a later one may succeed.
   void write(const kube::server::Change& change);

@@ -128,7 +128,14 @@ ApiServer::Hooks LocalServer::hooks() {
 }
 
 Result<void> LocalServer::restore() {
-  if (auto restored = state_.journal->restore(store_, kinds_); !restored) return restored;
+  // First what says which kinds there are beside the program's.
+  if (auto restored = state_.journal->restore(store_, {kCustomResourceDefinitions}); !restored)
+    return restored;
+  custom_kinds_.emplace(kinds_, store_, log_);
+  std::vector<kube::Resource> others;
+  for (const auto& kind : kinds_)
+    if (kind.resource != kCustomResourceDefinitions) others.push_back(kind.resource);
+  if (auto restored = state_.journal->restore(store_, others); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
     seed();

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "controller/local/admit.hh"
+#include "controller/local/custom_kinds.hh"
 #include "controller/local/housekeeping.hh"
 #include "controller/local/local_state.hh"
 #include "controller/local/serve.hh"
@@ -69,7 +70,7 @@ class LocalServer {
   std::string address_;
   kube::SystemClock clock_;
   kube::SystemRandom random_;
-  const kube::server::ServedKinds kinds_;
+  kube::server::ServedKinds kinds_;
   kube::asio::io_context io_{1};
   kube::asio::executor_work_guard<kube::asio::io_context::executor_type> work_;
   kube::server::ObjectStore store_;
@@ -78,7 +79,9 @@ class LocalServer {
   std::unique_ptr<kube::Transport> admission_transport_;
   kube::ApiClient admission_client_;
   Admitter admitter_;
-  std::optional<Housekeeping> housekeeping_;  // once the objects are there
+  // Once the objects are there.
+  std::optional<CustomKinds> custom_kinds_;
+  std::optional<Housekeeping> housekeeping_;
   std::unique_ptr<kube::Transport> node_transport_;
   kube::ApiClient node_client_;
   std::optional<NodeAgent> node_;

@@ -29,8 +29,10 @@ struct Journaled {
   ObjectStore store;
   explicit Journaled(const std::filesystem::path& file)
       : journal(open(file)), store(journal->version()) {
-    for (const auto& kind : test::few_kinds()) store.add_collection(kind.resource);
-    if (!journal->restore(store, test::few_kinds())) throw std::runtime_error("not restored");
+    std::vector<kube::Resource> resources;
+    for (const auto& kind : test::few_kinds()) resources.push_back(kind.resource);
+    for (const auto& resource : resources) store.add_collection(resource);
+    if (!journal->restore(store, resources)) throw std::runtime_error("not restored");
     store.set_journal([this](const kube::server::Change& change) { journal->write(change); });
   }
   static std::unique_ptr<Journal> open(const std::filesystem::path& file) {
