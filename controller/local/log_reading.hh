@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// The status of the answer is only known once reading has begun; so the reader waits with its first
-// piece until the client's stream is there. Concurrency: one thread.
+// The status of the answer is only known once reading has begun; so it is a task of its own, and
+// one piece ahead of the client. Concurrency: one thread.
 class LogReading {
  public:
   using Self = std::shared_ptr<LogReading>;
@@ -35,8 +35,9 @@ class LogReading {
 
   kube::Notifier changed_;
   kube::TaskGroup tasks_;
-  kube::WriteBody to_;  // the client, once it is there
+  std::string pending_;
   bool has_begun_ = false;
+  bool has_left_ = false;  // the client
   std::optional<kube::Result<void>> outcome_;
 };
 

@@ -60,6 +60,14 @@ std::string name_in(std::string_view body) {
   return object ? kube::ObjectMeta::of(*object).name : std::string();
 }
 
+Response log_failure(const kube::Error& error) {
+  if (error.code == kube::ErrorCode::kNotFound)
+    return kube::server::failure(404, "NotFound", error.message);
+  if (error.code == kube::ErrorCode::kInternal)
+    return kube::server::failure(500, "InternalError", error.message);
+  return kube::server::failure(400, "BadRequest", error.message);
+}
+
 Answer answer_of(Response response) {
   Answer answer;
   answer.response = std::move(response);
@@ -172,10 +180,7 @@ Task<Answer> ApiServer::open_log(kube::server::LogQuery query) {
   const auto reading = std::make_shared<LogReading>(io_.get_executor());
   auto begun = co_await reading->begin(reading, hooks_.read_logs, std::move(query));
   if (!begun) {
-    const bool is_missing = begun.error().code == kube::ErrorCode::kNotFound;
-    co_return answer_of(is_missing
-                            ? kube::server::failure(404, "NotFound", begun.error().message)
-                            : kube::server::failure(400, "BadRequest", begun.error().message));
+    co_return answer_of(log_failure(begun.error()));
   }
   Answer answer;
   answer.response.content_type = "text/plain";
