@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "tests/simulation/job_status.hh"
@@ -13,10 +15,6 @@ namespace {
 using kube::Json;
 using kube::ObjectKey;
 using kube::ObjectMeta;
-
-Json deletion(std::string_view propagation) {
-  return Json::object({{"propagationPolicy", propagation}});
-}
 
 Json ended_container(int exit_code, const std::string& at) {
   Json ended = Json::object({{"exitCode", exit_code}, {"finishedAt", at}});
@@ -67,93 +65,72 @@ void Cluster::ask_for_sync(const ObjectKey& job) {
   });
 }
 
-std::vector<Object> Cluster::pods_of(const std::string& job_uid) const {
-  std::vector<Object> pods;
-  for (const auto& [key, pod] : store_.all("pods")) {
-    const auto meta = ObjectMeta::of(*pod);
-    const auto* owner = meta.controller();
-    if (owner && owner->uid == job_uid) pods.push_back(pod);
-  }
-  return pods;
-}
-
 void Cluster::sync_job(const ObjectKey& key) {
-  const Object job = store_.find("jobs", key);
-  if (!job || is_deleting(*job) || is_job_finished(*job)) return;
-  const auto uid = ObjectMeta::of(*job).uid;
-  const auto pods = pods_of(uid);
-  Tally& tally = tallies_[uid];
-  for (const auto& pod : pods) {
-    if (phase_of(*pod) == "Succeeded") tally.succeeded.insert(index_of(*pod));
-    // One that was asked to go has not failed.
-    if (phase_of(*pod) == "Failed" && !is_deleting(*pod)) {
-      tally.failed.insert(ObjectMeta::of(*pod).uid);
+  std::vector<std::shared_ptr<batch::PodView>> views;
+  batch::Observed observed;
+  for (const auto& [name, pod] : store_.all("pods")) {
+    if (name.ns != key.ns) continue;
+    auto view = batch::view_pod(*pod);
+    if (view->job != key.name) continue;
+    observed.pods.push_back(view.get());
+    views.push_back(std::move(view));
+  }
+  const Object object = store_.find("jobs", key);
+  std::optional<batch::Job> job;
+  if (object) {
+    job = batch::read_job(object);
+    observed.job = &*job;
+    observed.backoff = backoffs_[job->metadata.uid];
+  }
+  observed.new_suffix = [this] { return fmt::format("{:05}", ++named_); };
+  observed.now = timeline_.now().whole_seconds();
+  batch::JobPlan plan = batch::plan(observed);
+  if (job) backoffs_[job->metadata.uid] = std::move(plan.backoff);
+  run(key, std::move(plan));
+}
+
+void Cluster::run(const ObjectKey& job, kube::Plan plan) {
+  const auto& jobs = *store_.find_kind("jobs");
+  const auto write_status = [&] {
+    if (plan.status_patch) store_.merge(Actor::kCluster, jobs, job, *plan.status_patch, "status");
+  };
+  if (plan.is_status_first) write_status();
+  std::stable_sort(plan.actions.begin(), plan.actions.end(),
+                   [](const auto& a, const auto& b) { return a.stage < b.stage; });
+  for (const kube::Action& action : plan.actions) act(action);
+  if (!plan.is_status_first) write_status();
+  if (plan.requeue_after) timeline_.after(*plan.requeue_after, [this, job] { ask_for_sync(job); });
+}
+
+void Cluster::act(const kube::Action& action) {
+  switch (action.verb) {
+    case kube::Action::Verb::kCreate:
+      return create_pod(action);
+    case kube::Action::Verb::kDelete: {
+      Json options = Json::object({{"preconditions", Json::object({{"uid", action.uid}})}});
+      if (!action.propagation.empty()) options.set("propagationPolicy", action.propagation);
+      store_.remove(Actor::kCluster, action.resource, action.key, options);
+      return;
     }
-  }
-  const JobCounts counts{static_cast<int>(tally.failed.size()),
-                         static_cast<int>(tally.succeeded.size())};
-  Json next = with_status(*job, pods, counts, timeline_.now());
-  const bool is_decided = is_job_condition_true(next, "FailureTarget") ||
-                          is_job_condition_true(next, "SuccessCriteriaMet");
-  if (is_decided || next.find("spec")->get_bool("suspend")) {
-    stop_pods(pods);
-  } else {
-    manage_pods(next, pods);
-  }
-  if (is_job_finished(next)) expire_job(next);
-  store_.replace("jobs", std::move(next));
-}
-
-void Cluster::manage_pods(const Json& job, const std::vector<Object>& pods) {
-  const auto& succeeded = tallies_[ObjectMeta::of(job).uid].succeeded;
-  for (int index = 0; index < completions_of(job); ++index) {
-    const bool is_there = std::any_of(pods.begin(), pods.end(), [index](const Object& pod) {
-      return index_of(*pod) == index && !is_over(*pod) && !is_deleting(*pod);
-    });
-    if (!is_there && succeeded.count(index) == 0) create_pod(job, index);
+    case kube::Action::Verb::kMergePatch:
+      store_.merge(Actor::kCluster, action.resource, action.key, action.body, "");
+      return let_go(action.resource.plural, action.key);
+    case kube::Action::Verb::kApply:
+      return;  // the Job controller applies nothing
   }
 }
 
-void Cluster::create_pod(const Json& job, int index) {
-  const auto owner = ObjectMeta::of(job);
-  const Json* labels = job.find_path({"spec", "template", "metadata", "labels"});
-  Json metadata = Json::object({{"name", fmt::format("{}-{}-{:05}", owner.name, index, ++named_)}});
-  metadata.set("namespace", owner.ns);
-  metadata.set("labels", labels ? *labels : Json::object());
-  metadata["labels"].set("batch.kubernetes.io/job-completion-index", std::to_string(index));
-  kube::OwnerReference reference;
-  reference.api_version = "batch/v1";
-  reference.kind = "Job";
-  reference.name = owner.name;
-  reference.uid = owner.uid;
-  reference.controller = true;
-  reference.block_owner_deletion = true;
-  metadata.set("ownerReferences", Json::array({reference.to_json()}));
-  Json pod = Json::object({{"metadata", std::move(metadata)}, {"spec", Json::object()}});
-  const Answer made = store_.create(Actor::kCluster, *store_.find_kind("pods"), std::move(pod));
+void Cluster::create_pod(const kube::Action& action) {
+  const Answer made = store_.create(Actor::kCluster, action.resource, action.body);
+  if (!made.is_ok()) return;
   const auto meta = ObjectMeta::of(made.body);
-  const int failures = static_cast<int>(tallies_[owner.uid].failed.size());
+  const Object job = store_.find("jobs", {meta.ns, meta.controller()->name});
+  const Json& status = job->get("status");
+  const std::size_t uncounted = status.get("uncountedTerminatedPods").get_array("failed").size();
+  const int failures = static_cast<int>(status.get_int("failed")) + static_cast<int>(uncounted);
   const Fate fate = decide_(made.body, failures);
   timeline_.after(fate.until_running,
                   [this, key = meta.key(), uid = meta.uid, fate] { start_pod(key, uid, fate); });
-}
-
-void Cluster::stop_pods(const std::vector<Object>& pods) {
-  for (const auto& pod : pods) {
-    if (is_over(*pod) || is_deleting(*pod)) continue;
-    store_.remove(Actor::kCluster, *store_.find_kind("pods"), ObjectMeta::of(*pod).key(), {});
-  }
-}
-
-void Cluster::expire_job(const Json& job) {
-  const Json* ttl = job.find("spec")->find("ttlSecondsAfterFinished");
-  if (!ttl) return;
-  const auto meta = ObjectMeta::of(job);
-  timeline_.after(seconds(ttl->as_int()), [this, key = meta.key(), uid = meta.uid] {
-    Json options = deletion("Foreground");
-    options.set("preconditions", Json::object({{"uid", uid}}));
-    store_.remove(Actor::kCluster, *store_.find_kind("jobs"), key, options);
-  });
 }
 
 // ---- the kubelet
@@ -204,9 +181,22 @@ void Cluster::end_pod(const ObjectKey& key, const std::string& uid, int exit_cod
 void Cluster::kill_pod(const ObjectKey& key, const std::string& uid) {
   const Object pod = store_.find("pods", key);
   if (!pod || ObjectMeta::of(*pod).uid != uid) return;
+  const bool is_held = !ObjectMeta::of(*pod).finalizers.empty();
   // Some are seen as failed before they are gone.
-  if (chance_.percent(50)) end_pod(key, uid, 137);
-  store_.erase(Actor::kCluster, "pods", key);
+  if (is_held || chance_.percent(50)) end_pod(key, uid, 137);
+  if (is_held)
+    ended_.insert(uid);
+  else
+    store_.erase(Actor::kCluster, "pods", key);
+}
+
+// A pod that the kubelet has ended goes with its last finalizer.
+void Cluster::let_go(std::string_view plural, const ObjectKey& key) {
+  const Object object = plural == "pods" ? store_.find(plural, key) : nullptr;
+  if (!object) return;
+  const auto meta = ObjectMeta::of(*object);
+  if (meta.finalizers.empty() && ended_.erase(meta.uid) > 0)
+    store_.erase(Actor::kCluster, plural, key);
 }
 
 // ---- the garbage collector

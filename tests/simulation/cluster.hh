@@ -1,5 +1,5 @@
-// What runs behind the API server: the Job controller, the kubelet, the garbage collector and
-// the controller that removes finished Jobs.
+// What runs behind the API server: the Job controller, with the rules of runtimes/batch, the
+// kubelet and the garbage collector.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,9 @@
 #include <set>
 #include <string>
 
+#include "kube/model/plan.hh"
 #include "kube/server/collector.hh"
+#include "runtimes/batch/plan.hh"
 #include "tests/simulation/api_store.hh"
 #include "tests/simulation/chance.hh"
 
@@ -36,17 +38,16 @@ class Cluster {
   void ask_for_collection();
 
   void sync_job(const kube::ObjectKey& key);
-  void manage_pods(const kube::Json& job, const std::vector<Object>& pods);
-  void create_pod(const kube::Json& job, int index);
-  void stop_pods(const std::vector<Object>& pods);
-  void expire_job(const kube::Json& job);
+  void run(const kube::ObjectKey& job, kube::Plan plan);
+  void act(const kube::Action& action);
+  void create_pod(const kube::Action& action);
 
   void start_pod(const kube::ObjectKey& key, const std::string& uid, Fate fate);
   void end_pod(const kube::ObjectKey& key, const std::string& uid, int exit_code);
   void kill_pod(const kube::ObjectKey& key, const std::string& uid);
   Object live_pod(const kube::ObjectKey& key, const std::string& uid) const;
 
-  std::vector<Object> pods_of(const std::string& job_uid) const;
+  void let_go(std::string_view plural, const kube::ObjectKey& key);
 
   Timeline& timeline_;
   ApiStore& store_;
@@ -56,11 +57,8 @@ class Cluster {
   std::set<kube::ObjectKey> asked_;
   bool is_collection_asked_ = false;
   int named_ = 0;
-  struct Tally {  // of one Job, as the tracking finalizers of its pods would keep it
-    std::set<std::string> failed;
-    std::set<int> succeeded;
-  };
-  std::map<std::string, Tally> tallies_;  // by Job uid
+  std::map<std::string, batch::Backoff> backoffs_;  // by Job uid
+  std::set<std::string> ended_;  // uids of pods that the kubelet has ended, but a finalizer holds
 };
 
 }  // namespace trainer::simulation

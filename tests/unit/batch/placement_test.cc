@@ -289,7 +289,7 @@ TEST_CASE("a JobSet waits until all its pods exist, and says nothing meanwhile")
 
 TEST_CASE("what runs in part gets what it lacks before others") {
   Machine machine("{cpu: 4}");
-  machine.member("old", "old-0", requests("{cpu: 3}"));
+  machine.member("old", "old-0", requests("{cpu: 2}"));
   machine.member("part", "part-0", requests("{cpu: 2}"))["spec"].set("nodeName", "local");
   machine.member("part", "part-1", requests("{cpu: 2}"));
   machine.job("old", 1);
