@@ -200,7 +200,7 @@ TEST_CASE("kinds with little to show") {
       {"ConfigMap", "data: {a: b}\nbinaryData: {c: ZA==}", R"(["x",2,"60s"])"},
       {"Secret", "type: Opaque\ndata: {a: YQ==}", R"(["x","Opaque",1,"60s"])"},
       {"Namespace", "status: {phase: Active}", R"(["x","Active","60s"])"},
-      {"ServiceAccount", "", R"(["x","60s"])"},
+      {"ServiceAccount", "", R"(["x",0,"60s"])"},
       {"Lease", "spec: {holderIdentity: me}", R"(["x","me","60s"])"},
       {"PriorityClass", "value: 7", R"(["x",7,false,"60s",""])"},
       {"Role", "", R"(["x","2026-01-01T00:59:00Z"])"},
