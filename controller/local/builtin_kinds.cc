@@ -30,4 +30,8 @@ ServedKinds local_kinds() {
   return kinds;
 }
 
+ServedKinds kinds_of_crd(const kube::Json& crd) {
+  return local::kinds_of_crd(crd);
+}
+
 }  // namespace trainer

@@ -185,13 +185,11 @@ Json service_cells(const Json& service, Time now) {
 
 Json node_cells(const Json& node, Time now) {
   const Json& info = node.get_path({"status", "nodeInfo"});
-  std::string kernel = text_or(info, "kernelVersion", "<unknown>");
-  if (const std::string_view machine = info.get_string("architecture"); !machine.empty())
-    kernel += fmt::format(" ({})", machine);
   return Json::array({name_of(node), node_status(node), node_roles(node), age_of(node, now),
                       info.get_string("kubeletVersion"), node_address(node, "InternalIP"),
                       node_address(node, "ExternalIP"), text_or(info, "osImage", "<unknown>"),
-                      kernel, text_or(info, "containerRuntimeVersion", "<unknown>")});
+                      text_or(info, "kernelVersion", "<unknown>"),
+                      text_or(info, "containerRuntimeVersion", "<unknown>")});
 }
 
 Json event_cells(const Json& event, Time now) {

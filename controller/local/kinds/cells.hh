@@ -1,5 +1,5 @@
 // What the cells of built-in kinds are made of, as kube-apiserver prints them
-// (pkg/printers/internalversion/printers.go). Pure.
+// (pkg/printers/internalversion/printers.go, v1.34). Pure.
 #pragma once
 
 #include <initializer_list>

@@ -192,8 +192,9 @@ Json claim_cells(const Json& claim, Time now) {
 
 // ---- other groups
 
-Json age_cells(const Json& object, Time now) {
-  return Json::array({name_of(object), age_of(object, now)});
+Json service_account_cells(const Json& account, Time now) {
+  const auto count = static_cast<std::int64_t>(account.get("secrets").size());
+  return Json::array({name_of(account), count, age_of(account, now)});
 }
 
 // Of kinds without a printer: the time itself.
@@ -339,7 +340,7 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
   const auto data = columns_of({{"Name"}, {"Data"}, {"Age"}});
   const auto typed_data = columns_of({{"Name"}, {"Type"}, {"Data"}, {"Age"}});
   const auto status = columns_of({{"Name"}, {"Status"}, {"Age"}});
-  const auto age = columns_of({{"Name"}, {"Age"}});
+  const auto secrets = columns_of({{"Name"}, {"Secrets"}, {"Age"}});
   const Rules of_secrets{set_secret_defaults, check_secret};
   const Rules of_namespaces{set_namespace_defaults};
   const Rules of_claims{set_claim_defaults, check_claim};
@@ -351,7 +352,7 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
       make(types, {kube::kNodes, {"no"}, {set_node_defaults}, true, nodes, node_cells}),
       make(types, {kube::kPersistentVolumeClaims, {"pvc"}, of_claims, true, claims, claim_cells}),
       make(types, {kube::kSecrets, {}, of_secrets, false, typed_data, secret_cells}),
-      make(types, {accounts, {"sa"}, {}, false, age, age_cells}),
+      make(types, {accounts, {"sa"}, {}, false, secrets, service_account_cells}),
   };
 }
 

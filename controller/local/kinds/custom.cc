@@ -4,14 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "controller/local/builtin_kinds.hh"
 #include "controller/local/kinds/kinds.hh"
 
-namespace trainer {
+namespace trainer::local {
 namespace {
 
-using kube::Json;
-using kube::server::ServedKind;
 using kube::server::ServedKinds;
 
 std::vector<std::string> texts(const Json& object, std::string_view member) {
@@ -50,7 +47,7 @@ ServedKind read_version(const Json& crd, const Json& version) {
                   std::string(scale->get_string("labelSelectorPath"))};
   auto schema = std::make_shared<wire::Schema>();
   schema->document = version.get("schema").get("openAPIV3Schema");
-  local::use_schema(kind, std::move(schema));
+  use_schema(kind, std::move(schema));
   return kind;
 }
 
@@ -74,8 +71,6 @@ ServedKinds kinds_of_crd(const Json& crd) {
   return kinds;
 }
 
-namespace local {
-
 ServedKinds served_versions(const ApiKind& kind) {
   // Each part but the schemas, which keep their references and have predicates for CEL rules.
   Json crd = custom_resource_definition(kind);
@@ -92,5 +87,4 @@ ServedKinds served_versions(const ApiKind& kind) {
   return kinds;
 }
 
-}  // namespace local
-}  // namespace trainer
+}  // namespace trainer::local

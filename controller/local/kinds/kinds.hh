@@ -23,7 +23,9 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types);
 kube::server::ServedKinds other_kinds(const BuiltinTypes& types);
 ServedKind crd_kind();
 
-// The versions of a kind of this project that are served.
+// The versions that are served, the stored one first: of a CustomResourceDefinition, and of a kind
+// of this project.
+kube::server::ServedKinds kinds_of_crd(const Json& crd);
 kube::server::ServedKinds served_versions(const ApiKind& kind);
 
 }  // namespace trainer::local

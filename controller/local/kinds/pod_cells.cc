@@ -83,7 +83,6 @@ bool read_init_containers(const Json& pod, Summary& all, Summary& sidecars) {
 // The first container that has something to say decides.
 void read_containers(const Json& pod, Summary& summary) {
   bool is_running = false;
-  std::string failure;
   const auto& statuses = pod.get("status").get_array("containerStatuses");
   for (auto status = statuses.rbegin(); status != statuses.rend(); ++status) {
     summary.count_restarts(*status);
@@ -94,20 +93,13 @@ void read_containers(const Json& pod, Summary& summary) {
       summary.state = waits_for;
     } else if (terminated.is_object()) {
       summary.state = ended(terminated);
-      if (terminated.get_int("exitCode") != 0) failure = summary.state;
     } else if (status->get_bool("ready") && state.get("running").is_object()) {
       is_running = true;
       ++summary.ready;
     }
   }
-  if (summary.state != "Completed") return;
-  if (is_running && condition_status(pod, "Ready") == "True") {
-    summary.state = "Running";
-  } else if (!failure.empty()) {
-    summary.state = failure;
-  } else if (is_running) {
-    summary.state = "NotReady";
-  }
+  if (summary.state == "Completed" && is_running)
+    summary.state = condition_status(pod, "Ready") == "True" ? "Running" : "NotReady";
 }
 
 Summary summary_of(const Json& pod) {
