@@ -248,6 +248,8 @@ Result<void> enter_tree(const std::string& root, std::vector<Mount> mounts) {
     const auto real = std::filesystem::weakly_canonical(mount.target, error);
     if (!error) mount.target = real;
     while (mount.target.size() > 1 && mount.target.back() == '/') mount.target.pop_back();
+    // A subPath is made where it is missing.
+    if (!mount.source.empty()) std::filesystem::create_directories(mount.source, error);
   }
   std::stable_sort(mounts.begin(), mounts.end(),
                    [](const Mount& a, const Mount& b) { return a.target < b.target; });
