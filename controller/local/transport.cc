@@ -20,6 +20,9 @@ using Steady = kube::Clock::Steady;
 namespace {
 
 constexpr int kOk = 200;
+// They name the managers of fields, too.
+constexpr const char* kControllerAgent = "trainer/" TRAINER_VERSION;
+constexpr const char* kNodeAgent = "kubelet/" TRAINER_VERSION;
 
 // Waits on this thread, for another to notify; nothing once that may have happened.
 Task<std::optional<kube::Error>> wait(kube::Notifier& notifier, Steady deadline, std::string what) {
@@ -216,7 +219,7 @@ class LocalTransport final : public kube::Transport {
     call.request.target = request.target;
     call.request.content_type = request.content_type;
     call.request.accept = request.accept;
-    call.request.user_agent = "trainer/" TRAINER_VERSION;
+    call.request.user_agent = caller_ == Caller::kNode ? kNodeAgent : kControllerAgent;
     call.request.body = std::move(request.body);
     call.caller = caller_;
     call.to_server = to_server_;
