@@ -27,7 +27,7 @@ using kube::Task;
 namespace {
 
 // Each change holds an object as it was: watches that go on from further back list again.
-constexpr std::size_t kHistory = 200;
+constexpr std::size_t kHistory = 100;
 constexpr Milliseconds kPodsEnd{30'000};
 constexpr Milliseconds kDrain{5'000};
 
