@@ -40,8 +40,7 @@ void write_verdict(Context& context) {
   if (!is_settled(context)) return;
   context.set_condition(verdict.is_success ? "Complete" : "Failed", true, verdict.reason,
                         verdict.message);
-  if (verdict.is_success)
-    context.status.set("completionTime", context.observed.now.to_string());
+  if (verdict.is_success) context.status.set("completionTime", context.observed.now.to_string());
   report_end(context, verdict);
 }
 

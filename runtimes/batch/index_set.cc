@@ -28,8 +28,7 @@ IndexSet IndexSet::parse(std::string_view text, std::int32_t limit) {
     text.remove_prefix(std::min(interval.size() + 1, text.size()));
     const std::size_t dash = interval.find('-');
     const auto first = index_of(interval.substr(0, dash));
-    const auto last =
-        dash == std::string_view::npos ? first : index_of(interval.substr(dash + 1));
+    const auto last = dash == std::string_view::npos ? first : index_of(interval.substr(dash + 1));
     if (first && last && *first <= *last && *first < limit)
       set.add(*first, std::min(*last, limit - 1));
   }

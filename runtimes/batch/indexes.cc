@@ -90,8 +90,7 @@ void set_failure_counts(const Context& context, std::int32_t index, kube::Json& 
     ++(match_pod_failure_policy(context.job, *at->second).is_counted ? failures : ignored);
   }
   kube::StringMap annotations{{std::string(kIndexFailureCountKey), std::to_string(failures)}};
-  if (ignored > 0)
-    annotations.emplace(kIndexIgnoredFailureCountKey, std::to_string(ignored));
+  if (ignored > 0) annotations.emplace(kIndexIgnoredFailureCountKey, std::to_string(ignored));
   kube::add_annotations(pod, annotations);
 }
 

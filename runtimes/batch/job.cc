@@ -40,10 +40,10 @@ Job read_job(std::shared_ptr<const Json> object) {
   if (!job.completions && (!parallelism || job.is_indexed)) job.completions = job.parallelism;
   job.backoff_limit_per_index = int_of(spec, "backoffLimitPerIndex");
   job.max_failed_indexes = int_of(spec, "maxFailedIndexes");
-  job.backoff_limit = int_of(spec, "backoffLimit")
-                          .value_or(job.backoff_limit_per_index
-                                        ? std::numeric_limits<std::int32_t>::max()
-                                        : job.backoff_limit);
+  job.backoff_limit =
+      int_of(spec, "backoffLimit")
+          .value_or(job.backoff_limit_per_index ? std::numeric_limits<std::int32_t>::max()
+                                                : job.backoff_limit);
   job.active_deadline = long_of(spec, "activeDeadlineSeconds");
   job.ttl = long_of(spec, "ttlSecondsAfterFinished");
   return job;

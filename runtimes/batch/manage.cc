@@ -15,8 +15,7 @@ constexpr std::size_t kMaxPods = 500;
 std::int32_t wanted(const Context& context) {
   const Job& job = context.job;
   if (job.is_suspended) return 0;
-  if (!job.completions)
-    return context.succeeded > 0 ? context.active_count : job.parallelism;
+  if (!job.completions) return context.succeeded > 0 ? context.active_count : job.parallelism;
   return std::clamp(*job.completions - context.succeeded, 0, job.parallelism);
 }
 

@@ -109,11 +109,9 @@ class Placer {
     std::vector<Group*> groups;
     for (auto& [uid, group] : groups_) {
       if (group.waiting.empty()) continue;
-      std::sort(group.waiting.begin(), group.waiting.end(),
-                [](const PodView* a, const PodView* b) {
-                  return std::tie(a->created, a->ns, a->name) <
-                         std::tie(b->created, b->ns, b->name);
-                });
+      std::sort(group.waiting.begin(), group.waiting.end(), [](const PodView* a, const PodView* b) {
+        return std::tie(a->created, a->ns, a->name) < std::tie(b->created, b->ns, b->name);
+      });
       groups.push_back(&group);
     }
     std::sort(groups.begin(), groups.end(), [](const Group* a, const Group* b) {
@@ -201,8 +199,7 @@ class Placer {
                       const std::vector<std::string>& reasons, bool is_hopeless) const {
     if (!observed_.node) return "no nodes available to schedule pods";
     std::string text = "0/1 nodes are available: 1 ";
-    for (std::size_t i = 0; i < reasons.size(); ++i)
-      text += (i == 0 ? "" : ", 1 ") + reasons[i];
+    for (std::size_t i = 0; i < reasons.size(); ++i) text += (i == 0 ? "" : ", 1 ") + reasons[i];
     text += fmt::format(". preemption: 0/1 nodes are available: 1 {}.",
                         is_hopeless ? "Preemption is not helpful for scheduling"
                                     : "No preemption victims found for incoming pod");
@@ -258,13 +255,12 @@ class Placer {
     action.verb = kube::Action::Verb::kMergePatch;
     action.resource = kube::kPods;
     action.key = pod.key();
-    action.body =
-        Json::object({{"metadata", Json::object({{"uid", pod.uid}})},
-                      {"spec", Json::object({{"nodeName", observed_.node->name}})}});
+    action.body = Json::object({{"metadata", Json::object({{"uid", pod.uid}})},
+                                {"spec", Json::object({{"nodeName", observed_.node->name}})}});
     kube::PlannedEvent& event = made.plan.events.emplace_back();
     event.reason = "Scheduled";
-    event.message = fmt::format("Successfully assigned {} to {}", pod.key().to_string(),
-                                observed_.node->name);
+    event.message =
+        fmt::format("Successfully assigned {} to {}", pod.key().to_string(), observed_.node->name);
     event.is_of_actions = true;
   }
 

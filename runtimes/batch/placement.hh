@@ -26,9 +26,9 @@ struct NodeView {
 NodeView view_node(const kube::Json& node);
 
 struct Placement {
-  std::optional<NodeView> node;       // nullopt: there is none, and every pod waits
-  std::vector<const PodView*> pods;   // of all namespaces
-  std::vector<const JobView*> jobs;   // of all JobSets
+  std::optional<NodeView> node;      // nullopt: there is none, and every pod waits
+  std::vector<const PodView*> pods;  // of all namespaces
+  std::vector<const JobView*> jobs;  // of all JobSets
   kube::Time now;
 };
 
@@ -44,7 +44,7 @@ struct PodPlan {
 // - A pod that requests no CPU counts as one. That limits how many groups run side by side; a group
 //   that is alone may have any size.
 // - Of a JobSet all pods start or none: those of all its Jobs that exist and are to run, once each
-//   of these Jobs has all its pods. What is made anew while others run starts alone.
+//   of these Jobs has all its pods. What is made again while others run starts alone.
 // - Declared ports of pods that share the machine's are held by one group at a time.
 // Selectors, affinities, taints and priorities mean nothing with one machine. Pods that nothing
 // changes for have no plan. Cost: linear in pods and Jobs, plus the groups' order.

@@ -12,7 +12,7 @@ namespace {
 
 using kube::Json;
 
-// A pod whose Job is gone, or has another uid: nobody counts it any more, and it could not go.
+// A pod whose Job is gone, or has another uid: no Job counts it any more, and it could not go.
 void release_strangers(Context& context) {
   for (const PodView* pod : context.observed.pods)
     if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)
@@ -31,9 +31,8 @@ bool is_minor(const Json& difference) {
 }
 
 void write_status(Context& context) {
-  Json difference = kube::merge_diff(context.job.status().is_object() ? context.job.status()
-                                                                      : Json::object(),
-                                     context.status);
+  Json difference = kube::merge_diff(
+      context.job.status().is_object() ? context.job.status() : Json::object(), context.status);
   if (difference.is_null()) return;
   context.plan.is_status_minor = is_minor(difference);
   context.plan.status_patch = Json::object({{"status", std::move(difference)}});

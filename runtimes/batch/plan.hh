@@ -32,10 +32,10 @@ struct JobPlan : kube::Plan {
 
 // The rules of Kubernetes 1.36 (pkg/controller/job), apart from these: `status.active` counts pods
 // that exist, not those that are about to; a pod that waits for a machine while it is deleted
-// counts as failed at once, since nobody ends it; and a Job that is being deleted lets its pods go
-// without a verdict, which Kubernetes may still write. What Kubernetes does in one pass takes up to
-// three plans here: a status that counts pods, then the finalizers of these pods, then the counters
-// and the end. Pods of no Job are never adopted. An unchanged Job gets an empty plan.
+// counts as failed at once, since no kubelet ends it; and a Job that is being deleted lets its pods
+// go without a verdict, which Kubernetes may still write. What Kubernetes does in one pass takes up
+// to three plans here: a status that counts pods, then the finalizers of these pods, then the
+// counters and the end. Pods of no Job are never adopted. An unchanged Job gets an empty plan.
 JobPlan plan(const Observed& observed);
 
 }  // namespace trainer::batch

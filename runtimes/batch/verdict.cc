@@ -9,7 +9,7 @@ namespace {
 
 using kube::Json;
 
-// What an earlier plan has written stands.
+// What an earlier plan has written is final.
 bool read_stored(Context& context) {
   for (const bool is_success : {true, false}) {
     const Json* const stored =
@@ -77,8 +77,7 @@ void decide(Context& context) {
 
 void decide_completion(Context& context) {
   const auto& completions = context.job.completions;
-  const bool is_complete =
-      completions ? context.succeeded >= *completions : context.succeeded > 0;
+  const bool is_complete = completions ? context.succeeded >= *completions : context.succeeded > 0;
   if (is_complete && context.active_count == 0)
     context.succeed("CompletionsReached", "Reached expected number of succeeded pods");
 }

@@ -65,8 +65,8 @@ void read_metadata(PodView& view, const kube::ObjectMeta& meta) {
 std::optional<kube::Time> end_of_containers(const Json& status) {
   std::optional<kube::Time> end;
   for (const Json& container : status.get_array("containerStatuses")) {
-    const auto at = kube::Time::parse(
-        container.get("state").get("terminated").get_string("finishedAt"));
+    const auto at =
+        kube::Time::parse(container.get("state").get("terminated").get_string("finishedAt"));
     if (!at) return std::nullopt;
     end = end ? std::max(*end, *at) : *at;
   }
@@ -95,8 +95,8 @@ void read_status(PodView& view, const Json& status) {
       restarts += container.get_int("restartCount");
       const std::int64_t code = container.get("state").get("terminated").get_int("exitCode");
       if (code != 0)
-        view.failures.push_back({std::string(container.get_string("name")),
-                                 static_cast<std::int32_t>(code)});
+        view.failures.push_back(
+            {std::string(container.get_string("name")), static_cast<std::int32_t>(code)});
     }
   }
   view.restarts = static_cast<std::int32_t>(std::min<std::int64_t>(restarts, 1'000'000'000));
@@ -120,22 +120,21 @@ const kube::JsonFilter& seen_of_pods() {
   static const kube::JsonFilter kSeen{
       "",
       kInclude,
-      {kube::metadata_with({{"creationTimestamp"},
-                            {"deletionTimestamp"},
-                            {"deletionGracePeriodSeconds"},
-                            {"ownerReferences"},
-                            {"finalizers"},
-                            {"annotations",
-                             kInclude,
-                             {{kCompletionIndexKey},
-                              {kIndexFailureCountKey},
-                              {kIndexIgnoredFailureCountKey}}},
-                            {"labels",
-                             kInclude,
-                             {{"batch.kubernetes.io/job-name"},
-                              {jobset::kJobSetNameKey},
-                              {jobset::kReplicatedJobNameKey},
-                              {jobset::kReplicatedJobReplicasKey}}}}),
+      {kube::metadata_with(
+           {{"creationTimestamp"},
+            {"deletionTimestamp"},
+            {"deletionGracePeriodSeconds"},
+            {"ownerReferences"},
+            {"finalizers"},
+            {"annotations",
+             kInclude,
+             {{kCompletionIndexKey}, {kIndexFailureCountKey}, {kIndexIgnoredFailureCountKey}}},
+            {"labels",
+             kInclude,
+             {{"batch.kubernetes.io/job-name"},
+              {jobset::kJobSetNameKey},
+              {jobset::kReplicatedJobNameKey},
+              {jobset::kReplicatedJobReplicasKey}}}}),
        {"spec",
         kInclude,
         {{"nodeName"},

@@ -35,8 +35,9 @@ struct IdleManager : ScriptedPeer {
   kube::Manager manager;
 
   explicit IdleManager(const KindOptions& options = own_jobsets())
-      : manager(io, client, recorded(production_registry(options)), manager_options(), metrics,
-                log) {}
+      : IdleManager(production_registry(options)) {}
+  explicit IdleManager(const Registry& registry)
+      : manager(io, client, recorded(registry), manager_options(), metrics, log) {}
 
   template <class T>
   kube::ObjectCache<T>& cache(const kube::Collection& collection) {

@@ -57,12 +57,10 @@ void PlacementController::on_node(const Node&, const Node&) {
 
 Placement PlacementController::observe() const {
   Placement observed;
-  pods_.each([&observed](const kube::ObjectKey&, const Pod& pod) {
-    observed.pods.push_back(pod.get());
-  });
-  jobs_.each([&observed](const kube::ObjectKey&, const Job& job) {
-    observed.jobs.push_back(job.get());
-  });
+  pods_.each(
+      [&observed](const kube::ObjectKey&, const Pod& pod) { observed.pods.push_back(pod.get()); });
+  jobs_.each(
+      [&observed](const kube::ObjectKey&, const Job& job) { observed.jobs.push_back(job.get()); });
   nodes_.each([&observed](const kube::ObjectKey&, const Node& node) {
     observed.node = view_node(*node->object());
   });

@@ -48,8 +48,8 @@ KindRegistration scheduler_registration() {
   made.controller.watches = {
       Watch::of<Self, batch::PodView>(batch_pods(), batch_pod_transform(), &Self::on_pod),
       Watch::of<Self, JobView>(jobset_jobs(), job_transform(), &Self::on_job),
-      Watch::of<Self, StoredObject>(all_of(kube::kNodes),
-                                    kube::StoredObjectTransform(kube::kNodes), &Self::on_node)};
+      Watch::of<Self, StoredObject>(all_of(kube::kNodes), kube::StoredObjectTransform(kube::kNodes),
+                                    &Self::on_node)};
   made.controller.debounce = kDebounce;
   made.controller.make = [](const kube::ControllerContext& context) {
     return std::make_unique<Self>(context);

@@ -61,7 +61,8 @@ kube::Watch indexed_v1_pods(kube::Watch watch) {
 
 kube::Watch indexed_batch_pods(kube::Watch watch) {
   return with_index<batch::PodView>(
-      std::move(watch), kByJob, [](const batch::PodView& pod) -> std::string_view { return pod.job; });
+      std::move(watch), kByJob,
+      [](const batch::PodView& pod) -> std::string_view { return pod.job; });
 }
 
 kube::Watch indexed_by_controller(kube::Watch watch) {

@@ -56,8 +56,8 @@ TEST_CASE("a status that ends a Job is written before its pods go, and the end a
         "BackoffLimitExceeded: Job has reached the specified backoff limit");
   CHECK(world.pods() == "j-0 Failed");
   CHECK(world.counters() == "2 failed");
-  CHECK(world.has_event(
-      "Warning BackoffLimitExceeded: Job has reached the specified backoff limit"));
+  CHECK(
+      world.has_event("Warning BackoffLimitExceeded: Job has reached the specified backoff limit"));
   CHECK_FALSE(world.status().find("completionTime"));
 }
 
@@ -189,8 +189,7 @@ TEST_CASE("containers that are started again count under restartPolicy OnFailure
 }
 
 TEST_CASE("backoffLimitPerIndex: each index has its own failures and waits") {
-  World world(
-      "{completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 1}");
+  World world("{completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 1}");
   const auto failures_of = [&world](std::string_view pod) {
     return world.at(pod).get("metadata").get("annotations").get_string(kIndexFailureCountKey);
   };
@@ -236,7 +235,8 @@ TEST_CASE("backoffLimitPerIndex: each index has its own failures and waits") {
   CHECK(annotations.get_string(kIndexIgnoredFailureCountKey) == "1");
 }
 
-TEST_CASE("a pod that a user deletes has failed, and podReplacementPolicy says when it is replaced") {
+TEST_CASE(
+    "a pod that a user deletes has failed, and podReplacementPolicy says when it is replaced") {
   World early("{completionMode: Indexed, completions: 1, parallelism: 1}");
   early.run("j-0");
   early.remove("j-0");
@@ -361,8 +361,9 @@ TEST_CASE("a Job of another manager is left alone") {
 TEST_CASE("counters alone make a minor status") {
   World world(kTwo);
   Json& pod = world.all_pods.begin()->second;
-  pod = with(pod, "{spec: {nodeName: local}, status: {phase: Running, conditions: [{type: Ready, "
-                  "status: 'True'}]}}");
+  pod = with(pod,
+             "{spec: {nodeName: local}, status: {phase: Running, conditions: [{type: Ready, "
+             "status: 'True'}]}}");
   const JobPlan counters = world.reconcile();
   CHECK(counters.status_patch.has_value());
   CHECK(counters.is_status_minor);

@@ -1,4 +1,4 @@
-// Which pods start on one machine, and what the others are told.
+// Which pods start on one machine, and what the conditions of the others say.
 #include "runtimes/batch/placement.hh"
 
 #include <fmt/format.h>
@@ -88,8 +88,8 @@ struct Machine {
     std::sort(started.begin(), started.end());
     return fmt::format("{}", fmt::join(started, " "));
   }
-  // What a pod that waits is told; "" where it starts, or nothing is said.
-  std::string told(std::string_view name) {
+  // What the condition of a pod that waits is to say; "" where it starts, or nothing is said.
+  std::string message(std::string_view name) {
     for (const PodPlan& each : plans())
       if (each.pod->name == name && each.plan.actions.empty())
         return each.plan.events.front().message;
@@ -124,20 +124,19 @@ TEST_CASE("a pod gets the node: its condition first, then the node, then the eve
         yaml("{status: {conditions: [{type: PodScheduled, status: 'True', lastProbeTime: null, "
              "lastTransitionTime: '2027-01-15T08:00:00Z'}]}}"));
   REQUIRE(plan.actions.size() == 1);
-  CHECK(plan.actions.front().body ==
-        yaml("{metadata: {uid: uid-a}, spec: {nodeName: local}}"));
+  CHECK(plan.actions.front().body == yaml("{metadata: {uid: uid-a}, spec: {nodeName: local}}"));
   CHECK(plan.events.front().reason == "Scheduled");
   CHECK(plan.events.front().message == "Successfully assigned ns/a to local");
   CHECK(machine.start() == "a");
   CHECK(machine.plans().empty());
 }
 
-TEST_CASE("what one pod is told") {
+TEST_CASE("what the condition of one pod says") {
   struct Row {
     const char* name;
     const char* allocatable;
     std::string pod;
-    std::string told;
+    std::string message;
   };
   for (const Row& row : {
            Row{"fits", "{cpu: 2}", requests("{cpu: 2}"), ""},
@@ -164,7 +163,7 @@ TEST_CASE("what one pod is told") {
     INFO(row.name);
     Machine machine(row.allocatable);
     machine.pod("a", row.pod);
-    CHECK(machine.told("a") == row.told);
+    CHECK(machine.message("a") == row.message);
   }
 }
 
@@ -175,8 +174,7 @@ TEST_CASE("the condition of a pod that waits is written once, and keeps its time
   REQUIRE(plans.size() == 1);
   CHECK(plans.front().plan.events.front().type == "Warning");
   CHECK(plans.front().plan.events.front().reason == "FailedScheduling");
-  Json condition =
-      plans.front().plan.status_patch->get("status").get_array("conditions").front();
+  Json condition = plans.front().plan.status_patch->get("status").get_array("conditions").front();
   CHECK(condition.get_string("reason") == "Unschedulable");
   CHECK(condition.get_string("status") == "False");
   condition.set("lastTransitionTime", "2026-01-01T00:00:00Z");
@@ -198,7 +196,7 @@ TEST_CASE("without a node every pod waits") {
   Machine machine;
   machine.node = nullptr;
   machine.pod("a");
-  CHECK(machine.told("a") == "no nodes available to schedule pods");
+  CHECK(machine.message("a") == "no nodes available to schedule pods");
 }
 
 TEST_CASE("requests never exceed the node, and who fits does not wait for who does not") {
@@ -207,14 +205,14 @@ TEST_CASE("requests never exceed the node, and who fits does not wait for who do
   machine.pod("b", requests("{cpu: 2}"));
   machine.pod("c", requests("{cpu: 1}"));
   CHECK(machine.start() == "a c");
-  CHECK(machine.told("b") ==
+  CHECK(machine.message("b") ==
         std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims);
   machine.end("a");
   CHECK(machine.start() == "b");
   machine.pod("d", requests("{cpu: 1}"));
   machine.pod("e", requests("{cpu: '0'}"));
   CHECK(machine.start() == "d");
-  CHECK(machine.told("e") ==
+  CHECK(machine.message("e") ==
         std::string("0/1 nodes are available: 1 Too many pods.") + kNoVictims);
 }
 
@@ -225,12 +223,12 @@ TEST_CASE("pods that request no CPU count as one side by side, but never limit o
   machine.job("a", 4);
   machine.job("b", 1);
   CHECK(machine.start() == "a-0 a-1 a-2 a-3");
-  CHECK(machine.told("b-0") ==
+  CHECK(machine.message("b-0") ==
         std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims);
   for (const char* name : {"a-0", "a-1", "a-2"}) machine.end(name);
   CHECK(machine.start() == "b-0");
   machine.pod("c");
-  CHECK(machine.told("c") ==
+  CHECK(machine.message("c") ==
         std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims);
 }
 
@@ -242,7 +240,7 @@ TEST_CASE("of a JobSet all pods start or none") {
   machine.member("a", "a-1", requests("{cpu: 2}"));
   machine.job("a", 2);
   CHECK(machine.start() == "");
-  CHECK(machine.told("a-1") ==
+  CHECK(machine.message("a-1") ==
         std::string("0/1 nodes are available: 1 Insufficient cpu.") + kNoVictims +
             " The 2 pods of JobSet a start together: they request 4 cpu of 4.");
   machine.end("first");
@@ -258,7 +256,7 @@ TEST_CASE("a JobSet waits until all its pods exist, and says nothing meanwhile")
   machine.member("a", "a-1");
   SECTION("both are there") {
     CHECK(machine.start() == "a-0 a-1");
-    // One that is made anew starts alone.
+    // One that is made again starts alone.
     machine.end("a-0");
     machine.member("a", "a-2");
     CHECK(machine.start() == "a-2");
@@ -312,8 +310,9 @@ TEST_CASE("ports of the machine are held by one JobSet at a time") {
     machine.job("b", 1);
   };
   const std::string taken =
-      std::string("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod "
-                  "ports.") +
+      std::string(
+          "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod "
+          "ports.") +
       kNoVictims;
   SECTION("each pod has ports of its own") {
     Machine machine;
@@ -325,7 +324,7 @@ TEST_CASE("ports of the machine are held by one JobSet at a time") {
     machine.node["metadata"].set("labels", yaml("{trainer.kubeflow.org/shared-ports: 'true'}"));
     fill(machine, "{}");
     CHECK(machine.start() == "a-0 a-1");
-    CHECK(machine.told("b-0") == taken);
+    CHECK(machine.message("b-0") == taken);
     // The next attempt of the same JobSet waits for the end of the one before.
     for (const std::size_t i : {0U, 1U})
       machine.pods[i]["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
@@ -339,7 +338,7 @@ TEST_CASE("ports of the machine are held by one JobSet at a time") {
     Machine machine;
     fill(machine, "{spec: {hostNetwork: true}}");
     CHECK(machine.start() == "a-0 a-1");
-    CHECK(machine.told("b-0") == taken);
+    CHECK(machine.message("b-0") == taken);
   }
 }
 

@@ -1,8 +1,9 @@
 // Tables of the policies that need no Job in motion: sets of indexes, rules of pods and of success,
 // waits after failures.
+#include "runtimes/batch/policies.hh"
+
 #include <fmt/format.h>
 
-#include "runtimes/batch/policies.hh"
 #include "tests/unit/batch/world.hh"
 
 using namespace trainer::batch;
@@ -12,9 +13,8 @@ using kube::Json;
 namespace {
 
 Job job_of(std::string_view spec) {
-  return read_job(
-      std::make_shared<const Json>(with(yaml("{metadata: {name: j, namespace: ns}}"),
-                                        fmt::format("{{spec: {}}}", spec))));
+  return read_job(std::make_shared<const Json>(
+      with(yaml("{metadata: {name: j, namespace: ns}}"), fmt::format("{{spec: {}}}", spec))));
 }
 
 PodView pod_of(std::string_view status) {
@@ -150,9 +150,10 @@ TEST_CASE("successPolicy: indexes, a count, or a count of indexes") {
            Row{"", "0-4", ""},
        }) {
     INFO(row.rules << " with " << row.succeeded);
-    const Job job = job_of(fmt::format("{{completionMode: Indexed, completions: 5, parallelism: 5, "
-                                       "successPolicy: {{rules: [{}]}}}}",
-                                       row.rules));
+    const Job job =
+        job_of(fmt::format("{{completionMode: Indexed, completions: 5, parallelism: 5, "
+                           "successPolicy: {{rules: [{}]}}}}",
+                           row.rules));
     Observed observed;
     observed.job = &job;
     Context context(observed);

@@ -103,8 +103,8 @@ bool World::act(const kube::Action& action) {
 void World::collect(const std::string& name) {
   const Json& pod = all_pods[name];
   const std::string_view phase = pod.get("status").get_string("phase");
-  const bool is_held = phase != "Failed" && phase != "Succeeded" &&
-                       !pod.get("spec").get_string("nodeName").empty();
+  const bool is_held =
+      phase != "Failed" && phase != "Succeeded" && !pod.get("spec").get_string("nodeName").empty();
   if (pod.get("metadata").find("deletionTimestamp") && !is_held &&
       pod.get("metadata").get_array("finalizers").empty())
     all_pods.erase(name);

@@ -38,8 +38,8 @@ class World {
   void run(std::string_view pod);
   void succeed(std::string_view pod);
   void fail(std::string_view pod, int exit_code = 1, std::string_view condition = {});
-  void remove(std::string_view pod);    // by a user
-  void end_removed();                   // the kubelet ends what is to go
+  void remove(std::string_view pod);  // by a user
+  void end_removed();                 // the kubelet ends what is to go
   const kube::Json& at(std::string_view pod) const;
   const kube::Json& status() const { return job.get("status"); }
 
