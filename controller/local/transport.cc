@@ -210,6 +210,8 @@ class LocalTransport final : public kube::Transport {
     const std::string what =
         request.method + " " + request.target.substr(0, request.target.find('?'));
     const auto deadline = std::chrono::steady_clock::now() + request.deadline;
+    if (request.deadline.count() <= 0)
+      co_return kube::fail(ErrorCode::kTimeout, what + ": no time is left for it");
     if (request.on_write) {
       if (auto allowed = request.on_write(); !allowed) co_return tl::unexpected(allowed.error());
     }

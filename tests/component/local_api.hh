@@ -129,7 +129,11 @@ struct LocalApi {
     thread.join();
   }
 
-  LocalApi() = default;
+  LocalApi() {
+    kube::Json ns = kube::Json::object({{"apiVersion", "v1"}, {"kind", "Namespace"}});
+    ns.set("metadata", kube::Json::object({{"name", "default"}, {"uid", "namespace"}}));
+    store.put(kube::kNamespaces, std::move(ns));
+  }
   LocalApi(const LocalApi&) = delete;
   LocalApi& operator=(const LocalApi&) = delete;
   ~LocalApi() { end(); }
