@@ -123,12 +123,12 @@ void Collector::on_change(const Change& change) {
 void Collector::step() {
   // Only what is due now: what this changes comes with the next step.
   for (std::size_t due = queue_.size(); due > 0; --due) {
-    const std::string uid = queue_.front();
+    const std::string uid = std::move(queue_.front());
     queue_.pop_front();
     queued_.erase(uid);
     try {
       examine(uid);
-    } catch (...) {  // of the store's journal: what could not be done is still due
+    } catch (...) {  // the journal's: it is due again
       enqueue(uid);
       throw;
     }
