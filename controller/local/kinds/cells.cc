@@ -126,11 +126,16 @@ std::string node_address(const Json& node, std::string_view type) {
 
 }  // namespace
 
-std::vector<kube::server::Column> columns_of(std::initializer_list<Head> heads) {
+std::vector<kube::server::Column> columns_of(std::string_view names) {
   std::vector<kube::server::Column> columns;
-  for (const Head& head : heads)
-    columns.push_back(
-        {.name = std::string(head.name), .type = "string", .priority = head.priority});
+  while (!names.empty()) {
+    const std::size_t end = names.find(',');
+    std::string_view name = names.substr(0, end);
+    names.remove_prefix(end == names.npos ? names.size() : end + 1);
+    const bool is_wide = name.starts_with('+');
+    if (is_wide) name.remove_prefix(1);
+    columns.push_back({.name = std::string(name), .type = "string", .priority = is_wide ? 1 : 0});
+  }
   return columns;
 }
 

@@ -2,7 +2,6 @@
 // (pkg/printers/internalversion/printers.go, v1.34). Pure.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +12,8 @@
 
 namespace trainer::local {
 
-struct Head {
-  std::string_view name;
-  int priority = 0;  // 1: only with -o wide
-};
-std::vector<kube::server::Column> columns_of(std::initializer_list<Head> heads);
+// "Name,Age,+Node": a column each, "+" for one that only -o wide shows.
+std::vector<kube::server::Column> columns_of(std::string_view names);
 
 kube::Json name_of(const kube::Json& object);
 // Since its creation.

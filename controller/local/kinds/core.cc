@@ -190,215 +190,59 @@ Json claim_cells(const Json& claim, Time now) {
                       text_or(spec, "volumeMode", "<unset>")});
 }
 
-// ---- other groups
-
 Json service_account_cells(const Json& account, Time now) {
   const auto count = static_cast<std::int64_t>(account.get("secrets").size());
   return Json::array({name_of(account), count, age_of(account, now)});
 }
 
-// Of kinds without a printer: the time itself.
-Json created_cells(const Json& object, Time) {
-  return Json::array({name_of(object), object.get("metadata").get("creationTimestamp")});
-}
-
-Json lease_cells(const Json& lease, Time now) {
-  return Json::array(
-      {name_of(lease), lease.get("spec").get_string("holderIdentity"), age_of(lease, now)});
-}
-
-Json priority_class_cells(const Json& priority, Time now) {
-  return Json::array({name_of(priority), priority.get_int("value"),
-                      priority.get_bool("globalDefault"), age_of(priority, now),
-                      priority.get_string("preemptionPolicy")});
-}
-
-std::string subjects(const Json& binding, std::string_view kind) {
-  std::vector<std::string> names;
-  for (const Json& subject : binding.get_array("subjects")) {
-    if (subject.get_string("kind") != kind) continue;
-    const std::string ns(subject.get_string("namespace"));
-    names.push_back((ns.empty() ? "" : ns + "/") + std::string(subject.get_string("name")));
-  }
-  return join(names, ", ");
-}
-
-Json role_binding_cells(const Json& binding, Time now) {
-  const Json& role = binding.get("roleRef");
-  return Json::array({name_of(binding),
-                      fmt::format("{}/{}", role.get_string("kind"), role.get_string("name")),
-                      age_of(binding, now), subjects(binding, "User"), subjects(binding, "Group"),
-                      subjects(binding, "ServiceAccount")});
-}
-
-// Nothing scales here: what is measured is not known.
-Json autoscaler_cells(const Json& scaler, Time now) {
-  const Json& spec = scaler.get("spec");
-  const Json& target = spec.get("scaleTargetRef");
-  return Json::array({name_of(scaler),
-                      fmt::format("{}/{}", target.get_string("kind"), target.get_string("name")),
-                      spec.get_array("metrics").empty() ? "<none>" : "<unknown>",
-                      std::to_string(spec.get_int("minReplicas")), spec.get_int("maxReplicas"),
-                      scaler.get("status").get_int("currentReplicas"), age_of(scaler, now)});
-}
-
-void set_autoscaler_defaults(Json& scaler) {
-  if (Json* spec = scaler.find("spec")) set_default(*spec, "minReplicas", 1);
-}
-
-void set_priority_defaults(Json& priority) {
-  set_default(priority, "value", 0);
-  set_default(priority, "preemptionPolicy", "PreemptLowerPriority");
-}
-
-void set_role_ref_defaults(Json& binding) {
-  if (Json* role = binding.find("roleRef"))
-    set_default(*role, "apiGroup", "rbac.authorization.k8s.io");
-}
-
-void set_crd_defaults(Json& crd) {
-  const auto condition = [](std::string_view type, std::string_view reason,
-                            std::string_view message) {
-    return Json::object(
-        {{"type", type}, {"status", "True"}, {"reason", reason}, {"message", message}});
-  };
-  Json stored = Json::array();
-  for (const Json& version : crd.get("spec").get_array("versions"))
-    if (version.get_bool("storage")) stored.push_back(version.get("name"));
-  set_default(crd["status"], "acceptedNames", Json(crd.get("spec").get("names")));
-  set_default(crd["status"], "storedVersions", std::move(stored));
-  set_default(crd["status"], "conditions",
-              Json::array({condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-                           condition("Established", "InitialNamesAccepted",
-                                     "the initial names have been accepted")}));
-}
-
-// What a kind has besides its name and its schema.
-struct Entry {
-  Resource resource;
-  std::vector<std::string> short_names;
-  Rules rules = {};
-  bool has_status = false;
-  std::vector<kube::server::Column> columns;
-  Json (*cells)(const Json& object, Time now);
-};
-
-ServedKind make(const BuiltinTypes& types, Entry entry) {
-  ServedKind kind = builtin_kind(types, entry.resource, std::move(entry.short_names), entry.rules);
-  kind.has_status = entry.has_status;
-  kind.columns = std::move(entry.columns);
-  kind.cells = entry.cells;
-  return kind;
-}
-
 }  // namespace
-
-ServedKind builtin_kind(const BuiltinTypes& types, const Resource& resource,
-                        std::vector<std::string> short_names, Rules rules) {
-  ServedKind kind;
-  kind.resource = resource;
-  for (const char c : resource.kind)
-    kind.singular += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  kind.short_names = std::move(short_names);
-  kind.merge_keys = types.merge_keys(resource.kind);
-  kind.has_generation = false;
-  use_schema(kind, types.schema(resource.kind), rules);
-  return kind;
-}
 
 kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
   const Resource accounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-  const auto events = columns_of({{"Last Seen"},
-                                  {"Type"},
-                                  {"Reason"},
-                                  {"Object"},
-                                  {"Subobject", 1},
-                                  {"Source", 1},
-                                  {"Message"},
-                                  {"First Seen", 1},
-                                  {"Count", 1},
-                                  {"Name", 1}});
-  const auto nodes = columns_of({{"Name"},
-                                 {"Status"},
-                                 {"Roles"},
-                                 {"Age"},
-                                 {"Version"},
-                                 {"Internal-IP", 1},
-                                 {"External-IP", 1},
-                                 {"OS-Image", 1},
-                                 {"Kernel-Version", 1},
-                                 {"Container-Runtime", 1}});
-  const auto claims = columns_of({{"Name"},
-                                  {"Status"},
-                                  {"Volume"},
-                                  {"Capacity"},
-                                  {"Access Modes"},
-                                  {"StorageClass"},
-                                  {"VolumeAttributesClass"},
-                                  {"Age"},
-                                  {"VolumeMode", 1}});
-  const auto data = columns_of({{"Name"}, {"Data"}, {"Age"}});
-  const auto typed_data = columns_of({{"Name"}, {"Type"}, {"Data"}, {"Age"}});
-  const auto status = columns_of({{"Name"}, {"Status"}, {"Age"}});
-  const auto secrets = columns_of({{"Name"}, {"Secrets"}, {"Age"}});
-  const Rules of_secrets{set_secret_defaults, check_secret};
-  const Rules of_namespaces{set_namespace_defaults};
-  const Rules of_claims{set_claim_defaults, check_claim};
-  return {
-      make(types,
-           {kube::kConfigMaps, {"cm"}, {nullptr, check_config_map}, false, data, config_map_cells}),
-      make(types, {kube::kEvents, {"ev"}, {nullptr, check_event}, false, events, event_cells}),
-      make(types, {kube::kNamespaces, {"ns"}, of_namespaces, true, status, namespace_cells}),
-      make(types, {kube::kNodes, {"no"}, {set_node_defaults}, true, nodes, node_cells}),
-      make(types, {kube::kPersistentVolumeClaims, {"pvc"}, of_claims, true, claims, claim_cells}),
-      make(types, {kube::kSecrets, {}, of_secrets, false, typed_data, secret_cells}),
-      make(types, {accounts, {"sa"}, {}, false, secrets, service_account_cells}),
+  std::vector<Builtin> kinds{
+      {.resource = kube::kConfigMaps,
+       .short_names = {"cm"},
+       .rules = {nullptr, check_config_map},
+       .columns = "Name,Data,Age",
+       .cells = config_map_cells},
+      {.resource = kube::kEvents,
+       .short_names = {"ev"},
+       .rules = {nullptr, check_event},
+       .columns =
+           "Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name",
+       .cells = event_cells},
+      {.resource = kube::kNamespaces,
+       .short_names = {"ns"},
+       .rules = {set_namespace_defaults},
+       .columns = "Name,Status,Age",
+       .cells = namespace_cells,
+       .has_status = true},
+      {.resource = kube::kNodes,
+       .short_names = {"no"},
+       .rules = {set_node_defaults},
+       .columns = "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,"
+                  "+Kernel-Version,+Container-Runtime",
+       .cells = node_cells,
+       .has_status = true},
+      {.resource = kube::kPersistentVolumeClaims,
+       .short_names = {"pvc"},
+       .rules = {set_claim_defaults, check_claim},
+       .columns = "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,"
+                  "+VolumeMode",
+       .cells = claim_cells,
+       .has_status = true},
+      {.resource = kube::kSecrets,
+       .rules = {set_secret_defaults, check_secret},
+       .columns = "Name,Type,Data,Age",
+       .cells = secret_cells},
+      {.resource = accounts,
+       .short_names = {"sa"},
+       .columns = "Name,Secrets,Age",
+       .cells = service_account_cells},
   };
-}
-
-kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
-  const std::string rbac = "rbac.authorization.k8s.io";
-  const Resource scalers{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler",
-                         true};
-  const Resource roles{rbac, "v1", "roles", "Role", true};
-  const Resource bindings{rbac, "v1", "rolebindings", "RoleBinding", true};
-  const auto scaling = columns_of(
-      {{"Name"}, {"Reference"}, {"Targets"}, {"MinPods"}, {"MaxPods"}, {"Replicas"}, {"Age"}});
-  const auto bound = columns_of(
-      {{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}});
-  const auto created = columns_of({{"Name"}, {"Created At"}});
-  const auto held = columns_of({{"Name"}, {"Holder"}, {"Age"}});
-  const auto priority =
-      columns_of({{"Name"}, {"Value"}, {"Global-Default"}, {"Age"}, {"PreemptionPolicy", 1}});
-  ServedKind priorities = make(types, {kube::kPriorityClasses,
-                                       {"pc"},
-                                       {set_priority_defaults},
-                                       false,
-                                       priority,
-                                       priority_class_cells});
-  priorities.has_generation = true;
-  ServedKind autoscalers =
-      make(types, {scalers, {"hpa"}, {set_autoscaler_defaults}, true, scaling, autoscaler_cells});
-  autoscalers.categories = {"all"};
-  return {std::move(autoscalers), make(types, {roles, {}, {}, false, created, created_cells}),
-          make(types, {bindings, {}, {set_role_ref_defaults}, false, bound, role_binding_cells}),
-          make(types, {kube::kLeases, {}, {}, false, held, lease_cells}), std::move(priorities)};
-}
-
-// Stored, and served where the process that holds the store makes a kind of it (kinds_of_crd). Its
-// schema refers to itself, so there is none here.
-ServedKind crd_kind() {
-  ServedKind kind;
-  kind.resource = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                   "CustomResourceDefinition", false};
-  kind.singular = "customresourcedefinition";
-  kind.short_names = {"crd", "crds"};
-  kind.categories = {"api-extensions"};
-  kind.columns = columns_of({{"Name"}, {"Created At"}});
-  kind.has_status = true;
-  kind.cells = created_cells;
-  kind.set_defaults = set_crd_defaults;
-  return kind;
+  kube::server::ServedKinds served;
+  for (Builtin& kind : kinds) served.push_back(builtin_kind(types, std::move(kind)));
+  return served;
 }
 
 }  // namespace trainer::local

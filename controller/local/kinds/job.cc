@@ -156,20 +156,14 @@ FieldErrors check_job(const Json& job, const Json* before) {
 }  // namespace
 
 ServedKind job_kind(const BuiltinTypes& types) {
-  ServedKind kind = builtin_kind(types, kube::kJobs, {}, {set_job_defaults, check_job});
-  kind.categories = {"all"};
-  kind.has_status = true;
-  kind.has_generation = true;
-  kind.columns = columns_of({{"Name"},
-                             {"Status"},
-                             {"Completions"},
-                             {"Duration"},
-                             {"Age"},
-                             {"Containers", 1},
-                             {"Images", 1},
-                             {"Selector", 1}});
-  kind.cells = job_cells;
-  return kind;
+  return builtin_kind(
+      types, {.resource = kube::kJobs,
+              .rules = {set_job_defaults, check_job},
+              .columns = "Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector",
+              .cells = job_cells,
+              .has_status = true,
+              .has_generation = true,
+              .is_of_all = true});
 }
 
 }  // namespace trainer::local

@@ -2,23 +2,34 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/kinds/kinds.hh"
 #include "controller/local/kinds/types.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/time.hh"
 #include "kube/server/served_kind.hh"
 
 namespace trainer::local {
 
-// A kind of Kubernetes with its schema and merge keys; without a status and without a generation.
-ServedKind builtin_kind(const BuiltinTypes& types, const kube::Resource& resource,
-                        std::vector<std::string> short_names, Rules rules = {});
+// A kind of Kubernetes, besides its schema and merge keys.
+struct Builtin {
+  kube::Resource resource;
+  std::vector<std::string> short_names = {};
+  Rules rules = {};
+  std::string_view columns;  // see columns_of()
+  Json (*cells)(const Json& object, kube::Time now);
+  bool has_status = false;
+  bool has_generation = false;
+  bool is_of_all = false;  // `kubectl get all` shows it
+};
+ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin);
 
 ServedKind pod_kind(const BuiltinTypes& types);
 ServedKind job_kind(const BuiltinTypes& types);
 ServedKind service_kind(const BuiltinTypes& types);
-// ConfigMap, Secret, Event and what else has few rules: in the order of discovery.
+// What has few rules: of the core group, and of others.
 kube::server::ServedKinds core_kinds(const BuiltinTypes& types);
 kube::server::ServedKinds other_kinds(const BuiltinTypes& types);
 ServedKind crd_kind();

@@ -163,21 +163,16 @@ FieldErrors check_pod(const Json& pod, const Json* before) {
 }
 
 ServedKind pod_kind(const BuiltinTypes& types) {
-  ServedKind kind = builtin_kind(types, kube::kPods, {"po"}, {set_pod_defaults, check_pod});
-  kind.categories = {"all"};
-  kind.has_status = true;
-  kind.has_generation = true;
-  kind.columns = columns_of({{"Name"},
-                             {"Ready"},
-                             {"Status"},
-                             {"Restarts"},
-                             {"Age"},
-                             {"IP", 1},
-                             {"Node", 1},
-                             {"Nominated Node", 1},
-                             {"Readiness Gates", 1}});
-  kind.cells = pod_cells;
-  return kind;
+  return builtin_kind(
+      types,
+      {.resource = kube::kPods,
+       .short_names = {"po"},
+       .rules = {set_pod_defaults, check_pod},
+       .columns = "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
+       .cells = pod_cells,
+       .has_status = true,
+       .has_generation = true,
+       .is_of_all = true});
 }
 
 }  // namespace trainer::local

@@ -58,14 +58,13 @@ FieldErrors check_service(const Json& service, const Json* before) {
 }  // namespace
 
 ServedKind service_kind(const BuiltinTypes& types) {
-  ServedKind kind =
-      builtin_kind(types, kube::kServices, {"svc"}, {set_service_defaults, check_service});
-  kind.categories = {"all"};
-  kind.has_status = true;
-  kind.columns = columns_of(
-      {{"Name"}, {"Type"}, {"Cluster-IP"}, {"External-IP"}, {"Port(s)"}, {"Age"}, {"Selector", 1}});
-  kind.cells = service_cells;
-  return kind;
+  return builtin_kind(types, {.resource = kube::kServices,
+                              .short_names = {"svc"},
+                              .rules = {set_service_defaults, check_service},
+                              .columns = "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector",
+                              .cells = service_cells,
+                              .has_status = true,
+                              .is_of_all = true});
 }
 
 }  // namespace trainer::local
