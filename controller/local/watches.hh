@@ -29,7 +29,6 @@ class Watches {
   kube::StreamBody open(kube::server::Watch watch);
   // Ends them all, in order; later ones end after their first lines.
   void stop();
-  std::size_t count() const { return open_.size(); }
 
  private:
   struct Open;

@@ -205,7 +205,6 @@ TEST_CASE("a watch whose client does not read ends before it holds more than it 
   watch.kind = &kinds[1];
   watch.line = [](const kube::server::Change& change) { return change.key.name + "\n"; };
   const kube::StreamBody body = watches.open(watch);
-  CHECK(watches.count() == 1);
   for (int i = 0; i < 30; ++i) {
     Json object = test::config_map("object-" + std::to_string(i));
     object["metadata"].set("uid", std::to_string(i));
