@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Reduce the OpenAPI documents of Kubernetes to what our CustomResourceDefinitions embed.
+"""Reduce the OpenAPI documents of Kubernetes to what our CustomResourceDefinitions embed, or to the kinds that local mode serves.
 
-usage: reduce_openapi.py [--kubernetes VERSION] [--openapi FOLDER] OUTPUT
+usage: reduce_openapi.py [--kubernetes VERSION] [--openapi FOLDER] [--kinds] OUTPUT
+
+    api/schema/kubernetes.json                  without --kinds
+    controller/local/kinds/kubernetes.json      with it: whole objects instead of parts of templates
 
 Without --openapi the documents come from the Go module k8s.io/kubernetes at VERSION (needs `go`). The output is deterministic:
     source      the module and version
@@ -21,6 +24,11 @@ ROOTS = ("JobTemplateSpec", "PersistentVolumeClaim", "EnvVar", "ResourceRequirem
          "PodSecurityContext", "Affinity", "Toleration", "PodSchedulingGate", "Volume", "VolumeMount",
          "LocalObjectReference", "MetricSpec")
 MERGE_ROOTS = ("JobTemplateSpec",)
+# What local mode serves besides our own kinds. Their own metadata is the API server's, and so is no part of their types.
+KIND_DOCUMENTS = (*DOCUMENTS, "apis__coordination.k8s.io__v1_openapi.json", "apis__rbac.authorization.k8s.io__v1_openapi.json",
+                  "apis__scheduling.k8s.io__v1_openapi.json")
+KINDS = ("ConfigMap", "Event", "HorizontalPodAutoscaler", "Job", "Lease", "Namespace", "Node", "PersistentVolumeClaim", "Pod",
+         "PriorityClass", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount")
 
 STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 # Types whose wire form says more than their OpenAPI, or that a template may only hold in part.
@@ -54,6 +62,13 @@ KEPT = ("type", "format", "pattern", "enum", "required", "x-kubernetes-list-type
         "x-kubernetes-map-type")
 
 
+# Of a pod template that is sent as a typed client prints it.
+WHOLE_METADATA = {**REPLACED["ObjectMeta"]["properties"], **{
+    name: {"type": "string"} for name in ("generateName", "resourceVersion", "selfLink", "uid")}, **{
+    name: {"type": "string", "format": "date-time"} for name in ("creationTimestamp", "deletionTimestamp")}, **{
+    name: {"type": "integer", "format": "int64"} for name in ("deletionGracePeriodSeconds", "generation")}}
+
+
 def short(name):
     return name.rsplit(".", 1)[-1]
 
@@ -75,8 +90,9 @@ def default_of(schema, is_required):
 
 
 class Reducer:
-    def __init__(self, documents):
-        self.source, self.types = {}, {}
+    def __init__(self, documents, replaced, has_zeros):
+        """`has_zeros`: defaults that are Go's zero value count, since a definition fills them in; a built-in kind does not store them."""
+        self.source, self.types, self.replaced, self.has_zeros = {}, {}, replaced, has_zeros
         for document in documents:
             for name, schema in document["components"]["schemas"].items():
                 other = self.source.setdefault(short(name), (name, schema))
@@ -91,7 +107,7 @@ class Reducer:
         full, schema = self.source[name]
         if schema is None:
             sys.exit(f"two types are called {name}; refer to them by longer names")
-        self.types[name] = REPLACED.get(name) or self.reduce(schema, full)
+        self.types[name] = self.replaced.get(name) or self.reduce(schema, full)
         if name in INLINED_ATOMIC:
             self.types[name]["x-kubernetes-map-type"] = "atomic"
 
@@ -114,7 +130,7 @@ class Reducer:
             if inner in schema:
                 # Items of lists of strings carry Go's zero value as well.
                 out[inner] = self.reduce(schema[inner], f"{where}.{inner}", is_required=True)
-        return {**out, **default_of(schema, is_required)}
+        return {**out, **default_of(schema, is_required or not self.has_zeros)}
 
     def merge_keys(self, name, path=""):
         keys = {}
@@ -130,6 +146,15 @@ class Reducer:
         return keys
 
 
+    def kind(self, name):
+        """A type without its metadata, and without a need for what names it."""
+        self.type(name)
+        self.types[name]["properties"]["metadata"] = {"type": "object"}
+        self.types[name]["required"] = [member for member in self.types[name].get("required", ()) if member != "metadata"]
+        if not self.types[name]["required"]:
+            del self.types[name]["required"]
+
+
 def folder_of(version):
     found = subprocess.run(["go", "mod", "download", "-json", f"k8s.io/kubernetes@{version}"], check=True, cwd="/",
                            stdout=subprocess.PIPE)
@@ -140,14 +165,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubernetes", default=VERSION, metavar="VERSION")
     parser.add_argument("--openapi", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--kinds", action="store_true")
     parser.add_argument("output", type=pathlib.Path)
     args = parser.parse_args()
     folder = args.openapi or folder_of(args.kubernetes)
-    reducer = Reducer([json.loads((folder / name).read_text()) for name in DOCUMENTS])
-    for root in ROOTS:
-        reducer.type(root)
+    names = KIND_DOCUMENTS if args.kinds else DOCUMENTS
+    replaced = {**REPLACED, "ObjectMeta": {"type": "object", "properties": WHOLE_METADATA}} if args.kinds else REPLACED
+    reducer = Reducer([json.loads((folder / name).read_text()) for name in names], replaced, not args.kinds)
+    for root in KINDS if args.kinds else ROOTS:
+        if args.kinds:
+            reducer.kind(root)
+        else:
+            reducer.type(root)
     reduced = {"source": f"k8s.io/kubernetes {args.kubernetes}", "types": reducer.types,
-               "mergeKeys": {root: reducer.merge_keys(root) for root in MERGE_ROOTS}}
+               "mergeKeys": {root: reducer.merge_keys(root) for root in (KINDS if args.kinds else MERGE_ROOTS)}}
     args.output.write_text(json.dumps(reduced, indent=1, sort_keys=True) + "\n")
 
 

@@ -5,7 +5,7 @@
 
 COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
 LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev
-  libcli11-dev catch2)
+  libcli11-dev libsqlite3-dev catch2)
 
 # Clones share one compiler cache: paths below the clone are made relative, so they hit each other's entries.
 export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1

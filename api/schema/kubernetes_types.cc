@@ -29,7 +29,7 @@ const kube::Json* KubernetesTypes::target_of(const kube::Json& schema) const {
   if (reference.empty()) return nullptr;
   const kube::Json* target = types_.find(reference.substr(2));  // "#/NAME"
   if (target == nullptr)
-    throw std::logic_error("api/schema/kubernetes.json lacks " + std::string(reference));
+    throw std::logic_error("the types of Kubernetes lack " + std::string(reference));
   return target;
 }
 

@@ -2,6 +2,8 @@
 // tools/reduce_openapi.py).
 #pragma once
 
+#include <utility>
+
 #include "kube/model/json.hh"
 
 namespace trainer {
@@ -9,11 +11,14 @@ namespace trainer {
 // {source, types, mergeKeys}, parsed again by every call: keep what is needed.
 kube::Json read_kubernetes_types();
 
-// Resolves references, {"$ref": "#/NAME"}: NAME is a type of kubernetes.json, and the members
-// beside the reference are added to that type. Keeps the types in memory.
+// Resolves references, {"$ref": "#/NAME"}: NAME is a type of the table, and the members beside the
+// reference are added to that type. Keeps the types in memory.
 class KubernetesTypes {
  public:
+  // The types of kubernetes.json.
   static const KubernetesTypes& instance();
+  // Types by name.
+  explicit KubernetesTypes(kube::Json types) : types_(std::move(types)) {}
   // The type that `schema` refers to, or nullptr.
   const kube::Json* target_of(const kube::Json& schema) const;
   // The schema with every reference replaced by its target.

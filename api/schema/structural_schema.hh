@@ -22,4 +22,10 @@ kube::FieldErrors check_schema(const kube::Json& object, const wire::Schema& sch
 // before admission.
 std::vector<std::string> unknown_fields(const kube::Json& object, const wire::Schema& schema);
 
+// What the CEL rules refuse that compare with the stored object: `self == oldSelf`, and
+// `has(self.NAME) == has(oldSelf.NAME)`; other transition rules pass. As in the API server they
+// count only where both objects have the value, and items of a list only where it is a map.
+kube::FieldErrors check_transitions(const kube::Json& object, const kube::Json& before,
+                                    const wire::Schema& schema);
+
 }  // namespace trainer

@@ -53,6 +53,7 @@ std::vector<std::string> unknown_fields(const Json& object, const wire::Schema& 
   std::vector<std::string> found;
   if (!object.is_object()) return found;
   const SchemaView view(schema.document);
+  const bool is_open = view.is_set("x-kubernetes-preserve-unknown-fields");
   const FieldPath root("");
   for (const auto& [name, value] : object.as_object()) {
     const FieldPath path(root, name);
@@ -62,7 +63,7 @@ std::vector<std::string> unknown_fields(const Json& object, const wire::Schema& 
           found.push_back(FieldPath(path, field).to_string());
     } else if (const Json* known = view.member(name)) {
       find_unknown(value, *known, path, found);
-    } else if (name != "apiVersion" && name != "kind") {
+    } else if (name != "apiVersion" && name != "kind" && !is_open) {
       found.push_back(path.to_string());
     }
   }

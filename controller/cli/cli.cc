@@ -22,6 +22,7 @@
 #include "controller/config/options.hh"
 #include "controller/config/values.hh"
 #include "controller/kinds/registry.hh"
+#include "controller/node/shim.hh"
 #include "controller/process/run.hh"
 
 namespace trainer {
@@ -413,6 +414,8 @@ int run_cli(int argc, char** argv) {
                   isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
+  // Not for people, so --help does not list it; one is started for each pod, so it parses nothing.
+  if (!words.empty() && words[0] == "shim") return run_shim({words.begin() + 1, words.end()});
   const std::string program = argc > 0 ? argv[0] : "trainer";
   return flushed(run(program, std::move(words), console), console);
 }

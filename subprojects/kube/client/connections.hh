@@ -11,10 +11,11 @@ namespace kube {
 
 struct ServerConnection {
   enum class Phase {
-    kNew,      // no byte of a request yet
-    kReading,  // of a request, or the writing of an answer
-    kHandled,  // a handler runs: it is not closed for others
-    kIdle,     // after an answer
+    kNew,        // no byte of a request yet
+    kReading,    // of a request, or the writing of an answer
+    kHandled,    // a handler runs: it is not closed for others
+    kStreaming,  // of an answer whose end is open: likewise
+    kIdle,       // after an answer
   };
   using Steady = std::chrono::steady_clock::time_point;
   asio::ip::address peer;

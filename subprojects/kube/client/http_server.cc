@@ -19,6 +19,7 @@
 #include "kube/client/connections.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/notifier.hh"
+#include "kube/client/streamed_body.hh"
 #include "kube/client/task_group.hh"
 
 namespace kube {
@@ -98,7 +99,8 @@ struct Shared {
     acceptor.close(ignored);
     changed.notify();
     for (ServerConnection& each : connections) {
-      const bool is_waiting = each.phase == Phase::kNew || each.phase == Phase::kIdle;
+      const bool is_waiting = each.phase == Phase::kNew || each.phase == Phase::kIdle ||
+                              each.phase == Phase::kStreaming;
       if (is_waiting && each.stream != nullptr) each.stream->close();
     }
   }
@@ -176,11 +178,14 @@ class Entry {
 std::string text_of(const ServerResponse& response, bool keeps_alive, bool has_body) {
   const auto reason =
       http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
-                                 response.status, std::string_view(reason.data(), reason.size()),
-                                 response.content_type, response.body.size());
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status,
+                  std::string_view(reason.data(), reason.size()), response.content_type);
+  text += response.stream ? "Transfer-Encoding: chunked\r\n"
+                          : fmt::format("Content-Length: {}\r\n", response.body.size());
   if (response.retry_after > 0)
     text += "Retry-After: " + std::to_string(response.retry_after) + "\r\n";
+  for (const auto& [name, value] : response.headers) text += name + ": " + value + "\r\n";
   if (!keeps_alive) text += "Connection: close\r\n";
   text += "\r\n";
   if (has_body) text += response.body;
@@ -197,6 +202,8 @@ ServerRequest request_of(Parser& parser) {
   request.path = target.substr(0, question);
   if (question != std::string::npos) request.query = target.substr(question + 1);
   request.content_type = text(message[http::field::content_type]);
+  request.accept = text(message[http::field::accept]);
+  request.user_agent = text(message[http::field::user_agent]);
   request.authorization = Secret<std::string>(text(message[http::field::authorization]));
   request.body = std::move(message.body());
   return request;
@@ -267,6 +274,11 @@ class Session {
     const ServerResponse response = co_await handle(request_of(parser));
     entry_.enter(Phase::kReading);
     entry_.give_back();
+    if (response.stream) {
+      if (co_await answer(response, false, false) && has_body && !shared_->is_stopping)
+        co_await stream_body(response.stream);
+      co_return false;
+    }
     co_return co_await answer(response, keeps_alive && !shared_->is_stopping, has_body) &&
         keeps_alive;
   }
@@ -338,6 +350,12 @@ class Session {
     const std::string text = text_of(response, keeps_alive, has_body);
     const IoResult written = co_await stream_->write_all(text);
     co_return !written.error;
+  }
+
+  Task<void> stream_body(StreamBody body) {
+    entry_.enter(Phase::kStreaming);
+    co_await send_in_chunks(*stream_, std::move(body), shared_->options.read_deadline,
+                            shared_->options.on_error);
   }
 
   // A connection closed over unread bytes is reset, and the peer may lose our answer: read some

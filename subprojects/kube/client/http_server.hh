@@ -1,4 +1,5 @@
-// A small HTTPS or HTTP server for webhooks, health, metrics and status reports.
+// A small HTTPS or HTTP server for webhooks, health, metrics and status reports, and for the API of
+// local mode.
 #pragma once
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kube/client/tls.hh"
 #include "kube/client/transport.hh"
@@ -13,12 +15,18 @@
 
 namespace kube {
 
+// Takes a piece of a body; false: the client has gone, or does not read, and nothing more is sent.
+using WriteBody = std::function<Task<bool>(std::string piece)>;
+using StreamBody = std::function<Task<void>(WriteBody write)>;
+
 struct ServerRequest {
   std::string method;
   std::string path;  // without query
   std::string query;
   std::string body;
   std::string content_type;
+  std::string accept;
+  std::string user_agent;
   Secret<std::string> authorization;
 };
 
@@ -27,6 +35,10 @@ struct ServerResponse {
   std::string content_type = "application/json";
   std::string body;
   int retry_after = 0;  // seconds, sent to the client; 0: no header
+  std::vector<std::pair<std::string, std::string>> headers;  // further ones
+  // With it the body is what this writes, sent as it comes. It is cancelled when the client or the
+  // server ends; when it ends itself, the body is complete. The connection is closed after it.
+  StreamBody stream;
   static ServerResponse text(int status, std::string body) {
     return {status, "text/plain; charset=utf-8", std::move(body)};
   }
@@ -49,7 +61,8 @@ struct ServerOptions {
   // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
   std::size_t max_body_bytes_in_flight = 32U << 20;
   Milliseconds header_deadline{5'000};  // for the TLS handshake, and for a begun request's headers
-  Milliseconds read_deadline{10'000};   // for the body, and for the writing of the answer
+  // For the body, and for the writing of the answer, of one with a stream for each piece.
+  Milliseconds read_deadline{10'000};
   Milliseconds idle_deadline{120'000};
   // When all are taken, one makes room (connections.hh); where none may, new connections wait.
   std::size_t max_connections = 250;
@@ -77,7 +90,7 @@ class HttpServer {
   // For connections accepted from now on.
   virtual Result<void> set_certificate(const std::string& certificate_pem,
                                        const Secret<std::string>& key_pem) = 0;
-  // Stops accepting and closes idle connections; running handlers finish.
+  // Stops accepting, and closes idle connections and streams; running handlers finish.
   virtual void stop() = 0;
   // After stop(): waits for the handlers that still run.
   virtual Task<void> drained() = 0;

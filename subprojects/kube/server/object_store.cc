@@ -74,8 +74,8 @@ Object ObjectStore::put(const Resource& resource, Json object) {
     metadata.set("resourceVersion", change.before->get("metadata").get_string("resourceVersion"));
     if (object == *change.before) return change.before;
   }
-  change.version = ++version_;
-  metadata.set("resourceVersion", std::to_string(version_));
+  change.version = version_ + 1;
+  metadata.set("resourceVersion", std::to_string(change.version));
   change.after = std::make_shared<const Json>(std::move(object));
   change.state = change.after;
   Object stored_now = change.after;
@@ -90,9 +90,9 @@ Object ObjectStore::erase(const Resource& resource, const ObjectKey& key) {
   Stored& in = stored(resource);
   change.resource = &in.resource;
   change.key = key;
-  change.version = ++version_;
+  change.version = version_ + 1;
   Json last = *change.before;
-  last["metadata"].set("resourceVersion", std::to_string(version_));
+  last["metadata"].set("resourceVersion", std::to_string(change.version));
   change.state = std::make_shared<const Json>(std::move(last));
   Object state = change.state;
   publish(in, std::move(change));
@@ -103,6 +103,8 @@ void ObjectStore::publish(Stored& stored, Change change) {
   const auto uid_of = [](const Json& object) {
     return std::string(object.get("metadata").get_string("uid"));
   };
+  if (journal_) journal_(change);
+  version_ = change.version;
   if (change.before) places_.erase(uid_of(*change.before));
   if (change.after) {
     stored.objects[change.key] = change.after;

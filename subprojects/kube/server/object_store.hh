@@ -63,6 +63,9 @@ class ObjectStore {
   // Puts back what a journal has kept, with its resourceVersion, without observers or history.
   void restore(const Resource& resource, Json object);
 
+  // Called with each change before it is made; what it throws comes out of put() and erase(), and
+  // the store stays as it was.
+  void set_journal(Observer journal) { journal_ = std::move(journal); }
   void subscribe(Observer observer) { observers_.push_back(std::move(observer)); }
   // The changes of a collection after `version`, oldest first; nullopt where some of them have been
   // dropped (410).
@@ -84,6 +87,7 @@ class ObjectStore {
 
   std::map<std::string, Stored, std::less<>> collections_;  // by "GROUP/PLURAL"
   std::unordered_map<std::string, Place> places_;           // by uid
+  Observer journal_;
   std::vector<Observer> observers_;
   std::int64_t version_;
   std::int64_t start_;  // no collection has a history from before it

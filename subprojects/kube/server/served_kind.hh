@@ -11,6 +11,7 @@
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/patch.hh"
+#include "kube/model/time.hh"
 
 namespace kube::server {
 
@@ -37,8 +38,10 @@ struct ServedKind {
   bool has_status = false;
   std::optional<ScalePaths> scale;
   std::vector<Column> columns;
-  // The cells of a Table's row where JSONPaths do not suffice (a Pod's READY); else empty.
-  std::function<Json(const Json& object)> cells;
+  // All cells of a Table's row, and `columns` all its columns, where JSONPaths do not suffice (a
+  // Pod's READY). Where it is empty, the name goes before `columns`, and the age where those are
+  // empty, too.
+  std::function<Json(const Json& object, Time now)> cells;
   // A structural OpenAPI v3 schema of the whole object; null: anything goes. Lists of it say by
   // `x-kubernetes-list-type` and `-map-keys` how server-side apply merges them.
   std::shared_ptr<const Json> schema;
@@ -47,7 +50,9 @@ struct ServedKind {
   std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
-  // Fills in defaults before an object is checked. May be empty.
+  // Fills in defaults before an object is checked. Called more than once for a write, so what it
+  // has done it finds done; the last time with metadata.uid, and on a create without the status
+  // that was sent: a Job's selector and the status of a new Pod are defaults, too. May be empty.
   std::function<void(Json& object)> set_defaults;
   // What a write is refused for with 422; `before` is nullptr for a create. May be empty.
   std::function<FieldErrors(const Json& object, const Json* before)> check;

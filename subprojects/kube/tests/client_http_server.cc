@@ -28,6 +28,11 @@ struct Fixture {
   ServerOptions options;
   std::unique_ptr<HttpServer> server;
   std::unique_ptr<Transport> transport;
+  struct Streamed {
+    bool is_open = false;  // it waits after its second piece
+    bool has_ended = false;
+  };
+  Streamed streamed;
 
   Fixture() {
     options.address = "127.0.0.1";
@@ -39,6 +44,57 @@ struct Fixture {
     response.status = status;
     response.body = std::move(body);
     return response;
+  }
+  static Task<void> write_pieces(Streamed& streamed, FakeClock& clock, WriteBody write) {
+    struct End {
+      bool& flag;
+      explicit End(bool& of) : flag(of) {}
+      ~End() { flag = true; }
+    };
+    const End end(streamed.has_ended);
+    co_await write("one\n");
+    co_await write("");
+    co_await write(std::string(100'000, 'x') + "\n");
+    while (streamed.is_open) co_await sleep(clock, std::chrono::hours(1));
+  }
+  static Task<ServerResponse> handle_streamed(Streamed& streamed, FakeClock& clock) {
+    ServerResponse response;
+    response.headers = {{"Warning", "299 - \"w\""}};
+    response.stream = [&streamed, &clock](WriteBody write) {
+      return write_pieces(streamed, clock, std::move(write));
+    };
+    co_return response;
+  }
+  static Task<void> write_without_end(Streamed& streamed, WriteBody write) {
+    while (co_await write(std::string(100'000, 'x'))) {
+    }
+    streamed.has_ended = true;
+  }
+  static Task<ServerResponse> handle_endless(Streamed& streamed) {
+    ServerResponse response;
+    response.stream = [&streamed](WriteBody write) {
+      return write_without_end(streamed, std::move(write));
+    };
+    co_return response;
+  }
+  void start_streamed() {
+    auto started =
+        serve(io, options, [this](ServerRequest) { return handle_streamed(streamed, clock); });
+    REQUIRE(started);
+    server = std::move(*started);
+    ClientConfig config;
+    config.server = "http://127.0.0.1:" + std::to_string(server->port());
+    connect_as(config);
+  }
+  // The first `bytes` of what a stream brings, or all of it.
+  static Task<std::string> read_first(HttpStream& stream, std::size_t bytes) {
+    std::string text;
+    while (text.size() < bytes) {
+      const auto piece = co_await stream.read_some(Milliseconds(5'000));
+      if (!piece || piece->empty()) break;
+      text += *piece;
+    }
+    co_return text;
   }
   static Task<ServerResponse> handle(FakeClock& clock, ServerRequest request) {
     if (request.path == "/throw") throw std::runtime_error("a bug");
@@ -162,6 +218,48 @@ TEST_CASE_METHOD(Fixture, "a handler that throws is a 500, and the next request 
   CHECK_THAT(get("/throw")->body, !Catch::Contains("a bug"));
   CHECK(get("/a")->status == 200);
   CHECK(errors == std::vector<std::string>{"a bug", "a bug"});
+}
+
+TEST_CASE_METHOD(Fixture, "an answer may be sent as it comes, with headers of its own") {
+  start_streamed();
+  const auto done = get("/watch");
+  REQUIRE(done);
+  CHECK(done->body == "one\n" + std::string(100'000, 'x') + "\n");
+  CHECK(done->header("warning") == "299 - \"w\"");
+  CHECK_THAT(raw("GET / HTTP/1.1\r\n\r\n"), Catch::Contains("Transfer-Encoding: chunked\r\n") &&
+                                                Catch::Contains("\r\n\r\n4\r\none\n\r\n") &&
+                                                Catch::EndsWith("\r\n0\r\n\r\n"));
+  CHECK_THAT(raw("HEAD / HTTP/1.1\r\n\r\n"), Catch::EndsWith("\r\n\r\n"));
+  CHECK(errors.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a streamed answer ends with its client, and with the server") {
+  streamed.is_open = true;
+  start_streamed();
+  auto stream = run_task(io, transport->open(HttpRequest("GET", "/watch")));
+  REQUIRE(stream);
+  CHECK(run_task(io, Fixture::read_first(**stream, 100'005)).size() == 100'005);
+  settle(io);
+  CHECK_FALSE(streamed.has_ended);
+  SECTION("the client") {
+    stream->reset();
+  }
+  SECTION("the server") {
+    server->stop();
+    run_task(io, server->drained());
+    CHECK(run_task(io, Fixture::read_first(**stream, 1)).empty());
+  }
+  CHECK(run_until(io, [this] { return streamed.has_ended; }));
+  CHECK(errors.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a client that does not read its stream loses it") {
+  options.read_deadline = Milliseconds(50);
+  auto started = serve(io, options, [this](ServerRequest) { return handle_endless(streamed); });
+  REQUIRE(started);
+  server = std::move(*started);
+  const auto slow = say_from("127.0.0.2", "GET / HTTP/1.1\r\n\r\n");
+  CHECK(run_until(io, [this] { return streamed.has_ended; }));
 }
 
 TEST_CASE_METHOD(Fixture, "what is too long or malformed is refused") {

@@ -1,0 +1,43 @@
+// Who may use the API of local mode, and how it is reached: one token, one certificate authority,
+// one port, all kept in the state directory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/admission/certificates.hh"
+#include "controller/local/state_directory.hh"
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/secret.hh"
+#include "kube/model/time.hh"
+#include "kube/server/request.hh"
+
+namespace trainer {
+
+// The name under which the holder of the token appears.
+inline constexpr const char* kLocalUser = "local";
+
+struct Access {
+  kube::Secret<std::string> token;
+  CertificateBundle certificates;  // of 127.0.0.1 and localhost
+
+  // Of the Authorization header, in a time that does not depend on the text.
+  bool is_granted(std::string_view authorization) const;
+  // Answers a TokenReview (authentication.k8s.io/v1).
+  kube::server::Response review(const kube::Json& token_review) const;
+};
+
+// What is kept, or what is made now, and then kept; certificates that end soon are made again.
+// Errors (kInvalid): a file that cannot be written, or holds something else.
+kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
+
+// The port that was kept; 0 where there is none yet.
+unsigned short kept_port(const StateDirectory& state);
+kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
+
+// A kubeconfig, as YAML.
+std::string kubeconfig_of(const Access& access, const std::string& address);
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+// The rules of the program's webhooks for writes to local mode's API, without HTTP.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "controller/admission/admission.hh"
+#include "controller/local/serve.hh"
+#include "controller/registration/kind_registration.hh"
+#include "kube/client/api_client.hh"
+#include "kube/server/api.hh"
+
+namespace trainer {
+
+// The rules are those of the webhooks that a process outside of a cluster publishes; each gets the
+// AdmissionReview that kube-apiserver would send. Match conditions are not evaluated: they save
+// requests to rules that change and refuse nothing there. Concurrency: the server's thread.
+// Outlives its tasks.
+class Admitter {
+ public:
+  // `client`: to the same API, on the same thread.
+  Admitter(const Registry& registry, kube::server::Api& api, kube::ApiClient& client,
+           const kube::Log& log);
+
+  // The write as the rules have changed it, or the refusal. Warnings are added to the write.
+  kube::Task<ApiServer::Admitted> admit(kube::server::PendingWrite write, Caller caller);
+
+ private:
+  kube::Task<std::optional<kube::server::Response>> review(kube::server::PendingWrite& write,
+                                                           const Webhook& webhook);
+
+  kube::server::Api& api_;
+  std::vector<Webhook> webhooks_;  // mutating ones first
+  AdmissionState nothing_cached_;
+  Admission admission_;
+};
+
+}  // namespace trainer

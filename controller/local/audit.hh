@@ -1,0 +1,44 @@
+// A line for each request, as kube-apiserver's audit log at the level Metadata has it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kube/model/error.hh"
+#include "kube/model/time.hh"
+#include "kube/server/request.hh"
+
+namespace trainer {
+
+struct AuditRecord {
+  std::string method;
+  std::string target;
+  std::string user;
+  std::string user_agent;
+  std::string name;  // of the object, where the target has none: of a create
+  kube::Time received;
+  kube::Time answered;
+  int status = 0;
+};
+
+// The line, without its end (k8s.io/apiserver/pkg/apis/audit/v1 Event). Pure.
+std::string audit_line(const AuditRecord& record, const std::string& id);
+
+// Concurrency: one thread.
+class Audit {
+ public:
+  // Appends to the file. Errors (kInvalid) name it.
+  static kube::Result<std::unique_ptr<Audit>> open(const std::string& file);
+  ~Audit();
+  Audit(const Audit&) = delete;
+  Audit& operator=(const Audit&) = delete;
+  // A line that cannot be written is left out: a full disk does not end requests.
+  void write(const AuditRecord& record);
+
+ private:
+  explicit Audit(int file) : file_(file) {}
+  int file_;
+  std::uint64_t written_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+// Kinds that come and change while the server runs.
+#pragma once
+
+#include <cstddef>
+
+#include "kube/manager/log.hh"
+#include "kube/server/object_store.hh"
+#include "kube/server/served_kind.hh"
+
+namespace trainer {
+
+inline const kube::Resource kCustomResourceDefinitions{
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
+
+// Serves the kind of each CustomResourceDefinition in the store, unless the program has one of this
+// name of its own. A definition that goes leaves its kind until the next start. Concurrency: the
+// store's thread. Outlives the store's last change.
+class CustomKinds {
+ public:
+  // References to elements of `kinds` hold while it grows: there is room for kMaxKinds.
+  static constexpr std::size_t kMaxKinds = 300;
+
+  // Begins with what is in the store.
+  CustomKinds(kube::server::ServedKinds& kinds, kube::server::ObjectStore& store,
+              const kube::Log& log);
+  CustomKinds(const CustomKinds&) = delete;
+  CustomKinds& operator=(const CustomKinds&) = delete;
+
+ private:
+  void serve(const kube::Json& definition);
+
+  kube::server::ServedKinds& kinds_;
+  kube::server::ObjectStore& store_;
+  const kube::Log& log_;
+  const std::size_t own_;  // how many kinds are the program's
+};
+
+}  // namespace trainer

@@ -1,0 +1,111 @@
+#include "controller/local/daemon.hh"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <utility>
+
+#include "controller/kinds/batch/registration.hh"
+#include "controller/kinds/registry.hh"
+#include "controller/local/builtin_kinds.hh"
+#include "controller/local/local_server.hh"
+#include "controller/process/process.hh"
+#include "controller/process/run.hh"
+#include "kube/model/json_text.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr const char* kReadyFile = "daemon.json";
+
+// One process leads, no other reaches this API but over HTTP, and webhooks are called in process.
+Configuration local_configuration() {
+  Configuration made;
+  made.leaderElection.leaderElect = false;
+  made.metrics.bindAddress = "0";
+  made.health.healthProbeBindAddress = "0";
+  made.jobsetController.mode = JobSetControllerMode::kOwn;
+  return made;
+}
+
+ControllerOptions controller_options() {
+  ControllerOptions made;
+  made.no_webhooks = true;
+  made.ns = "kubeflow-system";
+  return made;
+}
+
+std::optional<NodeOptions> node_options(const LocalOptions& options, const kube::Log& log) {
+  if (!options.has_node) return std::nullopt;
+  NodeOptions made;
+  made.state = std::filesystem::absolute(options.state);
+  made.tier = options.tier;
+  made.mounts = options.mounts;
+  made.capacity = options.capacity;
+  made.on_note = [&log](std::string_view what) { log.info("node", {{"what", std::string(what)}}); };
+  return made;
+}
+
+int refuse(const std::string& why) {
+  std::cerr << "trainer local: " << why << std::endl;
+  return 1;
+}
+
+// By rename, once requests are served: commands wait for it.
+kube::Result<void> announce(const LocalServer& server) {
+  Json ready = Json::object({{"pid", static_cast<std::int64_t>(::getpid())},
+                             {"address", server.address()},
+                             {"version", TRAINER_VERSION}});
+  if (const auto& node = server.node_status()) {
+    ready.set("tier", node->tier);
+    ready.set("notices", Json::Array(node->notices.begin(), node->notices.end()));
+    ready.set("path", node->path);
+  }
+  return server.state().write(kReadyFile, kube::print_json(ready) + "\n");
+}
+
+}  // namespace
+
+int run_daemon(const LocalOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());
+  if (!state) return refuse(state.error().message);
+  const Process::MakeRegistry make_registry = [&options](const KindOptions& kinds) {
+    Registry registry = options.has_controller ? production_registry(kinds) : Registry();
+    const Registry local = local_registry();
+    registry.insert(registry.end(), local.begin(), local.end());
+    return registry;
+  };
+  KindOptions admission;
+  admission.configuration = local_configuration();
+  LocalServerOptions serving;
+  serving.node = node_options(options, log);
+  serving.idle = options.idle;
+  serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
+  try {
+    LocalServer server(std::move(*state), local_kinds(), production_registry(admission),
+                       std::move(serving), log);
+    if (auto started = server.start(); !started) return refuse(started.error().message);
+    int exit_code = 0;
+    {
+      const ControllerOptions controller = controller_options();
+      Process process(controller, local_configuration(), server.transports(), make_registry, log);
+      if (auto announced = announce(server); !announced) return refuse(announced.error().message);
+      log.info("ready", {{"address", server.address()}});
+      exit_code = process.run();
+    }
+    server.state().remove(kReadyFile);
+    server.stop();
+    return exit_code;
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,92 @@
+#include "controller/local/housekeeping.hh"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "controller/local/journal.hh"
+#include "kube/client/yield.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+
+using kube::Json;
+using kube::Task;
+using kube::Time;
+using kube::server::Change;
+
+namespace {
+
+constexpr std::chrono::seconds kInterval(60);
+constexpr std::chrono::seconds kRetry(5);
+
+// Of its last change.
+Time time_of(const Json& event) {
+  const Json& created = event.get("metadata").get("creationTimestamp");
+  Time latest;
+  for (const Json* each : {&created, &event.get("lastTimestamp"), &event.get("eventTime")}) {
+    const auto time = each->is_string() ? Time::parse(each->as_string()) : std::nullopt;
+    latest = std::max(latest, time.value_or(latest));
+  }
+  return latest;
+}
+
+}  // namespace
+
+Housekeeping::Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock,
+                           kube::server::Api& api, const kube::Log& log)
+    : clock_(clock),
+      api_(api),
+      log_(log),
+      collector_(api.kinds(), api.store(), [&clock] { return clock.now(); }),
+      wake_(std::move(executor)) {
+  // After the collector, which follows the store, too.
+  api_.store().subscribe([this](const Change&) {
+    if (collector_.has_work() || has_too_many_events()) wake_.notify();
+  });
+}
+
+bool Housekeeping::has_too_many_events() const {
+  return api_.store().all(kube::kEvents).size() > kMaxEvents;
+}
+
+Task<void> Housekeeping::collect() {
+  // Requests come between two steps.
+  while (collector_.has_work()) {
+    collector_.step();
+    co_await kube::yield();
+  }
+  drop_events();
+}
+
+void Housekeeping::drop_events() {
+  std::vector<std::pair<Time, kube::ObjectKey>> events;
+  for (const auto& [key, event] : api_.store().all(kube::kEvents))
+    events.emplace_back(time_of(*event), key);
+  std::ranges::sort(events);
+  const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
+  // More room than for one: an Event too many must not cost this each time.
+  const std::size_t most = events.size() > kMaxEvents ? kMaxEvents - kMaxEvents / 20 : kMaxEvents;
+  std::size_t left = events.size();
+  for (const auto& [time, key] : events) {
+    if (time >= oldest && left <= most) break;
+    api_.store().erase(kube::kEvents, key);
+    --left;
+  }
+}
+
+Task<void> Housekeeping::run() {
+  for (;;) {
+    std::chrono::seconds pause = kInterval;
+    try {
+      co_await collect();
+    } catch (const StorageError& error) {
+      log_.warn("housekeeping", {{"why", error.what()}});
+      pause = kRetry;
+    }
+    const bool has_more = pause == kInterval && collector_.has_work();
+    if (!has_more) co_await wake_.wait_for(clock_, pause);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+// What a cluster's controller manager and API server do to objects by themselves.
+#pragma once
+
+#include <cstddef>
+
+#include "kube/client/clock.hh"
+#include "kube/client/notifier.hh"
+#include "kube/manager/log.hh"
+#include "kube/server/api.hh"
+#include "kube/server/collector.hh"
+
+namespace trainer {
+
+// Runs the garbage collector; drops Events an hour after their last change, and the oldest ones
+// beyond 10,000. Concurrency: the store's thread. Outlives the store's last change.
+class Housekeeping {
+ public:
+  static constexpr std::size_t kMaxEvents = 10'000;
+  static constexpr std::chrono::hours kEventLife{1};
+
+  // Begins with what is in the store.
+  Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock, kube::server::Api& api,
+               const kube::Log& log);
+  Housekeeping(const Housekeeping&) = delete;
+  Housekeeping& operator=(const Housekeeping&) = delete;
+
+  // Until it is cancelled. Where a change cannot be stored, it is tried again.
+  kube::Task<void> run();
+
+ private:
+  bool has_too_many_events() const;
+  kube::Task<void> collect();
+  void drop_events();
+
+  kube::Clock& clock_;
+  kube::server::Api& api_;
+  const kube::Log& log_;
+  kube::server::Collector collector_;
+  kube::Notifier wake_;
+};
+
+}  // namespace trainer

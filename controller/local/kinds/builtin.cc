@@ -1,0 +1,25 @@
+#include <utility>
+
+#include "controller/local/kinds/cells.hh"
+#include "controller/local/kinds/kinds.hh"
+
+namespace trainer::local {
+
+ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
+  ServedKind kind;
+  const std::string& name = builtin.resource.kind;
+  for (const char c : name)
+    kind.singular += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  kind.merge_keys = types.merge_keys(name);
+  use_schema(kind, types.schema(name), builtin.rules);
+  kind.resource = std::move(builtin.resource);
+  kind.short_names = std::move(builtin.short_names);
+  if (builtin.is_of_all) kind.categories = {"all"};
+  kind.columns = columns_of(builtin.columns);
+  kind.cells = builtin.cells;
+  kind.has_status = builtin.has_status;
+  kind.has_generation = builtin.has_generation;
+  return kind;
+}
+
+}  // namespace trainer::local

@@ -1,0 +1,38 @@
+// What the cells of built-in kinds are made of, as kube-apiserver prints them
+// (pkg/printers/internalversion/printers.go, v1.34). Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+#include "kube/server/served_kind.hh"
+
+namespace trainer::local {
+
+// "Name,Age,+Node": a column each, "+" for one that only -o wide shows.
+std::vector<kube::server::Column> columns_of(std::string_view names);
+
+kube::Json name_of(const kube::Json& object);
+// Since its creation.
+kube::Json age_of(const kube::Json& object, kube::Time now);
+
+// "a=b,c=d", or "<none>".
+std::string print_labels(const kube::Json& labels);
+// The member's text, or `otherwise` where it is empty.
+std::string text_or(const kube::Json& object, std::string_view member, std::string_view otherwise);
+// The texts with ", " or the like between them.
+std::string join(const std::vector<std::string>& texts, std::string_view separator);
+// Of a list of conditions; "" where there is no such condition.
+std::string_view condition_status(const kube::Json& object, std::string_view type);
+
+// The cells of a row; `cells` of a ServedKind.
+kube::Json pod_cells(const kube::Json& pod, kube::Time now);
+kube::Json job_cells(const kube::Json& job, kube::Time now);
+kube::Json service_cells(const kube::Json& service, kube::Time now);
+kube::Json node_cells(const kube::Json& node, kube::Time now);
+kube::Json event_cells(const kube::Json& event, kube::Time now);
+
+}  // namespace trainer::local

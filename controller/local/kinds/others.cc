@@ -1,0 +1,143 @@
+// Kinds of other groups: nothing acts on most of them here.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/local/kinds/cells.hh"
+#include "controller/local/kinds/kinds.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer::local {
+namespace {
+
+using kube::Resource;
+using kube::Time;
+
+// Of kinds without a printer: the time itself.
+Json created_cells(const Json& object, Time) {
+  return Json::array({name_of(object), object.get("metadata").get("creationTimestamp")});
+}
+
+Json lease_cells(const Json& lease, Time now) {
+  return Json::array(
+      {name_of(lease), lease.get("spec").get_string("holderIdentity"), age_of(lease, now)});
+}
+
+Json priority_class_cells(const Json& priority, Time now) {
+  return Json::array({name_of(priority), priority.get_int("value"),
+                      priority.get_bool("globalDefault"), age_of(priority, now),
+                      priority.get_string("preemptionPolicy")});
+}
+
+std::string subjects(const Json& binding, std::string_view kind) {
+  std::vector<std::string> names;
+  for (const Json& subject : binding.get_array("subjects")) {
+    if (subject.get_string("kind") != kind) continue;
+    const std::string ns(subject.get_string("namespace"));
+    names.push_back((ns.empty() ? "" : ns + "/") + std::string(subject.get_string("name")));
+  }
+  return join(names, ", ");
+}
+
+Json role_binding_cells(const Json& binding, Time now) {
+  const Json& role = binding.get("roleRef");
+  return Json::array({name_of(binding),
+                      fmt::format("{}/{}", role.get_string("kind"), role.get_string("name")),
+                      age_of(binding, now), subjects(binding, "User"), subjects(binding, "Group"),
+                      subjects(binding, "ServiceAccount")});
+}
+
+// Nothing scales here: what is measured is not known.
+Json autoscaler_cells(const Json& scaler, Time now) {
+  const Json& spec = scaler.get("spec");
+  const Json& target = spec.get("scaleTargetRef");
+  return Json::array({name_of(scaler),
+                      fmt::format("{}/{}", target.get_string("kind"), target.get_string("name")),
+                      spec.get_array("metrics").empty() ? "<none>" : "<unknown>",
+                      std::to_string(spec.get_int("minReplicas")), spec.get_int("maxReplicas"),
+                      scaler.get("status").get_int("currentReplicas"), age_of(scaler, now)});
+}
+
+void set_autoscaler_defaults(Json& scaler) {
+  if (Json* spec = scaler.find("spec")) set_default(*spec, "minReplicas", 1);
+}
+
+void set_priority_defaults(Json& priority) {
+  set_default(priority, "value", 0);
+  set_default(priority, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+void set_role_ref_defaults(Json& binding) {
+  if (Json* role = binding.find("roleRef"))
+    set_default(*role, "apiGroup", "rbac.authorization.k8s.io");
+}
+
+void set_crd_defaults(Json& crd) {
+  const auto condition = [](std::string_view type, std::string_view reason,
+                            std::string_view message) {
+    return Json::object(
+        {{"type", type}, {"status", "True"}, {"reason", reason}, {"message", message}});
+  };
+  Json stored = Json::array();
+  for (const Json& version : crd.get("spec").get_array("versions"))
+    if (version.get_bool("storage")) stored.push_back(version.get("name"));
+  set_default(crd["status"], "acceptedNames", Json(crd.get("spec").get("names")));
+  set_default(crd["status"], "storedVersions", std::move(stored));
+  set_default(crd["status"], "conditions",
+              Json::array({condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+                           condition("Established", "InitialNamesAccepted",
+                                     "the initial names have been accepted")}));
+}
+
+}  // namespace
+
+kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
+  const std::string rbac = "rbac.authorization.k8s.io";
+  std::vector<Builtin> kinds{
+      {.resource = {"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"},
+       .short_names = {"hpa"},
+       .rules = {set_autoscaler_defaults},
+       .columns = "Name,Reference,Targets,MinPods,MaxPods,Replicas,Age",
+       .cells = autoscaler_cells,
+       .has_status = true,
+       .is_of_all = true},
+      {.resource = {rbac, "v1", "roles", "Role"},
+       .columns = "Name,Created At",
+       .cells = created_cells},
+      {.resource = {rbac, "v1", "rolebindings", "RoleBinding"},
+       .rules = {set_role_ref_defaults},
+       .columns = "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
+       .cells = role_binding_cells},
+      {.resource = kube::kLeases, .columns = "Name,Holder,Age", .cells = lease_cells},
+      {.resource = kube::kPriorityClasses,
+       .short_names = {"pc"},
+       .rules = {set_priority_defaults},
+       .columns = "Name,Value,Global-Default,Age,+PreemptionPolicy",
+       .cells = priority_class_cells,
+       .has_generation = true},
+  };
+  kube::server::ServedKinds served;
+  for (Builtin& kind : kinds) served.push_back(builtin_kind(types, std::move(kind)));
+  return served;
+}
+
+// Stored without a check, and served where the process that holds the store makes a kind of it
+// (kinds_of_crd). Its schema refers to itself, so there is none here.
+ServedKind crd_kind() {
+  ServedKind kind;
+  kind.resource = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                   "CustomResourceDefinition", false};
+  kind.singular = "customresourcedefinition";
+  kind.short_names = {"crd", "crds"};
+  kind.categories = {"api-extensions"};
+  kind.columns = columns_of("Name,Created At");
+  kind.has_status = true;
+  kind.cells = created_cells;
+  kind.set_defaults = set_crd_defaults;
+  return kind;
+}
+
+}  // namespace trainer::local

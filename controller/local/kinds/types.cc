@@ -1,0 +1,82 @@
+#include "controller/local/kinds/types.hh"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "api/describe/patterns.hh"
+#include "api/schema/structural_schema.hh"
+#include "kube/model/json_text.hh"
+
+namespace trainer::local {
+
+extern const std::string_view kBuiltinTypes;  // embedded by the build
+
+namespace {
+
+Json read_types() {
+  auto data = kube::parse_json(kBuiltinTypes);
+  if (!data)
+    throw std::logic_error("controller/local/kinds/kubernetes.json: " + data.error().message);
+  return *std::move(data);
+}
+
+void drop_required(Json& schema) {
+  schema.erase("required");
+  if (Json* properties = schema.find("properties"))
+    for (auto& [name, property] : properties->as_object()) drop_required(property);
+  for (const char* inner : {"items", "additionalProperties"})
+    if (Json* found = schema.find(inner)) drop_required(*found);
+}
+
+}  // namespace
+
+BuiltinTypes::BuiltinTypes() : data_(read_types()), types_(std::move(data_["types"])) {}
+
+SharedSchema BuiltinTypes::schema(std::string_view kind) const {
+  auto schema = std::make_shared<wire::Schema>();
+  schema->document = types_.expand(Json::object({{"$ref", "#/" + std::string(kind)}}));
+  if (Json* status = schema->document.find_path({"properties", "status"})) drop_required(*status);
+  schema->predicates.emplace(wire::kQuantity.regex, [](const Json& self) {
+    return wire::kQuantity.matches(self.as_string());
+  });
+  return schema;
+}
+
+std::shared_ptr<const kube::MergeKeys> BuiltinTypes::merge_keys(std::string_view kind) const {
+  std::map<std::string, std::string, std::less<>> keys{{"metadata.ownerReferences", "uid"}};
+  for (const auto& [path, key] : data_.get("mergeKeys").get_object(kind))
+    keys.emplace(path, key.as_string());
+  return std::make_shared<kube::MergeKeys>(std::move(keys));
+}
+
+void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
+  kind.schema = std::shared_ptr<const Json>(schema, &schema->document);
+  kind.set_defaults = [schema, rules](Json& object) {
+    apply_schema_defaults(object, *schema);
+    if (rules.set_defaults != nullptr) rules.set_defaults(object);
+  };
+  kind.check = [schema, rules](const Json& object, const Json* before) {
+    FieldErrors errors = check_schema(object, *schema);
+    // As in the API server: rules run on an object whose members have the right types.
+    if (errors.empty() && before != nullptr) errors = check_transitions(object, *before, *schema);
+    if (errors.empty() && rules.check != nullptr) errors = rules.check(object, before);
+    return errors;
+  };
+  kind.unknown_fields = [schema](const Json& object) { return unknown_fields(object, *schema); };
+}
+
+void set_default(Json& object, std::string_view name, Json value) {
+  Json& member = object[name];
+  if (member.is_null()) member = std::move(value);
+}
+
+void check_immutable(const Json& after, const Json& before, std::string_view path,
+                     std::initializer_list<std::string_view> names, FieldErrors& errors) {
+  for (const std::string_view name : names)
+    if (after.get(name) != before.get(name))
+      errors.push_back(
+          kube::invalid(kube::join_field(path, name), after.get(name), "field is immutable"));
+}
+
+}  // namespace trainer::local

@@ -1,0 +1,50 @@
+// The schemas of the kinds that Kubernetes has built in, from kubernetes.json, which
+// tools/reduce_openapi.py makes, and what the API server does with a kind's schema. Pure.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "api/describe/schema_builder.hh"
+#include "api/schema/kubernetes_types.hh"
+#include "kube/model/patch.hh"
+#include "kube/server/served_kind.hh"
+
+namespace trainer::local {
+
+using kube::FieldErrors;
+using kube::Json;
+using kube::server::ServedKind;
+using SharedSchema = std::shared_ptr<const wire::Schema>;
+
+class BuiltinTypes {
+ public:
+  BuiltinTypes();
+  // Of a whole object, its own metadata excepted, without references. Nothing below `status` is
+  // required: the server decodes statuses into structs, whose members may be empty.
+  SharedSchema schema(std::string_view kind) const;
+  std::shared_ptr<const kube::MergeKeys> merge_keys(std::string_view kind) const;
+
+ private:
+  Json data_;
+  KubernetesTypes types_;
+};
+
+// What a kind adds to its schema.
+struct Rules {
+  void (*set_defaults)(Json& object) = nullptr;
+  FieldErrors (*check)(const Json& object, const Json* before) = nullptr;
+};
+
+// Sets the schema, and the functions that follow from it and the rules.
+void use_schema(ServedKind& kind, SharedSchema schema, Rules rules = {});
+
+// Sets a member that is absent.
+void set_default(Json& object, std::string_view name, Json value);
+
+// What may not change: "field is immutable" for each of these members of `after` that differs.
+void check_immutable(const Json& after, const Json& before, std::string_view path,
+                     std::initializer_list<std::string_view> names, FieldErrors& errors);
+
+}  // namespace trainer::local

@@ -1,0 +1,93 @@
+// All that runs on the server's thread of local mode.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "controller/local/admit.hh"
+#include "controller/local/custom_kinds.hh"
+#include "controller/local/housekeeping.hh"
+#include "controller/local/local_state.hh"
+#include "controller/local/serve.hh"
+#include "controller/node/agent.hh"
+#include "controller/process/make_transport.hh"
+#include "controller/registration/kind_registration.hh"
+#include "kube/client/api_client.hh"
+#include "kube/manager/log.hh"
+#include "kube/server/api.hh"
+#include "kube/server/object_store.hh"
+
+namespace trainer {
+
+struct LocalServerOptions {
+  std::optional<NodeOptions> node;  // nullopt: there is none
+  std::chrono::seconds idle{0};     // 0: on_idle is not called
+  std::function<void()> on_idle;  // called once, on the server's thread, after so long without work
+};
+
+// Lifecycle: start() restores the objects, listens and starts the thread; stop() ends it in order,
+// and so does the destructor. Concurrency: one thread for all members.
+class LocalServer {
+ public:
+  // `registry`: whose rules admission applies. `log` outlives this.
+  LocalServer(LocalState state, kube::server::ServedKinds kinds, const Registry& registry,
+              LocalServerOptions options, const kube::Log& log);
+  ~LocalServer() { stop(); }
+  LocalServer(const LocalServer&) = delete;
+  LocalServer& operator=(const LocalServer&) = delete;
+
+  // Errors are a sentence for a person: the database cannot be read, the port is taken, no space.
+  kube::Result<void> start();
+  // "https://127.0.0.1:PORT"; the kubeconfig in the state directory has it, too.
+  const std::string& address() const { return address_; }
+  const StateDirectory& state() const { return *state_.directory; }
+  const Access& access() const { return state_.access; }
+  // Of the node at its start; nullopt without one.
+  const std::optional<NodeStatus>& node_status() const { return node_status_; }
+  // Each transport ends before stop(), and is used on the thread of its io_context.
+  MakeTransport transports();
+  // Stops the pods that run, then everything else.
+  void stop();
+
+ private:
+  kube::server::Api::Environment environment();
+  ApiServer::Hooks hooks();
+  kube::Result<void> restore();
+  kube::Result<void> listen();
+  void seed();
+  void run();
+  bool has_work() const;
+  kube::Task<void> await_idle();
+  kube::Task<void> shut_down();
+
+  LocalState state_;
+  const LocalServerOptions options_;
+  const kube::Log& log_;
+  std::string address_;
+  kube::SystemClock clock_;
+  kube::SystemRandom random_;
+  kube::server::ServedKinds kinds_;
+  kube::asio::io_context io_{1};
+  kube::asio::executor_work_guard<kube::asio::io_context::executor_type> work_;
+  kube::server::ObjectStore store_;
+  kube::server::Api api_;
+  ApiServer server_;
+  std::unique_ptr<kube::Transport> admission_transport_;
+  kube::ApiClient admission_client_;
+  Admitter admitter_;
+  // Once the objects are there.
+  std::optional<CustomKinds> custom_kinds_;
+  std::optional<Housekeeping> housekeeping_;
+  std::unique_ptr<kube::Transport> node_transport_;
+  kube::ApiClient node_client_;
+  std::optional<NodeAgent> node_;
+  std::optional<NodeStatus> node_status_;
+  kube::TaskGroup tasks_;
+  std::thread thread_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,44 @@
+// A pod's log, between the node agent that reads it and the client that it is sent to.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kube/client/http_server.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/task_group.hh"
+#include "kube/server/api.hh"
+
+namespace trainer {
+
+// The status of the answer is only known once reading has begun; so it is a task of its own, and
+// one piece ahead of the client. Concurrency: one thread.
+class LogReading {
+ public:
+  using Self = std::shared_ptr<LogReading>;
+  using Read = std::function<kube::Task<kube::Result<void>>(kube::server::LogQuery query,
+                                                            kube::WriteBody write)>;
+  explicit LogReading(const kube::asio::any_io_executor& executor);
+
+  // Waits until `read` has something to write, or has ended. The body of the answer; where it is
+  // dropped, reading ends. Errors: those of `read`, where it wrote nothing.
+  static kube::Task<kube::Result<kube::StreamBody>> begin(Self self, Read read,
+                                                          kube::server::LogQuery query);
+
+ private:
+  static kube::Task<void> run(Self self, Read read, kube::server::LogQuery query);
+  static kube::Task<bool> write(Self self, std::string piece);
+  static kube::Task<void> send(Self self, kube::WriteBody to);
+  void end(kube::Result<void> outcome);
+
+  kube::Notifier changed_;
+  kube::TaskGroup tasks_;
+  std::string pending_;
+  bool has_begun_ = false;
+  bool has_left_ = false;  // the client
+  std::optional<kube::Result<void>> outcome_;
+};
+
+}  // namespace trainer

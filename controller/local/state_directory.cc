@@ -1,0 +1,89 @@
+#include "controller/local/state_directory.hh"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace trainer {
+
+using kube::Result;
+
+namespace {
+
+constexpr const char* kLock = "lock";
+
+tl::unexpected<kube::Error> failed(const std::filesystem::path& path, const char* doing) {
+  return kube::fail(kube::ErrorCode::kInvalid, "{} cannot be {}: {}", path.string(), doing,
+                    std::strerror(errno));
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StateDirectory>> StateDirectory::hold(std::filesystem::path path) {
+  std::error_code error;
+  if (std::filesystem::create_directories(path, error) && !error)
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all, error);
+  if (error) {
+    return kube::fail(kube::ErrorCode::kInvalid, "{} cannot be made: {}", path.string(),
+                      error.message());
+  }
+  const int lock = ::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return failed(path / kLock, "opened");
+  std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), lock));
+  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    const std::string holder = made->read(kLock).value_or("");
+    return kube::fail(
+        kube::ErrorCode::kInvalid,
+        "{}: another daemon uses it{}: `trainer local status` shows it, `trainer local down` ends "
+        "it",
+        made->path_.string(), holder.empty() ? "" : " (process " + holder + ")");
+  }
+  if (::ftruncate(lock, 0) != 0 || !write_all(lock, std::to_string(::getpid())))
+    return failed(made->path_ / kLock, "written");
+  return made;
+}
+
+StateDirectory::~StateDirectory() {
+  ::close(lock_);
+}
+
+std::optional<std::string> StateDirectory::read(std::string_view name) const {
+  const std::ifstream file(path_ / name);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Result<void> StateDirectory::write(std::string_view name, std::string_view text) const {
+  const std::filesystem::path target = path_ / name;
+  const std::filesystem::path fresh = target.string() + ".new";
+  const int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return failed(fresh, "made");
+  const bool is_written = write_all(file, text);
+  if (::close(file) != 0 || !is_written) return failed(fresh, "written");
+  if (::rename(fresh.c_str(), target.c_str()) != 0) return failed(target, "replaced");
+  return {};
+}
+
+void StateDirectory::remove(std::string_view name) const {
+  std::error_code ignored;
+  std::filesystem::remove(path_ / name, ignored);
+}
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+// The folder in which local mode keeps everything.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/model/error.hh"
+
+namespace trainer {
+
+// Holds the folder for this process: a second one is refused. The lock ends with the process,
+// however that ends, and is not inherited by its children.
+class StateDirectory {
+ public:
+  // Makes it where it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
+  // process holds it, or it cannot be made or written.
+  static kube::Result<std::unique_ptr<StateDirectory>> hold(std::filesystem::path path);
+  ~StateDirectory();
+  StateDirectory(const StateDirectory&) = delete;
+  StateDirectory& operator=(const StateDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  // The file's text; nullopt where there is none.
+  std::optional<std::string> read(std::string_view name) const;
+  // Replaces the file in one step. Only its owner can read it. Errors (kInvalid) name it.
+  kube::Result<void> write(std::string_view name, std::string_view text) const;
+  void remove(std::string_view name) const;
+
+ private:
+  StateDirectory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  std::filesystem::path path_;
+  int lock_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,61 @@
+// The environment and the command of a container, as kubelet makes them of the pod and of the
+// ConfigMaps and Secrets that it names. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/pod_template.hh"
+
+namespace trainer::node {
+
+// Names of ConfigMaps and Secrets that a pod uses, also optional ones.
+struct SourceNames {
+  std::set<std::string> config_maps;
+  std::set<std::string> secrets;
+};
+SourceNames sources_of(const kube::Json& pod);
+
+// What was found of them, by name. One that does not exist is not there.
+struct Sources {
+  std::map<std::string, kube::Json, std::less<>> config_maps;
+  std::map<std::string, kube::Json, std::less<>> secrets;
+};
+
+// The data of a ConfigMap (with binaryData) or of a Secret, decoded.
+std::map<std::string, std::string> data_of(const kube::Json& object, bool is_secret);
+
+// What a pod may ask of its place.
+struct PodFacts {
+  std::string node_name;
+  std::string host_address;
+  std::string pod_address;
+  kube::ResourceList allocatable;  // of the node: limits of containers that state none
+};
+
+// `metadata.annotations['key']` and the others of downward API. Errors: kUnsupported with the path.
+kube::Result<std::string> field_value(const kube::Json& pod, std::string_view path,
+                                      const PodFacts& facts);
+// The value of a ResourceFieldSelector; `container`: where it names none.
+kube::Result<std::string> resource_value(const kube::Json& pod, const kube::Json& container,
+                                         const kube::Json& selector, const PodFacts& facts);
+
+// envFrom and env of a container. Errors: kNotFound for a source or key that does not exist (yet),
+// kUnsupported for one that is not known; both name the container and the variable.
+kube::Result<kube::StringMap> declared_env(const kube::Json& pod, const kube::Json& container,
+                                           const Sources& sources, const PodFacts& facts);
+
+// Replaces $(NAME) by the variable's value, and $$ by $. What is no variable stays.
+std::string expand(std::string_view text, const kube::StringMap& variables);
+
+// A daemon's own environment without what a training or cluster of its own has left there, and
+// without what is no UTF-8: what pods begin with.
+kube::StringMap base_environment(const char* const* variables);
+
+}  // namespace trainer::node

@@ -1,0 +1,72 @@
+#include "controller/node/files.hh"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace trainer::node {
+
+Fd open_process(pid_t process) {
+  return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+}
+
+Fd copy_descriptor(const Fd& process, int number) {
+  return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+}
+
+tl::unexpected<kube::Error> system_failure(std::string_view what) {
+  const int error = errno;
+  return kube::fail(error == ENOENT ? kube::ErrorCode::kNotFound : kube::ErrorCode::kInternal,
+                    "{}: {}", what, std::generic_category().message(error));
+}
+
+kube::Result<std::string> read_file(const std::filesystem::path& path) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return system_failure(path.native());
+  std::string text;
+  char piece[16'384];
+  for (;;) {
+    const ssize_t got = read(file.get(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure(path.native());
+    if (got == 0) return text;
+    text.append(piece, static_cast<std::size_t>(got));
+  }
+}
+
+kube::Result<void> write_file(const std::filesystem::path& path, std::string_view text,
+                              mode_t mode) {
+  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode));
+  if (!file || fchmod(file.get(), mode) != 0) return system_failure(path.native());
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t put = write(file.get(), text.data() + done, text.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return system_failure(path.native());
+    done += static_cast<std::size_t>(put);
+  }
+  // Last, so that no reader sees an empty file.
+  if (ftruncate(file.get(), static_cast<off_t>(done)) != 0) return system_failure(path.native());
+  return {};
+}
+
+kube::Result<void> replace_file(const std::filesystem::path& path, std::string_view text,
+                                mode_t mode) {
+  const std::filesystem::path fresh = path.native() + ".new";
+  if (auto written = write_file(fresh, text, mode); !written) return written;
+  if (rename(fresh.c_str(), path.c_str()) != 0) return system_failure(path.native());
+  return {};
+}
+
+kube::Result<void> make_directories(const std::filesystem::path& path) {
+  if (path.empty() || mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  if (errno != ENOENT) return system_failure(path.native());
+  if (auto above = make_directories(path.parent_path()); !above) return above;
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure(path.native());
+  return {};
+}
+
+}  // namespace trainer::node

@@ -1,0 +1,57 @@
+// Descriptors and small files of this machine.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kube/model/error.hh"
+
+namespace trainer::node {
+
+// Owns a descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// The C library's declarations of these system calls (glibc 2.36) are none of C++. Empty on failure.
+Fd open_process(pid_t process);
+Fd copy_descriptor(const Fd& process, int number);
+
+// "WHAT: Permission denied", by errno.
+tl::unexpected<kube::Error> system_failure(std::string_view what);
+
+kube::Result<std::string> read_file(const std::filesystem::path& path);
+// Writes in place: others may have the file open, or mounted.
+kube::Result<void> write_file(const std::filesystem::path& path, std::string_view text,
+                              mode_t mode = 0600);
+// Readers see the old text or the new one.
+kube::Result<void> replace_file(const std::filesystem::path& path, std::string_view text,
+                                mode_t mode = 0600);
+// With its parents, mode 0700.
+kube::Result<void> make_directories(const std::filesystem::path& path);
+
+}  // namespace trainer::node

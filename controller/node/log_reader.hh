@@ -1,0 +1,49 @@
+// Reads what log_writer.hh writes, as GET .../pods/NAME/log answers it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/node/files.hh"
+#include "kube/model/time.hh"
+
+namespace trainer::node {
+
+struct LogSelection {
+  bool has_timestamps = false;
+  std::optional<std::int64_t> tail_lines;
+  std::optional<std::int64_t> limit_bytes;
+  std::optional<kube::Time> since;
+};
+
+// Begins with the older file. A file that is moved away while it is read is read to its end; then
+// the one in its place is.
+class LogReader {
+ public:
+  LogReader(std::filesystem::path file, LogSelection selection);
+
+  bool exists() const { return !files_.empty(); }
+  // The next piece, of 64 KiB and one line at most; empty: there is no more for now.
+  std::string next();
+  // The limit is reached: nothing ever follows.
+  bool is_full() const { return selection_.limit_bytes && *selection_.limit_bytes <= 0; }
+
+ private:
+  void skip_to_tail(std::int64_t lines);
+  bool open_successor();
+  void add_lines(std::string& out);
+  void add_line(std::string_view line, std::string& out);
+
+  std::filesystem::path path_;
+  LogSelection selection_;
+  std::string since_;  // as times begin in the file
+  std::vector<Fd> files_;  // what is still to be read; the first is being read
+  std::string rest_;
+  bool is_continued_ = false;  // the last line had no end: no time before the next
+};
+
+}  // namespace trainer::node

@@ -1,0 +1,54 @@
+// The names and addresses of pods on one machine. A name keeps its address: a pod that replaces
+// another of its name has it again, and it is known before that pod is there. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/json.hh"
+
+namespace trainer::node {
+
+struct PodName {
+  std::string ns;
+  std::string hostname;
+  std::string subdomain;  // may be empty: then no other pod finds it by name
+
+  static PodName of(const kube::Json& pod);
+  // Its fully qualified name first: H.S.NS.svc.cluster.local, H.S.NS.svc, H.S.NS, H.S; without a
+  // subdomain the hostname alone.
+  std::vector<std::string> names() const;
+  friend auto operator<=>(const PodName&, const PodName&) = default;
+};
+
+// Addresses of 127.64.0.0/10, by a digest of the name: so a daemon that starts again finds the same
+// ones. Where two names have the same, the second gets the next free one.
+class AddressTable {
+ public:
+  const std::string& address_of(const PodName& name);
+  // What a pod has that runs since before.
+  void keep(const PodName& name, const std::string& address);
+  void release(const PodName& name);
+
+ private:
+  std::map<PodName, std::string> addresses_;
+  std::set<std::string> taken_;
+};
+
+using Replacements = std::map<std::string, std::string>;
+
+// The text of /etc/hosts of a pod: `own`, its neighbours, and what the host's file has.
+std::string hosts_text(const PodName& own, const std::string& own_address,
+                       const std::map<PodName, std::string>& neighbours,
+                       std::string_view hosts_of_host);
+// The host's nsswitch.conf with names from /etc/hosts first.
+std::string nsswitch_text(std::string_view nsswitch_of_host);
+
+// Replaces words of a text, the longest first; one ends where a character comes that names have
+// not.
+std::string replace_words(std::string text, const Replacements& words);
+
+}  // namespace trainer::node

@@ -1,0 +1,387 @@
+#include "controller/node/pod_runner.hh"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <utility>
+
+#include "controller/node/files.hh"
+#include "controller/node/log_writer.hh"
+#include "controller/node/spawn.hh"
+#include "controller/node/strays.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer::node {
+
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using kube::Milliseconds;
+using kube::Result;
+using kube::Task;
+
+constexpr Milliseconds kRetry{500};
+// Where no descriptor or watch says that something has happened.
+constexpr Milliseconds kPoll{1'000};
+constexpr Milliseconds kBrief{50};
+constexpr int kDefaultGrace = 30;
+
+}  // namespace
+
+PodRunner::PodRunner(NodeContext& node, Json pod)
+    : node_(node),
+      pod_(std::move(pod)),
+      uid_(pod_.get("metadata").get_string("uid")),
+      key_(kube::ObjectMeta::of(pod_).key()),
+      name_(PodName::of(pod_)),
+      directory_(node.pods() / uid_),
+      changed_(node.io.get_executor()) {}
+
+void PodRunner::touch() {
+  ++changes_;
+  changed_.notify();
+}
+
+void PodRunner::update(Json pod) {
+  const auto version = [](const Json& object) {
+    return object.get("metadata").get_string("resourceVersion");
+  };
+  if (kube::is_newer_version(version(pod), version(pod_))) pod_ = std::move(pod);
+  touch();
+}
+
+void PodRunner::remove() {
+  is_removed_ = true;
+  touch();
+}
+
+bool PodRunner::is_deleting() const {
+  return pod_.get("metadata").find("deletionTimestamp") != nullptr;
+}
+
+int PodRunner::grace() const {
+  return static_cast<int>(
+      pod_.get("metadata").get_int("deletionGracePeriodSeconds", kDefaultGrace));
+}
+
+std::string PodRunner::address() const {
+  if (node_.facts.tier == Tier::kPlain || is_on_host_network(pod_)) return kHostAddress;
+  return node_.addresses.address_of(name_);
+}
+
+StatusFacts PodRunner::status_facts() const {
+  return {kHostAddress, address(), is_ready_};
+}
+
+bool PodRunner::is_running(std::string_view container) const {
+  for (const char* list : {"initContainerStatuses", "containerStatuses"})
+    for (const Json& status : report_.get_array(list))
+      if (status.get_string("name") == container)
+        return status.get("state").find("running") != nullptr;
+  return false;
+}
+
+Task<void> PodRunner::run() {
+  const auto self = shared_from_this();
+  if (!is_finished(pod_) && co_await start()) co_await follow();
+  co_await await_removal();
+}
+
+Task<void> PodRunner::pause(Milliseconds time) {
+  co_await changed_.wait_for(node_.client.clock(), time);
+}
+
+// ---- start
+
+Task<bool> PodRunner::start() {
+  for (;;) {
+    if (is_removed_) co_return false;
+    if (adopt()) co_return true;
+    if (is_deleting()) co_return false;
+    const auto started = co_await try_start();
+    if (started) co_return true;
+    if (is_removed_ || is_deleting()) continue;
+    const kube::Error& error = started.error();
+    const kube::Time now = node_.client.clock().now();
+    if (error.code == ErrorCode::kUnsupported) {
+      record("Warning", "NotSupported", error.message);
+      Json refused = refused_status(pod_, "NotSupported", error.message, status_facts(), now);
+      while (!is_removed_ && !co_await write(refused)) co_await pause(kRetry);
+      co_return false;
+    }
+    Json waiting = waiting_status(pod_, "ContainerCreating", error.message, status_facts(), now);
+    co_await write(std::move(waiting));
+    const bool is_brief = error.code == ErrorCode::kConflict;
+    if (!is_brief) record("Warning", "FailedMount", error.message);
+    co_await pause(is_brief ? kBrief : kPoll);
+  }
+}
+
+// Whether the pod has been started before, by this process or an earlier one. One whose shim was
+// killed before it wrote anything was not.
+bool PodRunner::adopt() {
+  if (access((directory_ / kConfigFile).c_str(), F_OK) != 0) return false;
+  const Fd lock = lock_pod(directory_);
+  is_alive_ = !lock;
+  read_report();
+  if (lock && report_.is_null()) return false;
+  const auto text = read_file(directory_ / kConfigFile);
+  const auto config = text ? kube::parse_json(*text) : tl::unexpected(text.error());
+  const std::string address(config ? config->get_string("address") : "");
+  if (!address.empty()) node_.addresses.keep(name_, address);
+  if (lock && !is_over()) end_as_killed();
+  return true;
+}
+
+Task<Result<void>> PodRunner::fetch(kube::Resource resource, std::string name,
+                                    std::map<std::string, Json, std::less<>>& into) {
+  kube::ObjectKey key{key_.ns, name};
+  auto object = co_await node_.client.get(std::move(resource), std::move(key));
+  if (object)
+    into[name] = std::move(*object);
+  else if (object.error().code != ErrorCode::kNotFound)
+    co_return tl::unexpected(object.error());
+  co_return Result<void>();
+}
+
+Task<Result<Sources>> PodRunner::fetch_sources() {
+  const SourceNames names = sources_of(pod_);
+  Sources sources;
+  for (const std::string& name : names.config_maps) {
+    const auto done = co_await fetch(kube::kConfigMaps, name, sources.config_maps);
+    if (!done) co_return tl::unexpected(done.error());
+  }
+  for (const std::string& name : names.secrets) {
+    const auto done = co_await fetch(kube::kSecrets, name, sources.secrets);
+    if (!done) co_return tl::unexpected(done.error());
+  }
+  co_return std::move(sources);
+}
+
+Task<Result<void>> PodRunner::try_start() {
+  // The one that it replaces has its name and its address until its end.
+  if (address() != kHostAddress && node_.is_taken(address(), uid_))
+    co_return kube::fail(ErrorCode::kConflict, "the processes of another pod of this name end");
+  const auto sources = co_await fetch_sources();
+  if (!sources) co_return tl::unexpected(sources.error());
+  if (is_removed_ || is_deleting())
+    co_return kube::fail(ErrorCode::kCancelled, "the pod is being deleted");
+  co_return launch(*sources);
+}
+
+Result<void> PodRunner::launch(const Sources& sources) {
+  PodPlace place;
+  place.volumes = {directory_, node_.options.state / "claims"};
+  place.name = name_;
+  place.facts = {node_.options.name, kHostAddress, address(), node_.allocatable};
+  if (node_.facts.tier != Tier::kNamespaces) place.names = node_.replacements(name_);
+  const auto config = make_config(pod_, sources, place, node_.facts);
+  if (!config) return tl::unexpected(config.error());
+  for (const char* folder : {kScratch, kVolumes, kLogs, kRoot, "termination"})
+    if (const auto made = make_directories(directory_ / folder); !made) return made;
+  for (const MemoryVolume& volume : config->memory_volumes)
+    if (const auto made = make_directories(volume.path); !made) return made;
+  if (const auto made = make_volumes(pod_, sources, place.facts, place.volumes); !made) return made;
+  const std::string nsswitch = nsswitch_text(read_file("/etc/nsswitch.conf").value_or(""));
+  if (const auto made = write_file(directory_ / kNsswitchFile, nsswitch, 0644); !made) return made;
+  if (const auto made = write_file(directory_ / kHostsFile, "", 0644); !made) return made;
+  refresh_hosts();
+  const Fd lock = lock_pod(directory_);
+  if (!lock) return kube::fail(ErrorCode::kConflict, "another shim holds the pod");
+  const auto written =
+      replace_file(directory_ / kConfigFile, kube::print_json(to_json(*config)));
+  if (!written) return written;
+  const auto child = spawn_shim(node_.options.shim, directory_, uid_, lock);
+  if (!child) return tl::unexpected(child.error());
+  is_alive_ = true;
+  child_ = *child;
+  observe_shim(*child);
+  return {};
+}
+
+void PodRunner::refresh_hosts() const {
+  if (access((directory_ / kHostsFile).c_str(), F_OK) != 0) return;
+  const std::string text = hosts_text(name_, address(), node_.neighbours(name_),
+                                      read_file("/etc/hosts").value_or(""));
+  // In place: it is mounted.
+  if (read_file(directory_ / kHostsFile).value_or("") != text)
+    static_cast<void>(write_file(directory_ / kHostsFile, text, 0644));
+}
+
+// ---- life
+
+void PodRunner::observe_shim(pid_t pid) {
+  Fd process = open_process(pid);
+  if (!process) return;
+  shim_.emplace(node_.io.get_executor(), process.release());
+  shim_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    [self = shared_from_this()](const boost::system::error_code& error) {
+                      if (error) return;
+                      self->has_exited_ = true;
+                      if (self->child_ > 0) waitpid(self->child_, nullptr, WNOHANG);
+                      self->check_shim();
+                      self->touch();
+                    });
+}
+
+// By the lock, which nothing but the shim can hold. It consists of two processes where it has
+// namespaces; the second is to end with the one that is observed.
+void PodRunner::check_shim() {
+  is_alive_ = is_alive_ && !lock_pod(directory_);
+  if (is_alive_ && has_exited_) kill_marked(uid_);
+}
+
+void PodRunner::read_report() {
+  const auto text = read_file(directory_ / kStatusFile);
+  auto report = text ? kube::parse_json(*text) : tl::unexpected(text.error());
+  if (!report) return;
+  const bool is_first = report_.is_null() && child_ < 0;  // of an adopted pod: known before
+  const Json before = std::exchange(report_, std::move(*report));
+  if (!is_first) record_changes(before);
+}
+
+void PodRunner::end_as_killed() {
+  kill_marked(uid_);
+  const kube::Time now = node_.client.clock().now();
+  if (report_.is_null()) report_ = waiting_status(pod_, "ContainerCreating", "", status_facts(), now);
+  report_ = report_of_killed(std::move(report_), now);
+  static_cast<void>(replace_file(directory_ / kStatusFile, kube::print_json(report_)));
+}
+
+Task<void> PodRunner::follow() {
+  const auto self = shared_from_this();
+  const int watch = node_.directories.watch(directory_, [self] { self->touch(); });
+  start_probes();
+  while (!is_removed_) {
+    const std::uint64_t seen = changes_;
+    check_shim();
+    read_report();
+    if (is_alive_ && !shim_) observe_shim(static_cast<pid_t>(report_.get_int("pid", -1)));
+    if (!is_alive_ && !is_over()) end_as_killed();
+    bool is_written = true;
+    if (!report_.is_null()) {
+      Json status = pod_status(pod_, report_, status_facts(), node_.client.clock().now());
+      is_written = co_await write(std::move(status));
+    }
+    if (is_over() && is_written) break;
+    if (is_deleting()) stop(grace());
+    const bool is_watched = watch >= 0 && shim_.has_value();
+    if (!is_written || !is_watched || has_exited_)
+      co_await pause(!is_written ? kRetry : has_exited_ ? kBrief : kPoll);
+    else if (changes_ == seen)
+      co_await changed_.wait();
+  }
+  node_.directories.forget(watch);
+}
+
+void PodRunner::stop(int grace) {
+  if (!shim_ || (asked_grace_ && *asked_grace_ <= grace)) return;
+  if (!asked_grace_) record("Normal", "Killing", "Stopping the containers of the pod");
+  asked_grace_ = grace;
+  stop_shim(shim_->native_handle(), grace);
+}
+
+Task<bool> PodRunner::write(Json status) {
+  Json patch = status_patch(pod_, status);
+  if (patch.is_null()) co_return true;
+  const auto written =
+      co_await node_.client.merge_patch(kube::kPods, key_, std::move(patch), "status");
+  if (written) {
+    if (auto pod = kube::parse_json(*written)) update(std::move(*pod));
+    co_return true;
+  }
+  // Gone, or another of its name is there: the watch says so.
+  const ErrorCode code = written.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return true;
+  node_.note(fmt::format("pod {}: its status cannot be written: {}", key_.to_string(),
+                         written.error().message));
+  co_return false;
+}
+
+// ---- end
+
+Task<void> PodRunner::await_removal() {
+  bool is_asked = false;
+  while (!is_removed_) {
+    const std::uint64_t seen = changes_;
+    if (is_deleting() && !is_asked) {
+      kube::DeleteOptions options;
+      options.uid = uid_;
+      options.grace_seconds = 0;
+      const auto done = co_await node_.client.remove(kube::kPods, key_, options);
+      is_asked = done || done.error().code == ErrorCode::kNotFound ||
+                 done.error().code == ErrorCode::kConflict;
+    }
+    if (is_deleting() && !is_asked)
+      co_await pause(kRetry);
+    else if (changes_ == seen)
+      co_await changed_.wait();
+  }
+  co_await end_processes();
+  boost::asio::post(node_.removals, [directory = directory_] {
+    std::error_code error;
+    std::filesystem::remove_all(directory, error);
+  });
+}
+
+Task<void> PodRunner::end_processes() {
+  constexpr int kRounds = 50;
+  constexpr Milliseconds kRound{100};
+  asked_grace_.reset();
+  check_shim();
+  if (is_alive_) stop(0);
+  for (int round = 0; round < kRounds && is_alive_; ++round) {
+    co_await pause(kRound);
+    check_shim();
+  }
+  // Twice: a process may have started another one meanwhile.
+  if (is_alive_ || !report_.get_bool("isOver"))
+    for (int round = 0; round < 2 && !kill_marked(uid_); ++round) co_await pause(kRound);
+  is_alive_ = false;
+}
+
+// ---- events
+
+void PodRunner::record(std::string_view type, std::string_view reason, std::string message) {
+  kube::Event event;
+  event.regarding.api_version = "v1";
+  event.regarding.kind = "Pod";
+  event.regarding.key = key_;
+  event.regarding.uid = uid_;
+  event.type = type;
+  event.reason = reason;
+  event.message = std::move(message);
+  node_.events.record(std::move(event));
+}
+
+void PodRunner::record_changes(const Json& before) {
+  const auto state_of = [](const Json& report, const char* list, std::size_t i) -> const Json& {
+    const auto& statuses = report.get_array(list);
+    return i < statuses.size() ? statuses[i].get("state") : Json::null();
+  };
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    std::size_t i = 0;
+    for (const Json& status : report_.get_array(list)) {
+      const Json& state = status.get("state");
+      const std::string name(status.get_string("name"));
+      if (state == state_of(before, list, i++)) continue;
+      const Json& end = state.get("terminated");
+      const Json& wait = state.get("waiting");
+      if (state.find("running") != nullptr)
+        record("Normal", "Started", "Started container " + name);
+      else if (end.get_string("reason") == "StartError")
+        record("Warning", "Failed", "Error: " + std::string(end.get_string("message")));
+      else if (wait.get_string("reason") == "CrashLoopBackOff")
+        record("Warning", "BackOff", std::string(wait.get_string("message")));
+    }
+  }
+}
+
+}  // namespace trainer::node

@@ -1,0 +1,136 @@
+// The life of one pod on this node: start or adoption of its shim, its status, its end.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "controller/node/directory_watcher.hh"
+#include "controller/node/make_config.hh"
+#include "controller/node/names.hh"
+#include "controller/node/options.hh"
+#include "controller/node/pod_status.hh"
+#include "controller/node/readiness.hh"
+#include "kube/client/api_client.hh"
+#include "kube/client/events.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/task_group.hh"
+
+namespace trainer::node {
+
+// What all pods of a node share. Outlives them.
+struct NodeContext {
+  NodeContext(kube::asio::io_context& io_, kube::ApiClient& client_, const NodeOptions& options_)
+      : io(io_),
+        client(client_),
+        options(options_),
+        events(client_, "kubelet"),
+        directories(io_.get_executor()),
+        tasks(io_.get_executor(), [this](std::string_view task, std::string_view what) {
+          note(std::string(task) + ": " + std::string(what));
+        }) {}
+
+  std::filesystem::path pods() const { return options.state / "pods"; }
+  void note(std::string_view text) const {
+    if (options.on_note) options.on_note(text);
+  }
+
+  kube::asio::io_context& io;
+  kube::ApiClient& client;
+  const NodeOptions& options;
+  NodeFacts facts;
+  kube::ResourceList allocatable;
+  AddressTable addresses;
+  kube::EventRecorder events;
+  DirectoryWatcher directories;
+  kube::TaskGroup tasks;  // all of the node's
+  boost::asio::thread_pool removals{1};  // of directories, which may be large
+  // Of the pods of a namespace, by all their names, and of the pods that one finds by name. The
+  // agent's; called while a pod starts.
+  std::function<Replacements(const PodName& of)> replacements;
+  std::function<std::map<PodName, std::string>(const PodName& of)> neighbours;
+  // Whether another pod's processes have this address.
+  std::function<bool(const std::string& address, const std::string& uid)> is_taken;
+};
+
+inline constexpr const char* kHostAddress = "127.0.0.1";
+
+// Concurrency: the io_context's thread. Lifecycle: shared, since waits for descriptors refer to it.
+class PodRunner : public std::enable_shared_from_this<PodRunner> {
+ public:
+  PodRunner(NodeContext& node, kube::Json pod);
+
+  // As the watch says.
+  void update(kube::Json pod);
+  void remove();
+  // Until the pod is removed and its processes are gone. For a pod that is bound to this node, once.
+  kube::Task<void> run();
+  // Ends its processes as a deletion would, without deleting it.
+  void stop(int grace);
+
+  const kube::Json& pod() const { return pod_; }
+  const kube::ObjectKey& key() const { return key_; }
+  const PodName& name() const { return name_; }
+  const std::string& uid() const { return uid_; }
+  // Of its names; for others' hosts files as soon as it exists.
+  std::string address() const;
+  // Whether a shim holds it.
+  bool has_processes() const { return is_alive_; }
+  bool is_running(std::string_view container) const;
+  const std::filesystem::path& directory() const { return directory_; }
+  // Writes its hosts file again, if it has one.
+  void refresh_hosts() const;
+
+ private:
+  kube::Task<bool> start();
+  kube::Task<kube::Result<void>> try_start();
+  kube::Task<kube::Result<Sources>> fetch_sources();
+  kube::Task<kube::Result<void>> fetch(kube::Resource resource, std::string name,
+                                       std::map<std::string, kube::Json, std::less<>>& into);
+  kube::Result<void> launch(const Sources& sources);
+  bool adopt();
+  kube::Task<void> follow();
+  void observe_shim(pid_t pid);
+  void check_shim();
+  void read_report();
+  void end_as_killed();
+  void record_changes(const kube::Json& before);
+  void record(std::string_view type, std::string_view reason, std::string message);
+  kube::Task<bool> write(kube::Json status);
+  kube::Task<void> await_removal();
+  kube::Task<void> end_processes();
+  void start_probes();
+  static kube::Task<void> probe(std::shared_ptr<PodRunner> self, std::string container,
+                                ReadinessProbe probe);
+  kube::Task<void> pause(kube::Milliseconds time);
+  StatusFacts status_facts() const;
+  bool is_over() const { return report_.get_bool("isOver"); }
+  bool is_deleting() const;
+  int grace() const;
+  void touch();
+
+  NodeContext& node_;
+  kube::Json pod_;
+  const std::string uid_;
+  const kube::ObjectKey key_;
+  const PodName name_;
+  const std::filesystem::path directory_;
+  kube::Json report_;  // of the shim; null before there is one
+  std::map<std::string, bool, std::less<>> is_ready_;
+  bool is_removed_ = false;
+  bool is_alive_ = false;    // its lock is held
+  bool has_exited_ = false;  // the shim that was observed
+  pid_t child_ = -1;  // the shim, if this process has started it
+  std::optional<boost::asio::posix::stream_descriptor> shim_;
+  std::optional<int> asked_grace_;
+  kube::Notifier changed_;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace trainer::node

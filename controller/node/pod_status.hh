@@ -1,0 +1,37 @@
+// The status of a pod, of what its shim has written. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "kube/model/time.hh"
+
+namespace trainer::node {
+
+struct StatusFacts {
+  std::string host_address;
+  std::string pod_address;
+  // Of containers with a readiness probe: whether it has succeeded.
+  std::map<std::string, bool, std::less<>> is_ready;
+};
+
+// The members of status that the node writes; conditions of others are kept. `report`: the shim's
+// (shim.hh), null before there is one.
+kube::Json pod_status(const kube::Json& pod, const kube::Json& report, const StatusFacts& facts,
+                      kube::Time now);
+// Of a pod that does not run (yet): all its containers wait, with this reason.
+kube::Json waiting_status(const kube::Json& pod, std::string_view reason, std::string_view message,
+                          const StatusFacts& facts, kube::Time now);
+// Of a pod that never runs.
+kube::Json refused_status(const kube::Json& pod, std::string_view reason, std::string_view message,
+                          const StatusFacts& facts, kube::Time now);
+// The report of a shim that has ended without one: what has run, was killed.
+kube::Json report_of_killed(kube::Json report, kube::Time now);
+
+bool is_finished(const kube::Json& pod);
+// A merge patch of the pod that sets what is different in its status; null: nothing is.
+kube::Json status_patch(const kube::Json& pod, const kube::Json& status);
+
+}  // namespace trainer::node

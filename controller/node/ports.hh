@@ -1,0 +1,72 @@
+// Ports of a pod's own without a network namespace. All pods share the machine's network, and each
+// has an address of 127.0.0.0/8. A seccomp filter notifies the pod's shim of each bind() and
+// connect(); the shim moves those that mean "this machine" to the pod's address:
+//   bind to the wildcard or loopback, with a port   -> the same port of the pod's address
+//   connect to loopback, at a port that the pod has bound  -> that port of the pod's address
+// So two pods bind the same port, and 127.0.0.1 at any other port is still the host's. Data, and
+// connections to other machines, are not touched. It separates ports, it protects nothing: pods are
+// processes of their user.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "controller/node/files.hh"
+#include "kube/model/error.hh"
+
+struct seccomp_notif;
+struct seccomp_notif_resp;
+
+namespace trainer::node {
+
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+  sockaddr_storage whole;
+};
+
+// The port in host order; nullopt for a family without ports.
+std::optional<std::uint16_t> port_of(const SocketAddress& address);
+// Pure: where a bind() or connect() goes instead; nullopt: nowhere else. An IPv6 socket gets the
+// mapped form of `own`.
+std::optional<SocketAddress> redirect_bind(const SocketAddress& address, in_addr own);
+std::optional<SocketAddress> redirect_connect(const SocketAddress& address, in_addr own,
+                                              const std::set<std::uint16_t>& bound);
+
+// For the calling thread and what it starts, for good. The result is where notifications are
+// received: whoever starts programs under the filter without a receiver stops their bind() calls
+// with ENOSYS. Errors: the kernel does not offer it, or another filter with a receiver is there.
+// Sets no_new_privs.
+kube::Result<Fd> install_port_filter();
+
+// The receiver for the containers of one pod. Concurrency: one thread, which may not be under the
+// filter itself.
+class PortSupervisor {
+ public:
+  explicit PortSupervisor(in_addr own);
+  ~PortSupervisor();
+
+  // Serves one notification of a listener that is readable. False: all programs under this filter
+  // have ended.
+  bool serve(int listener);
+
+ private:
+  struct Buffers;
+  // What the program gets: an errno, 0, or nullopt: the kernel goes on with its call.
+  std::optional<int> decide(int listener, const seccomp_notif& call);
+  std::optional<int> bind_copy(int listener, const seccomp_notif& call, const SocketAddress& to,
+                               std::size_t size);
+
+  in_addr own_;
+  std::set<std::uint16_t> bound_;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+}  // namespace trainer::node

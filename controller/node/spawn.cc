@@ -1,0 +1,126 @@
+#include "controller/node/spawn.hh"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "controller/node/pod_config.hh"
+#include "kube/model/json_text.hh"
+
+extern char** environ;
+
+namespace trainer::node {
+
+namespace {
+
+constexpr int kProbeLimit = 15'000;  // milliseconds
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// With nothing of this process but `inherited` as descriptor 3, and standard input.
+kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int output,
+                          int inherited) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, inherited, kLockDescriptor);
+  // Asio's sockets are inherited otherwise, and the server's port would be taken after its end.
+  posix_spawn_file_actions_addclosefrom_np(&actions, kLockDescriptor + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF);
+  pid_t child = -1;
+  const auto argv = pointers_to(words);
+  const auto envp = pointers_to(variables);
+  errno = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (errno != 0) return system_failure(words[0]);
+  return child;
+}
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
+}  // namespace
+
+Fd lock_pod(const std::filesystem::path& directory) {
+  Fd lock(open((directory / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : Fd();
+}
+
+kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path& directory,
+                               const std::string& pod_uid, const Fd& lock) {
+  const Fd log(open((directory / "shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+                    0600));
+  if (!log) return system_failure(directory.native());
+  Command words = shim;
+  words.push_back(directory);
+  // By the marker it is found where only one of its processes was killed.
+  std::vector<std::string> variables = own_variables();
+  const std::string marker = std::string(kPodMarker) + "=";
+  std::erase_if(variables, [&marker](const std::string& each) { return each.starts_with(marker); });
+  variables.push_back(marker + pod_uid);
+  return spawn(std::move(words), std::move(variables), log.get(), lock.get());
+}
+
+void stop_shim(int pidfd, int grace) {
+  siginfo_t info{};
+  info.si_signo = SIGTERM;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_int = grace;
+  syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, &info, 0);
+}
+
+kube::Result<TierProbe> probe_tiers_by(const Command& shim) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure("pipe");
+  const Fd output(ends[0]);
+  Fd input(ends[1]);
+  Command words = shim;
+  words.emplace_back("tiers");
+  const auto child = spawn(std::move(words), own_variables(), input.get(), input.get());
+  input.reset();
+  if (!child) return tl::unexpected(child.error());
+  std::string text;
+  std::array<char, 4'096> piece;
+  pollfd event{output.get(), POLLIN, 0};
+  ssize_t got = 0;
+  while (poll(&event, 1, kProbeLimit) > 0 && (got = read(output.get(), piece.data(), piece.size())) > 0)
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  kill(*child, SIGKILL);
+  waitpid(*child, nullptr, 0);
+  const auto value = kube::parse_json(text);
+  if (!value) return tl::unexpected(value.error().at("trainer shim tiers"));
+  return read_tier_probe(*value);
+}
+
+}  // namespace trainer::node

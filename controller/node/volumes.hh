@@ -1,0 +1,43 @@
+// The volumes of a pod as directories of this machine.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "controller/node/env.hh"
+#include "controller/node/pod_config.hh"
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer::node {
+
+// Where volumes lie.
+struct VolumePlaces {
+  std::filesystem::path pod;     // the pod's directory
+  std::filesystem::path claims;  // of persistent volume claims: NAMESPACE/NAME below it
+};
+
+// A file of a volume that holds data of the API.
+struct VolumeFile {
+  std::string path;  // within the volume
+  std::string text;
+  mode_t mode = 0644;
+  friend bool operator==(const VolumeFile&, const VolumeFile&) = default;
+};
+
+// Pure: the directory or file of a volume. Errors: kUnsupported for a kind of volume that this
+// machine has not.
+kube::Result<std::string> source_of(const kube::Json& pod, const kube::Json& volume,
+                                    const VolumePlaces& places);
+bool is_empty_dir(const kube::Json& volume);
+// Pure: the files of a configMap, secret, downwardAPI or projected volume; none for others. Errors:
+// kNotFound for an object or key that does not exist (yet), kUnsupported; with the volume's name.
+kube::Result<std::vector<VolumeFile>> files_of(const kube::Json& pod, const kube::Json& volume,
+                                               const Sources& sources, const PodFacts& facts);
+
+// Makes all volumes of a pod. Errors as above, and what this machine refuses.
+kube::Result<void> make_volumes(const kube::Json& pod, const Sources& sources,
+                                const PodFacts& facts, const VolumePlaces& places);
+
+}  // namespace trainer::node

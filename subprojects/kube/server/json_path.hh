@@ -1,0 +1,16 @@
+// The JSONPaths that columns and the subresource `scale` use. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "kube/model/json.hh"
+
+namespace kube::server {
+
+// The first value at a path such as `.spec.replicas`, `.status['a','b']` (the first of the two that
+// is there), `.items[0]`, `.items[-1:]`, `.items[*].name` or `.items[?(@.type=="Ready")].status`;
+// nullptr where there is none, and for a path in any other form. As k8s.io/client-go/util/jsonpath
+// with AllowMissingKeys.
+const Json* find_json_path(const Json& object, std::string_view path);
+
+}  // namespace kube::server

@@ -1,0 +1,224 @@
+// The journal: what was committed survives the process, and a failed write changes nothing.
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "controller/local/journal.hh"
+#include "controller/local/state_directory.hh"
+#include "tests/component/local_api.hh"
+
+using namespace trainer;
+using kube::Json;
+using kube::server::ObjectStore;
+
+namespace {
+
+Json object_of(int number, std::size_t size = 10) {
+  Json object = test::config_map("object-" + std::to_string(number), std::string(size, 'x'));
+  object["metadata"].set("uid", "uid-" + std::to_string(number));
+  return object;
+}
+
+// A store that writes into a journal of this file.
+struct Journaled {
+  std::unique_ptr<Journal> journal;
+  ObjectStore store;
+  explicit Journaled(const std::filesystem::path& file)
+      : journal(open(file)), store(journal->version()) {
+    std::vector<kube::Resource> resources;
+    for (const auto& kind : test::few_kinds()) resources.push_back(kind.resource);
+    for (const auto& resource : resources) store.add_collection(resource);
+    if (!journal->restore(store, resources)) throw std::runtime_error("not restored");
+    store.set_journal([this](const kube::server::Change& change) { journal->write(change); });
+  }
+  static std::unique_ptr<Journal> open(const std::filesystem::path& file) {
+    auto opened = Journal::open(file);
+    if (!opened) throw std::runtime_error(opened.error().message);
+    return std::move(*opened);
+  }
+};
+
+// Writes until it is killed, and says after each write how many there are.
+[[noreturn]] void write_for_ever(const std::filesystem::path& file, int out) {
+  try {
+    Journaled child(file);
+    for (int i = 0;; ++i) {
+      child.store.put(kube::kConfigMaps, object_of(i, 1'000));
+      if (i > 0 && i % 3 == 0) child.store.erase(kube::kConfigMaps, {"default", "object-1"});
+      if (::write(out, &i, sizeof i) != sizeof i) break;
+    }
+  } catch (const std::exception&) {
+  }
+  ::_exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("what was answered is there after a kill at any moment") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  for (const int writes : {1, 7, 40}) {
+    CAPTURE(writes);
+    std::filesystem::remove(file);
+    std::filesystem::remove(file.string() + "-wal");
+    int pipe[2];
+    REQUIRE(::pipe(pipe) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) write_for_ever(file, pipe[1]);
+    ::close(pipe[1]);
+    int last = -1;
+    while (last + 1 < writes && ::read(pipe[0], &last, sizeof last) == sizeof last) {
+    }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    // What it wrote until the signal came.
+    while (::read(pipe[0], &last, sizeof last) == sizeof last) {
+    }
+    ::close(pipe[0]);
+    REQUIRE(last + 1 >= writes);
+    const Journaled after(file);
+    for (int i = 0; i <= last; ++i) {
+      CAPTURE(i);
+      const auto found =
+          after.store.find(kube::kConfigMaps, {"default", "object-" + std::to_string(i)});
+      // The third write was not answered where the signal came before its end.
+      if (i != 1) CHECK(found);
+      if (i == 1 && last >= 3) CHECK_FALSE(found);
+    }
+    CHECK(after.store.version() > last);
+  }
+}
+
+TEST_CASE("versions go on after a restart, and watches from before it are told so") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  std::int64_t before = 0;
+  std::string version;
+  {
+    Journaled first(file);
+    first.store.put(kube::kConfigMaps, object_of(1));
+    version = first.store.put(kube::kConfigMaps, object_of(2))
+                  ->get("metadata")
+                  .get_string("resourceVersion");
+    first.store.erase(kube::kConfigMaps, {"default", "object-1"});
+    before = first.store.version();
+  }
+  Journaled second(file);
+  CHECK(second.store.version() == before);
+  CHECK(second.store.all(kube::kConfigMaps).size() == 1);
+  const auto kept = second.store.find(kube::kConfigMaps, {"default", "object-2"});
+  REQUIRE(kept);
+  CHECK(kept->get("metadata").get_string("resourceVersion") == version);
+  CHECK_FALSE(second.store.changes_since(kube::kConfigMaps, before - 1));
+  CHECK(second.store.changes_since(kube::kConfigMaps, before));
+  second.store.put(kube::kConfigMaps, object_of(3));
+  CHECK(second.store.version() == before + 1);
+}
+
+TEST_CASE("a write without room changes nothing, and a later one succeeds") {
+  const test::TemporaryFolder folder;
+  Journaled journaled(folder.path / "state.db");
+  journaled.store.put(kube::kConfigMaps, object_of(0));
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &usual) == 0);
+  rlimit small = usual;
+  small.rlim_cur = 200'000;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  int stored = 1;
+  std::string why;
+  try {
+    for (; stored < 1'000; ++stored)
+      journaled.store.put(kube::kConfigMaps, object_of(stored, 10'000));
+  } catch (const StorageError& error) {
+    why = error.what();
+  }
+  const auto version = journaled.store.version();
+  ::setrlimit(RLIMIT_FSIZE, &usual);
+  ::signal(SIGXFSZ, ignored);
+  CHECK_THAT(why, Catch::Contains("state.db") && Catch::Contains("reads go on"));
+  CHECK(journaled.store.all(kube::kConfigMaps).size() == static_cast<std::size_t>(stored));
+  CHECK_FALSE(
+      journaled.store.find(kube::kConfigMaps, {"default", "object-" + std::to_string(stored)}));
+  journaled.store.put(kube::kConfigMaps, object_of(stored, 10'000));
+  CHECK(journaled.store.version() == version + 1);
+  journaled.journal.reset();
+  CHECK(Journaled(folder.path / "state.db").store.all(kube::kConfigMaps).size() ==
+        static_cast<std::size_t>(stored + 1));
+}
+
+TEST_CASE("a file that is no database, or a newer one, is refused by name") {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path / "state.db";
+  SECTION("no database") {
+    std::ofstream(file) << std::string(5'000, 'x');
+    CHECK_THAT(Journal::open(file).error().message, Catch::Contains(file.string()));
+  }
+  SECTION("of a newer version") {
+    Journal::open(file);
+    sqlite3* database = nullptr;
+    REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(database, "PRAGMA user_version=2", nullptr, nullptr, nullptr) ==
+            SQLITE_OK);
+    sqlite3_close(database);
+    CHECK_THAT(Journal::open(file).error().message,
+               Catch::Contains(file.string()) && Catch::Contains("newer version"));
+  }
+  SECTION("a folder that is missing") {
+    CHECK_THAT(Journal::open(folder.path / "none" / "state.db").error().message,
+               Catch::Contains("cannot be opened"));
+  }
+}
+
+TEST_CASE("a state directory has one holder, and its files one reader") {
+  const test::TemporaryFolder folder;
+  const auto path = folder.path / "state" / "trainer";
+  auto first = StateDirectory::hold(path);
+  REQUIRE(first);
+  const auto second = StateDirectory::hold(path);
+  REQUIRE_FALSE(second);
+  CHECK_THAT(second.error().message,
+             Catch::Contains(path.string()) &&
+                 Catch::Contains("(process " + std::to_string(::getpid()) + ")"));
+  CHECK_FALSE((*first)->read("kubeconfig"));
+  REQUIRE((*first)->write("kubeconfig", "text"));
+  CHECK((*first)->read("kubeconfig") == "text");
+  using std::filesystem::perms;
+  CHECK(std::filesystem::status(path / "kubeconfig").permissions() ==
+        (perms::owner_read | perms::owner_write));
+  CHECK(std::filesystem::status(path).permissions() == perms::owner_all);
+  first->reset();
+  CHECK(StateDirectory::hold(path));
+  CHECK_FALSE(StateDirectory::hold("/proc/none"));
+}
+
+TEST_CASE("the token, the certificates and the port are kept") {
+  const test::TemporaryFolder folder;
+  const auto state = StateDirectory::hold(folder.path);
+  REQUIRE(state);
+  const auto now = kube::SystemClock().now();
+  const auto first = load_access(**state, now);
+  REQUIRE(first);
+  const auto second = load_access(**state, now);
+  REQUIRE(second);
+  CHECK(first->token.reveal() == second->token.reveal());
+  CHECK(first->certificates.certificate == second->certificates.certificate);
+  // The server's certificate ends after a year; the authority stays.
+  const auto later = load_access(**state, now + std::chrono::hours(24 * 300));
+  REQUIRE(later);
+  CHECK(later->token.reveal() == first->token.reveal());
+  CHECK(later->certificates.certificate != first->certificates.certificate);
+  CHECK(later->certificates.ca_certificate == first->certificates.ca_certificate);
+  CHECK(first->is_granted("Bearer " + first->token.reveal()));
+  CHECK_FALSE(first->is_granted("Bearer " + first->token.reveal() + "x"));
+  CHECK_FALSE(first->is_granted("Basic " + first->token.reveal()));
+  CHECK(kept_port(**state) == 0);
+  REQUIRE(keep_port(**state, 12'345));
+  CHECK(kept_port(**state) == 12'345);
+  REQUIRE((*state)->write("access.json", "{}"));
+  CHECK_THAT(load_access(**state, now).error().message, Catch::Contains("access.json"));
+}

@@ -1,0 +1,259 @@
+// The node agent against an API server in memory, with real processes.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "controller/node/strays.hh"
+#include "tests/component/node_fixture.hh"
+
+using namespace trainer;
+using namespace trainer::test;
+
+namespace {
+
+std::vector<std::string> sh(const std::string& script) {
+  return {"sh", "-c", script};
+}
+
+void add_env(Json& pod, const std::string& name, Json value) {
+  pod["spec"]["containers"].as_array()[0]["env"].push_back(
+      Json::object({{"name", name}}).set(value.is_object() ? "valueFrom" : "value", value));
+}
+
+// A pod of an Indexed Job of a JobSet, as names go.
+Json make_rank(const std::string& job, int index, const std::vector<std::string>& command) {
+  const std::string hostname = job + "-node-0-" + std::to_string(index);
+  Json pod = make_pod(hostname + "-x7k2p", command);
+  pod["spec"].set("hostname", hostname);
+  pod["spec"].set("subdomain", job);
+  return pod;
+}
+
+bool is_alive(pid_t process) {
+  return kill(process, 0) == 0;
+}
+
+pid_t read_pid(const std::filesystem::path& file) {
+  pid_t process = 0;
+  std::ifstream(file) >> process;
+  return process;
+}
+
+}  // namespace
+
+TEST_CASE("a pod runs to its end, with its log, its exit code and its message", "[node]") {
+  const int tier = GENERATE(1, 2, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  Json pod = make_pod("p", sh("echo out; echo err >&2; exit 3"));
+  pod["spec"]["containers"].as_array()[0].set("terminationMessagePolicy", "FallbackToLogsOnError");
+  test.api->put(pod);
+  test.until_phase("p", "Failed");
+  CHECK(test.api->ended("p").get_int("exitCode") == 3);
+  CHECK(test.api->ended("p").get_string("message").find("out\n") != std::string::npos);
+  CHECK(test.log("p").find("err\n") != std::string::npos);
+  const Json& status = test.api->pods.at("p").get("status");
+  CHECK(status.get_string("podIP").starts_with(tier == 3 ? "127.0.0.1" : "127."));
+  CHECK(status.get_string("hostIP") == "127.0.0.1");
+  test.api->put(make_pod("q", {"true"}));
+  test.until_phase("q", "Succeeded");
+  test.api->put(make_pod("r", {"no-such-program"}));
+  test.until_phase("r", "Failed");
+  CHECK(test.api->ended("r").get_string("reason") == "StartError");
+}
+
+TEST_CASE("ranks find each other by name on one port, two jobs side by side", "[node]") {
+  const int tier = GENERATE(1, 2);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  for (const std::string job : {"a", "b"}) {
+    Json worker = make_rank(job, 1, {own_program(), "send", "$(MASTER)", "29500", "of-" + job});
+    add_env(worker, "MASTER", job + "-node-0-0." + job);
+    Json master = make_rank(job, 0, {own_program(), "serve", "29500"});
+    test.api->put(worker);
+    test.api->put(master);
+  }
+  for (const std::string job : {"a", "b"}) {
+    test.until_phase(job + "-node-0-1-x7k2p", "Succeeded");
+    test.until_phase(job + "-node-0-0-x7k2p", "Succeeded");
+    CHECK(test.log(job + "-node-0-0-x7k2p").find("got of-" + job) != std::string::npos);
+  }
+}
+
+TEST_CASE("a pod is Ready while it runs, and ends by SIGTERM when it is deleted", "[node]") {
+  const int tier = GENERATE(1, 2, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  test.api->put(make_pod("p", sh("trap 'echo asked; exit 0' TERM; echo up; "
+                                 "while true; do sleep 0.05; done")));
+  test.until_phase("p", "Running");
+  const auto& conditions = test.api->pods.at("p").get("status").get_array("conditions");
+  CHECK(std::any_of(conditions.begin(), conditions.end(), [](const Json& each) {
+    return each.get_string("type") == "Ready" && each.get_string("status") == "True";
+  }));
+  test.until("it has set its trap", [&] { return test.log("p").find("up") != std::string::npos; });
+  const auto directory = test.directory("p");
+  test.api->remove("p", 30);
+  test.until("it is gone", [&] { return test.api->pods.empty(); });
+  test.until("its files are gone", [&] { return !std::filesystem::exists(directory); });
+}
+
+TEST_CASE("what ignores SIGTERM is killed after its grace", "[node]") {
+  NodeTest test(3);
+  test.api->put(make_pod("p", sh("trap '' TERM; echo up; while true; do sleep 0.05; done")));
+  test.until("it ignores the signal", [&] { return test.log("p").find("up") != std::string::npos; });
+  test.api->remove("p", 1);
+  test.until("it is gone", [&] { return test.api->pods.empty(); });
+}
+
+TEST_CASE("pods go on without an agent, and the next one adopts them", "[node]") {
+  const int tier = GENERATE(1, 2, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  const std::string starts = test.folder.path / "starts";
+  test.api->put(make_pod("p", sh("echo start >> " + starts + "; while [ ! -e " + starts +
+                                 ".go ]; do sleep 0.05; done; exit 7")));
+  test.api->put(make_pod("q", sh("exit 5")));
+  test.until_phase("p", "Running");
+  test.stop();
+  SECTION("while they run") {
+    test.start();
+    std::ofstream(starts + ".go") << "go";
+  }
+  SECTION("after they have ended") {
+    std::ofstream(starts + ".go") << "go";
+    REQUIRE(kube::run_until(*test.io, [&] { return test.report("p").get_bool("isOver"); }));
+    test.start();
+  }
+  test.until_phase("p", "Failed");
+  test.until_phase("q", "Failed");
+  CHECK(test.api->ended("p").get_int("exitCode") == 7);
+  CHECK(test.api->ended("q").get_int("exitCode") == 5);
+  std::ifstream file(starts);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK(text == "start\n");
+}
+
+TEST_CASE("a pod that was deleted without an agent is ended by the next one", "[node]") {
+  NodeTest test(3);
+  const std::string file = test.folder.path / "pid";
+  test.api->put(make_pod("p", sh("echo $$$$ > " + file + "; exec sleep 1000")));
+  test.until_phase("p", "Running");
+  test.until("it has written", [&] { return read_pid(file) > 0; });
+  test.stop();
+  test.api->pods.clear();
+  test.start();
+  const pid_t process = read_pid(file);
+  test.until("its process is gone", [&] { return !is_alive(process); });
+}
+
+TEST_CASE("a killed shim takes its pod along, which has failed with 137", "[node]") {
+  const int tier = GENERATE(1, 2, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  test.api->put(make_pod("p", sh("setsid sleep 1000 & sleep 1001")));
+  test.until_phase("p", "Running");
+  const std::string uid(test.api->pods.at("p").get("metadata").get_string("uid"));
+  kill(static_cast<pid_t>(test.report("p").get_int("pid")), SIGKILL);
+  test.until_phase("p", "Failed");
+  CHECK(test.api->ended("p").get_int("exitCode") == 137);
+  test.until("nothing of it is left", [&] { return node::kill_marked(uid); });
+}
+
+TEST_CASE("a shim that was killed before it began anything is started again", "[node]") {
+  NodeTest test(3);
+  test.api->put(make_pod("p", sh("sleep 1000")));
+  test.until_phase("p", "Running");
+  // As if the agent and the shim had been killed after the directory was made.
+  const auto directory = test.directory("p");
+  test.stop();
+  kill(static_cast<pid_t>(test.report("p").get_int("pid")), SIGKILL);
+  REQUIRE(kube::run_until(*test.io, [&] { return bool(node::lock_pod(directory)); }));
+  node::kill_marked(std::string(test.api->pods.at("p").get("metadata").get_string("uid")));
+  std::filesystem::remove(directory / node::kStatusFile);
+  test.api->pods.at("p")["status"].set("phase", "Pending");
+  test.start();
+  test.until_phase("p", "Running");
+}
+
+TEST_CASE("a pod waits for a ConfigMap that it needs", "[node]") {
+  NodeTest test(3);
+  Json pod = make_pod("p", sh("echo is $VALUE; cat $FILE"));
+  Json selector = Json::object({{"name", "c"}, {"key", "k"}});
+  add_env(pod, "VALUE", Json::object({{"configMapKeyRef", selector}}));
+  add_env(pod, "FILE", "/etc/hostname");
+  test.api->put(pod);
+  test.until("it says what is missing", [&] {
+    return kube::print_json(test.api->pods.at("p")).find("ConfigMap \\\"c\\\" not found") !=
+           std::string::npos;
+  });
+  CHECK(test.log("p").find("is waiting to start") != std::string::npos);
+  test.api->objects["/api/v1/namespaces/ns/configmaps/c"] =
+      Json::object({{"data", Json::object({{"k", "v"}})}});
+  test.until_phase("p", "Succeeded");
+  CHECK(test.log("p").find("is v\n") != std::string::npos);
+}
+
+TEST_CASE("volumes and mounts are at their paths", "[node]") {
+  if (!has_tier(1)) return;
+  NodeTest test(1);
+  std::ofstream(test.folder.path / "given") << "given";
+  Json pod = make_pod("p", sh("cat /etc/mpi/k /workspace/given; echo x > /etc/mpi/k; df /dev/shm; "
+                              "ls /scratch/deep && echo bye > /dev/termination-log; hostname"));
+  Json& spec = pod["spec"];
+  spec.set("hostname", "its-name");
+  spec["volumes"].push_back(
+      Json::object({{"name", "m"}, {"configMap", Json::object({{"name", "c"}})}}));
+  spec["volumes"].push_back(Json::object({{"name", "e"}, {"emptyDir", Json::object()}}));
+  Json& container = spec["containers"].as_array()[0];
+  container["volumeMounts"].push_back(
+      Json::object({{"name", "m"}, {"mountPath", "/etc/mpi"}, {"readOnly", true}}));
+  container["volumeMounts"].push_back(
+      Json::object({{"name", "e"}, {"mountPath", "/scratch/deep"}}));
+  test.api->objects["/api/v1/namespaces/ns/configmaps/c"] =
+      Json::object({{"data", Json::object({{"k", "of the map\n"}})}});
+  test.stop();
+  test.mounts = {test.folder.path.native() + ":/workspace"};
+  test.start();
+  test.api->put(pod);
+  test.until_phase("p", "Succeeded");
+  const std::string log = test.log("p");
+  CHECK(log.find("of the map\n") != std::string::npos);
+  CHECK(log.find("given") != std::string::npos);
+  CHECK(log.find("Read-only") != std::string::npos);
+  CHECK(log.find("tmpfs") != std::string::npos);
+  CHECK(log.find("its-name") != std::string::npos);
+  CHECK(test.api->ended("p").get_string("message") == "bye\n");
+}
+
+TEST_CASE("what this machine cannot do is refused with the field", "[node]") {
+  NodeTest test(3);
+  Json pod = make_pod("p", {"true"});
+  pod["spec"]["containers"].as_array()[0].erase("command");
+  test.api->put(pod);
+  test.until_phase("p", "Failed");
+  const Json& status = test.api->pods.at("p").get("status");
+  CHECK(status.get_string("reason") == "NotSupported");
+  CHECK(status.get_string("message").starts_with("spec.containers[0].command: "));
+}
+
+TEST_CASE("a tier that the machine has not is refused, and a node says which one it has", "[node]") {
+  NodeTest test(3);
+  CHECK(test.agent->status().tier == 3);
+  CHECK(test.agent->status().notices.size() == 1);
+  test.until("the node is written", [&] { return test.api->nodes.size() >= 2; });
+}
+
+TEST_CASE("a pod is ready when its port is served", "[node]") {
+  if (!has_tier(2)) return;
+  NodeTest test(2);
+  Json pod = make_pod("p", {own_program(), "serve", "2222"});
+  Json probe = Json::object({{"tcpSocket", Json::object({{"port", 2222}})}, {"periodSeconds", 1}});
+  pod["spec"]["containers"].as_array()[0].set("readinessProbe", probe);
+  test.api->put(pod);
+  test.until("it is ready", [&] {
+    const auto& statuses = test.api->pods.at("p").get("status").get_array("containerStatuses");
+    return !statuses.empty() && statuses[0].get_bool("ready");
+  });
+}

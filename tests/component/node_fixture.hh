@@ -1,0 +1,272 @@
+// An API server of pods in memory, and a node agent on it.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/node/agent.hh"
+#include "controller/node/spawn.hh"
+#include "controller/node/tiers.hh"
+#include "kube/client/notifier.hh"
+#include "kube/client/transport.hh"
+#include "kube/model/json_text.hh"
+#include "kube/tests/merge_patch.hh"
+#include "kube/tests/run_task.hh"
+#include "tests/support/catch.hh"
+
+namespace trainer::test {
+
+using kube::Json;
+
+// Pods with versions, deletion with grace, watches; ConfigMaps and Secrets by path; what else is
+// written is taken and forgotten. Outlives its streams.
+class PodApi final : public kube::Transport {
+ public:
+  explicit PodApi(kube::asio::io_context& io) : changed_(io.get_executor()) {}
+
+  kube::Task<kube::Result<kube::HttpResponse>> send(kube::HttpRequest request) override {
+    kube::HttpResponse response = answer(request);
+    if (request.on_write) static_cast<void>(request.on_write());
+    if (request.on_body && response.status == 200) request.on_body(response.body);
+    co_return response;
+  }
+  kube::Task<kube::Result<std::unique_ptr<kube::HttpStream>>> open(kube::HttpRequest) override {
+    co_return std::unique_ptr<kube::HttpStream>(new Stream(*this));
+  }
+
+  void put(Json pod) {
+    pod["metadata"].set("resourceVersion", std::to_string(++version_));
+    const std::string name(pod.get("metadata").get_string("name"));
+    const bool is_new = !pods.contains(name);
+    publish(is_new ? "ADDED" : "MODIFIED", pod);
+    pods[name] = std::move(pod);
+  }
+  void erase(const std::string& name) {
+    Json pod = std::move(pods.at(name));
+    pods.erase(name);
+    pod["metadata"].set("resourceVersion", std::to_string(++version_));
+    publish("DELETED", pod);
+  }
+  // As a user does.
+  void remove(const std::string& name, int grace) {
+    Json pod = pods.at(name);
+    pod["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
+    pod["metadata"].set("deletionGracePeriodSeconds", grace);
+    put(std::move(pod));
+  }
+  std::string phase(const std::string& name) const {
+    const auto pod = pods.find(name);
+    return pod == pods.end() ? "" : std::string(pod->second.get("status").get_string("phase"));
+  }
+  const Json& ended(const std::string& name, std::size_t i = 0) const {
+    return pods.at(name).get("status").get_array("containerStatuses").at(i).get_path(
+        {"state", "terminated"});
+  }
+
+  std::map<std::string, Json> pods;
+  std::map<std::string, Json> objects;  // by path
+  std::vector<std::string> events;      // "REASON message"
+  std::map<std::string, Json> nodes;
+
+ private:
+  class Stream final : public kube::HttpStream {
+   public:
+    explicit Stream(PodApi& api) : api_(api), at_(api.lines_.size()) {}
+    int status() const override { return 200; }
+    bool is_quiet() override { return at_ == api_.lines_.size(); }
+    kube::Task<kube::Result<std::string>> read_some(kube::Milliseconds) override {
+      while (at_ == api_.lines_.size()) co_await api_.changed_.wait();
+      co_return api_.lines_[at_++];
+    }
+
+   private:
+    PodApi& api_;
+    std::size_t at_;
+  };
+
+  void publish(const char* type, const Json& pod) {
+    const Json event = Json::object({{"type", type}, {"object", pod}});
+    lines_.push_back(kube::print_json(event) + "\n");
+    changed_.notify();
+  }
+  static kube::HttpResponse respond(int status, const Json& body) {
+    kube::HttpResponse response;
+    response.status = status;
+    response.body = kube::print_json(body);
+    return response;
+  }
+  static kube::HttpResponse refuse(int status, const char* reason) {
+    Json body = Json::object({{"kind", "Status"}, {"code", status}, {"reason", reason}});
+    return respond(status, body.set("message", reason));
+  }
+  kube::HttpResponse answer(const kube::HttpRequest& request) {
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    const Json body = kube::parse_json(request.body).value_or(Json());
+    if (path == "/api/v1/pods") {
+      Json list = Json::object({{"items", Json::array()}});
+      list["metadata"].set("resourceVersion", std::to_string(version_));
+      for (const auto& [name, pod] : pods) list["items"].push_back(pod);
+      return respond(200, list);
+    }
+    const auto at = path.find("/pods/");
+    if (at != std::string::npos) return answer_pod(request, path.substr(at + 6), body);
+    if (request.method == "GET") {
+      const auto found = objects.find(path);
+      return found == objects.end() ? refuse(404, "NotFound") : respond(200, found->second);
+    }
+    if (path.ends_with("/events"))
+      events.push_back(std::string(body.get_string("reason")) + " " +
+                       std::string(body.get_string("message")));
+    if (path.starts_with("/api/v1/nodes")) nodes[path] = body;
+    return respond(200, body);
+  }
+  kube::HttpResponse answer_pod(const kube::HttpRequest& request, const std::string& rest,
+                                const Json& body) {
+    const std::string name = rest.substr(0, rest.find('/'));
+    const auto found = pods.find(name);
+    if (found == pods.end()) return refuse(404, "NotFound");
+    if (request.method == "DELETE") {
+      const Json pod = found->second;
+      if (body.get_path({"preconditions", "uid"}) != pod.get("metadata").get("uid"))
+        return refuse(409, "Conflict");
+      CHECK(body.get_int("gracePeriodSeconds", -1) == 0);
+      erase(name);
+      return respond(200, pod);
+    }
+    CHECK(body.get_path({"metadata", "uid"}) == found->second.get("metadata").get("uid"));
+    put(kube::test::merge_patch(found->second, body));
+    return respond(200, pods.at(name));
+  }
+
+  std::int64_t version_ = 1;
+  std::vector<std::string> lines_;
+  kube::Notifier changed_;
+};
+
+inline const std::string& own_program() {
+  static const std::string path = std::filesystem::read_symlink("/proc/self/exe");
+  return path;
+}
+
+// A folder that goes with the test.
+struct Folder {
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "node-XXXXXX";
+    path = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
+  Folder(const Folder&) = delete;
+  std::filesystem::path path;
+};
+
+// False, and the test says why, where this machine has not the tier.
+inline bool has_tier(int tier) {
+  static const auto probe = node::probe_tiers_by({"/proc/self/exe", "shim"});
+  REQUIRE(probe);
+  const std::string problem = probe->problem_of(static_cast<node::Tier>(tier));
+  if (!problem.empty()) WARN("skipped: tier " << tier << ": " << problem);
+  return problem.empty();
+}
+
+// A pod bound to the node, whose only container "c" runs these words.
+inline Json make_pod(const std::string& name, const std::vector<std::string>& command) {
+  static int made = 0;
+  Json container = Json::object({{"name", "c"}, {"image", "none"}});
+  container.set("command", Json::Array(command.begin(), command.end()));
+  Json pod = Json::object({{"apiVersion", "v1"}, {"kind", "Pod"}});
+  pod.set("metadata", Json::object({{"name", name}, {"namespace", "ns"}}));
+  pod["metadata"].set("uid", "uid-" + std::to_string(getpid()) + "-" + std::to_string(++made));
+  pod.set("spec", Json::object({{"nodeName", "local"}, {"restartPolicy", "Never"}}));
+  pod["spec"].set("containers", Json::array({container}));
+  return pod;
+}
+
+struct NodeTest {
+  explicit NodeTest(int tier) : tier_(tier) { start(); }
+  ~NodeTest() {
+    if (agent) kube::run_task(*io, agent->stop_pods());
+    stop();
+  }
+
+  // A new agent, as of a new process; the API keeps its objects.
+  void start() {
+    io = std::make_unique<kube::asio::io_context>(1);
+    auto fresh = std::make_unique<PodApi>(*io);
+    if (api) {
+      for (auto& [name, pod] : api->pods) fresh->put(pod);
+      fresh->objects = api->objects;
+    }
+    api = std::move(fresh);
+    client = std::make_unique<kube::ApiClient>(*api, clock, random);
+    tasks = std::make_unique<kube::TaskGroup>(io->get_executor(), nullptr);
+    NodeOptions options;
+    options.state = folder.path;
+    options.tier = tier_;
+    options.mounts = mounts;
+    options.on_note = [this](std::string_view note) { notes.emplace_back(note); };
+    agent = std::make_unique<NodeAgent>(*io, *client, options);
+    tasks->spawn("agent", agent->run());
+  }
+  // As kill -9 does: nothing is finished.
+  void stop() {
+    tasks->cancel();
+    kube::settle(*io);
+    agent.reset();
+  }
+  template <class Condition>
+  void until(const std::string& what, Condition condition) {
+    INFO("waiting until " << what << "; pods: " << pods_text());
+    REQUIRE(kube::run_until(*io, condition));
+  }
+  void until_phase(const std::string& name, const std::string& phase) {
+    until(name + " is " + phase, [&] { return api->phase(name) == phase; });
+  }
+  std::string log(const std::string& pod) {
+    kube::server::LogQuery query;
+    query.pod = {"ns", pod};
+    std::string text;
+    NodeAgent::WriteLog write = [&text](std::string piece) -> kube::Task<bool> {
+      text += piece;
+      co_return true;
+    };
+    const auto done = kube::run_task(*io, agent->read_logs(query, write));
+    return done ? text : "error: " + done.error().message;
+  }
+  std::string pods_text() const {
+    std::string text;
+    for (const auto& [name, pod] : api->pods) text += kube::print_json(pod.get("status")) + "\n";
+    for (const std::string& note : notes) text += note + "\n";
+    return text;
+  }
+  std::filesystem::path directory(const std::string& pod) const {
+    return folder.path / "pods" / api->pods.at(pod).get("metadata").get_string("uid");
+  }
+  Json report(const std::string& pod) const {
+    const auto text = node::read_file(directory(pod) / node::kStatusFile);
+    return text ? kube::parse_json(*text).value_or(Json()) : Json();
+  }
+
+  Folder folder;
+  std::vector<std::string> mounts;
+  std::vector<std::string> notes;
+  kube::SystemClock clock;
+  kube::SystemRandom random;
+  std::unique_ptr<kube::asio::io_context> io;
+  std::unique_ptr<PodApi> api;
+  std::unique_ptr<kube::ApiClient> client;
+  std::unique_ptr<kube::TaskGroup> tasks;
+  std::unique_ptr<NodeAgent> agent;
+
+ private:
+  int tier_;
+};
+
+}  // namespace trainer::test
