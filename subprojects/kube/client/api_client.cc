@@ -246,6 +246,7 @@ Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
   Json body = Json::object({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
   if (!options.propagation.empty()) body.set("propagationPolicy", options.propagation);
   if (!options.uid.empty()) body["preconditions"].set("uid", options.uid);
+  if (options.grace_seconds) body.set("gracePeriodSeconds", *options.grace_seconds);
   return send_text(with_body(request_for("DELETE", resource, key), kJson, body, true));
 }
 

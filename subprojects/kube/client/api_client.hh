@@ -1,8 +1,10 @@
 // Requests to the Kubernetes API: verbs on resources, with retries and typed errors.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ struct DeleteOptions {
   // "Foreground", "Background", "Orphan" or empty for the server's default.
   std::string propagation;
   std::string uid;  // precondition
+  // nullopt: the object's own, such as a pod's terminationGracePeriodSeconds.
+  std::optional<std::int64_t> grace_seconds;
 };
 
 struct ListPage {
