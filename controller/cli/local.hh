@@ -65,7 +65,7 @@ struct LocalStatusOptions {
 };
 int run_local_status(const LocalStatusOptions& options, Console& console);
 
-// Shell assignments with which kubectl and the SDK use local mode.
+// Assignments for `eval`, with which kubectl and the SDK use local mode.
 int run_local_env(const std::string& state, Console& console);
 
 }  // namespace trainer

@@ -189,7 +189,9 @@ kube::Result<LocalMount> parse_mount(std::string_view text, std::string_view wor
   }
   const std::filesystem::path source =
       std::filesystem::path(working_directory) / text.substr(0, colon);
-  return LocalMount{source.lexically_normal().string(), std::string(text.substr(colon + 1))};
+  std::string normal = source.lexically_normal().string();
+  if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return LocalMount{std::move(normal), std::string(text.substr(colon + 1))};
 }
 
 std::vector<std::string> change_for_local(Json& job, const Json& runtime, const Json& machine,

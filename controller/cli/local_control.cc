@@ -168,7 +168,7 @@ Task<Result<Json>> get_capacity(kube::ApiClient& client) {
   co_return node->get_path({"status", "allocatable"});
 }
 
-std::string shell_word(const std::string& text) {
+std::string quoted_word(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -266,8 +266,8 @@ int run_local_env(const std::string& state, Console& console) {
     return kExitRefused;
   }
   console.out << fmt::format("export KUBECONFIG={} TRAINER_LOCAL_STATE={}\n",
-                             shell_word(daemon.kubeconfig()),
-                             shell_word(std::filesystem::absolute(state).string()));
+                             quoted_word(daemon.kubeconfig()),
+                             quoted_word(std::filesystem::absolute(state).string()));
   return kExitDone;
 }
 

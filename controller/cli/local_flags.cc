@@ -32,9 +32,11 @@ CLI::App* add_up(CLI::App& local, LocalFlags& flags) {
   LocalUpOptions& o = flags.up;
   CLI::App* command = local.add_subcommand("up", "Start the API server, controller and node");
   add_state(*command, o.state);
-  command->add_flag("!--no-node", o.has_node, "Run no pods: an API server for tests");
-  command->add_flag("!--no-controller", o.has_controller,
-                    "Leave the objects to another controller");
+  command->add_flag_callback(
+      "--no-node", [&o] { o.has_node = false; }, "Run no pods: an API server for tests");
+  command->add_flag_callback(
+      "--no-controller", [&o] { o.has_controller = false; },
+      "Leave the objects to another controller");
   command
       ->add_option(
           "--tier", o.tier,
@@ -51,7 +53,7 @@ CLI::App* add_up(CLI::App& local, LocalFlags& flags) {
   command
       ->add_option("--idle", o.idle_seconds,
                    "Seconds without work after which it ends; 0: it stays")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
   command->add_flag("--foreground", o.is_foreground,
                     "Stay in the foreground, as for a service manager");
@@ -67,9 +69,9 @@ CLI::App* add_run(CLI::App& local, LocalFlags& flags) {
   add_state(*command, o.state);
   add_namespace(*command, o.ns);
   command->add_option("--nodes", o.nodes, "Number of nodes, instead of the file's")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 100'000));
   command->add_option("--procs", o.procs, "Number of processes of each node, instead of the file's")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 100'000));
   add_mount(*command, o.mounts, "the jobs' pods");
   command->add_flag(
       "--fit", o.is_fitted,
@@ -132,7 +134,7 @@ CLI::App* add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
     return run_local_status(flags.status, console);
   };
   CLI::App* env = local->add_subcommand(
-      "env", "Print shell assignments, to be eval'ed: kubectl and the SDK then use local mode");
+      "env", "Print assignments for eval: kubectl and the SDK then use local mode");
   add_state(*env, flags.state);
   commands[env] = [&flags](Console& console) { return run_local_env(flags.state, console); };
   return logs;

@@ -35,7 +35,7 @@ std::string title_of_job(const ObjectKey& key) {
   return "TrainJob " + key.to_string();
 }
 
-// The program that a shell would start.
+// The program that execvp() would start.
 std::string find_program(const std::string& name, std::string_view path) {
   while (!path.empty()) {
     const std::size_t end = std::min(path.find(':'), path.size());
