@@ -237,8 +237,9 @@ def run_test(name, test):
     return result
 
 
-def main():
-    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written."""
+def main(ran=()):
+    """Runs the test_* functions of the calling file, or those named on the command line, in the order they are written. `ran`: what the
+    tests say that they have tried, for ./check."""
     FOLDER.chmod(0o755)
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     shutil.copy(os.environ.get("TRAINER", ROOT / "build/trainer"), TRAINER)
@@ -247,6 +248,8 @@ def main():
     tests = [(n, f) for n, f in vars(sys.modules["__main__"]).items()
              if n.startswith("test_") and inspect.isfunction(f) and (not wanted or n in wanted)]
     results = [run_test(*test) for test in tests]
+    for where in ran:
+        print(f"ran  {where}")
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
