@@ -29,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 using kube::Result;
 using std::chrono::milliseconds;
 
+constexpr std::string_view kDaemonsName = "trainer local: ";  // before its refusals
 constexpr std::chrono::seconds kLongestStart{30};
 constexpr std::chrono::seconds kLongestEnd{60};
 
@@ -198,7 +199,9 @@ Result<DaemonStatus> LocalDaemon::restart() const {
 std::string LocalDaemon::last_words() const {
   std::string text = read_file(state_ / "daemon.log");
   boost::algorithm::trim_right(text);
-  return text.substr(text.rfind('\n') + 1);
+  text.erase(0, text.rfind('\n') + 1);
+  if (text.starts_with(kDaemonsName)) text.erase(0, kDaemonsName.size());
+  return text;
 }
 
 Result<void> LocalDaemon::stop(const DaemonStatus& running) const {

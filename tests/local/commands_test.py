@@ -34,6 +34,13 @@ def test_up_status_env_down(local):
     assert local.request("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed")
 
 
+def test_wrong_words(local):
+    for words, said in ((["nothing"], 'there is no subcommand "nothing": choose from run, logs'), ([], "subcommand is required"),
+                        (["run"], "FILE is required"), (["run", "--nodes", "0", "x"], "--nodes"), (["up", "--tier", "4"], "--tier")):
+        done = local.run(*words, code=2)
+        assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_without_a_node(local):
     local.up("--no-node")
     local.create(trainjob("waits", "true"))
