@@ -16,7 +16,7 @@ namespace trainer {
 
 // Said at the first start.
 inline constexpr std::string_view kNoSandbox =
-    "Pods are processes of yours, with your rights: there is no sandbox. Whoever can read the "
+    "Pods are processes of yours, with your rights: there is no sandbox. Who can read the "
     "kubeconfig can start them.\n";
 
 // $XDG_STATE_HOME/trainer, else ~/.local/state/trainer.

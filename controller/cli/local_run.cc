@@ -192,8 +192,8 @@ class LocalRun {
       const auto [error, signal] =
           co_await signals_.async_wait(kube::asio::as_tuple(kube::asio::use_awaitable));
       if (error) co_return;
-      say(is_first ? "stopping: once more kills what still runs"
-                   : "killing what runs: once more leaves it to itself");
+      say(is_first ? "stopping: a second interrupt kills what still runs"
+                   : "killing what runs: a third interrupt leaves it to itself");
       if (!is_first) signals_.clear();
       for (const ObjectKey& job : jobs_) {
         const auto done = co_await end(job, is_first);

@@ -101,7 +101,7 @@ def interrupted(local, script, times):
     said = []
     for line in started.stdout:
         said.append(line)
-        if "begun" in line or ("once more" in line and times > 0):
+        if "begun" in line or ("a second interrupt" in line and times > 0):
             if times > 0:
                 started.send_signal(signal.SIGINT)
             times -= 1
