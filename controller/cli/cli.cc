@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/local_flags.hh"
 #include "controller/cli/upstream_flags.hh"
 #include "controller/cli/zap_flags.hh"
 #include "controller/config/configuration.hh"
@@ -46,10 +47,9 @@ struct AllOptions {
   RenderOptions render;
   WhyOptions why;
   LogsOptions logs;
+  LocalFlags local;
   OutputFormat version = OutputFormat::kText;
 };
-
-using Command = std::function<int(Console&)>;
 
 void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats) {
   const auto set = [&output](const std::string& text) {
@@ -190,21 +190,33 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   return command;
 }
 
+// But for the cluster's.
+void add_logs_flags(CLI::App& command, LogsOptions& logs) {
+  add_target(command, logs.target);
+  command.add_flag("-f,--follow", logs.is_followed,
+                   "Wait for the start, follow restarts, end with the job");
+  command.add_option("--node", logs.node, "Only this training node")
+      ->check(check_count<std::int32_t>());
+  command.add_option("--tail", logs.tail, "Only the last lines of each pod; default: all")
+      ->check(check_count<std::int64_t>());
+  command.add_option("--since", logs.since, "Only lines younger than this, such as 30s or 2h")
+      ->check(check_by(parse_duration, "is no duration: write 30s, 15m or 2h"));
+  command.add_flag("--timestamps", logs.has_timestamps, "Print each line's time");
+}
+
 CLI::App* add_logs(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
-  add_target(*command, all.logs.target);
-  command->add_flag("-f,--follow", all.logs.is_followed,
-                    "Wait for the start, follow restarts, end with the job");
-  command->add_option("--node", all.logs.node, "Only this training node")
-      ->check(check_count<std::int32_t>());
-  command->add_option("--tail", all.logs.tail, "Only the last lines of each pod; default: all")
-      ->check(check_count<std::int64_t>());
-  command->add_option("--since", all.logs.since, "Only lines younger than this, such as 30s or 2h")
-      ->check(check_by(parse_duration, "is no duration: write 30s, 15m or 2h"));
-  command->add_flag("--timestamps", all.logs.has_timestamps, "Print each line's time");
+  add_logs_flags(*command, all.logs);
   add_cluster(*command, all.logs.cluster);
   return command;
+}
+
+void add_local_commands(CLI::App& app, AllOptions& all, Commands& commands) {
+  LogsOptions& logs = all.local.logs.logs;
+  CLI::App* command = add_local(app, all.local, commands);
+  add_logs_flags(*command, logs);
+  command->add_option("-n,--namespace", logs.cluster.ns, "Namespace; default: default");
 }
 
 // This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
@@ -260,7 +272,7 @@ CLI::App* add_runtimes(CLI::App& app, AllOptions& all) {
   return command;
 }
 
-void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Command>& commands) {
+void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   CLI::App* controller = add_controller(app, all);
   commands[controller] = [&all, controller](Console& console) {
     if (!all.jobset_controller_mode.empty())
@@ -304,6 +316,7 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
   };
+  add_local_commands(app, all, commands);
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_output(*version, all.version, {"text", "json", "yaml"});
@@ -331,7 +344,12 @@ bool is_subcommand(const CLI::App& app, const std::string& word) {
 
 // CLI11 reports an unknown word as a missing subcommand.
 std::string check_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty() || words[0].starts_with('-') || is_subcommand(app, words[0])) return {};
+  if (words.empty() || words[0].starts_with('-')) return {};
+  if (is_subcommand(app, words[0])) {
+    const CLI::App* command = app.get_subcommand(words[0]);
+    if (command->get_subcommands({}).empty()) return {};
+    return check_subcommand(*command, {words.begin() + 1, words.end()});
+  }
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
   return fmt::format("{}: there is no subcommand \"{}\": choose from {}", app.get_name(), words[0],
@@ -387,7 +405,7 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("trainer ") + TRAINER_VERSION);
   AllOptions all;
-  std::map<const CLI::App*, Command> commands;
+  Commands commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
   all.controller.training_operator.is_alone = use_upstream_words(app, program, words);
@@ -403,7 +421,9 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
     // Help and version are "errors" with code 0; of the others only the sentence is printed.
     return app.exit(error, console.out, console.err) == 0 ? kExitDone : kExitUsage;
   }
-  return commands.at(app.get_subcommands().front())(console);
+  const CLI::App* chosen = app.get_subcommands().front();
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return commands.at(chosen)(console);
 }
 
 }  // namespace

@@ -94,7 +94,9 @@ void LogFollower::job_seen(ObjectState job) {
 
 bool LogFollower::is_over() const {
   if (is_job_deleted_) return true;
-  if (!job_ || !job_->is_finished || !are_pods_listed_ || followed_ > 0) return false;
+  if (!job_ || !are_pods_listed_ || followed_ > 0) return false;
+  if (options_.ends_when_suspended && job_->phase == "Suspended" && pods_.empty()) return true;
+  if (!job_->is_finished) return false;
   // The pods' last states may come after the job's.
   for (const auto& [uid, followed] : pods_) {
     if (!followed->pod.is_over && !followed->pod.is_gone) return false;

@@ -24,7 +24,8 @@ class LogFollower {
     LogsHook hook;
     kube::ObjectKey job;
     std::optional<std::int32_t> node;
-    LogQuery first;  // what the first request for each log asks for
+    LogQuery first;                    // what the first request for each log asks for
+    bool ends_when_suspended = false;  // once the pods of a suspended job are gone
     PrintLine print;
     std::function<void(std::string_view)> report;  // changes of the job, and errors
     Options() {}

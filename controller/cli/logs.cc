@@ -6,7 +6,7 @@
 #include "controller/cli/commands.hh"
 #include "controller/cli/log_follow.hh"
 #include "controller/cli/log_merge.hh"
-#include "controller/cli/terminal_text.hh"
+#include "controller/cli/log_print.hh"
 #include "controller/config/values.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
@@ -18,15 +18,6 @@ namespace {
 using kube::Result;
 using kube::Task;
 
-std::string plain(std::string_view text) {
-  return printable(text, TerminalText::kPlain);
-}
-
-// A pipe gets the bytes of the log.
-std::string for_output(const std::string& text, const Console& console) {
-  return console.is_terminal ? printable(text, TerminalText::kLog) : text;
-}
-
 LogQuery first_query(const LogsOptions& options) {
   LogQuery query;
   if (options.tail >= 0) query.tail = options.tail;
@@ -35,16 +26,6 @@ LogQuery first_query(const LogsOptions& options) {
     query.since_seconds = std::max<std::int64_t>(1, since->count() / 1'000);
   }
   return query;
-}
-
-PrintLine printer(const LogsOptions& options, Console& console) {
-  return [&console, with_time = options.has_timestamps, is_live = options.is_followed](
-             const LogPod& pod, std::string_view container, const LogLine& line) {
-    console.out << pod.prefix(container) << ' ';
-    if (with_time && !line.timestamp.empty()) console.out << line.timestamp << ' ';
-    console.out << for_output(line.text, console) << '\n';
-    if (is_live) console.out << std::flush;
-  };
 }
 
 Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, LogsHook hook,
@@ -76,17 +57,17 @@ Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options,
     console.err << fmt::format(
         "{} {}: there are no pods{}{}\n", target.resource().kind, key.to_string(),
         options.node ? fmt::format(" of node {}", *options.node) : "",
-        is_known ? plain(fmt::format(", {}: {}", state->phase, state->message)) : "");
+        is_known ? plain_text(fmt::format(", {}: {}", state->phase, state->message)) : "");
     // They may be deleted, but the status still has the last lines of the first that failed.
     if (state && !state->last_output.empty())
-      console.out << for_output(state->last_output, console) << '\n';
+      console.out << text_for_output(state->last_output, console) << '\n';
     co_return kExitRefused;
   }
   std::function<void(std::string_view)> on_error = [&console](std::string_view what) {
-    console.err << plain(what) << '\n';
+    console.err << plain_text(what) << '\n';
   };
   const auto merged = co_await merge_logs(client, std::move(*pods), first_query(options),
-                                          printer(options, console), std::move(on_error));
+                                          log_printer(options, console), std::move(on_error));
   if (!merged) co_return tl::unexpected(merged.error());
   co_return kExitDone;
 }
@@ -118,9 +99,9 @@ int run_logs(const LogsOptions& options, const Registry& registry, Console& cons
     follow.job = key;
     follow.node = options.node;
     follow.first = first_query(options);
-    follow.print = printer(options, console);
+    follow.print = log_printer(options, console);
     follow.report = [&console](std::string_view what) {
-      console.err << "-- " << plain(what) << std::endl;
+      console.err << "-- " << plain_text(what) << std::endl;
     };
     const std::string title = follow.title();
     LogFollower follower(cluster->io(), client, std::move(follow));

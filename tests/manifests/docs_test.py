@@ -66,7 +66,7 @@ def check_command(block, words, files):
     if words[:2] == ["kubectl", "trainer"]:
         words = words[1:]
     if words[0] == "trainer":
-        known = flags_of(TRAINER, *words[1:2])
+        known = flags_of(TRAINER, *words[1:3 if words[1] == "local" else 2])
         check(block, known is not None, f"trainer has no subcommand {words[1]}")
         if words[1] == "render" and block.page in pages.USERS:
             for file in (w for w in words[2:] if not w.startswith("-")):

@@ -114,7 +114,7 @@ void Cluster::act(const kube::Action& action) {
     }
     case kube::Action::Verb::kMergePatch:
       store_.merge(Actor::kCluster, action.resource, action.key, action.body, "");
-      return let_go(action.resource.plural, action.key);
+      return;
     case kube::Action::Verb::kApply:
       return;  // the Job controller applies nothing
   }
@@ -181,22 +181,10 @@ void Cluster::end_pod(const ObjectKey& key, const std::string& uid, int exit_cod
 void Cluster::kill_pod(const ObjectKey& key, const std::string& uid) {
   const Object pod = store_.find("pods", key);
   if (!pod || ObjectMeta::of(*pod).uid != uid) return;
-  const bool is_held = !ObjectMeta::of(*pod).finalizers.empty();
-  // Some are seen as failed before they are gone.
-  if (is_held || chance_.percent(50)) end_pod(key, uid, 137);
-  if (is_held)
-    ended_.insert(uid);
-  else
-    store_.erase(Actor::kCluster, "pods", key);
-}
-
-// A pod that the kubelet has ended goes with its last finalizer.
-void Cluster::let_go(std::string_view plural, const ObjectKey& key) {
-  const Object object = plural == "pods" ? store_.find(plural, key) : nullptr;
-  if (!object) return;
-  const auto meta = ObjectMeta::of(*object);
-  if (meta.finalizers.empty() && ended_.erase(meta.uid) > 0)
-    store_.erase(Actor::kCluster, plural, key);
+  // Some are seen as failed before they are gone. One with a finalizer goes with that.
+  if (!ObjectMeta::of(*pod).finalizers.empty() || chance_.percent(50)) end_pod(key, uid, 137);
+  store_.remove(Actor::kCluster, *store_.find_kind("pods"), key,
+                Json::object({{"gracePeriodSeconds", 0}}));
 }
 
 // ---- the garbage collector

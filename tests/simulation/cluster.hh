@@ -47,7 +47,6 @@ class Cluster {
   void kill_pod(const kube::ObjectKey& key, const std::string& uid);
   Object live_pod(const kube::ObjectKey& key, const std::string& uid) const;
 
-  void let_go(std::string_view plural, const kube::ObjectKey& key);
 
   Timeline& timeline_;
   ApiStore& store_;
@@ -58,7 +57,6 @@ class Cluster {
   bool is_collection_asked_ = false;
   int named_ = 0;
   std::map<std::string, batch::Backoff> backoffs_;  // by Job uid
-  std::set<std::string> ended_;  // uids of pods that the kubelet has ended, but a finalizer holds
 };
 
 }  // namespace trainer::simulation

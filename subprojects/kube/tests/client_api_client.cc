@@ -162,6 +162,7 @@ TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   DeleteOptions options;
   options.propagation = "Foreground";
   options.uid = "u-1";
+  options.grace_seconds = 0;
   CHECK(finish(client.get(kJobs, key)));
   CHECK(finish(client.create(kJobs, job())));
   CHECK(finish(client.apply(kJobs, key, job(), "a b", true)));
@@ -178,7 +179,8 @@ TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   CHECK(log[3].headers.at("content-type") == "application/merge-patch+json");
   CHECK(log[4].headers.at("content-type") == "application/json-patch+json");
   CHECK(log[5].body == R"({"apiVersion":"v1","kind":"DeleteOptions",)"
-                       R"("preconditions":{"uid":"u-1"},"propagationPolicy":"Foreground"})");
+                       R"("gracePeriodSeconds":0,"preconditions":{"uid":"u-1"},)"
+                       R"("propagationPolicy":"Foreground"})");
   CHECK(records[0] == "GET jobs 200");
   CHECK(records[1] == "POST jobs 201");
 }

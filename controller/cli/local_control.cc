@@ -1,0 +1,274 @@
+// `trainer local up|down|status|stop|logs|env`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <ostream>
+
+#include "api/trainjob.hh"
+#include "controller/cli/cluster.hh"
+#include "controller/cli/documents.hh"
+#include "controller/cli/local.hh"
+#include "controller/cli/local_daemon.hh"
+#include "controller/cli/local_jobs.hh"
+#include "controller/local/daemon.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+using kube::ObjectKey;
+using kube::Result;
+using kube::Task;
+
+// One sentence, and the exit code.
+int refuse(const Console& console, std::string_view subcommand, const kube::Error& error) {
+  console.err << fmt::format("{}: local {}: {}\n", console.program, subcommand, error.message);
+  return kExitRefused;
+}
+
+struct Connected {
+  DaemonStatus daemon;
+  std::unique_ptr<Cluster> cluster;
+};
+
+// Errors: no daemon is up.
+Result<Connected> connect(const LocalDaemon& daemon, const std::string& ns = "") {
+  auto running = daemon.status();
+  if (!running) {
+    return kube::fail(
+        kube::ErrorCode::kNotFound,
+        "no daemon is up: `trainer local up` starts it, `trainer local run FILE` too");
+  }
+  auto cluster = Cluster::connect({daemon.kubeconfig(), "", ns});
+  if (!cluster) return tl::unexpected(cluster.error());
+  return Connected{std::move(*running), std::move(*cluster)};
+}
+
+std::string summary(const DaemonStatus& running) {
+  std::string text = fmt::format("up at {}, tier {}, process {}, version {}\n", running.address,
+                                 running.tier, running.pid, running.version);
+  for (const std::string& notice : running.notices) text += "  " + notice + "\n";
+  return text;
+}
+
+std::vector<std::string> daemon_words(const LocalUpOptions& options) {
+  std::vector<std::string> words{"--idle", std::to_string(options.idle_seconds)};
+  if (!options.has_node) words.emplace_back("--no-node");
+  if (!options.has_controller) words.emplace_back("--no-controller");
+  const auto add = [&words](const char* flag, std::string value) {
+    words.emplace_back(flag);
+    words.push_back(std::move(value));
+  };
+  if (options.tier) add("--tier", std::to_string(*options.tier));
+  for (const std::string& mount : options.mounts) add("--mount", mount);
+  for (const std::string& amount : options.capacity) add("--capacity", amount);
+  if (!options.audit.empty()) add("--audit", options.audit);
+  return words;
+}
+
+// Relative paths begin where the command was given: the daemon's directory is another.
+void make_absolute(LocalUpOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.audit.empty()) options.audit = fs::absolute(options.audit).string();
+  for (std::string& mount : options.mounts)
+    if (!mount.empty()) mount = fs::absolute(mount).string();
+}
+
+int be_the_daemon(const LocalUpOptions& options, Console& console) {
+  LocalOptions made;
+  made.state = std::filesystem::absolute(options.state).lexically_normal();
+  made.has_node = options.has_node;
+  made.has_controller = options.has_controller;
+  made.tier = options.tier;
+  made.mounts = options.mounts;
+  for (const std::string& text : options.capacity) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      console.err << fmt::format("{}: local up: --capacity {}: write NAME=AMOUNT\n",
+                                 console.program, text);
+      return kExitUsage;
+    }
+    made.capacity[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  made.idle = std::chrono::seconds(options.idle_seconds);
+  made.audit = options.audit;
+  return run_daemon(made);
+}
+
+Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed) {
+  for (const ObjectKey& job : jobs) {
+    auto done = co_await suspend_job(client, job);
+    if (done && is_killed) done = co_await kill_pods(client, job);
+    if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
+  }
+  for (const ObjectKey& job : jobs) {
+    const auto done = co_await wait_until_no_pods(client, job);
+    if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> stop_all(kube::ApiClient& client) {
+  const auto jobs = co_await list_jobs(client);
+  if (!jobs) co_return tl::unexpected(jobs.error());
+  std::vector<ObjectKey> running;
+  for (const Json& job : *jobs)
+    if (is_running(job)) running.push_back(kube::ObjectMeta::of(job).key());
+  co_return co_await stop_jobs(client, std::move(running), /*is_killed=*/false);
+}
+
+// Those that are not asked for must not be suspended: a finished job would stay so.
+Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jobs,
+                              bool is_killed) {
+  for (const ObjectKey& job : jobs) {
+    const auto object = co_await client.get(kTrainJobs, job);
+    if (!object) co_return tl::unexpected(object.error());
+    if (!is_running(*object)) {
+      co_return kube::fail(kube::ErrorCode::kConflict, "TrainJob {} does not run: it is {}",
+                           job.to_string(), object->get("status").get_string("phase", "new"));
+    }
+  }
+  co_return co_await stop_jobs(client, std::move(jobs), is_killed);
+}
+
+std::string table_of(const std::vector<Json>& jobs) {
+  std::string text = fmt::format("{:<16} {:<32} {:<12} {:<7} {}\n", "NAMESPACE", "JOB", "STATE",
+                                 "NODES", "RESTARTS");
+  for (const Json& job : jobs) {
+    const ObjectKey key = kube::ObjectMeta::of(job).key();
+    const Json& status = job.get("status");
+    text += fmt::format("{:<16} {:<32} {:<12} {:<7} {}\n", key.ns, key.name,
+                        status.get_string("phase", "-"),
+                        status.get("nodes").get_string("summary", "-"), status.get_int("restarts"));
+  }
+  return text;
+}
+
+Json::Array short_list(const std::vector<Json>& jobs) {
+  Json::Array list;
+  for (const Json& job : jobs) {
+    const ObjectKey key = kube::ObjectMeta::of(job).key();
+    list.push_back(Json::object({{"namespace", key.ns},
+                                 {"name", key.name},
+                                 {"phase", job.get("status").get("phase")},
+                                 {"nodes", job.get("status").get("nodes")},
+                                 {"restarts", job.get("status").get_int("restarts")}}));
+  }
+  return list;
+}
+
+// nullopt: the daemon has none (--no-node).
+Task<Result<Json>> get_capacity(kube::ApiClient& client) {
+  const auto node = co_await client.get(kube::kNodes, ObjectKey("", "local"));
+  if (!node && node.error().code == kube::ErrorCode::kNotFound) co_return Json();
+  if (!node) co_return tl::unexpected(node.error());
+  co_return node->get_path({"status", "allocatable"});
+}
+
+std::string quoted_word(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+int run_local_up(const LocalUpOptions& given, Console& console) {
+  LocalUpOptions options = given;
+  make_absolute(options);
+  if (options.is_foreground) return be_the_daemon(options, console);
+  const LocalDaemon daemon(options.state);
+  if (const auto running = daemon.status()) {
+    const bool is_plain = daemon_words(options) == daemon_words(LocalUpOptions());
+    console.err << fmt::format(
+        "{}: local up: it is {}{}", console.program, summary(*running),
+        is_plain ? "" : "To change its options, `trainer local down` first.\n");
+    return is_plain ? kExitDone : kExitRefused;
+  }
+  const bool is_new = daemon.is_new();
+  const auto running = daemon.start(daemon_words(options));
+  if (!running) return refuse(console, "up", running.error());
+  const auto connected = connect(daemon);
+  if (!connected) return refuse(console, "up", connected.error());
+  const auto made = connected->cluster->run(create_missing_runtimes(connected->cluster->client()));
+  if (!made) return refuse(console, "up", made.error());
+  console.out << summary(*running)
+              << "kubectl and the SDK find it after: eval \"$(trainer local env)\"\n";
+  if (is_new) console.out << kNoSandbox;
+  return kExitDone;
+}
+
+int run_local_down(const std::string& state, Console& console) {
+  const LocalDaemon daemon(state);
+  const auto running = daemon.status();
+  if (!running) {
+    console.err << console.program << ": local down: no daemon is up\n";
+    return kExitDone;
+  }
+  // One that does not answer is ended all the same.
+  if (auto connected = connect(daemon)) {
+    const auto stopped = connected->cluster->run(stop_all(connected->cluster->client()));
+    if (!stopped) refuse(console, "down", stopped.error());
+  }
+  const auto done = daemon.stop(*running);
+  return done ? kExitDone : refuse(console, "down", done.error());
+}
+
+int run_local_status(const LocalStatusOptions& options, Console& console) {
+  const auto connected = connect(LocalDaemon(options.state));
+  if (!connected) return refuse(console, "status", connected.error());
+  Cluster& cluster = *connected->cluster;
+  const auto capacity = cluster.run(get_capacity(cluster.client()));
+  if (!capacity) return refuse(console, "status", capacity.error());
+  const auto jobs = cluster.run(list_jobs(cluster.client()));
+  if (!jobs) return refuse(console, "status", jobs.error());
+  std::string text = summary(connected->daemon);
+  std::vector<std::string> amounts;
+  for (const auto& [name, amount] : capacity->is_object() ? capacity->as_object() : Json::Object())
+    amounts.push_back(fmt::format("{} {}", name, amount.is_string() ? amount.as_string() : "?"));
+  text += amounts.empty() ? "  no node: pods stay Pending\n"
+                          : fmt::format("  for jobs: {}\n", fmt::join(amounts, ", "));
+  if (!jobs->empty()) text += table_of(*jobs);
+  Json value = connected->daemon.json;
+  value.set("allocatable", *capacity);
+  value.set("jobs", short_list(*jobs));
+  print_value(value, text, options.format, console.out);
+  return kExitDone;
+}
+
+int run_local_stop(const LocalStopOptions& options, Console& console) {
+  const auto connected = connect(LocalDaemon(options.state), options.ns);
+  if (!connected) return refuse(console, "stop", connected.error());
+  Cluster& cluster = *connected->cluster;
+  std::vector<ObjectKey> jobs;
+  for (const std::string& name : options.jobs) jobs.push_back({cluster.ns(), name});
+  const auto done = cluster.run(stop_named(cluster.client(), std::move(jobs), options.is_killed));
+  return done ? kExitDone : refuse(console, "stop", done.error());
+}
+
+int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Console& console) {
+  const LocalDaemon daemon(options.state);
+  if (const auto connected = connect(daemon); !connected)
+    return refuse(console, "logs", connected.error());
+  LogsOptions logs = options.logs;
+  logs.cluster.kubeconfig = daemon.kubeconfig();
+  return run_logs(logs, registry, console);
+}
+
+int run_local_env(const std::string& state, Console& console) {
+  const LocalDaemon daemon(state);
+  if (!daemon.status()) {
+    console.err << console.program
+                << ": local env: no daemon is up: `trainer local up` starts it\n";
+    return kExitRefused;
+  }
+  console.out << fmt::format("export KUBECONFIG={} TRAINER_LOCAL_STATE={}\n",
+                             quoted_word(daemon.kubeconfig()),
+                             quoted_word(std::filesystem::absolute(state).string()));
+  return kExitDone;
+}
+
+}  // namespace trainer

@@ -1,0 +1,218 @@
+#include "controller/cli/local_daemon.hh"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/algorithm/string/trim.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include "kube/model/json_text.hh"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kube::Result;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kDaemonsName = "trainer local: ";  // before its refusals
+constexpr std::chrono::seconds kLongestStart{30};
+constexpr std::chrono::seconds kLongestEnd{60};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
+}
+
+tl::unexpected<kube::Error> system_failure(std::string_view what) {
+  const int why = errno;
+  return kube::fail(kube::ErrorCode::kInternal, "{}: {}", what,
+                    std::generic_category().message(why));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// The number alone could be another process's by now; of a zombie the command line is empty.
+bool is_daemon(pid_t pid) {
+  const std::string words = read_file(fmt::format("/proc/{}/cmdline", pid));
+  return words.find(std::string_view("\0local\0up\0", 10)) != words.npos;
+}
+
+struct SpawnActions {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnActions() {
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+  }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+};
+
+}  // namespace
+
+std::filesystem::path default_local_state() {
+  const std::string state = variable("XDG_STATE_HOME");
+  if (!state.empty()) return std::filesystem::path(state) / "trainer";
+  const std::string home = variable("HOME");
+  return std::filesystem::path(home.empty() ? "/" : home) / ".local/state/trainer";
+}
+
+std::string callers_path() {
+  const std::string path = variable("PATH");
+  const std::string environment = variable("VIRTUAL_ENV");
+  if (environment.empty()) return path;
+  const std::string programs = environment + "/bin";
+  if ((":" + path + ":").find(":" + programs + ":") != std::string::npos) return path;
+  return programs + (path.empty() ? "" : ":" + path);
+}
+
+LocalDaemon::LocalDaemon(std::filesystem::path state)
+    : state_(std::filesystem::absolute(state).lexically_normal()) {}
+
+std::optional<DaemonStatus> LocalDaemon::status() const {
+  auto json = kube::parse_json(read_file(state_ / "daemon.json"));
+  if (!json) return std::nullopt;
+  DaemonStatus status;
+  status.pid = static_cast<pid_t>(json->get_int("pid"));
+  if (status.pid <= 0 || !is_daemon(status.pid)) return std::nullopt;
+  status.address = json->get_string("address");
+  status.version = json->get_string("version");
+  status.tier = json->get_int("tier");
+  status.path = json->get_string("path");
+  for (const kube::Json& notice : json->get_array("notices"))
+    if (notice.is_string()) status.notices.push_back(notice.as_string());
+  status.json = std::move(*json);
+  return status;
+}
+
+Result<DaemonStatus> LocalDaemon::start(const std::vector<std::string>& options) const {
+  std::error_code error;
+  const bool is_made = std::filesystem::create_directories(state_, error);
+  if (!error && is_made)
+    std::filesystem::permissions(state_, std::filesystem::perms::owner_all, error);
+  if (error) {
+    return kube::fail(kube::ErrorCode::kInternal, "{}: the state cannot be kept there: {}",
+                      state_.string(), error.message());
+  }
+  // Of two that start one at the same time, the second finds it up.
+  const Descriptor lock(
+      open((state_ / "start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (lock.get() < 0 || flock(lock.get(), LOCK_EX) != 0)
+    return system_failure((state_ / "start.lock").string());
+  if (auto running = status()) return *running;
+  return spawn(options);
+}
+
+Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options) const {
+  const std::string log = state_ / "daemon.log";
+  std::error_code ignored;
+  std::filesystem::rename(log, log + ".old", ignored);
+  // For restart().
+  std::ofstream(state_ / "options") << fmt::format("{}", fmt::join(options, "\n"));
+  std::vector<std::string> words{"trainer",      "local",   "up",
+                                 "--foreground", "--state", state_.string()};
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  const Descriptor changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  inotify_add_watch(changes.get(), state_.c_str(), IN_MOVED_TO);
+  SpawnActions actions;
+  posix_spawnattr_setflags(&actions.attributes, POSIX_SPAWN_SETSID);
+  posix_spawn_file_actions_addopen(&actions.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions.files, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, S_IRUSR | S_IWUSR);
+  posix_spawn_file_actions_adddup2(&actions.files, STDOUT_FILENO, STDERR_FILENO);
+  // So that it keeps no directory of the caller's from being unmounted.
+  posix_spawn_file_actions_addchdir_np(&actions.files, "/");
+  pid_t pid = 0;
+  errno = posix_spawn(&pid, "/proc/self/exe", &actions.files, &actions.attributes, argv.data(),
+                      environ);
+  if (errno != 0) return system_failure("the daemon cannot be started");
+
+  const auto end = Clock::now() + kLongestStart;
+  while (Clock::now() < end) {
+    if (auto running = status(); running && running->pid == pid) return *running;
+    if (waitpid(pid, nullptr, WNOHANG) == pid) {
+      const std::string said = last_words();
+      return kube::fail(kube::ErrorCode::kInternal, "{}",
+                        said.empty() ? "the daemon ended at once; its log is " + log : said);
+    }
+    // Woken by the file that says that it is ready; its end is looked for now and then.
+    pollfd ready{changes.get(), POLLIN, 0};
+    poll(&ready, 1, 20);
+    char events[4096];
+    while (read(changes.get(), events, sizeof events) > 0) {
+    }
+  }
+  kill(pid, SIGKILL);
+  return kube::fail(kube::ErrorCode::kTimeout,
+                    "the daemon was not ready within {} s and was killed; its log is {}",
+                    kLongestStart.count(), log);
+}
+
+Result<DaemonStatus> LocalDaemon::restart() const {
+  std::vector<std::string> options;
+  std::istringstream text(read_file(state_ / "options"));
+  for (std::string option; std::getline(text, option);) options.push_back(option);
+  return start(options);
+}
+
+std::string LocalDaemon::last_words() const {
+  std::string text = read_file(state_ / "daemon.log");
+  boost::algorithm::trim_right(text);
+  text.erase(0, text.rfind('\n') + 1);
+  if (text.starts_with(kDaemonsName)) text.erase(0, kDaemonsName.size());
+  return text;
+}
+
+Result<void> LocalDaemon::stop(const DaemonStatus& running) const {
+  if (kill(running.pid, SIGTERM) != 0) return system_failure("the daemon cannot be stopped");
+  for (const auto end = Clock::now() + kLongestEnd; Clock::now() < end;) {
+    if (!is_daemon(running.pid)) return {};
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return kube::fail(kube::ErrorCode::kTimeout,
+                    "the daemon (process {}) has not ended within {} s; its log is {}", running.pid,
+                    kLongestEnd.count(), (state_ / "daemon.log").string());
+}
+
+}  // namespace trainer

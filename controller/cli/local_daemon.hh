@@ -1,0 +1,65 @@
+// The daemon of local mode as other subcommands see it: whether it runs, its start and its end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/error.hh"
+#include "kube/model/json.hh"
+
+namespace trainer {
+
+// Said at the first start.
+inline constexpr std::string_view kNoSandbox =
+    "Pods are processes of yours, with your rights: there is no sandbox. Who can read the "
+    "kubeconfig can start them.\n";
+
+// $XDG_STATE_HOME/trainer, else ~/.local/state/trainer.
+std::filesystem::path default_local_state();
+
+// $VIRTUAL_ENV/bin, where it is set and not in $PATH, and then $PATH.
+std::string callers_path();
+
+// What the daemon writes into daemon.json once it serves requests.
+struct DaemonStatus {
+  pid_t pid = 0;
+  std::string address;  // "https://127.0.0.1:PORT"
+  std::string version;
+  std::int64_t tier = 0;
+  std::vector<std::string> notices;  // what this machine does not offer
+  std::string path;                  // $PATH of pods
+  kube::Json json;                   // all of it
+};
+
+// Concurrency: one thread. All functions block; start() for as long as the daemon needs to be
+// ready, 100 ms as a rule and 30 s at most.
+class LocalDaemon {
+ public:
+  explicit LocalDaemon(std::filesystem::path state);
+
+  std::string kubeconfig() const { return state_ / "kubeconfig"; }
+  // True before the first start.
+  bool is_new() const { return !std::filesystem::exists(state_ / "kubeconfig"); }
+  // nullopt: none is up.
+  std::optional<DaemonStatus> status() const;
+  // Starts this program again as `local up --foreground OPTION...`, in a session of its own, and
+  // waits until it serves; the status of one that is up already. Errors: its last words.
+  kube::Result<DaemonStatus> start(const std::vector<std::string>& options) const;
+  // Starts one with the options of the last start.
+  kube::Result<DaemonStatus> restart() const;
+  // Sends SIGTERM and waits for the end. Errors: it has not ended within a minute.
+  kube::Result<void> stop(const DaemonStatus& running) const;
+
+ private:
+  kube::Result<DaemonStatus> spawn(const std::vector<std::string>& options) const;
+  std::string last_words() const;
+
+  std::filesystem::path state_;  // absolute
+};
+
+}  // namespace trainer

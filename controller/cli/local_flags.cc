@@ -1,0 +1,143 @@
+#include "controller/cli/local_flags.hh"
+
+#include <CLI/CLI.hpp>
+
+#include "controller/cli/local_daemon.hh"
+#include "controller/kinds/registry.hh"
+
+namespace trainer {
+namespace {
+
+void add_state(CLI::App& command, std::string& state) {
+  state = default_local_state().string();
+  command.add_option("--state", state, "Directory of what local mode keeps")
+      ->envname("TRAINER_LOCAL_STATE")
+      ->capture_default_str();
+}
+
+void add_namespace(CLI::App& command, std::string& ns) {
+  command.add_option("-n,--namespace", ns, "Namespace; default: default");
+}
+
+void add_mount(CLI::App& command, std::vector<std::string>& mounts, const char* whose) {
+  command
+      .add_option("--mount", mounts,
+                  std::string("DIR:/PATH: a directory of this machine in ") + whose)
+      ->take_all()
+      ->type_size(1)
+      ->allow_extra_args(false);
+}
+
+CLI::App* add_up(CLI::App& local, LocalFlags& flags) {
+  LocalUpOptions& o = flags.up;
+  CLI::App* command = local.add_subcommand("up", "Start the API server, controller and node");
+  add_state(*command, o.state);
+  command->add_flag_callback(
+      "--no-node", [&o] { o.has_node = false; }, "Run no pods: an API server for tests");
+  command->add_flag_callback(
+      "--no-controller", [&o] { o.has_controller = false; },
+      "Leave the objects to another controller");
+  command
+      ->add_option(
+          "--tier", o.tier,
+          "How pods are kept apart: 1 user namespaces and addresses, 2 addresses, 3 neither; "
+          "default: what this machine offers")
+      ->check(CLI::Range(1, 3));
+  add_mount(*command, o.mounts, "all pods");
+  command
+      ->add_option(
+          "--capacity", o.capacity,
+          "NAME=AMOUNT, such as nvidia.com/gpu=8: what the node has, instead of what is found")
+      ->allow_extra_args(false);
+  command->add_option("--audit", o.audit, "File for a line of JSON for each request");
+  command
+      ->add_option("--idle", o.idle_seconds,
+                   "Seconds without work after which it ends; 0: it stays")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  command->add_flag("--foreground", o.is_foreground,
+                    "Stay in the foreground, as for a service manager");
+  return command;
+}
+
+CLI::App* add_run(CLI::App& local, LocalFlags& flags) {
+  LocalRunOptions& o = flags.run;
+  CLI::App* command = local.add_subcommand("run",
+                                           "Run the TrainJobs of YAML files here: apply, show the "
+                                           "output, exit 0 where all are Complete");
+  command->add_option("FILE", o.files, "YAML or JSON files; - is standard input")->required();
+  add_state(*command, o.state);
+  add_namespace(*command, o.ns);
+  command->add_option("--nodes", o.nodes, "Number of nodes, instead of the file's")
+      ->check(CLI::Range(1, 100'000));
+  command->add_option("--procs", o.procs, "Number of processes of each node, instead of the file's")
+      ->check(CLI::Range(1, 100'000));
+  add_mount(*command, o.mounts, "the jobs' pods");
+  command->add_flag(
+      "--fit", o.is_fitted,
+      "Cut nodes, GPUs, CPUs and memory to what this machine has, and say what was cut");
+  command->add_flag("-d,--detach", o.is_detached, "Do not wait for the end");
+  return command;
+}
+
+CLI::App* add_stop(CLI::App& local, LocalFlags& flags) {
+  LocalStopOptions& o = flags.stop;
+  CLI::App* command = local.add_subcommand("stop", "Suspend TrainJobs: their processes end");
+  command->add_option("JOB", o.jobs, "Names of TrainJobs")->required();
+  add_state(*command, o.state);
+  add_namespace(*command, o.ns);
+  command->add_flag("--kill", o.is_killed, "Give them no time to end");
+  return command;
+}
+
+CLI::App* add_status(CLI::App& local, LocalFlags& flags) {
+  CLI::App* command = local.add_subcommand("status", "Show the daemon, the machine and the jobs");
+  add_state(*command, flags.status.state);
+  command
+      ->add_option_function<std::string>(
+          "-o,--output",
+          [&flags](const std::string& text) {
+            flags.status.format = text == "json"   ? OutputFormat::kJson
+                                  : text == "yaml" ? OutputFormat::kYaml
+                                                   : OutputFormat::kText;
+          },
+          "Output format")
+      ->check(CLI::IsMember({"text", "json", "yaml"}));
+  return command;
+}
+
+}  // namespace
+
+CLI::App* add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
+  CLI::App* local = app.add_subcommand(
+      "local", "Run TrainJobs on this machine, as processes, without a cluster (Linux only)");
+  local->require_subcommand(1);
+  commands[add_run(*local, flags)] = [&flags](Console& console) {
+    return run_local_run(flags.run, full_registry(), console);
+  };
+  CLI::App* logs =
+      local->add_subcommand("logs", "Print the logs of all pods of a job, each line with its node");
+  add_state(*logs, flags.logs.state);
+  commands[logs] = [&flags](Console& console) {
+    return run_local_logs(flags.logs, full_registry(), console);
+  };
+  commands[add_stop(*local, flags)] = [&flags](Console& console) {
+    return run_local_stop(flags.stop, console);
+  };
+  commands[add_up(*local, flags)] = [&flags](Console& console) {
+    return run_local_up(flags.up, console);
+  };
+  CLI::App* down = local->add_subcommand("down", "Suspend what runs, and end the daemon");
+  add_state(*down, flags.state);
+  commands[down] = [&flags](Console& console) { return run_local_down(flags.state, console); };
+  commands[add_status(*local, flags)] = [&flags](Console& console) {
+    return run_local_status(flags.status, console);
+  };
+  CLI::App* env = local->add_subcommand(
+      "env", "Print assignments for eval: kubectl and the SDK then use local mode");
+  add_state(*env, flags.state);
+  commands[env] = [&flags](Console& console) { return run_local_env(flags.state, console); };
+  return logs;
+}
+
+}  // namespace trainer

@@ -1,0 +1,186 @@
+#include "controller/cli/local_jobs.hh"
+
+#include <chrono>
+#include <functional>
+#include <set>
+
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
+#include "kube/client/url.hh"
+#include "kube/model/json_text.hh"
+#include "kube/model/resources.hh"
+#include "runtimes/builtin/builtin_runtimes.hh"
+#include "runtimes/jobset/names.hh"
+
+namespace trainer {
+namespace {
+
+using kube::ErrorCode;
+using kube::Json;
+using kube::ObjectKey;
+using kube::Resource;
+using kube::Result;
+using kube::Task;
+
+constexpr const char* kManager = "trainer-local";
+constexpr kube::Milliseconds kTick{20};
+constexpr std::chrono::seconds kLongestEnd{60};
+
+const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
+
+Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, Resource resource, std::string ns,
+                                         std::string query) {
+  std::vector<Json> items;
+  std::function<void(std::string_view)> on_item = [&items](std::string_view text) {
+    if (auto item = kube::parse_json(text)) items.push_back(std::move(*item));
+  };
+  const auto listed = co_await client.list(std::move(resource), std::move(ns), std::move(query),
+                                           std::move(on_item));
+  if (!listed) co_return tl::unexpected(listed.error());
+  co_return items;
+}
+
+Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
+  std::string selector =
+      "labelSelector=" + kube::percent_encode(std::string(jobset::kJobSetNameKey) + "=" + key.name);
+  return list_all(client, kube::kPods, key.ns, std::move(selector));
+}
+
+bool is_condition_true(const Json& job, std::string_view type) {
+  for (const Json& condition : job.get("status").get_array("conditions"))
+    if (condition.get_string("type") == type) return condition.get_string("status") == "True";
+  return false;
+}
+
+}  // namespace
+
+Task<Result<void>> create_missing_runtimes(kube::ApiClient& client) {
+  const auto found = co_await list_all(client, kClusterTrainingRuntimes, "", "");
+  if (!found) co_return tl::unexpected(found.error());
+  std::set<std::string, std::less<>> names;
+  for (const Json& runtime : *found) names.insert(kube::ObjectMeta::of(runtime).name);
+  for (const Json& runtime : builtin_runtimes()) {
+    if (names.contains(kube::ObjectMeta::of(runtime).name)) continue;
+    const auto made = co_await client.create(kClusterTrainingRuntimes, runtime, kManager);
+    // Another command may have been first.
+    if (!made && made.error().code != ErrorCode::kAlreadyExists)
+      co_return tl::unexpected(made.error());
+  }
+  co_return Result<void>();
+}
+
+std::optional<Resource> find_local_resource(const Registry& registry, const Json& object) {
+  std::vector<Resource> all{kube::kNamespaces, kube::kConfigMaps, kube::kSecrets,
+                            kube::kServices,   kube::kJobs,       kube::kPersistentVolumeClaims,
+                            kServiceAccounts};
+  for (const KindRegistration& registration : registry)
+    for (const ApiKind& kind : registration.crds) all.push_back(kind.resource);
+  for (const Resource& resource : all) {
+    if (object.get_string("kind") == resource.kind &&
+        object.get_string("apiVersion") == resource.api_version())
+      return resource;
+  }
+  return std::nullopt;
+}
+
+Task<Result<Json>> get_runtime_of(kube::ApiClient& client, Json job) {
+  const Json& ref = job.get("spec").get("runtimeRef");
+  const bool is_namespaced = ref.get_string("kind") == kTrainingRuntimes.kind;
+  Resource resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
+  ObjectKey key{is_namespaced ? kube::ObjectMeta::of(job).ns : "",
+                std::string(ref.get_string("name"))};
+  const std::string title = resource.kind + " " + key.to_string();
+  auto runtime = co_await client.get(std::move(resource), std::move(key));
+  if (!runtime && runtime.error().code == ErrorCode::kNotFound) {
+    co_return kube::fail(ErrorCode::kNotFound,
+                         "spec.runtimeRef: there is no {}: name one of the file, or one that "
+                         "`trainer runtimes --list` shows",
+                         title);
+  }
+  co_return runtime;
+}
+
+bool is_running(const Json& job) {
+  const bool is_suspended =
+      job.get("spec").get_bool("suspend") && job.get("status").get_string("phase") == "Suspended";
+  return !is_suspended && !is_condition_true(job, "Complete") && !is_condition_true(job, "Failed");
+}
+
+Task<Result<void>> check_job_may_run(kube::ApiClient& client, ObjectKey key) {
+  const auto job = co_await client.get(kTrainJobs, key);
+  if (job && is_running(*job)) {
+    co_return kube::fail(ErrorCode::kConflict,
+                         "a job of this name runs: `trainer local logs -f {0} -n {1}` shows it, "
+                         "`trainer local stop {0} -n {1}` ends it",
+                         key.name, key.ns);
+  }
+  if (!job && job.error().code != ErrorCode::kNotFound) co_return tl::unexpected(job.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> delete_job(kube::ApiClient& client, ObjectKey key) {
+  kube::DeleteOptions options;
+  options.propagation = "Foreground";
+  const auto removed = co_await client.remove(kTrainJobs, key, options);
+  if (!removed && removed.error().code != ErrorCode::kNotFound)
+    co_return tl::unexpected(removed.error());
+  for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
+    const auto job = co_await client.get(kTrainJobs, key);
+    if (!job && job.error().code == ErrorCode::kNotFound) co_return Result<void>();
+    if (!job) co_return tl::unexpected(job.error());
+    co_await kube::sleep(client.clock(), kTick);
+  }
+  co_return kube::fail(ErrorCode::kTimeout,
+                       "the job of this name from before is not deleted within {} s: `kubectl get "
+                       "trainjob,jobset,job,pod -n {}` shows what is left of it",
+                       kLongestEnd.count(), key.ns);
+}
+
+Task<Result<ObjectKey>> create_job(kube::ApiClient& client, Json job) {
+  const auto made = co_await client.create(kTrainJobs, std::move(job), kManager);
+  if (!made) co_return tl::unexpected(made.error());
+  const auto object = kube::parse_json(*made);
+  if (!object) co_return tl::unexpected(object.error());
+  co_return kube::ObjectMeta::of(*object).key();
+}
+
+Task<Result<void>> suspend_job(kube::ApiClient& client, ObjectKey key) {
+  Json patch;
+  patch["spec"].set("suspend", true);
+  const auto done = co_await client.merge_patch(kTrainJobs, std::move(key), std::move(patch));
+  if (!done) co_return tl::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> kill_pods(kube::ApiClient& client, ObjectKey key) {
+  const auto pods = co_await list_pods(client, std::move(key));
+  if (!pods) co_return tl::unexpected(pods.error());
+  kube::DeleteOptions options;
+  options.grace_seconds = 0;
+  for (const Json& pod : *pods) {
+    const auto removed =
+        co_await client.remove(kube::kPods, kube::ObjectMeta::of(pod).key(), options);
+    if (!removed && removed.error().code != ErrorCode::kNotFound)
+      co_return tl::unexpected(removed.error());
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> wait_until_no_pods(kube::ApiClient& client, ObjectKey key) {
+  for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
+    const auto pods = co_await list_pods(client, key);
+    if (!pods) co_return tl::unexpected(pods.error());
+    if (pods->empty()) co_return Result<void>();
+    co_await kube::sleep(client.clock(), kTick);
+  }
+  co_return kube::fail(ErrorCode::kTimeout,
+                       "its pods have not ended within {} s: `trainer local stop --kill {} -n {}` "
+                       "gives them no more time",
+                       kLongestEnd.count(), key.name, key.ns);
+}
+
+Task<Result<std::vector<Json>>> list_jobs(kube::ApiClient& client) {
+  return list_all(client, kTrainJobs, "", "");
+}
+
+}  // namespace trainer

@@ -1,0 +1,307 @@
+// `trainer local run`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <filesystem>
+#include <ostream>
+
+#include "api/trainjob.hh"
+#include "controller/cli/cluster.hh"
+#include "controller/cli/documents.hh"
+#include "controller/cli/local.hh"
+#include "controller/cli/local_changes.hh"
+#include "controller/cli/local_daemon.hh"
+#include "controller/cli/local_jobs.hh"
+#include "controller/cli/log_follow.hh"
+#include "controller/cli/log_print.hh"
+#include "kube/client/task_group.hh"
+#include "kube/model/resources.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+using kube::ObjectKey;
+using kube::Result;
+using kube::Task;
+
+// With these the daemon is started, unless one is up.
+const std::vector<std::string> kDaemonOptions{"--idle", "600"};
+
+std::string title_of_job(const ObjectKey& key) {
+  return "TrainJob " + key.to_string();
+}
+
+// The program that execvp() would start.
+std::string find_program(const std::string& name, std::string_view path) {
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find(':'), path.size());
+    const std::string file = std::string(path.substr(0, end)) + "/" + name;
+    if (access(file.c_str(), X_OK) == 0) return file;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return "";
+}
+
+// What the files hold.
+struct Objects {
+  std::vector<Json> jobs;
+  std::vector<std::pair<kube::Resource, Json>> others;
+};
+
+Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
+                             const Registry& registry) {
+  Objects sorted;
+  for (Json& document : documents) {
+    const auto resource = find_local_resource(registry, document);
+    if (!resource) {
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "{}: local mode has no {} {}: leave this document out", title_of(document),
+                        document.get_string("apiVersion"), document.get_string("kind"));
+    }
+    if (resource->namespaced && kube::ObjectMeta::of(document).ns.empty())
+      document["metadata"].set("namespace", ns);
+    if (*resource == kTrainJobs) {
+      sorted.jobs.push_back(std::move(document));
+    } else {
+      sorted.others.emplace_back(*resource, std::move(document));
+    }
+  }
+  if (sorted.jobs.empty())
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "there is nothing to run: name a file with a TrainJob");
+  return sorted;
+}
+
+// Concurrency: one thread, that of the cluster's io_context.
+class LocalRun {
+ public:
+  LocalRun(const LocalRunOptions& options, LocalChanges changes, const Registry& registry,
+           const LocalDaemon& daemon, Cluster& cluster, Console& console)
+      : options_(options),
+        changes_(std::move(changes)),
+        daemon_(daemon),
+        io_(cluster.io()),
+        client_(cluster.client()),
+        console_(console),
+        signals_(cluster.io()),
+        tasks_(cluster.io().get_executor(), [this](std::string_view task, std::string_view what) {
+          say(fmt::format("{}: {}", task, what));
+        }) {
+    for (const KindRegistration& kind : registry)
+      if (kind.controller.resource() == kTrainJobs && kind.logs) hook_ = *kind.logs;
+    logs_.is_followed = true;
+  }
+
+  // False where a job has failed, or was stopped or deleted. After run().
+  bool is_complete() const { return is_complete_; }
+  // The jobs that failed; all are followed unless they are detached.
+  Task<Result<std::vector<ObjectKey>>> run(Objects objects) {
+    if (auto done = co_await submit(std::move(objects)); !done)
+      co_return tl::unexpected(done.error());
+    if (options_.is_detached) {
+      for (const ObjectKey& job : jobs_)
+        say(fmt::format("{0}: started; `{1} local logs -f {2} -n {3}` shows its output",
+                        title_of_job(job), console_.program, job.name, job.ns));
+      co_return std::vector<ObjectKey>();
+    }
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    tasks_.spawn("signals", stop_on_signals());
+    tasks_.spawn("daemon", keep_daemon_up());
+    auto failed = co_await follow_all();
+    tasks_.cancel();
+    co_await tasks_.join();
+    co_return failed;
+  }
+
+ private:
+  void say(std::string_view what) { console_.err << "-- " << plain_text(what) << std::endl; }
+
+  Task<Result<void>> submit(Objects objects) {
+    if (auto made = co_await create_missing_runtimes(client_); !made) co_return made;
+    for (const Json& job : objects.jobs) {
+      const auto free = co_await check_job_may_run(client_, kube::ObjectMeta::of(job).key());
+      if (!free) co_return tl::unexpected(free.error().at(title_of(job)));
+    }
+    for (auto& [resource, object] : objects.others) {
+      const ObjectKey key = kube::ObjectMeta::of(object).key();
+      const auto applied =
+          co_await client_.apply(resource, key, object, "trainer-local", /*force=*/true);
+      if (!applied) co_return tl::unexpected(applied.error().at(title_of(object)));
+    }
+    for (Json& job : objects.jobs) {
+      const std::string title = title_of(job);
+      auto created = co_await start(std::move(job));
+      if (!created) co_return tl::unexpected(created.error().at(title));
+      jobs_.push_back(std::move(*created));
+    }
+    co_return Result<void>();
+  }
+
+  Task<Result<ObjectKey>> start(Json job) {
+    Json runtime;
+    Json machine;
+    if (changes_.is_fitted || !changes_.mounts.empty()) {
+      auto found = co_await get_runtime_of(client_, job);
+      if (!found) co_return tl::unexpected(found.error());
+      runtime = std::move(*found);
+    }
+    if (changes_.is_fitted) {
+      auto node = co_await client_.get(kube::kNodes, ObjectKey("", "local"));
+      if (!node) co_return tl::unexpected(node.error().at("the machine's size for --fit"));
+      machine = node->get_path({"status", "allocatable"});
+    }
+    const auto lines = change_for_local(job, runtime, machine, changes_);
+    if (!lines.empty()) say(fmt::format("{}: {}", title_of(job), fmt::join(lines, "; ")));
+    const ObjectKey key = kube::ObjectMeta::of(job).key();
+    if (!key.name.empty()) {
+      if (auto gone = co_await delete_job(client_, key); !gone)
+        co_return tl::unexpected(gone.error());
+    }
+    co_return co_await create_job(client_, std::move(job));
+  }
+
+  Task<Result<std::vector<ObjectKey>>> follow_all() {
+    std::vector<ObjectKey> failed;
+    for (const ObjectKey& job : jobs_) {
+      LogFollower::Options follow;
+      follow.resource = kTrainJobs;
+      follow.hook = hook_;
+      follow.job = job;
+      follow.ends_when_suspended = true;
+      follow.print = log_printer(logs_, console_);
+      follow.report = [this](std::string_view what) { say(what); };
+      LogFollower follower(io_, client_, std::move(follow));
+      const auto last = co_await follower.run();
+      if (!last) co_return tl::unexpected(last.error().at(title_of_job(job)));
+      if (!*last) say(fmt::format("{}: deleted", title_of_job(job)));
+      is_complete_ &= *last && (*last)->is_finished && !(*last)->is_failed;
+      if (*last && (*last)->is_failed) failed.push_back(job);
+    }
+    co_return failed;
+  }
+
+  // The first one asks the jobs to end, the second one kills them, and a third one ends this
+  // process, as if it handled none.
+  Task<void> stop_on_signals() {
+    for (const bool is_first : {true, false}) {
+      const auto [error, signal] =
+          co_await signals_.async_wait(kube::asio::as_tuple(kube::asio::use_awaitable));
+      if (error) co_return;
+      say(is_first ? "stopping: a second interrupt kills what still runs"
+                   : "killing what runs: a third interrupt leaves it to itself");
+      if (!is_first) signals_.clear();
+      for (const ObjectKey& job : jobs_) {
+        const auto done = co_await end(job, is_first);
+        if (!done) say(fmt::format("{}: {}", title_of_job(job), done.error().message));
+      }
+    }
+  }
+
+  Task<Result<void>> end(ObjectKey job, bool is_asked) {
+    if (!is_asked) co_return co_await kill_pods(client_, std::move(job));
+    const auto object = co_await client_.get(kTrainJobs, job);
+    if (!object) co_return tl::unexpected(object.error());
+    if (!is_running(*object)) co_return Result<void>();
+    co_return co_await suspend_job(client_, std::move(job));
+  }
+
+  // One that was killed is started again with its options, and goes on with the jobs.
+  Task<void> keep_daemon_up() {
+    for (;;) {
+      co_await kube::sleep(client_.clock(), std::chrono::seconds(1));
+      if (daemon_.status()) continue;
+      say("the daemon has ended: it is started again");
+      if (const auto started = daemon_.restart(); !started) say(started.error().message);
+    }
+  }
+
+  const LocalRunOptions& options_;
+  LocalChanges changes_;
+  const LocalDaemon& daemon_;
+  kube::asio::io_context& io_;
+  kube::ApiClient& client_;
+  Console& console_;
+  LogsHook hook_;
+  LogsOptions logs_;
+  std::vector<ObjectKey> jobs_;
+  bool is_complete_ = true;
+  kube::asio::signal_set signals_;
+  kube::TaskGroup tasks_;
+};
+
+Result<std::vector<Json>> read_all(const std::vector<std::string>& files, std::istream& input) {
+  std::vector<Json> all;
+  for (const std::string& file : files) {
+    auto documents = read_documents(file, input);
+    if (!documents) return tl::unexpected(documents.error());
+    std::move(documents->begin(), documents->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Result<LocalChanges> read_changes(const LocalRunOptions& options) {
+  LocalChanges changes;
+  changes.nodes = options.nodes;
+  changes.procs = options.procs;
+  changes.is_fitted = options.is_fitted;
+  for (const std::string& text : options.mounts) {
+    auto mount = parse_mount(text, std::filesystem::current_path().string());
+    if (!mount) return tl::unexpected(mount.error());
+    changes.mounts.push_back(std::move(*mount));
+  }
+  return changes;
+}
+
+Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, Console& console) {
+  // Files first: nothing is started for those that cannot be read.
+  auto documents = read_all(options.files, console.in);
+  if (!documents) return tl::unexpected(documents.error());
+  auto changes = read_changes(options);
+  if (!changes) return tl::unexpected(changes.error());
+
+  const LocalDaemon daemon(options.state);
+  const bool is_new = daemon.is_new();
+  const auto running = daemon.start(kDaemonOptions);
+  if (!running) return tl::unexpected(running.error());
+  const ClusterOptions access{daemon.kubeconfig(), "", options.ns};
+  auto cluster = Cluster::connect(access);
+  if (!cluster) return tl::unexpected(cluster.error());
+  auto objects = sort_objects(std::move(*documents), (*cluster)->ns(), registry);
+  if (!objects) return tl::unexpected(objects.error());
+
+  // Jobs of kubectl and the SDK have the daemon's.
+  const std::string path = callers_path();
+  if (path != running->path) changes->path = path;
+  const std::string python = find_program("python3", path);
+  console.err << fmt::format("-- local mode, tier {}: images are not used, python3 is {}\n",
+                             running->tier, python.empty() ? "not in PATH" : python);
+  if (is_new) console.err << "-- " << kNoSandbox;
+
+  LocalRun run(options, std::move(*changes), registry, daemon, **cluster, console);
+  const auto failed = (*cluster)->run(run.run(std::move(*objects)));
+  if (!failed) return tl::unexpected(failed.error());
+  for (const ObjectKey& job : *failed) {
+    console.out << std::flush;
+    WhyOptions why;
+    why.cluster = {daemon.kubeconfig(), "", job.ns};
+    why.target = {job.name};
+    run_why(why, registry, console);
+  }
+  return run.is_complete() ? kExitDone : kExitRefused;
+}
+
+}  // namespace
+
+int run_local_run(const LocalRunOptions& options, const Registry& registry, Console& console) {
+  const auto code = run_jobs(options, registry, console);
+  if (code) return *code;
+  console.err << console.program << ": local run: " << code.error().message << '\n';
+  return kExitRefused;
+}
+
+}  // namespace trainer

@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""The subcommands of `trainer local`: what each does, prints and answers."""
+import json
+import re
+import signal
+import time
+
+import bed
+from bed import trainjob, wait_until
+
+# Says that it was asked to end, and ends.
+POLITE = 'trap "echo asked to end; exit 0" TERM; echo begun; while :; do sleep 0.1; done # '
+DEAF = 'trap "" TERM; echo begun; while :; do sleep 0.1; done # '
+
+
+def test_up_status_env_down(local):
+    for command in ("status", "env", "logs x", "stop x"):
+        assert "no daemon is up" in local.run(*command.split(), code=1).stderr
+    assert "no daemon is up" in local.run("down").stderr
+    done = local.run("up")
+    assert re.match(r"up at https://127\.0\.0\.1:\d+, tier [123], ", done.stdout) and "no sandbox" in done.stdout, done.stdout
+    address = local.daemon()["address"]
+    assert "it is up at" in local.run("up").stderr
+    assert "trainer local down` first" in local.run("up", "--capacity", "nvidia.com/gpu=8", code=1).stderr
+    said = json.loads(local.run("status", "-o", "json").stdout)
+    assert said["pid"] == local.daemon()["pid"] and said["allocatable"]["cpu"] and said["jobs"] == [], said
+    assert f"KUBECONFIG='{local.state}/kubeconfig'" in local.run("env").stdout
+    assert (local.state / "kubeconfig").stat().st_mode & 0o777 == 0o600
+    local.run("down")
+    assert not local.left_over()
+    # The address is kept, so that kubeconfigs stay good.
+    again = local.run("up")
+    assert address in again.stdout and "no sandbox" not in again.stdout, again.stdout
+    assert local.request("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed")
+
+
+def test_wrong_words(local):
+    for words, said in ((["nothing"], 'there is no subcommand "nothing": choose from run, logs'), ([], "subcommand is required"),
+                        (["run"], "FILE is required"), (["run", "--nodes", "0", "x"], "--nodes"), (["up", "--tier", "4"], "--tier")):
+        done = local.run(*words, code=2)
+        assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_without_a_node(local):
+    local.up("--no-node")
+    local.create(trainjob("waits", "true"))
+    wait_until("there is a pod", lambda: local.pods("waits"))
+    assert "no node" in local.run("status").stdout
+    assert local.pods("waits")[0]["status"]["phase"] == "Pending"
+
+
+def test_a_capacity_that_is_not_there(local):
+    local.up("--capacity", "nvidia.com/gpu=8")
+    assert "nvidia.com/gpu 8" in local.run("status").stdout
+
+
+def test_run_starts_the_daemon_and_ends_with_the_job(local):
+    done = local.run("run", local.write("job.yaml", trainjob("hello", "echo hello from $JOB_COMPLETION_INDEX", nodes=2)))
+    assert sorted(done.stdout.splitlines()) == ["[node-0] hello from 0", "[node-1] hello from 1"], done.stdout
+    assert "TrainJob default/hello: Complete" in done.stderr, done.stderr
+    assert local.run("logs", "hello").stdout.count("hello from") == 2
+
+
+def test_run_replaces_a_finished_job_and_refuses_a_running_one(local):
+    file = local.write("job.yaml", trainjob("again", "echo one"))
+    local.run("run", file)
+    first = local.job("again")["metadata"]["uid"]
+    local.run("run", file)
+    assert local.job("again")["metadata"]["uid"] != first
+    endless = local.write("endless.yaml", trainjob("endless", POLITE))
+    started = local.run("run", "--detach", endless)
+    assert "trainer local logs -f endless" in started.stderr, started.stderr
+    local.wait_for("endless", "Running")
+    refused = local.run("run", endless, code=1).stderr
+    assert "TrainJob default/endless: a job of this name runs" in refused and "trainer local stop endless" in refused, refused
+    # Nothing of the file was written.
+    refused = local.run("run", local.write("both.yaml", trainjob("other", "true"), trainjob("endless", "true")), code=1).stderr
+    assert local.job("other") is None, refused
+
+
+def test_stop_suspends_and_kill_does_not_wait(local):
+    for name, script, options in (("polite", POLITE, []), ("deaf", DEAF, ["--kill"])):
+        script += str(local.scratch)
+        local.run("run", "--detach", local.write(f"{name}.yaml", trainjob(name, script)))
+        local.wait_for(name, "Running")
+        began = time.monotonic()
+        local.run("stop", *options, name)
+        assert time.monotonic() - began < 10
+        assert not bed.processes_with(script)
+        local.wait_for(name, "Suspended", seconds=5)
+        assert "does not run" in local.run("stop", name, code=1).stderr
+    assert "Suspended" in local.run("status").stdout
+    # What was stopped can be run again.
+    done = local.run("run", local.write("polite.yaml", trainjob("polite", "echo second")))
+    assert "second" in done.stdout
+
+
+def interrupted(local, script, times):
+    """What `local run` prints when it gets so many SIGINT, the first one once the job has begun; its exit status must be 1."""
+    started = local.start("run", local.write("job.yaml", trainjob("stopped", script)))
+    said = []
+    for line in started.stdout:
+        said.append(line)
+        if "begun" in line or ("a second interrupt" in line and times > 0):
+            if times > 0:
+                started.send_signal(signal.SIGINT)
+            times -= 1
+    assert started.wait(30) == 1, said
+    return "".join(said)
+
+
+def test_one_interrupt_asks_the_job_to_end(local):
+    script = POLITE + str(local.scratch)
+    said = interrupted(local, script, 1)
+    assert "[node-0] asked to end" in said, said
+    assert not bed.processes_with(script)
+    local.wait_for("stopped", "Suspended", seconds=5)
+
+
+def test_a_second_interrupt_kills_it(local):
+    script = DEAF + str(local.scratch)
+    began = time.monotonic()
+    interrupted(local, script, 2)
+    assert time.monotonic() - began < 20
+    assert not bed.processes_with(script)
+
+
+def test_a_run_that_is_killed_leaves_the_job(local):
+    started = local.start("run", local.write("job.yaml", trainjob("stays", POLITE)))
+    for line in started.stdout:
+        if "begun" in line:
+            break
+    started.kill()
+    started.wait()
+    assert local.phase("stays") == "Running"
+    followed = local.start("logs", "-f", "stays")
+    assert followed.stdout.readline() and "begun" in followed.stdout.readline()
+    local.run("stop", "stays")
+
+
+def test_other_objects_of_the_file(local):
+    meta = {"namespace": "default"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **meta}, "data": {"greeting": "good morning"}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", **meta}, "stringData": {"token": "hush"}}
+    env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "greeting"}}},
+           {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "token"}}}]
+    file = local.write("all.yaml", config, secret, trainjob("uses", "echo $A $B", env=env))
+    assert "[node-0] good morning hush" in local.run("run", file).stdout
+    config["data"]["greeting"] = "good evening"
+    assert "[node-0] good evening hush" in local.run("run", local.write("all.yaml", config, secret, trainjob("uses", "echo $A $B", env=env))).stdout
+
+
+def test_a_mount(local):
+    local.up_in_tier(1)
+    (local.scratch / "train.sh").write_text("echo the script runs; echo kept > /workspace/result\n")
+    job = trainjob("mounted", "sh /workspace/train.sh")
+    assert "the script runs" in local.run("run", "--mount", f"{local.scratch}:/workspace", local.write("job.yaml", job)).stdout
+    assert local.lines("result") == ["kept"]
+
+
+def test_a_job_of_a_cluster_is_cut_to_the_machine(local):
+    local.up("--capacity", "cpu=2", "--capacity", "memory=4Gi")
+    job = trainjob("large", "echo node of $PET_NNODES", nodes=64, requests={"cpu": "48", "memory": "500Gi", "nvidia.com/gpu": "8"})
+    job["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"nvidia.com/gpu": "8"}
+    job["spec"]["trainer"]["numProcPerNode"] = 8
+    done = local.run("run", "--fit", local.write("job.yaml", job))
+    for cut in ("nodes: 64 -> 2", "cpu per node: 48 -> 1", "nvidia.com/gpu per node: 8 -> 0", "processes per node: 8 -> 1", "memory per node"):
+        assert cut in done.stderr, done.stderr
+    assert done.stdout.count("node of 2") == 2, done.stdout
+    done = local.run("run", "--nodes", "3", "--procs", "1", local.write("small.yaml", trainjob("small", "echo node of $PET_NNODES", nodes=1)))
+    assert done.stdout.count("node of 3") == 3, done.stdout
+
+
+def test_the_callers_python_is_used(local):
+    """Also by a daemon that another environment has started."""
+    local.up()
+    programs = local.scratch / "venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "python3").write_text("#!/bin/sh\necho python of the environment\n")
+    (programs / "python3").chmod(0o755)
+    job = trainjob("python", "")
+    job["spec"]["trainer"]["command"] = ["python3", "x.py"]
+    done = local.run("run", local.write("job.yaml", job), env={"VIRTUAL_ENV": str(programs.parent)})
+    assert "[node-0] python of the environment" in done.stdout and f"python3 is {programs}/python3" in done.stderr, done.stderr
+
+
+def test_the_daemon_leaves_when_it_is_idle(local):
+    local.run("up", "--idle", "1")
+    pid = local.daemon()["pid"]
+    wait_until("the daemon has left", lambda: bed.is_zombie(pid), seconds=20)
+    local.run("run", local.write("job.yaml", trainjob("wakes", "true")))
+
+
+if __name__ == "__main__":
+    bed.main()

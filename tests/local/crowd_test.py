@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Many jobs, and a daemon that is killed while they run. LONG=yes: at the size of the goals, minutes each."""
+import random
+import time
+
+import bed
+from bed import LONG, UID, trainjob, wait_until
+
+CPUS = 2
+MOST_MEMORY = 60   # MB
+
+
+def test_more_jobs_than_the_machine_can_run_at_once(local):
+    """Two nodes each; all are Complete, and never more pods run than there is room for."""
+    jobs = 200 if LONG else 24
+    local.up("--capacity", f"cpu={CPUS}")
+    times = local.scratch / "times"
+    for i in range(jobs):
+        script = f"echo + $(date +%s%N) >> {times}; sleep 0.1; echo - $(date +%s%N) >> {times}"
+        local.create(trainjob(f"crowd-{i}", script, nodes=2, requests={"cpu": "500m"}))
+
+    def ended():
+        phases = [job.get("status", {}).get("phase") for job in local.request(bed.TRAINJOBS)["items"]]
+        assert "Failed" not in phases, phases
+        return phases.count("Complete") == jobs
+
+    wait_until(f"{jobs} jobs are Complete", ended, seconds=15 + 2 * jobs, every=0.5)
+    running = most = 0
+    for sign, _ in sorted((line.split() for line in local.lines("times")), key=lambda words: int(words[1])):
+        running += 1 if sign == "+" else -1
+        most = max(most, running)
+    assert len(local.lines("times")) == 4 * jobs and 1 < most <= CPUS / 0.5, (len(local.lines("times")), most)
+    used = bed.peak_memory(local.daemon()["pid"])
+    print(f"     {jobs} jobs: {used:.0f} MB at most, {most} pods at once")
+    assert used < MOST_MEMORY, used
+
+
+def test_the_daemon_is_killed_at_random_moments(local):
+    """Each pod writes its uid when it starts: each uid is there once, all jobs end, and no process is left."""
+    jobs, kills = (20, 50) if LONG else (8, 6)
+    chance = random.Random(7)
+    local.up("--capacity", f"cpu={jobs}")
+    uids = local.scratch / "uids"
+    for i in range(jobs):
+        seconds = kills * 0.6 * chance.uniform(0.2, 1.2)
+        script = f"echo $POD_UID >> {uids}; sleep {seconds:.1f}; echo ended"
+        local.create(trainjob(f"kill-{i}", script, requests={"cpu": "500m"}, env=[UID]))
+    for _ in range(kills):
+        time.sleep(chance.uniform(0, 0.5))   # no synchronisation: the moment is meant to be any
+        local.kill_daemon()
+        local.up("--capacity", f"cpu={jobs}")
+    for i in range(jobs):
+        local.wait_for(f"kill-{i}", "Complete", seconds=60)
+    found = local.lines("uids")
+    assert len(found) == len(set(found)) == jobs, (len(found), len(set(found)))
+    for i in range(jobs):
+        assert local.run("logs", f"kill-{i}").stdout == "[node-0] ended\n"
+
+
+if __name__ == "__main__":
+    bed.main()

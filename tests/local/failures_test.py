@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""Jobs that fail, and machines that refuse: one sentence each, and nothing is lost."""
+import os
+import pathlib
+import signal
+import socket
+import sqlite3
+import subprocess
+import urllib.parse
+
+import bed
+from bed import trainjob, wait_until
+
+
+def test_a_failing_job_says_why(local):
+    done = local.run("run", bed.EXAMPLES / "failing.yaml", code=1)
+    for words in ("TrainJob default/failing: Failed", "exit code 3", "FileNotFoundError: /data/train.parquet", "Next step:"):
+        assert words in done.stdout, done.stdout
+    assert not bed.processes_with("train.parquet")
+
+
+def failure_of(local, job, **options):
+    done = local.run("run", local.write("job.yaml", job), code=1, **options)
+    return done.stdout + done.stderr
+
+
+def test_a_script_that_is_not_there(local):
+    job = trainjob("lost", "")
+    job["spec"]["trainer"]["command"] = ["python3", "/nowhere/train.py"]
+    assert "/nowhere/train.py" in failure_of(local, job)
+
+
+def test_a_program_that_is_not_there(local):
+    job = trainjob("lost", "")
+    job["spec"]["trainer"]["command"] = ["no-such-program", "x"]
+    assert "no-such-program" in failure_of(local, job)
+
+
+def test_no_torch_on_the_path(local):
+    programs = local.scratch / "bin"
+    programs.mkdir()
+    for name in ("sh", "python3"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    done = local.run("run", bed.EXAMPLES / "torch-ddp.yaml", code=1, env={"PATH": str(programs)})
+    assert "torchrun" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_what_local_mode_does_not_have(local):
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    said = failure_of(local, deployment)
+    assert "local mode has no apps/v1 Deployment" in said, said
+    said = failure_of(local, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+    assert "there is nothing to run" in said, said
+    assert "cannot be read" in local.run("run", "nowhere.yaml", code=1).stderr
+    job = trainjob("r", "true")
+    job["spec"]["runtimeRef"]["name"] = "nowhere"
+    assert "nowhere" in failure_of(local, job)
+    assert "write DIR:/PATH" in local.run("run", "--mount", "x", local.write("job.yaml", trainjob("m", "true")), code=1).stderr
+
+
+def one_sentence(done):
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert done.returncode == 1 and len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_the_port_is_taken(local):
+    local.up()
+    local.run("run", local.write("job.yaml", trainjob("kept", "true")))
+    port = urllib.parse.urlparse(local.daemon()["address"]).port
+    local.run("down")
+    with socket.socket() as taker:
+        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taker.bind(("127.0.0.1", port))
+        taker.listen()
+        assert str(port) in one_sentence(local.run("up", code=1))
+    local.up()
+    assert local.phase("kept") == "Complete"
+
+
+def databases(local):
+    return [path for path in local.state.iterdir() if path.is_file() and path.read_bytes()[:15] == b"SQLite format 3"]
+
+
+def test_a_database_of_a_newer_version(local):
+    local.up()
+    local.run("run", local.write("job.yaml", trainjob("kept", "true")))
+    local.run("down")
+    database, = databases(local)
+    with sqlite3.connect(database) as connection:
+        version, = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute("PRAGMA user_version = 1000")
+    connection.close()
+    said = one_sentence(local.run("up", code=1))
+    assert "version" in said, said
+    with sqlite3.connect(database) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    local.up()
+    assert local.phase("kept") == "Complete"
+
+
+def test_a_second_daemon(local):
+    local.up()
+    pid = local.daemon()["pid"]
+    done = local.run("up", "--foreground", code=1)
+    assert str(local.state) in one_sentence(done), done.stderr
+    assert local.daemon()["pid"] == pid
+    local.run("run", local.write("job.yaml", trainjob("works", "true")))
+
+
+def test_the_disk_is_full(local):
+    if os.getuid() != 0:
+        raise bed.Skipped("only root can make a small file system")
+    local.state.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", local.state], check=False).returncode != 0:
+        raise bed.Skipped("this machine mounts nothing")
+    try:
+        local.up()
+        local.create({**trainjob("kept", "true"), "spec": {**trainjob("kept", "true")["spec"], "suspend": True}})
+        full = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"x": "y" * 900_000}}
+        refusal = None
+        for i in range(20):
+            try:
+                local.request("/api/v1/namespaces/default/configmaps", {**full, "metadata": {"name": f"c{i}"}}, "POST")
+            except bed.Failed as error:
+                refusal = str(error)
+                break
+        assert refusal and " 500 " in refusal, refusal
+        assert local.job("kept")["spec"]["suspend"] is True   # reads go on
+        subprocess.run(["mount", "-o", "remount,size=64m", local.state], check=True)
+        local.kill_daemon()
+        local.up()
+        assert local.job("kept") and local.request("/api/v1/namespaces/default/configmaps/c0")
+        assert local.request(f"/api/v1/namespaces/default/configmaps/c{i}") is None   # as it was said
+        local.request("/api/v1/namespaces/default/configmaps", {**full, "metadata": {"name": "later"}}, "POST")
+    finally:
+        local.run("down", code=None)
+        subprocess.run(["umount", "-l", local.state], check=False)
+
+
+def shims(local):
+    found = []
+    for pid in bed.processes_with(str(local.folder)):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"shim" in words[:3]:
+            found.append(pid)
+    return found
+
+
+def test_a_shim_is_killed(local):
+    """Its pod is Failed with 137, its children are gone, and the job says why."""
+    script = f"echo begun; sleep 1000 & wait # {local.scratch}"
+    local.up()
+    local.create(trainjob("orphan", script))
+    local.wait_for("orphan", "Running")
+    wait_until("the script runs", lambda: bed.processes_with(script))
+    shim, = shims(local)
+    os.kill(shim, signal.SIGKILL)
+    local.wait_for("orphan", "Failed", seconds=10)
+    failure = local.job("orphan")["status"]["firstFailure"]
+    assert failure["exitCode"] == 137, failure
+    wait_until("its children are gone", lambda: not [p for p in bed.processes_with(script) if not bed.is_zombie(p)], seconds=5)
+
+
+def test_a_run_outlives_the_daemon(local):
+    """`local run` starts a daemon that was killed again, and the job goes on."""
+    script = f"echo begun $$; sleep 4; echo ended $$ # {local.scratch}"
+    started = local.start("run", local.write("job.yaml", trainjob("goes-on", script)))
+    said = []
+    for line in started.stdout:
+        said.append(line)
+        if "begun" in line:
+            local.kill_daemon()
+    assert started.wait(60) == 0, said
+    assert sum("begun" in line for line in said) == 1 and sum("ended" in line for line in said) == 1, said
+    assert any("it is started again" in line for line in said), said
+
+
+if __name__ == "__main__":
+    bed.main()

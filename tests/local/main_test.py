@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""The main job of local mode (docs/examples/torch-ddp.yaml), as root and as an ordinary user, in each tier that this machine offers."""
+import os
+import re
+import subprocess
+
+import bed
+
+RAN = []
+
+
+def main_job(local, tier):
+    local.env["PATH"] = bed.torch() + ":" + local.env["PATH"]
+    if tier:
+        local.up_in_tier(tier)
+    done = local.run("run", bed.EXAMPLES / "torch-ddp.yaml")
+    ranks = set(re.findall(r"^\[node-(\d)\] rank (\d) \w+ y = 3\.0", done.stdout, re.MULTILINE))
+    # Two nodes of two processes; which node has which ranks, torchrun decides.
+    assert {rank for _, rank in ranks} == set("0123") and len({node for node, _ in ranks}) == 2, done.stdout
+    assert len(re.findall(r"step \d+: loss", done.stdout)) == 40, done.stdout
+    assert "images are not used" in done.stderr and "Complete" in done.stderr, done.stderr
+    found = local.daemon()["tier"]
+    assert found == tier or not tier, found
+    RAN.append(f"tier {found} as {'an ordinary user' if local.uid else 'root' if os.getuid() == 0 else 'this user'}")
+
+
+def ordinary(local):
+    if os.getuid() != 0:
+        raise bed.Skipped("only root can become another user")
+    return bed.Local(local.folder / "ordinary", uid=bed.ORDINARY)
+
+
+def test_main_job(local):
+    main_job(local, None)
+
+
+def test_main_job_in_tier_1(local):
+    main_job(local, 1)
+
+
+def test_main_job_in_tier_2(local):
+    main_job(local, 2)
+
+
+def test_main_job_in_tier_3(local):
+    main_job(local, 3)
+
+
+def as_ordinary(local, tier):
+    user = ordinary(local)
+    try:
+        main_job(user, tier)
+    finally:
+        user.end()
+
+
+def test_ordinary_user(local):
+    as_ordinary(local, None)
+
+
+def test_ordinary_user_in_tier_1(local):
+    as_ordinary(local, 1)
+
+
+def test_ordinary_user_in_tier_2(local):
+    as_ordinary(local, 2)
+
+
+def test_ordinary_user_in_tier_3(local):
+    as_ordinary(local, 3)
+
+
+def test_without_user_namespaces(local):
+    """As in a container that has none: it is root of a user namespace in which no other may be made."""
+    inner = bed.Local(local.folder / "container", wrapper=[
+        "unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"])
+    if subprocess.run([*inner.wrapper, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise bed.Skipped("this machine has no user namespaces, which the tests above have shown already")
+    try:
+        main_job(inner, None)
+        assert inner.daemon()["tier"] > 1, inner.daemon()
+        RAN[-1] = f"tier {inner.daemon()['tier']} in a container without user namespaces"
+    finally:
+        inner.end()
+
+
+# Node 0 takes the port of every torchrun job, node 1 connects; both hold on to it for a while.
+PAIR = r"""
+import os, socket, sys, time
+name, port, rank = os.environ["PET_MASTER_ADDR"], int(os.environ["PET_MASTER_PORT"]), int(os.environ["PET_NODE_RANK"])
+if rank == 0:
+    server = socket.create_server(("", port))
+    peer = server.accept()[0]
+    began = time.time()
+    assert peer.recv(99).decode() == JOB
+    time.sleep(1.5)
+    with open(FILE, "a") as f:
+        print(began, time.time(), file=f)
+else:
+    while True:
+        try:
+            peer = socket.create_connection((name, port), timeout=5)
+            break
+        except OSError:
+            time.sleep(0.1)
+    peer.sendall(JOB.encode())
+    time.sleep(2)
+"""
+
+
+def side_by_side(local, tier, is_together):
+    local.up_in_tier(tier)
+    for name in ("one", "two"):
+        job = bed.trainjob(name, "", nodes=2, requests={"cpu": "100m"})
+        job["spec"]["trainer"]["command"] = ["python3", "-c", f"JOB, FILE = {name!r}, {str(local.scratch / 'times')!r}\n" + PAIR]
+        local.create(job)
+    for name in ("one", "two"):
+        local.wait_for(name, "Complete", seconds=40)
+    (begin1, end1), (begin2, end2) = (tuple(map(float, line.split())) for line in local.lines("times"))
+    assert (begin1 < end2 and begin2 < end1) == is_together, local.lines("times")
+
+
+def test_two_jobs_on_one_port_in_tier_1(local):
+    side_by_side(local, 1, True)
+
+
+def test_two_jobs_on_one_port_in_tier_2(local):
+    side_by_side(local, 2, True)
+
+
+def test_two_jobs_on_one_port_in_tier_3(local):
+    side_by_side(local, 3, False)
+
+
+if __name__ == "__main__":
+    bed.main(RAN)
