@@ -4,10 +4,10 @@
 usage: kubectl_test.py [--genuine KUBECONFIG | --against FILE] [--local KUBECONFIG] [--verbose]
        kubectl_test.py --record FILE --genuine KUBECONFIG     write down the genuine server's answers
 
-What is compared is the exit status, standard output and standard error of each command, with times, uids, versions, ages, the width of columns and
-the words after "Invalid value" taken out. Both servers have the CustomResourceDefinitions of manifests/crds; it does not matter whether controllers run. Without
---local, $KUBECONFIG or an API server that is started for this is used; without --genuine, kubectl.json beside this file is what is expected.
-The last line is 'N passed, N failed'.
+What is compared is the exit status, standard output and standard error of each command, with times, uids, versions, ages, the width of
+columns and the words after "Invalid value" taken out. Both servers have the CustomResourceDefinitions of manifests/crds; it does not matter
+whether controllers run. Without --local, $KUBECONFIG or an API server that is started for this is used; without --genuine, kubectl.json
+beside this file is what is expected. The last line is 'N passed, N failed'.
 """
 import argparse
 import contextlib

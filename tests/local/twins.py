@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import sys
 
 import yaml
@@ -32,6 +33,7 @@ import twins_requests
 
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_EXCEPTIONS = 20
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 PARTS = ("status", "reason", "object", "managedFields")
 
 
@@ -81,7 +83,7 @@ class Twin:
             causes = answer.get("details", {}).get("causes", []) if answer.get("reason") == "Conflict" else []
             return {"status": status, "reason": answer.get("reason", ""), "object": None,
                     # Which fields, of which managers.
-                    "managedFields": sorted([cause.get("field", ""), cause.get("message", "")] for cause in causes)}
+                    "managedFields": sorted([cause.get("field", ""), TIME.sub("TIME", cause.get("message", ""))] for cause in causes)}
         if "items" in answer:
             names = [item["metadata"]["name"] for item in answer["items"]]
             return {"status": status, "reason": "", "managedFields": [],
