@@ -4,7 +4,7 @@ import re
 
 # Each line is an order: a folder (with those below it) may include what is left of it in the line, never what is right of it.
 ORDERS = (
-    ("subprojects/kube/model", "api", "runtimes/views", "runtimes/jobset", "runtimes/gang", "runtimes/pipeline", "runtimes/plugins",
+    ("subprojects/kube/model", "subprojects/kube/server", "api", "runtimes/views", "runtimes/jobset", "runtimes/gang", "runtimes/pipeline", "runtimes/plugins",
      "runtimes/trainjob", "runtimes/v1", "runtimes/admission", "runtimes/builtin", "controller"),
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
     ("controller/kinds", "controller/process"),
@@ -12,12 +12,14 @@ ORDERS = (
 # Folders whose includes end at a list. What is not a folder of the project is not looked at.
 ONLY = {
     "subprojects/kube/model": ("subprojects/kube/model",),
+    "subprojects/kube/server": ("subprojects/kube/server", "subprojects/kube/model"),
     "subprojects/kube/client": ("subprojects/kube/client", "subprojects/kube/model"),
     "subprojects/kube/manager": ("subprojects/kube/manager", "subprojects/kube/client", "subprojects/kube/model"),
     "api": ("api", "subprojects/kube/model"),
     "runtimes": ("runtimes", "api", "subprojects/kube/model"),
 }
-TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager")
+TOPS = ("api", "runtimes", "controller", "subprojects/kube/model", "subprojects/kube/server", "subprojects/kube/client",
+        "subprojects/kube/manager")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 

@@ -3,96 +3,100 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "api/api.hh"
+#include "api/kinds/kinds.hh"
+#include "api/schema/kubernetes_types.hh"
+#include "kube/client/api_client.hh"
 #include "kube/model/json_text.hh"
-#include "kube/tests/merge_patch.hh"
+#include "kube/model/resources.hh"
+#include "kube/server/deletion.hh"
 #include "runtimes/jobset/admission.hh"
-#include "tests/simulation/server_apply.hh"
 
 namespace trainer::simulation {
 namespace {
 
+using kube::FieldErrors;
 using kube::Json;
 using kube::ObjectKey;
 using kube::ObjectMeta;
 using kube::Resource;
+using kube::server::ServedKind;
 
-// Fields of metadata that only the server sets.
-constexpr std::array<std::string_view, 6> kServerFields = {
-    "uid",        "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "generation", "resourceVersion"};
+constexpr std::int64_t kFirstVersion = 100;
 
-std::vector<Resource> kinds() {
-  return {kTrainJobs,
-          kTrainingRuntimes,
-          kClusterTrainingRuntimes,
-          kJobSets,
-          {"batch", "v1", "jobs", "Job", true},
-          {"", "v1", "pods", "Pod", true},
-          {"", "v1", "services", "Service", true},
-          {"", "v1", "configmaps", "ConfigMap", true},
-          {"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true},
-          {"", "v1", "events", "Event", true}};
-}
-
-bool has_status(const Resource& resource) {
-  return resource.kind != "ConfigMap" && resource.kind != "Event" &&
-         !resource.kind.ends_with("Runtime");
-}
-
-bool is_of_crd(const Resource& resource) {
-  return resource.group == kTrainJobs.group || resource.group == kJobSets.group;
-}
-
-Answer not_found(const Resource& resource, const ObjectKey& key) {
-  return refusal(404, "NotFound",
-                 fmt::format("{} \"{}\" not found", resource.plural, key.to_string()));
-}
-
-Answer conflict(const Resource& resource, const ObjectKey& key, std::string_view why) {
-  return refusal(409, "Conflict",
-                 fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", resource.plural,
-                             key.to_string(), why));
-}
-
-void keep_member(Json& object, const Json& from, std::string_view name) {
-  if (const Json* value = from.find(name)) {
-    object.set(name, *value);
-  } else {
-    object.erase(name);
-  }
+bool is_spec_equal(const Json& a, const Json& b) {
+  return a.get("spec") == b.get("spec");
 }
 
 // Jobs: nothing but `suspend` changes while they run or have run since they were suspended.
-std::optional<std::string> refuse_job(const Json& before, const Json& after) {
-  const Json* old_template = before.find_path({"spec", "template"});
-  const Json* new_template = after.find_path({"spec", "template"});
-  if (old_template && new_template && *old_template == *new_template) return std::nullopt;
-  const bool is_held = before.find("spec")->get_bool("suspend");
-  const Json* status = before.find("status");
-  if (is_held && (!status || !status->find("startTime"))) return std::nullopt;
-  return "spec.template: Invalid value: field is immutable";
+FieldErrors check_job(const Json& job, const Json* before) {
+  if (before == nullptr || is_spec_equal(job, *before)) return {};
+  const Json& old_spec = before->get("spec");
+  if (old_spec.get("template") == job.get("spec").get("template")) return {};
+  const bool has_started = before->get("status").find("startTime") != nullptr;
+  if (old_spec.get_bool("suspend") && !has_started) return {};
+  return {kube::invalid("spec.template", Json(), std::string("field is immutable"))};
 }
 
-std::optional<std::string> refuse_jobset(const Json& before, const Json& after) {
-  const auto old_jobset = read_jobset(before);
-  const auto new_jobset = read_jobset(after);
-  if (!old_jobset || !new_jobset) return "it is no JobSet";
-  const auto errors = jobset::validate_update(*old_jobset, *new_jobset, {});
-  if (errors.empty()) return std::nullopt;
-  return kube::to_string(errors);
+FieldErrors check_jobset(const Json& jobset, const Json* before) {
+  if (before == nullptr || is_spec_equal(jobset, *before)) return {};
+  const auto old_jobset = read_jobset(*before);
+  const auto new_jobset = read_jobset(jobset);
+  if (!old_jobset || !new_jobset)
+    return {kube::invalid("spec", Json(), std::string("it is no JobSet"))};
+  return jobset::validate_update(*old_jobset, *new_jobset, {});
 }
 
-std::optional<std::string> refuse_update(const Resource& resource, const Json& before,
-                                         const Json& after) {
-  if (before.find("spec") == nullptr || after.find("spec") == nullptr) return std::nullopt;
-  if (*before.find("spec") == *after.find("spec")) return std::nullopt;
-  if (resource.kind == "Job") return refuse_job(before, after);
-  if (resource.kind == "JobSet") return refuse_jobset(before, after);
-  return std::nullopt;
+ServedKind kind(const Resource& resource, bool has_status) {
+  ServedKind served;
+  served.resource = resource;
+  served.has_status = has_status;
+  return served;
+}
+
+// Of a CustomResourceDefinition of this project.
+ServedKind custom(const Resource& resource, bool has_status) {
+  ServedKind served = kind(resource, has_status);
+  const wire::Schema* schema = find_schema(resource.kind);
+  served.schema = std::shared_ptr<const Json>(std::shared_ptr<const Json>(), &schema->document);
+  served.target_of = [](const Json& part) { return KubernetesTypes::instance().target_of(part); };
+  served.set_defaults = [](Json& object) { apply_schema_defaults(object); };
+  return served;
+}
+
+kube::server::ServedKinds make_kinds() {
+  ServedKind jobsets = custom(kJobSets, true);
+  jobsets.check = check_jobset;
+  ServedKind jobs = kind(kube::kJobs, true);
+  jobs.check = check_job;
+  ServedKind pods = kind(kube::kPods, true);
+  pods.set_defaults = [](Json& pod) {
+    Json& spec = pod["spec"];
+    if (!spec.find("terminationGracePeriodSeconds")) spec.set("terminationGracePeriodSeconds", 30);
+  };
+  return {custom(kTrainJobs, true),
+          custom(kTrainingRuntimes, false),
+          custom(kClusterTrainingRuntimes, false),
+          std::move(jobsets),
+          std::move(jobs),
+          std::move(pods),
+          kind(kube::kServices, true),
+          kind(kube::kConfigMaps, false),
+          kind(kube::kPersistentVolumeClaims, true),
+          kind(kube::kEvents, false)};
+}
+
+kube::server::Request request_for(std::string_view method, const Resource& resource,
+                                  const ObjectKey& key, std::string_view subresource,
+                                  const Json& body) {
+  kube::server::Request request;
+  request.method = method;
+  request.target = kube::api_path(resource, key, subresource);
+  request.content_type = method == "PATCH" ? "application/merge-patch+json" : "application/json";
+  request.body = kube::print_json(body);
+  return request;
 }
 
 }  // namespace
@@ -109,225 +113,95 @@ std::string_view name_of(Actor actor) {
   return "";
 }
 
-Answer refusal(int status, std::string_view reason, std::string message) {
-  Json body = Json::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Failure"}});
-  body.set("code", status).set("reason", reason).set("message", std::move(message));
-  return {status, std::move(body)};
+ApiStore::ApiStore(const Timeline& timeline)
+    : kinds_(make_kinds()),
+      objects_(kFirstVersion),
+      api_(kinds_, objects_,
+           {.now = [&timeline] { return timeline.now(); },
+            .new_uid = [this] { return fmt::format("uid-{:04}", ++made_); },
+            .new_name_suffix = [this] { return fmt::format("{:05}", ++made_); }}) {
+  objects_.subscribe([this](const kube::server::Change& stored) {
+    const Change change{actor_, *stored.resource, stored.key, stored.before, stored.after, stored};
+    for (const Observer& observer : observers_) observer(change);
+  });
 }
 
-ApiStore::ApiStore(const Timeline& timeline) : timeline_(timeline) {
-  for (auto& resource : kinds()) {
-    const std::string plural = resource.plural;
-    shelves_[plural].resource = std::move(resource);
-  }
-}
-
-ApiStore::Shelf& ApiStore::shelf(std::string_view plural) {
-  return shelves_.find(plural)->second;
-}
-
-const ApiStore::Shelf& ApiStore::shelf(std::string_view plural) const {
-  return shelves_.find(plural)->second;
+const ServedKind& ApiStore::kind_of(std::string_view plural) const {
+  return *std::find_if(kinds_.begin(), kinds_.end(), [plural](const ServedKind& served) {
+    return served.resource.plural == plural;
+  });
 }
 
 const Resource* ApiStore::find_kind(std::string_view plural) const {
-  const auto at = shelves_.find(plural);
-  return at == shelves_.end() ? nullptr : &at->second.resource;
+  for (const ServedKind& served : kinds_)
+    if (served.resource.plural == plural) return &served.resource;
+  return nullptr;
 }
 
 const ApiStore::Collection& ApiStore::all(std::string_view plural) const {
-  return shelf(plural).objects;
+  return objects_.all(*find_kind(plural));
 }
 
 Object ApiStore::find(std::string_view plural, const ObjectKey& key) const {
-  const auto& objects = shelf(plural).objects;
-  const auto at = objects.find(key);
-  return at == objects.end() ? nullptr : at->second;
+  return objects_.find(*find_kind(plural), key);
 }
 
-const std::vector<WatchEvent>& ApiStore::history(std::string_view plural) const {
-  return shelf(plural).history;
-}
-
-std::int64_t ApiStore::floor(std::string_view plural) const {
-  return shelf(plural).floor;
-}
-
-void ApiStore::compact(std::string_view plural) {
-  shelf(plural).history.clear();
-  shelf(plural).floor = version_;
-}
-
-void ApiStore::publish(Actor actor, Shelf& shelf, const Object& before, Object after,
-                       Object state) {
-  const auto meta = ObjectMeta::of(*state);
-  const ObjectKey key = meta.key();
-  if (after) {
-    shelf.objects[key] = after;
-    keys_by_uid_[meta.uid] = key;
-  } else {
-    shelf.objects.erase(key);
-    keys_by_uid_.erase(meta.uid);
-    applied_.erase(meta.uid);
+kube::server::Outcome ApiStore::handle(Actor actor, kube::server::Request request) {
+  actor_ = actor;
+  request.user_agent = name_of(actor);
+  kube::server::Outcome outcome = api_.begin(std::move(request));
+  while (auto* pending = std::get_if<kube::server::PendingWrite>(&outcome)) {
+    kube::server::PendingWrite write = std::move(*pending);
+    const bool is_new_jobset =
+        write.operation == "CREATE" && write.kind->resource.kind == kJobSets.kind;
+    if (is_new_jobset) jobset::apply_webhook_defaults(write.object);
+    outcome = api_.finish(std::move(write));
   }
-  if (shelf.resource.kind != "Event") {
-    WatchEvent event;
-    event.version = version_;
-    event.type = !before ? "ADDED" : after ? "MODIFIED" : "DELETED";
-    event.object = state;
-    event.line = std::make_shared<const std::string>(
-        kube::print_json(Json::object({{"type", event.type}, {"object", *state}})) + "\n");
-    shelf.history.push_back(std::move(event));
-  }
-  const Change change{actor, shelf.resource, key, before, after};
-  for (const auto& observer : observers_) observer(change);
+  actor_ = Actor::kCluster;
+  return outcome;
 }
 
-bool ApiStore::is_removable(const Json& object) const {
-  const Json* metadata = object.find("metadata");
-  return metadata->find("deletionTimestamp") && metadata->get_array("finalizers").empty();
-}
-
-Answer ApiStore::commit(Actor actor, Shelf& shelf, const Object& before, Json after) {
-  Json& metadata = after["metadata"];
-  for (const auto name : kServerFields) keep_member(metadata, *before->find("metadata"), name);
-  if (after == *before) return {200, std::move(after)};
-  const Json* old_spec = before->find("spec");
-  const Json* new_spec = after.find("spec");
-  if (old_spec && new_spec && *old_spec != *new_spec) {
-    metadata.set("generation", metadata.get_int("generation") + 1);
-  }
-  metadata.set("resourceVersion", std::to_string(++version_));
-  auto stored = std::make_shared<const Json>(std::move(after));
-  const bool is_gone = is_removable(*stored) && shelf.resource.kind != "Pod";
-  publish(actor, shelf, before, is_gone ? nullptr : stored, stored);
-  return {200, *stored};
-}
-
-void ApiStore::stamp_new(const Resource& resource, Json& object) {
-  object.set("apiVersion", resource.api_version()).set("kind", resource.kind);
-  Json& metadata = object["metadata"];
-  metadata.set("uid", fmt::format("uid-{:04}", ++made_));
-  metadata.set("creationTimestamp", timeline_.now().to_string());
-  metadata.set("generation", 1);
-  metadata.set("resourceVersion", std::to_string(++version_));
-  if (is_of_crd(resource)) {
-    if (resource.kind == "JobSet") jobset::apply_webhook_defaults(object);
-    apply_schema_defaults(object);
-  }
-  if (has_status(resource)) object.erase("status");
+Answer ApiStore::send(Actor actor, kube::server::Request request) {
+  const kube::server::Outcome outcome = handle(actor, std::move(request));
+  const auto& response = std::get<kube::server::Response>(outcome);
+  return {response.status, kube::parse_json(response.body).value_or(Json())};
 }
 
 Answer ApiStore::create(Actor actor, const Resource& resource, Json object) {
-  const ObjectKey key = ObjectMeta::of(object).key();
-  Shelf& on = shelf(resource.plural);
-  if (on.objects.count(key)) {
-    return refusal(409, "AlreadyExists",
-                   fmt::format("{} \"{}\" already exists", resource.plural, key.name));
-  }
-  stamp_new(resource, object);
-  auto stored = std::make_shared<const Json>(std::move(object));
-  publish(actor, on, nullptr, stored, stored);
-  return {201, *stored};
+  const ObjectKey collection{ObjectMeta::of(object).ns, ""};
+  return send(actor, request_for("POST", resource, collection, "", object));
 }
 
 Answer ApiStore::merge(Actor actor, const Resource& resource, const ObjectKey& key,
                        const Json& patch, std::string_view subresource) {
-  Shelf& on = shelf(resource.plural);
-  const Object before = find(resource.plural, key);
-  if (!before) return not_found(resource, key);
-  const Json* metadata = patch.find("metadata");
-  const auto expected = metadata ? metadata->get_string("resourceVersion") : std::string_view();
-  if (!expected.empty() && expected != ObjectMeta::of(*before).resource_version) {
-    return conflict(resource, key, "the object has been modified");
-  }
-  Json after = kube::test::merge_patch(*before, patch);
-  if (subresource == "status") {
-    Json changed = *before;
-    keep_member(changed, after, "status");
-    after = std::move(changed);
-  } else if (has_status(resource)) {
-    keep_member(after, *before, "status");
-  }
-  if (is_of_crd(resource)) apply_schema_defaults(after);
-  if (const auto why = refuse_update(resource, *before, after))
-    return refusal(422, "Invalid", *why);
-  return commit(actor, on, before, std::move(after));
-}
-
-Answer ApiStore::apply(Actor actor, const Resource& resource, const ObjectKey& key, Json desired,
-                       bool force) {
-  Shelf& on = shelf(resource.plural);
-  const Object before = find(resource.plural, key);
-  const auto uid = ObjectMeta::of(desired).uid;
-  if (!before) {
-    if (!uid.empty()) return conflict(resource, key, "Precondition failed: UID in precondition");
-    Json object = desired;
-    object["metadata"].set("managedFields", managed_fields_of(desired));
-    Answer made = create(actor, resource, std::move(object));
-    applied_[ObjectMeta::of(made.body).uid] = std::move(desired);
-    return made;
-  }
-  const auto known = ObjectMeta::of(*before).uid;
-  if (!uid.empty() && uid != known) return conflict(resource, key, "Precondition failed: UID");
-  const auto last = applied_.find(known);
-  if (last == applied_.end() && !force) {
-    return conflict(resource, key, "conflicts with another field manager");
-  }
-  Json after = server_side_apply(*before, last == applied_.end() ? Json() : last->second, desired);
-  after["metadata"].set("managedFields", managed_fields_of(desired));
-  keep_member(after, *before, "status");
-  if (is_of_crd(resource)) apply_schema_defaults(after);
-  if (const auto why = refuse_update(resource, *before, after))
-    return refusal(422, "Invalid", *why);
-  applied_[known] = std::move(desired);
-  return commit(actor, on, before, std::move(after));
+  return send(actor, request_for("PATCH", resource, key, subresource, patch));
 }
 
 Answer ApiStore::remove(Actor actor, const Resource& resource, const ObjectKey& key,
                         const Json& options) {
-  Shelf& on = shelf(resource.plural);
-  const Object before = find(resource.plural, key);
-  if (!before) return not_found(resource, key);
-  const Json* preconditions = options.find("preconditions");
-  const auto uid = preconditions ? preconditions->get_string("uid") : std::string_view();
-  if (!uid.empty() && uid != ObjectMeta::of(*before).uid) {
-    return conflict(resource, key, "Precondition failed: UID in precondition");
-  }
-  Json after = *before;
-  Json& metadata = after["metadata"];
-  const bool is_foreground = options.get_string("propagationPolicy") == "Foreground";
-  const bool is_graceful = resource.kind == "Pod";
-  if (is_foreground && !metadata.find("deletionTimestamp")) {
-    metadata["finalizers"].push_back("foregroundDeletion");
-  }
-  if (metadata.get_array("finalizers").empty() && !is_graceful) {
-    erase(actor, resource.plural, key);
-    return {200, Json::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}})};
-  }
-  if (metadata.find("deletionTimestamp")) return {200, *before};
-  const auto grace = std::chrono::seconds(is_graceful ? 30 : 0);
-  metadata.set("deletionTimestamp", (timeline_.now() + grace).to_string());
-  if (is_graceful) metadata.set("deletionGracePeriodSeconds", 30);
-  metadata.set("resourceVersion", std::to_string(++version_));
-  auto stored = std::make_shared<const Json>(std::move(after));
-  publish(actor, on, before, stored, stored);
-  return {200, *stored};
+  return send(actor, request_for("DELETE", resource, key, "", options));
 }
 
 void ApiStore::replace(std::string_view plural, Json object) {
-  Shelf& on = shelf(plural);
-  const Object before = find(plural, ObjectMeta::of(object).key());
-  if (before) commit(Actor::kCluster, on, before, std::move(object));
+  const ServedKind& served = kind_of(plural);
+  const ObjectKey key = ObjectMeta::of(object).key();
+  const Object before = find(plural, key);
+  if (!before) return;
+  if (before->get("spec") != object.get("spec")) {
+    Json& metadata = object["metadata"];
+    metadata.set("generation", metadata.get_int("generation") + 1);
+  }
+  if (kube::server::is_removable(served, object)) {
+    objects_.erase(served.resource, key);
+  } else {
+    objects_.put(served.resource, std::move(object));
+  }
 }
 
 void ApiStore::erase(Actor actor, std::string_view plural, const ObjectKey& key) {
-  Shelf& on = shelf(plural);
-  const Object before = find(plural, key);
-  if (!before) return;
-  Json last = *before;
-  last["metadata"].set("resourceVersion", std::to_string(++version_));
-  publish(actor, on, before, nullptr, std::make_shared<const Json>(std::move(last)));
+  actor_ = actor;
+  objects_.erase(*find_kind(plural), key);
+  actor_ = Actor::kCluster;
 }
 
 }  // namespace trainer::simulation

@@ -1,21 +1,23 @@
-// The objects of a cluster, with the behaviour of the API server: versions, conditional writes,
-// subresources, server-side apply, finalizers and a history for watches.
+// The API server of a simulated cluster, with the kinds that the controllers use, and on whose
+// behalf each of its objects is written.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
+#include "kube/server/api.hh"
+#include "kube/server/object_store.hh"
 #include "tests/simulation/timeline.hh"
 
 namespace trainer::simulation {
 
-using Object = std::shared_ptr<const kube::Json>;
+using kube::server::Object;
 
 // On whose behalf something is written.
 enum class Actor { kController, kCluster, kUser };
@@ -26,8 +28,6 @@ struct Answer {
   kube::Json body;
   bool is_ok() const { return status < 300; }
 };
-// A metav1.Status.
-Answer refusal(int status, std::string_view reason, std::string message);
 
 struct Change {
   Actor actor = Actor::kCluster;
@@ -35,33 +35,29 @@ struct Change {
   kube::ObjectKey key;
   Object before;  // nullptr: created
   Object after;   // nullptr: gone
-};
-
-struct WatchEvent {
-  std::int64_t version = 0;
-  std::string_view type;  // "ADDED", "MODIFIED" or "DELETED"
-  Object object;          // of a deletion: the last state, with the version of its end
-  std::shared_ptr<const std::string> line;
+  const kube::server::Change& stored;
 };
 
 class ApiStore {
  public:
   using Observer = std::function<void(const Change& change)>;
-  using Collection = std::map<kube::ObjectKey, Object>;
+  using Collection = kube::server::ObjectStore::Collection;
 
   explicit ApiStore(const Timeline& timeline);
+  ApiStore(const ApiStore&) = delete;
+  ApiStore& operator=(const ApiStore&) = delete;
 
   // nullptr for a kind that this cluster does not serve.
   const kube::Resource* find_kind(std::string_view plural) const;
   const Collection& all(std::string_view plural) const;
   Object find(std::string_view plural, const kube::ObjectKey& key) const;
-  bool exists(const std::string& uid) const { return keys_by_uid_.count(uid) > 0; }
+  bool exists(const std::string& uid) const { return objects_.find_uid(uid) != nullptr; }
 
+  // A request as it comes over the wire. The JobSet's defaulting webhook takes part in it.
+  kube::server::Outcome handle(Actor actor, kube::server::Request request);
   Answer create(Actor actor, const kube::Resource& resource, kube::Json object);
   Answer merge(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
                const kube::Json& patch, std::string_view subresource);
-  Answer apply(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
-               kube::Json desired, bool force);
   // `options` is a DeleteOptions.
   Answer remove(Actor actor, const kube::Resource& resource, const kube::ObjectKey& key,
                 const kube::Json& options);
@@ -72,33 +68,23 @@ class ApiStore {
 
   // Called after every change, in the order of subscription.
   void subscribe(Observer observer) { observers_.push_back(std::move(observer)); }
-  std::int64_t version() const { return version_; }
-  // Every change of a collection since the last compact().
-  const std::vector<WatchEvent>& history(std::string_view plural) const;
+  std::int64_t version() const { return objects_.version(); }
   // Drops the history: watches from before this moment get 410.
-  void compact(std::string_view plural);
-  std::int64_t floor(std::string_view plural) const;
+  void compact(std::string_view plural) { objects_.compact(*find_kind(plural)); }
+
+  // For what writes on the cluster's behalf.
+  const kube::server::ServedKinds& kinds() const { return kinds_; }
+  kube::server::ObjectStore& objects() { return objects_; }
 
  private:
-  struct Shelf {
-    kube::Resource resource;
-    Collection objects;
-    std::vector<WatchEvent> history;
-    std::int64_t floor = 0;
-  };
-  Shelf& shelf(std::string_view plural);
-  const Shelf& shelf(std::string_view plural) const;
-  Answer commit(Actor actor, Shelf& shelf, const Object& before, kube::Json after);
-  void publish(Actor actor, Shelf& shelf, const Object& before, Object after, Object state);
-  void stamp_new(const kube::Resource& resource, kube::Json& object);
-  bool is_removable(const kube::Json& object) const;
+  Answer send(Actor actor, kube::server::Request request);
+  const kube::server::ServedKind& kind_of(std::string_view plural) const;
 
-  const Timeline& timeline_;
-  std::map<std::string, Shelf, std::less<>> shelves_;
-  std::map<std::string, kube::ObjectKey> keys_by_uid_;
-  std::map<std::string, kube::Json> applied_;  // by uid: what our manager applied last
+  const kube::server::ServedKinds kinds_;
+  kube::server::ObjectStore objects_;
+  kube::server::Api api_;
   std::vector<Observer> observers_;
-  std::int64_t version_ = 100;
+  Actor actor_ = Actor::kCluster;  // of the write in progress
   std::int64_t made_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "tests/simulation/job_status.hh"
@@ -14,9 +13,6 @@ namespace {
 using kube::Json;
 using kube::ObjectKey;
 using kube::ObjectMeta;
-
-constexpr std::array<std::string_view, 7> kOwnedKinds = {
-    "jobsets", "jobs", "pods", "services", "configmaps", "persistentvolumeclaims", "trainjobs"};
 
 Json deletion(std::string_view propagation) {
   return Json::object({{"propagationPolicy", propagation}});
@@ -34,15 +30,14 @@ Json ready_condition(bool value) {
   return Json::array({Json::object({{"type", "Ready"}, {"status", value ? "True" : "False"}})});
 }
 
-bool is_held_by(const ObjectMeta& meta, const std::string& uid) {
-  return std::any_of(meta.owner_references.begin(), meta.owner_references.end(),
-                     [&uid](const auto& owner) { return owner.uid == uid; });
-}
-
 }  // namespace
 
 Cluster::Cluster(Timeline& timeline, ApiStore& store, Chance chance, Decide decide)
-    : timeline_(timeline), store_(store), chance_(std::move(chance)), decide_(std::move(decide)) {
+    : timeline_(timeline),
+      store_(store),
+      collector_(store.kinds(), store.objects(), [&timeline] { return timeline.now(); }),
+      chance_(std::move(chance)),
+      decide_(std::move(decide)) {
   store_.subscribe([this](const Change& change) { on_change(change); });
 }
 
@@ -220,49 +215,9 @@ void Cluster::ask_for_collection() {
   if (std::exchange(is_collection_asked_, true)) return;
   timeline_.after(chance_.wait(10, 300), [this] {
     is_collection_asked_ = false;
-    collect_garbage();
+    collector_.step();
+    if (collector_.has_work()) ask_for_collection();
   });
-}
-
-void Cluster::collect_garbage() {
-  for (const auto plural : kOwnedKinds) {
-    const auto objects = store_.all(plural);  // a copy: what follows changes it
-    for (const auto& [key, object] : objects) {
-      const Object current = store_.find(plural, key);
-      if (!current || ObjectMeta::of(*current).uid != ObjectMeta::of(*object).uid) continue;
-      const auto meta = ObjectMeta::of(*current);
-      const bool is_orphan =
-          !meta.owner_references.empty() &&
-          std::none_of(meta.owner_references.begin(), meta.owner_references.end(),
-                       [this](const auto& owner) { return store_.exists(owner.uid); });
-      if (is_orphan && !meta.deletion_timestamp) {
-        store_.remove(Actor::kCluster, *store_.find_kind(plural), key, deletion("Background"));
-      }
-      if (meta.deletion_timestamp && !meta.finalizers.empty()) release(plural, key, *current);
-    }
-  }
-}
-
-// Deleted in the foreground: its dependents first.
-void Cluster::release(std::string_view plural, const ObjectKey& key, const Json& object) {
-  const auto uid = ObjectMeta::of(object).uid;
-  bool has_dependents = false;
-  for (const auto kind : kOwnedKinds) {
-    const auto objects = store_.all(kind);
-    for (const auto& [name, dependent] : objects) {
-      const auto meta = ObjectMeta::of(*dependent);
-      if (!is_held_by(meta, uid)) continue;
-      has_dependents = true;
-      if (meta.deletion_timestamp) continue;
-      store_.remove(Actor::kCluster, *store_.find_kind(kind), name, deletion("Foreground"));
-    }
-  }
-  if (has_dependents) return;  // their end asks for the next pass
-  const Object current = store_.find(plural, key);
-  if (!current) return;
-  Json released = *current;
-  released["metadata"].erase("finalizers");
-  store_.replace(plural, std::move(released));
 }
 
 }  // namespace trainer::simulation

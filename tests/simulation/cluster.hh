@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "kube/server/collector.hh"
 #include "tests/simulation/api_store.hh"
 #include "tests/simulation/chance.hh"
 
@@ -45,13 +46,11 @@ class Cluster {
   void kill_pod(const kube::ObjectKey& key, const std::string& uid);
   Object live_pod(const kube::ObjectKey& key, const std::string& uid) const;
 
-  void collect_garbage();
-  void release(std::string_view plural, const kube::ObjectKey& key, const kube::Json& object);
-
   std::vector<Object> pods_of(const std::string& job_uid) const;
 
   Timeline& timeline_;
   ApiStore& store_;
+  kube::server::Collector collector_;
   Chance chance_;
   Decide decide_;
   std::set<kube::ObjectKey> asked_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/server/refusals.hh"
 
 namespace trainer::simulation {
 namespace {
@@ -19,12 +20,23 @@ using kube::HttpResponse;
 using kube::Json;
 using kube::Result;
 using kube::Task;
+using kube::server::failure;
 
 constexpr auto kBookmarkInterval = seconds(60);
 
-std::string error_line(int code, std::string_view reason) {
-  const Answer answer = refusal(code, reason, "too old resource version");
-  return kube::print_json(Json::object({{"type", "ERROR"}, {"object", answer.body}})) + "\n";
+std::string expired_line() {
+  const Json status = status_of(kube::server::expired("too old resource version"));
+  return kube::print_json(Json::object({{"type", "ERROR"}, {"object", status}})) + "\n";
+}
+
+kube::server::Request request_of(const HttpRequest& sent) {
+  kube::server::Request request;
+  request.method = sent.method;
+  request.target = sent.target;
+  request.content_type = sent.content_type;
+  request.accept = sent.accept;
+  request.body = sent.body;
+  return request;
 }
 
 }  // namespace
@@ -32,13 +44,13 @@ std::string error_line(int code, std::string_view reason) {
 // One open watch.
 class Wire::Stream final : public kube::HttpStream {
  public:
-  Stream(Wire& wire, Target target)
+  Stream(Wire& wire, kube::server::Watch watch)
       : wire_(wire),
-        target_(std::move(target)),
+        watch_(std::move(watch)),
         self_(std::make_shared<Stream*>(this)),
         woken_(wire.io_, kube::Clock::Steady::max()) {
     wire_.streams_.push_back(self_);
-    push_end(seconds(target_.timeout_seconds));
+    push_end(watch_.timeout);
     push_bookmark();
   }
   ~Stream() override { *self_ = nullptr; }
@@ -70,19 +82,16 @@ class Wire::Stream final : public kube::HttpStream {
 
   // Everything since the version that the client knows.
   void catch_up() {
-    for (const auto& event : wire_.store_.history(target_.resource->plural)) {
-      if (event.version > target_.version) push_event(event);
-    }
+    for (const std::string& line : watch_.initial) push_event(line);
+    if (watch_.is_ended) push_end(milliseconds(0));
   }
   void fail(std::string line) {
     push(std::move(line), milliseconds(0));
     push_end(milliseconds(0));
   }
-  void push_latest(std::string_view plural) {
-    if (is_over_ || plural != target_.resource->plural) return;
-    push_event(wire_.store_.history(plural).back());
+  void push_change(const kube::server::Change& change) {
+    if (!is_over_) push_event(watch_.line(change));
   }
-  void end_soon() { push_end(milliseconds(0)); }
 
  private:
   std::string take() {
@@ -91,16 +100,16 @@ class Wire::Stream final : public kube::HttpStream {
     return piece;
   }
 
-  void push_event(const WatchEvent& event) {
-    if (is_over_ || !is_selected(target_, *event.object)) return;
+  void push_event(const std::string& line) {
+    if (is_over_ || line.empty()) return;
     Chance& chance = wire_.chance_;
     const bool is_held_up = chance.percent(wire_.weather_.slow_watches);
     const auto delay = is_held_up ? chance.wait(1'000, 15'000) : chance.wait(1, 40);
-    push(*event.line, delay);
-    if (chance.percent(wire_.weather_.repeats)) push(*event.line, chance.wait(0, 20));
+    push(line, delay);
+    if (chance.percent(wire_.weather_.repeats)) push(line, chance.wait(0, 20));
     if (!chance.percent(wire_.weather_.broken_watches)) return;
     if (chance.percent(50)) {  // half a line follows, as of a next event that is cut off
-      push(event.line->substr(0, event.line->size() / 2), milliseconds(1));
+      push(line.substr(0, line.size() / 2), milliseconds(1));
     }
     push_end(chance.wait(0, 50));
   }
@@ -140,12 +149,7 @@ class Wire::Stream final : public kube::HttpStream {
   }
 
   void write_bookmark() {
-    Json metadata = Json::object({{"resourceVersion", std::to_string(wire_.store_.version())}});
-    Json object = Json::object({{"kind", target_.resource->kind}});
-    object.set("metadata", std::move(metadata));
-    push(kube::print_json(Json::object({{"type", "BOOKMARK"}, {"object", std::move(object)}})) +
-             "\n",
-         wire_.chance_.wait(1, 40));
+    if (watch_.bookmark) push(watch_.bookmark(wire_.store_.version()), wire_.chance_.wait(1, 40));
   }
 
   void notify() {
@@ -154,7 +158,7 @@ class Wire::Stream final : public kube::HttpStream {
   }
 
   Wire& wire_;
-  Target target_;
+  kube::server::Watch watch_;
   std::shared_ptr<Stream*> self_;
   kube::asio::steady_timer woken_;
   std::deque<std::pair<kube::Clock::Steady, std::string>> pieces_;
@@ -187,20 +191,22 @@ Wire::Fault Wire::choose_fault() {
 void Wire::arrive(Flight& flight) {
   flight.has_arrived = true;
   on_request_(flight.request);
-  flight.answer = handle(store_, flight.request);
+  flight.answer = std::get<kube::server::Response>(
+      store_.handle(Actor::kController, request_of(flight.request)));
 }
 
-HttpResponse Wire::response_of(const Answer& answer, const HttpRequest& request) const {
+HttpResponse Wire::response_of(const kube::server::Response& answer,
+                               const HttpRequest& request) const {
   HttpResponse response;
   response.status = answer.status;
   if (answer.status == 429) response.add_header("retry-after", "1");
-  std::string body = kube::print_json(answer.body);
+  const std::string& body = answer.body;
   if (request.on_body && answer.status == 200) {
     const std::size_t middle = body.size() / 2;
     request.on_body(std::string_view(body).substr(0, middle));
     request.on_body(std::string_view(body).substr(middle));
   } else {
-    response.body = std::move(body);
+    response.body = body;
   }
   return response;
 }
@@ -236,13 +242,13 @@ Task<Result<HttpResponse>> Wire::fly(std::shared_ptr<Flight> flight, Fault fault
   switch (fault) {
     case Fault::kRefused:
       if (chance_.percent(50)) {
-        co_return response_of(refusal(429, "TooManyRequests", "too many requests"),
+        co_return response_of(failure(429, "TooManyRequests", "too many requests"),
                               flight->request);
       }
-      co_return response_of(refusal(503, "ServiceUnavailable", "etcd leader changed"),
+      co_return response_of(failure(503, "ServiceUnavailable", "etcd leader changed"),
                             flight->request);
     case Fault::kErrorAfter:
-      co_return response_of(refusal(500, "InternalError", "etcdserver: request timed out"),
+      co_return response_of(failure(500, "InternalError", "etcdserver: request timed out"),
                             flight->request);
     case Fault::kLostRequest:
     case Fault::kLostAnswer:
@@ -263,11 +269,10 @@ Task<Result<std::unique_ptr<kube::HttpStream>>> Wire::open(HttpRequest request) 
   if (is_cut_ || chance_.percent(weather_.faults)) {
     co_return kube::fail(ErrorCode::kNetwork, "connection refused");
   }
-  const Target target = parse_target(store_, request.target);
-  auto stream = std::make_unique<Stream>(*this, target);
-  const bool is_expired = target.version < store_.floor(target.resource->plural);
-  if (is_expired || chance_.percent(weather_.expired_watches)) {
-    stream->fail(error_line(410, "Expired"));
+  auto outcome = store_.handle(Actor::kController, request_of(request));
+  auto stream = std::make_unique<Stream>(*this, std::get<kube::server::Watch>(std::move(outcome)));
+  if (chance_.percent(weather_.expired_watches)) {
+    stream->fail(expired_line());
   } else {
     stream->catch_up();
   }
@@ -283,7 +288,7 @@ void Wire::deliver(const Change& change) {
       at = streams_.erase(at);
       continue;
     }
-    (*stream)->push_latest(change.resource.plural);
+    (*stream)->push_change(change.stored);
     ++at;
   }
 }
@@ -291,7 +296,7 @@ void Wire::deliver(const Change& change) {
 void Wire::expire_watches() {
   for (const auto& weak : streams_) {
     const auto stream = weak.lock();
-    if (stream && *stream) (*stream)->fail(error_line(410, "Expired"));
+    if (stream && *stream) (*stream)->fail(expired_line());
   }
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kube/client/transport.hh"
-#include "tests/simulation/api_server.hh"
+#include "tests/simulation/api_store.hh"
 #include "tests/simulation/chance.hh"
 
 namespace trainer::simulation {
@@ -45,13 +45,14 @@ class Wire final : public kube::Transport {
   class Stream;
   struct Flight {
     kube::HttpRequest request;
-    Answer answer;
+    kube::server::Response answer;
     bool has_arrived = false;
   };
   enum class Fault { kNone, kRefused, kUnsent, kLostRequest, kLostAnswer, kErrorAfter, kSilence };
   Fault choose_fault();
   void arrive(Flight& flight);
-  kube::HttpResponse response_of(const Answer& answer, const kube::HttpRequest& request) const;
+  kube::HttpResponse response_of(const kube::server::Response& answer,
+                                 const kube::HttpRequest& request) const;
   kube::Task<kube::Result<kube::HttpResponse>> fly(std::shared_ptr<Flight> flight, Fault fault);
 
   kube::asio::io_context& io_;

@@ -150,10 +150,13 @@ Outcome Api::finish(PendingWrite write) {
   if (auto refusal = check(write)) return *std::move(refusal);
   if (!write.before) {
     const bool is_generated = !write.object.get("metadata").get_string("generateName").empty();
-    for (int attempt = 1; store_.find(resource, write.key); ++attempt) {
+    for (int attempt = 1;; ++attempt) {
+      const Object existing = store_.find(resource, write.key);
+      if (!existing) break;
       if (write.request.method == "PATCH") return begin(std::move(write.request));
       if (!is_generated || attempt == kMaxNameAttempts)
-        return already_exists(resource, write.key.name);
+        return already_exists(resource, write.key.name,
+                              existing->get("metadata").find("deletionTimestamp") != nullptr);
       write.object["metadata"].erase("name");
       if (auto refusal = check(write)) return *std::move(refusal);
     }

@@ -115,12 +115,15 @@ Outcome Api::apply(Request request, const Target& target, Json config) const {
   const Object before = store_.find(kind.resource, target.key);
   if (!before && !target.subresource.empty()) return not_found(kind.resource, target.key.name);
   if (!config.is_object()) return bad_request("error decoding patch: it must be an object");
-  const Json& metadata = config.get("metadata");
-  if (!metadata.get("managedFields").is_null())
+  if (!config.get("metadata").get("managedFields").is_null())
     return bad_request("metadata.managedFields must be nil");
+  // What identifies the object may be left out; the config itself stays as it was sent.
+  Json settled = config;
+  Json& metadata = settled["metadata"];
+  if (metadata.is_null()) metadata = Json::object();
   if (metadata.is_object() && metadata.get_string("name").empty())
-    config["metadata"].set("name", target.key.name);
-  if (auto refusal = settle(target, config)) return *std::move(refusal);
+    metadata.set("name", target.key.name);
+  if (auto refusal = settle(target, settled)) return *std::move(refusal);
   const std::string_view uid = config.get("metadata").get_string("uid");
   if (!before && !uid.empty())
     return conflict(kind.resource, target.key.name,
@@ -135,6 +138,7 @@ Outcome Api::apply(Request request, const Target& target, Json config) const {
   auto object =
       apply_config(kind, before ? &current : nullptr, config, by, target.query.is_true("force"));
   if (!object) return object.error();
+  if (auto refusal = settle(target, *object)) return *std::move(refusal);
   if (kind.set_defaults) kind.set_defaults(*object);
   if (before)
     if (auto refusal = check_version(target, *before, *object)) return *std::move(refusal);

@@ -122,9 +122,17 @@ void Collector::on_change(const Change& change) {
 
 void Collector::step() {
   // Only what is due now: what this changes comes with the next step.
-  const std::deque<std::string> due = std::exchange(queue_, {});
-  queued_.clear();
-  for (const std::string& uid : due) examine(uid);
+  for (std::size_t due = queue_.size(); due > 0; --due) {
+    const std::string uid = std::move(queue_.front());
+    queue_.pop_front();
+    queued_.erase(uid);
+    try {
+      examine(uid);
+    } catch (...) {  // the journal's: it is due again
+      enqueue(uid);
+      throw;
+    }
+  }
 }
 
 void Collector::examine(const std::string& uid) {

@@ -73,7 +73,7 @@ std::optional<Response> check_version(const Target& target, const Json& before,
   const std::string_view version = metadata.get_string("resourceVersion");
   if (version.empty() && is_custom(resource))
     return invalid_object(
-        resource.kind, resource.group, target.key.name,
+        resource.plural, resource.group, target.key.name,
         {invalid("metadata.resourceVersion", 0, std::string("must be specified for an update"))});
   if (!version.empty() && version != stored.get_string("resourceVersion"))
     return modified(resource, target.key.name);

@@ -70,10 +70,11 @@ Response not_found(const Resource& resource, std::string_view name) {
       details_of(resource.plural, resource.group, name));
 }
 
-Response already_exists(const Resource& resource, std::string_view name) {
+Response already_exists(const Resource& resource, std::string_view name, bool is_ending) {
   return failure(
       409, "AlreadyExists",
-      fmt::format("{} \"{}\" already exists", qualified(resource.plural, resource.group), name),
+      fmt::format("{}{} \"{}\" already exists", is_ending ? "object is being deleted: " : "",
+                  qualified(resource.plural, resource.group), name),
       details_of(resource.plural, resource.group, name));
 }
 

@@ -374,8 +374,7 @@ Json without_fields(const Json& value, const FieldSet& gone, const FieldSchema& 
     for (const auto& [name, member] : value.as_object()) {
       const FieldSet* below = gone.below(field(name));
       if (below != nullptr && below->has_root()) continue;
-      Json rest = below != nullptr ? without_fields(member, *below, schema.member(name)) : member;
-      if (below == nullptr || !rest.is_null()) kept.set(name, std::move(rest));
+      kept.set(name, below ? without_fields(member, *below, schema.member(name)) : member);
     }
     return kept.empty() ? Json() : kept;
   }
@@ -384,9 +383,23 @@ Json without_fields(const Json& value, const FieldSet& gone, const FieldSchema& 
     const auto element = element_of(item, schema);
     const FieldSet* below = element ? gone.below(*element) : nullptr;
     if (below != nullptr && below->has_root()) continue;
-    kept.push_back(below != nullptr ? without_fields(item, *below, schema.items()) : item);
+    kept.push_back(below ? without_fields(item, *below, schema.items()) : item);
   }
   return kept.empty() ? Json() : kept;
+}
+
+void discard_emptied(Json& value, const FieldSet& gone, const FieldSchema& schema) {
+  for (const auto& [element, child] : gone.children()) {
+    if (value.is_object()) {
+      const std::string name = element.substr(2);
+      Json* member = value.find(name);
+      if (member != nullptr) discard_emptied(*member, child, schema.member(name));
+      if (member != nullptr && member->is_null()) value.erase(name);
+    } else if (value.is_array()) {
+      for (Json& item : value.as_array())
+        if (element_of(item, schema) == element) discard_emptied(item, child, schema.items());
+    }
+  }
 }
 
 }  // namespace kube::server

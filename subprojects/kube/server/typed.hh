@@ -31,8 +31,11 @@ Comparison compare(const Json& before, const Json& after, const FieldSchema& sch
 // `current` with what `config` says. Items of a list that both have are in the order of `config`.
 Json merge_typed(const Json& current, const Json& config, const FieldSchema& schema);
 
-// The value without these members and items; null where nothing remains.
+// The value without these members and items. What loses all that it has becomes null, which still
+// is a field.
 Json without_fields(const Json& value, const FieldSet& gone, const FieldSchema& schema);
+// Removes the members that have become null so.
+void discard_emptied(Json& value, const FieldSet& gone, const FieldSchema& schema);
 
 // How a list names an item: "k:{...}" or "v:..."; nullopt for one that it cannot have, or of a list
 // that is replaced whole.

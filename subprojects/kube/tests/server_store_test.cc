@@ -1,0 +1,101 @@
+#include "kube/model/resources.hh"
+#include "kube/server/object_store.hh"
+#include "kube/tests/catch.hh"
+#include "kube/tests/server_world.hh"
+
+using kube::Json;
+using kube::kConfigMaps;
+using kube::kSecrets;
+using kube::ObjectKey;
+using kube::server::Change;
+using kube::server::ObjectStore;
+using kube::test::json;
+
+namespace {
+
+Json config_map(std::string_view name, std::string_view value) {
+  Json object = json("{'apiVersion':'v1','kind':'ConfigMap','metadata':{'namespace':'n'}}");
+  object["metadata"].set("name", name).set("uid", "uid-of-" + std::string(name));
+  object.set("data", Json::object({{"a", value}}));
+  return object;
+}
+
+std::string_view version_of(const kube::server::Object& object) {
+  return object->get("metadata").get_string("resourceVersion");
+}
+
+}  // namespace
+
+TEST_CASE("object_store: each change has the next version, and an equal object is none") {
+  ObjectStore store(5);
+  store.add_collection(kConfigMaps);
+  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");
+  CHECK(version_of(store.put(kConfigMaps, config_map("b", "1"))) == "7");
+  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");
+  CHECK(version_of(store.put(kConfigMaps, config_map("a", "2"))) == "8");
+  CHECK(store.version() == 8);
+  CHECK(store.all(kConfigMaps).size() == 2);
+  CHECK(version_of(store.erase(kConfigMaps, {"n", "a"})) == "9");
+  CHECK(store.erase(kConfigMaps, {"n", "a"}) == nullptr);
+  CHECK(store.find(kConfigMaps, {"n", "a"}) == nullptr);
+  CHECK(store.version() == 9);
+}
+
+TEST_CASE("object_store: places are found by uid") {
+  ObjectStore store;
+  store.add_collection(kConfigMaps);
+  store.put(kConfigMaps, config_map("a", "1"));
+  REQUIRE(store.find_uid("uid-of-a"));
+  CHECK(store.find_uid("uid-of-a")->key == ObjectKey{"n", "a"});
+  Json other = config_map("a", "1");
+  other["metadata"].set("uid", "another");
+  store.put(kConfigMaps, other);
+  CHECK_FALSE(store.find_uid("uid-of-a"));
+  store.erase(kConfigMaps, {"n", "a"});
+  CHECK_FALSE(store.find_uid("another"));
+}
+
+TEST_CASE("object_store: observers see changes as they happen") {
+  ObjectStore store;
+  store.add_collection(kConfigMaps);
+  std::string seen;
+  store.subscribe([&seen](const Change& change) {
+    seen += std::string(change.type()) + " " + change.key.name + " " +
+            std::string(version_of(change.state)) + "\n";
+  });
+  store.put(kConfigMaps, config_map("a", "1"));
+  store.put(kConfigMaps, config_map("a", "2"));
+  store.put(kConfigMaps, config_map("a", "2"));
+  store.erase(kConfigMaps, {"n", "a"});
+  CHECK(seen == "ADDED a 2\nMODIFIED a 3\nDELETED a 4\n");
+}
+
+TEST_CASE("object_store: the history of a collection is finite") {
+  ObjectStore store(1, 2);
+  store.add_collection(kConfigMaps);
+  store.add_collection(kSecrets);
+  for (const char* name : {"a", "b", "c"}) store.put(kConfigMaps, config_map(name, "1"));
+  CHECK_FALSE(store.changes_since(kConfigMaps, 1));
+  REQUIRE(store.changes_since(kConfigMaps, 2));
+  CHECK(store.changes_since(kConfigMaps, 2)->size() == 2);
+  CHECK(store.changes_since(kConfigMaps, 3)->front().key.name == "c");
+  CHECK(store.changes_since(kConfigMaps, 4)->empty());
+  CHECK(store.changes_since(kSecrets, 1)->empty());
+  store.compact(kConfigMaps);
+  CHECK_FALSE(store.changes_since(kConfigMaps, 3));
+  CHECK(store.changes_since(kConfigMaps, 4)->empty());
+}
+
+TEST_CASE("object_store: versions go on after a restart, and there is no older history") {
+  ObjectStore store(20);
+  store.add_collection(kConfigMaps);
+  Json kept = config_map("a", "1");
+  kept["metadata"].set("resourceVersion", "31");
+  store.subscribe([](const Change&) { FAIL("a restored object is no change"); });
+  store.restore(kConfigMaps, kept);
+  CHECK(store.version() == 31);
+  CHECK(version_of(store.find(kConfigMaps, {"n", "a"})) == "31");
+  CHECK(store.find_uid("uid-of-a"));
+  CHECK_FALSE(store.changes_since(kConfigMaps, 30));
+  CHECK(store.changes_since(kConfigMaps, 31)->empty());
+}
