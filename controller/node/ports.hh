@@ -41,8 +41,7 @@ std::optional<SocketAddress> redirect_connect(const SocketAddress& address, in_a
                                               const std::set<std::uint16_t>& bound);
 
 // For the calling thread and what it starts, for good. The result is where notifications are
-// received: whoever starts programs under the filter without a receiver stops their bind() calls
-// with ENOSYS. Errors: the kernel does not offer it, or another filter with a receiver is there.
+// received: without a receiver, bind() of programs under the filter fails with ENOSYS. Errors: the kernel does not offer it, or another filter with a receiver is there.
 // Sets no_new_privs.
 kube::Result<Fd> install_port_filter();
 
