@@ -3,8 +3,10 @@
 
 usage: embed.py NAMESPACE::NAME INPUT OUTPUT.cc
 
-The source defines `extern const std::string_view NAMESPACE::NAME;`, which its user declares.
+The source defines `extern const std::string_view NAMESPACE::NAME;`, which its user declares. JSON is written without spaces: a literal
+has at most 65,536 bytes.
 """
+import json
 import sys
 
 CHUNK = 96
@@ -31,6 +33,8 @@ def main():
     namespace, _, name = symbol.rpartition("::")
     with open(source, "rb") as file:
         data = file.read()
+    if source.endswith(".json"):
+        data = json.dumps(json.loads(data), separators=(",", ":")).encode()
     lines = [literal(data[at:at + CHUNK]) for at in range(0, len(data), CHUNK)] or ['""']
     with open(target, "w", encoding="ascii") as file:
         file.write("// Made by tools/embed.py.\n#include <string_view>\n\n")
