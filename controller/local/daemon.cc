@@ -73,7 +73,7 @@ kube::Result<void> announce(const LocalServer& server) {
 int run_daemon(const LocalOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
-  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
   auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());
   if (!state) return refuse(state.error().message);
   const Process::MakeRegistry make_registry = [&options](const KindOptions& kinds) {
