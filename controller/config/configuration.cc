@@ -247,6 +247,7 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   root.object("expander", read_jobset_controller, configuration.jobsetController);
   root.object("trainingOperator", read_training_operator, configuration.trainingOperator);
   root.read("watchNamespace", configuration.watchNamespace);
+  root.read("namespaced", configuration.namespaced);
   root.read("clusterDomain", configuration.clusterDomain);
   root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
   root.read("marksFinishedJobs", configuration.marksFinishedJobs);

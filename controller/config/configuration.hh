@@ -111,6 +111,9 @@ struct Configuration {
   JobSetControllerConfig jobsetController;
   TrainingOperator trainingOperator;
   std::string watchNamespace;  // not upstream's: whose objects are reconciled; empty: all
+  // Not upstream's. The process has rights in `watchNamespace` only (empty: its own namespace), by
+  // Roles: no webhooks, no ClusterTrainingRuntimes, no look at other namespaces.
+  bool namespaced = false;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
   // patch them (manifests/overlays/legacy-finalizers).

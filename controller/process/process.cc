@@ -53,9 +53,10 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 
 }  // namespace
 
-Process::Webhooks Process::webhooks_of(const ControllerOptions& options) {
+Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is_namespaced) {
   if (options.no_webhooks) return Webhooks::kNone;
   if (!options.webhook_url.empty()) return Webhooks::kUrl;
+  if (is_namespaced) return Webhooks::kNone;  // their configurations are cluster-scoped
   // A pod has a Service in front of it; a process elsewhere needs a URL.
   const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty();
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
@@ -68,7 +69,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
       make_transport_(std::move(make_transport)),
       log_(log),
       ns_(controller_namespace(options)),
-      webhooks_(webhooks_of(options)),
+      webhooks_(webhooks_of(options, configuration_.namespaced)),
       identity_(std::make_shared<ServerIdentity>()),
       registry_(make_registry({configuration_, identity_, ns_, jobs_})),
       control_health_("control", clock_.steady(),
@@ -240,11 +241,13 @@ void Process::share_with_admission() {
 }
 
 Task<void> Process::lead() {
-  std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
-    metrics_.set_unexpected_leases(name, count);
-  };
-  tasks_.spawn("other leaders",
-               look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
+  if (!configuration_.namespaced) {
+    std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
+      metrics_.set_unexpected_leases(name, count);
+    };
+    tasks_.spawn("other leaders",
+                 look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
+  }
   if (keeper_) {
     keeper_->lead();
     // Pods get the CA of the servers, so none may be created before there is one.

@@ -46,7 +46,7 @@ class Process {
   // How admission requests reach this process.
   enum class Webhooks { kNone, kService, kUrl };
 
-  static Webhooks webhooks_of(const ControllerOptions& options);
+  static Webhooks webhooks_of(const ControllerOptions& options, bool is_namespaced);
   kube::ApiClient::Options client_options();
   // Of the control loops' client: it writes while this process holds the Lease.
   kube::ApiClient::Options writer_options();

@@ -70,10 +70,12 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
       jobsets_(context.caches.get<kube::StoredObject>(all_of(kJobSets))),
       jobs_(context.caches.get<JobView>(jobset_jobs())),
       pods_(context.caches.get<PodView>(jobset_pods())),
-      reader_(context.client, jobsets_, jobs_, pods_),
+      reader_(context.client, jobsets_, jobs_, pods_, settings_.is_namespaced),
       finalizers_(context.io, context.client,
                   context.caches.get<kube::StoredObject>(all_of(kTrainingRuntimes)),
-                  context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
+                  settings_.is_namespaced
+                      ? nullptr
+                      : &context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
                   settings_.removes_legacy_finalizers, context.log),
       job_metrics_(settings_.jobs, context.metrics, context.client.clock(),
                    {kTrainJobs.kind, true, failure_reasons()}) {

@@ -34,6 +34,7 @@ class TrainJobController final : public kube::Controller {
     bool removes_legacy_finalizers = false;
     bool marks_finished = false;
     std::shared_ptr<JobCensus> jobs;
+    bool is_namespaced = false;  // ClusterTrainingRuntimes are neither watched nor read
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Pod = std::shared_ptr<const PodView>;

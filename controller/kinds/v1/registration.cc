@@ -38,8 +38,8 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   return watches;
 }
 
-// An object that a job owns, and that is read by its name. Only autoscalers go before their job, and
-// a ServiceAccount stays as it was made.
+// An object that a job owns, and that is read by its name. Only autoscalers go before their job,
+// and a ServiceAccount stays as it was made.
 kube::PolicyRule dependent_rule(const kube::Resource& resource) {
   std::vector<std::string> verbs{"create", "get"};
   if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");

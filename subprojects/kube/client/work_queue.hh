@@ -40,7 +40,7 @@ class WorkQueue {
   Task<std::optional<ObjectKey>> next();
   void done(const ObjectKey& key);
   void close();
-  std::size_t depth() const;  // keys ready to be handed out
+  std::size_t depth() const;    // keys ready to be handed out
   std::size_t delayed() const;  // keys whose time has not come
   // Some of the keys that are ready, namespace by namespace; at most `limit`.
   std::vector<ObjectKey> ready_keys(std::size_t limit) const;
