@@ -28,7 +28,7 @@ def fields(schema, path):
 
 
 def published(version):
-    """The schema of each kind of ours, once all are there."""
+    """The schema of each of our kinds, once all are there."""
     document = json.loads(run("kubectl", "get", "--raw", f"/openapi/v3/apis/{version}").stdout)
     found = {kind["kind"]: schema for schema in document["components"]["schemas"].values()
              for kind in schema.get("x-kubernetes-group-version-kind", []) if kind["kind"] in KINDS[version]}

@@ -93,7 +93,7 @@ def test_a_restored_namespace_runs_only_what_had_not_finished(cluster):
             expect(f"when {name} had ended", again["lastTransitionTime"], ended[name]["lastTransitionTime"])
             wait_until(f"the event of {name}", lambda n=name: any(
                 e["reason"] == "Restored" for e in cluster.list("events", f"--field-selector=involvedObject.name={n}")))
-        # The snapshot came back as nobody's, and is not believed: it is made again once it is gone.
+        # The snapshot came back without an owner, and is not believed: it is made again after it was deleted.
         wait_until("runs is blocked", lambda: (cluster.get("trainjob", "runs").get("status") or {}).get("reason") == "RuntimeSnapshotInvalid")
         names = [o["metadata"]["name"] for o in cluster.list("configmaps") if o["metadata"]["name"].endswith("-runtime-snapshot")]
         cluster.kubectl("delete", "configmap", *names)

@@ -59,7 +59,7 @@ def cluster_roles(overlay, prefix):
 
 
 def try_rows(cluster, rows):
-    """(what is tried, what is sent, who may: the levels from this one on, or nobody)"""
+    """(what is tried, what is sent, who may: the levels from this one on, or none)"""
     wrong = []
     for words, sent, least in rows:
         allowed = LEVELS[LEVELS.index(least):] if least else ()

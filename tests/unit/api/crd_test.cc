@@ -85,7 +85,7 @@ TEST_CASE("the definitions that are checked in are the ones the program prints")
 }
 
 TEST_CASE("each definition is small enough, also for a plain kubectl apply") {
-  // `kubectl apply` keeps it once more in an annotation, which may have 256 KiB.
+  // `kubectl apply` keeps it again in an annotation, which may have 256 KiB.
   for (const kube::Json& definition : custom_resource_definitions()) {
     INFO(definition.find("metadata")->get_string("name"));
     CHECK(kube::print_json(definition).size() <= 250 * 1000);
