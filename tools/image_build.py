@@ -49,7 +49,7 @@ boost_includedir = '{target}/usr/include'
 boost_librarydir = '{target}/usr/lib/{root.triplet}'
 needs_exe_wrapper = true
 [built-in options]
-cpp_args = [{maps}]
+cpp_args = [{maps}, '-Werror=date-time']
 [host_machine]
 system = 'linux'
 cpu_family = '{CPUS[root.architecture]}'
