@@ -27,7 +27,7 @@ def rfc3339(epoch):
 
 
 def layer(folder, epoch):
-    """The tar of a folder, in the order of names; all of it is root's, and nobody else's to write."""
+    """The tar of a folder, in the order of names; all of it is root's, and no one else may write it."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(folder.rglob("*")):

@@ -33,7 +33,7 @@ PHASES = {"runs": "Running", "waits": "Suspended", "done": "Complete", "broken":
 
 
 def crds(*, of_that_time):
-    """Applies the CRDs of Trainer: ours, or such as take any field."""
+    """Applies the CRDs of Trainer: those of the tree, or such as take any field."""
     objects = []
     for path in sorted((ROOT / "manifests/crds").glob("trainer.kubeflow.org_*.yaml")):
         crd = yaml.safe_load(path.read_text())
@@ -190,7 +190,7 @@ def phase_of(cluster, name):
 
 
 def check_requests(since, namespace):
-    """Only the job that waited had children written, and a pod nobody's."""
+    """Only the job that waited had children written, and pods were not written."""
     for entry in entries_since(since):
         what = entry.get("objectRef", {})
         if entry["verb"] in ("get", "list") or what.get("namespace") != namespace or what.get("subresource") or entry["responseStatus"]["code"] >= 400:
@@ -202,7 +202,7 @@ def check_requests(since, namespace):
 
 @contextlib.contextmanager
 def left_by(cluster, version):
-    """What this version has left, under the CRDs of ours."""
+    """What this version has left, under the CRDs of the tree."""
     fixture = yaml.safe_load((ROOT / f"tests/cluster/upgrade/{version}.yaml").read_text())
     upstream = Upstream(cluster, fixture)
     try:
@@ -261,7 +261,7 @@ def check_kept(cluster, before):
     for (kind, name), (uid, spec) in before.items():
         assert (kind, name) in after, f"{kind} {name} is gone"
         now_uid, now_spec = after[kind, name]
-        assert now_uid == uid, f"{kind} {name} was made anew"
+        assert now_uid == uid, f"{kind} {name} was made again"
         assert now_spec == spec or name.startswith("waits"), f"{kind} {name} was changed:\n{json.dumps(spec)}\n{json.dumps(now_spec)}"
     new = {key for key in after if key not in before and not key[1].startswith("waits")}
     assert not new, f"made besides: {new}"
