@@ -472,11 +472,13 @@ def test_a_stolen_token_changes_nothing_of_others(cluster):
         uninstall(objects)
 
 
-def check_each_rule(objects, account, perform):
-    """For each rule, perform(objects without it, a namespace) is refused something."""
+def check_each_rule(objects, account, perform, untried=frozenset()):
+    """For each rule but those of untried rights, perform(objects without it, a namespace) is refused something."""
     missed, names = [], iter(f"rights-without-{number}" for number in range(1000))
     for role in roles(objects, account):
         for number, rule in enumerate(role["rules"]):
+            if rights(rule) <= untried:
+                continue
             changed = copy.deepcopy(objects)
             next(o for o in roles(changed, account)
                  if (o["kind"], o["metadata"]["name"]) == (role["kind"], role["metadata"]["name"]))["rules"].pop(number)

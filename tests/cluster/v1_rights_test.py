@@ -240,7 +240,8 @@ def test_every_right_is_used(cluster):
 
 
 def without_each_rule(cluster):
-    rights_test.check_each_rule(shipped(), ACCOUNT, lambda objects, namespace: perform(cluster, objects, namespace))
+    rights_test.check_each_rule(shipped(), ACCOUNT, lambda objects, namespace: perform(cluster, objects, namespace),
+                                ONLY_WITH_A_FILE)
 
 
 if os.environ.get("EACH_RULE") == "yes":

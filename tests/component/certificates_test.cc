@@ -108,6 +108,18 @@ TEST_CASE_METHOD(
   CHECK(used[1].certificate == second.certificate);
 }
 
+TEST_CASE_METHOD(Fixture, "when certificates end") {
+  const CertificateBundle bundle = make();
+  const auto days = [this](const std::string& pem) {
+    const auto end = expiry_of(pem);
+    REQUIRE(end);
+    return std::chrono::round<std::chrono::hours>(*end - clock.now()).count() / 24;
+  };
+  CHECK(days(bundle.certificate) == 365);
+  CHECK(days(bundle.ca_certificate) == 3'650);
+  CHECK_FALSE(expiry_of("none"));
+}
+
 TEST_CASE_METHOD(Fixture, "only the leader makes certificates, and at once when it becomes one") {
   api.on("POST", kSecrets_).reply([](const kube::ReceivedRequest& request) {
     return kube::ScriptedReply(201, request.body);

@@ -15,7 +15,7 @@ loader.exec_module(version)
 
 FILES = {
     "meson.build": "project('trainer', 'cpp',\n  version: '{}',\n  license: 'Apache-2.0')\n",
-    "manifests/overlays/controller-only/kustomization.yaml": "images:\n- name: trainer\n  newName: trainer\n  newTag: {}\n",
+    "manifests/image/kustomization.yaml": "images:\n- name: trainer\n  newName: trainer\n  newTag: {}\n",
     "manifests/charts/kubeflow-trainer/Chart.yaml": "version: {0}\nappVersion: \"{0}\"\n",
     "README.md": "podman build -t registry.example.com/trainer:{} .\n",
 }
@@ -56,6 +56,7 @@ CASES = [   # what is wrong (nothing: ""), the version, the changelog, tags, fil
     ("kustomization.yaml: 0.0.9", "0.1.0", UNRELEASED, [], {"kustomization": "0.0.9"}),
     ("Chart.yaml: 0.0.9", "0.1.0", UNRELEASED, [], {"Chart": "0.0.9"}),
     ("README.md: 0.0.9", "0.1.0", UNRELEASED, [], {"README": "0.0.9"}),
+    ("README.md: no version", "0.1.0", UNRELEASED, [], {"README": "VERSION"}),
 ]
 
 
