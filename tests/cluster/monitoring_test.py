@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A real Prometheus scrapes a real run: every query of dashboard and alerts returns what the run did. A job that had finished does not run
-again where a backup of it is restored. Queues, caches and the log level are shown, and changed, for those who have the right.
+"""A real Prometheus scrapes a real run: every query of dashboard and alerts returns what the run did. Queues, caches and the log level are
+shown, and changed, for those who have the right.
 
 Needs a control plane without node, since the test ends the pods, and Debian's package prometheus ($PROMETHEUS and $PROMTOOL name others).
 """
@@ -34,7 +34,6 @@ from alerts_test import panels, rules, series_of  # noqa: E402
 HOST = os.environ.get("TESTBED_HOST")
 PROMETHEUS = os.environ.get("PROMETHEUS", "prometheus")
 PROMTOOL = os.environ.get("PROMTOOL", "promtool")
-MARKER = "trainer.kubeflow.org/finished"
 # Alerts that nothing in the run below causes. The others depend on how busy this machine is, or are caused on purpose.
 QUIET = {"TrainerDown", "TrainerHasNoLeader", "TrainerHasTwoLeaders", "TrainerHasABug", "TrainerWatchIsSilent", "TrainerCertificateEnds",
          "TrainerStatusIsRefused", "TrainerMemoryIsHigh", "TrainingJobsFail", "TrainingJobsRestart", "TrainingJobsStartSlowly"}
@@ -250,48 +249,6 @@ def test_a_deleted_job_is_counted_no_more(cluster):
         wait_until("both are counted", lambda: sum(prometheus.by(query, "phase").values()) == 2)
         cluster.kubectl("delete", "trainjob", "gone")
         wait_until("one is counted", lambda: prometheus.by(query, "phase") == {"Suspended": 1})
-
-
-# ---- backups
-
-
-def restored(job, name=None):
-    """As a tool for backups brings a job back."""
-    meta = job["metadata"]
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "spec": job["spec"],
-            "metadata": {"name": name or meta["name"], "annotations": meta.get("annotations", {}), "labels": meta.get("labels", {})}}
-
-
-def test_a_restored_job_that_had_finished_does_not_run_again(cluster):
-    def mark(_, directory):
-        with open(directory / "controller.yaml", "a") as config:
-            config.write("marksFinishedJobs: true\n")
-
-    with v1_test.controller("--enable-scheme", "--no-webhooks", change=mark):
-        cluster.apply(runtime(), trainjob("j"), v1_test.pytorchjob("p"))
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=j", "Running")
-        set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=j", "Succeeded")
-        v1_test.have(cluster, "p-master-0", "p-worker-0")
-        v1_test.run_pod(cluster, "p-master-0")
-        v1_test.run_pod(cluster, "p-master-0", "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
-        for kind, name, end in (("trainjob", "j", "Complete"), ("pytorchjob", "p", "Succeeded")):
-            condition = wait_until(f"{kind} has ended", lambda k=kind, n=name, e=end: cluster.condition(k, n, e))
-            job = wait_until("the mark", lambda k=kind, n=name: (
-                lambda o: o if MARKER in o["metadata"].get("annotations", {}) else None)(cluster.get(k, n)))
-            cluster.kubectl("delete", kind, name, "--wait")
-            wait_until("its children are gone", lambda: not pods_of(cluster, f"training.kubeflow.org/job-name={name}")
-                       and not cluster.get("jobset", name))
-            cluster.kubectl("create", "-f", "-", text=json.dumps(restored(job)))
-            again = wait_until(f"the status of {kind} is put back", lambda k=kind, n=name, e=end: cluster.condition(k, n, e))
-            expect("its end", again["lastTransitionTime"], condition["lastTransitionTime"])
-            wait_until("the event", lambda n=name: any(e["reason"] == "Restored" for e in cluster.list(
-                "events", f"--field-selector=involvedObject.name={n}")))
-            expect("a JobSet", cluster.get("jobset", name), None)
-            expect("pods", pods_of(cluster, f"training.kubeflow.org/job-name={name}"), [])
-            # A copy is another job.
-            cluster.kubectl("create", "-f", "-", text=json.dumps(restored(job, f"{name}-copy")))
-            label = "jobset.sigs.k8s.io/jobset-name" if kind == "trainjob" else "training.kubeflow.org/job-name"
-            wait_until("the copy runs", lambda n=name, label=label: pods_of(cluster, f"{label}={n}-copy"))
 
 
 # ---- at run time

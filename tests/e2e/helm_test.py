@@ -117,7 +117,7 @@ def test_helm_4(cluster):
 
 
 def test_over_a_kustomize_installation(cluster):
-    """docs/operating.md: the controller is removed, nothing else is, and the chart takes its place."""
+    """docs/helm.md: the controller is removed, nothing else is, and the chart takes its place."""
     remove_everything()
     run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/e2e/manager"))
     SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=60s")
