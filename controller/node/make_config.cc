@@ -82,9 +82,8 @@ class ConfigMaker {
     config_.restart_policy = spec.get_string("restartPolicy", "Always");
     find_user(spec);
     add_memory_volumes(spec);
-    for (const auto& [list, containers] :
-         {std::pair("initContainers", &config_.init_containers),
-          std::pair("containers", &config_.containers)}) {
+    for (const auto& [list, containers] : {std::pair("initContainers", &config_.init_containers),
+                                           std::pair("containers", &config_.containers)}) {
       std::size_t index = 0;
       for (const Json& container : spec.get_array(list)) {
         auto made = make_container(container, fmt::format("spec.{}[{}]", list, index++));

@@ -49,7 +49,7 @@ struct NodeContext {
   AddressTable addresses;
   kube::EventRecorder events;
   DirectoryWatcher directories;
-  kube::TaskGroup tasks;  // all of the node's
+  kube::TaskGroup tasks;                 // all of the node's
   boost::asio::thread_pool removals{1};  // of directories, which may be large
   // Of the pods of a namespace, by all their names, and of the pods that one finds by name. The
   // agent's; called while a pod starts.
@@ -69,7 +69,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // As the watch says.
   void update(kube::Json pod);
   void remove();
-  // Until the pod is removed and its processes are gone. For a pod that is bound to this node, once.
+  // Until the pod is removed and its processes are gone. For a pod that is bound to this node,
+  // once.
   kube::Task<void> run();
   // Ends its processes as a deletion would, without deleting it.
   void stop(int grace);
@@ -126,7 +127,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   bool is_removed_ = false;
   bool is_alive_ = false;    // its lock is held
   bool has_exited_ = false;  // the shim that was observed
-  pid_t child_ = -1;  // the shim, if this process has started it
+  pid_t child_ = -1;         // the shim, if this process has started it
   std::optional<boost::asio::posix::stream_descriptor> shim_;
   std::optional<int> asked_grace_;
   kube::Notifier changed_;

@@ -224,7 +224,8 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
     });
     std::error_code error;
     const auto there = std::filesystem::status(mount.target, error);
-    const bool is_folder = mount.source.empty() || std::filesystem::is_directory(mount.source, error);
+    const bool is_folder =
+        mount.source.empty() || std::filesystem::is_directory(mount.source, error);
     const bool is_there = std::filesystem::exists(there);
     if (is_nested || (is_there && std::filesystem::is_directory(there) == is_folder)) continue;
     if (is_there) plan.replaced.push_back(mount.target);

@@ -70,7 +70,12 @@ TEST_CASE("ranks find each other by name on one port, two jobs side by side", "[
   for (const std::string job : {"a", "b"}) {
     Json worker = make_rank(job, 1, {own_program(), "send", "$(MASTER)", "29500", "of-" + job});
     add_env(worker, "MASTER", job + "-node-0-0." + job);
-    Json master = make_rank(job, 0, {own_program(), "serve", "29500"});
+    const Json master = make_rank(job, 0, {own_program(), "serve", "29500"});
+    // All pods of a job are there before the first is bound.
+    for (Json pod : {worker, master}) {
+      pod["spec"].erase("nodeName");
+      test.api->put(pod);
+    }
     test.api->put(worker);
     test.api->put(master);
   }
@@ -102,7 +107,8 @@ TEST_CASE("a pod is Ready while it runs, and ends by SIGTERM when it is deleted"
 TEST_CASE("what ignores SIGTERM is killed after its grace", "[node]") {
   NodeTest test(3);
   test.api->put(make_pod("p", sh("trap '' TERM; echo up; while true; do sleep 0.05; done")));
-  test.until("it ignores the signal", [&] { return test.log("p").find("up") != std::string::npos; });
+  test.until("it ignores the signal",
+             [&] { return test.log("p").find("up") != std::string::npos; });
   test.api->remove("p", 1);
   test.until("it is gone", [&] { return test.api->pods.empty(); });
 }
@@ -238,7 +244,8 @@ TEST_CASE("what this machine cannot do is refused with the field", "[node]") {
   CHECK(status.get_string("message").starts_with("spec.containers[0].command: "));
 }
 
-TEST_CASE("a tier that the machine has not is refused, and a node says which one it has", "[node]") {
+TEST_CASE("a tier that the machine has not is refused, and a node says which one it has",
+          "[node]") {
   NodeTest test(3);
   CHECK(test.agent->status().tier == 3);
   CHECK(test.agent->status().notices.size() == 1);

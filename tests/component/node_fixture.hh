@@ -64,8 +64,11 @@ class PodApi final : public kube::Transport {
     return pod == pods.end() ? "" : std::string(pod->second.get("status").get_string("phase"));
   }
   const Json& ended(const std::string& name, std::size_t i = 0) const {
-    return pods.at(name).get("status").get_array("containerStatuses").at(i).get_path(
-        {"state", "terminated"});
+    return pods.at(name)
+        .get("status")
+        .get_array("containerStatuses")
+        .at(i)
+        .get_path({"state", "terminated"});
   }
 
   std::map<std::string, Json> pods;
@@ -223,8 +226,9 @@ struct NodeTest {
   }
   template <class Condition>
   void until(const std::string& what, Condition condition) {
+    const bool has_come = kube::run_until(*io, condition);
     INFO("waiting until " << what << "; pods: " << pods_text());
-    REQUIRE(kube::run_until(*io, condition));
+    REQUIRE(has_come);
   }
   void until_phase(const std::string& name, const std::string& phase) {
     until(name + " is " + phase, [&] { return api->phase(name) == phase; });
