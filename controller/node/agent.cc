@@ -237,12 +237,11 @@ NodeAgent::Runner NodeAgent::find_runner(const kube::ObjectKey& key) const {
 Task<void> NodeAgent::stop_pods() {
   constexpr int kGrace = 5;
   constexpr Milliseconds kRound{50};
-  const auto has_processes = [](const auto& each) { return each.second->has_processes(); };
-  const auto alive = [this, &has_processes] {
-    return std::any_of(runners_.begin(), runners_.end(), has_processes);
+  const auto is_followed = [](const auto& each) { return each.second->is_followed(); };
+  const auto alive = [this, &is_followed] {
+    return std::any_of(runners_.begin(), runners_.end(), is_followed);
   };
-  for (const auto& [uid, runner] : runners_)
-    if (runner->has_processes()) runner->stop(kGrace);
+  for (const auto& [uid, runner] : runners_) runner->stop(kGrace);
   kube::Clock& clock = node_.client.clock();
   const auto until = clock.steady() + std::chrono::seconds(2 * kGrace);
   while (alive() && clock.steady() < until) co_await kube::sleep(clock, kRound);

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kFirstPause{10};
 constexpr std::chrono::seconds kLongestPause{300};
 constexpr std::chrono::minutes kSteady{10};
 constexpr int kMaxDoublings = 5;
-constexpr int kSignalled = 128;  // added to the number of a signal, as shells do
+constexpr int kSignalled = 128;  // added to the number of a signal
 constexpr int kNotStarted = 128;
 
 }  // namespace

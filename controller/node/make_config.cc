@@ -154,7 +154,6 @@ class ConfigMaker {
   kube::StringMap environment_of(const kube::StringMap& declared) const {
     kube::StringMap all = node_.environment;
     all["HOSTNAME"] = place_.name.hostname;
-    if (place_.has_devices) all["CUDA_VISIBLE_DEVICES"] = place_.devices;
     // What a pod installs is its own. pip refuses --user together with it, and is tried without by
     // the SDK.
     const std::string packages = (place_.volumes.pod / kScratch / ".packages").native();

@@ -26,10 +26,8 @@ struct NodeFacts {
 struct PodPlace {
   VolumePlaces volumes;
   PodName name;
-  PodFacts facts;            // the pod's address among them
-  Replacements names;        // names of pods -> addresses, where there is no hosts file
-  std::string devices;       // CUDA_VISIBLE_DEVICES
-  bool has_devices = false;  // whether that is set
+  PodFacts facts;      // the pod's address among them
+  Replacements names;  // names of pods -> addresses, where there is no hosts file
 };
 
 // Whether it shares the host's ports, by its own wish.

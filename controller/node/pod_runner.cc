@@ -258,6 +258,7 @@ void PodRunner::end_as_killed() {
 Task<void> PodRunner::follow() {
   const auto self = shared_from_this();
   const int watch = node_.directories.watch(directory_, [self] { self->touch(); });
+  is_followed_ = true;
   start_probes();
   while (!is_removed_) {
     const std::uint64_t seen = changes_;
@@ -278,11 +279,12 @@ Task<void> PodRunner::follow() {
     else if (changes_ == seen)
       co_await changed_.wait();
   }
+  is_followed_ = false;
   node_.directories.forget(watch);
 }
 
 void PodRunner::stop(int grace) {
-  if (!shim_ || (asked_grace_ && *asked_grace_ <= grace)) return;
+  if (!is_alive_ || !shim_ || (asked_grace_ && *asked_grace_ <= grace)) return;
   if (!asked_grace_) record("Normal", "Killing", "Stopping the containers of the pod");
   asked_grace_ = grace;
   stop_shim(shim_->native_handle(), grace);
@@ -336,7 +338,7 @@ Task<void> PodRunner::end_processes() {
   constexpr Milliseconds kRound{100};
   asked_grace_.reset();
   check_shim();
-  if (is_alive_) stop(0);
+  stop(0);
   for (int round = 0; round < kRounds && is_alive_; ++round) {
     co_await pause(kRound);
     check_shim();

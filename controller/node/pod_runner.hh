@@ -83,6 +83,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   std::string address() const;
   // Whether a shim holds it.
   bool has_processes() const { return is_alive_; }
+  // Whether its status is still to follow that of its processes.
+  bool is_followed() const { return is_followed_; }
   bool is_running(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
   // Writes its hosts file again, if it has one.
@@ -125,7 +127,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   kube::Json report_;  // of the shim; null before there is one
   std::map<std::string, bool, std::less<>> is_ready_;
   bool is_removed_ = false;
-  bool is_alive_ = false;    // its lock is held
+  bool is_alive_ = false;  // its lock is held
+  bool is_followed_ = false;
   bool has_exited_ = false;  // the shim that was observed
   pid_t child_ = -1;         // the shim, if this process has started it
   std::optional<boost::asio::posix::stream_descriptor> shim_;

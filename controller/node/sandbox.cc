@@ -237,6 +237,11 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
     if (access(above.c_str(), R_OK | X_OK) != 0) return system_failure(above.native());
     for (; above != "/"; above = above.parent_path()) opened.insert(above);
   }
+  // The cache of names would answer by the host's hosts file.
+  if (access("/run/nscd/socket", F_OK) == 0) {
+    opened.insert("/run");
+    plan.replaced.emplace_back("/run/nscd");
+  }
   plan.opened.assign(opened.begin(), opened.end());
   return plan;
 }

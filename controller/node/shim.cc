@@ -289,6 +289,10 @@ void Shim::write_status() {
 
 int run_shim(const std::vector<std::string>& words) {
   using namespace node;
+  if (words.size() == 2 && words[0] == "bind") {
+    std::cout << bind_loopback(static_cast<std::uint16_t>(std::stoi(words[1]))) << std::flush;
+    return 0;
+  }
   if (words.size() != 1) return 2;
   if (words[0] == "tiers") {
     std::cout << kube::print_json(to_json(probe_tiers())) << '\n';

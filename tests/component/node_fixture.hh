@@ -201,13 +201,18 @@ struct NodeTest {
 
   // A new agent, as of a new process; the API keeps its objects.
   void start() {
-    io = std::make_unique<kube::asio::io_context>(1);
-    auto fresh = std::make_unique<PodApi>(*io);
+    std::map<std::string, Json> pods, objects;
     if (api) {
-      for (auto& [name, pod] : api->pods) fresh->put(pod);
-      fresh->objects = api->objects;
+      pods = std::move(api->pods);
+      objects = std::move(api->objects);
     }
-    api = std::move(fresh);
+    tasks.reset();
+    client.reset();
+    api.reset();
+    io = std::make_unique<kube::asio::io_context>(1);
+    api = std::make_unique<PodApi>(*io);
+    for (auto& [name, pod] : pods) api->put(std::move(pod));
+    api->objects = std::move(objects);
     client = std::make_unique<kube::ApiClient>(*api, clock, random);
     tasks = std::make_unique<kube::TaskGroup>(io->get_executor(), nullptr);
     NodeOptions options;
