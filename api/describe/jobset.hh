@@ -200,13 +200,17 @@ void ReplicatedJobStatus::describe(D& d) {
 
 template <class D>
 void JobSetStatus::describe(D& d) {
-  d.field("conditions", &JobSetStatus::conditions).list_map("type");
+  d.field("conditions", &JobSetStatus::conditions)
+      .list_map("type")
+      .doc("Suspended, Completed, Failed, and what startupPolicy waits for.");
   d.always("restarts", &JobSetStatus::restarts).doc("How often the whole JobSet was restarted.");
   d.field("restartsCountTowardsMax", &JobSetStatus::restartsCountTowardsMax)
       .doc("How many of those restarts count towards maxRestarts.");
   d.field("terminalState", &JobSetStatus::terminalState)
       .doc("Completed or Failed, once it has ended.");
-  d.field("replicatedJobsStatus", &JobSetStatus::replicatedJobsStatus).list_map("name");
+  d.field("replicatedJobsStatus", &JobSetStatus::replicatedJobsStatus)
+      .list_map("name")
+      .doc("By replicated job, how many of its Jobs are in which state.");
   d.field("previousInPlaceRestartAttempt", &JobSetStatus::previousInPlaceRestartAttempt)
       .minimum(0)
       .doc("The attempt that pods must leave in an in-place restart.");
@@ -217,6 +221,7 @@ void JobSetStatus::describe(D& d) {
 
 template <class D>
 void JobSet::describe(D& d) {
+  d.self().doc("Jobs that start, succeed, fail and restart as one.");
   d.field("metadata", &JobSet::metadata);
   d.field("spec", &JobSet::spec).doc("What shall run.");
   d.field("status", &JobSet::status).doc("What is seen of it.");

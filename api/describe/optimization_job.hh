@@ -228,7 +228,10 @@ struct OptimizationJobStatus {
 
   template <class D>
   static void describe(D& d) {
-    d.field("conditions", &OptimizationJobStatus::conditions).list_map("type").max_items(100);
+    d.field("conditions", &OptimizationJobStatus::conditions)
+        .list_map("type")
+        .max_items(100)
+        .doc("How far the search is.");
     d.field("result", &OptimizationJobStatus::result).doc("What came out best.");
   }
 };
@@ -240,6 +243,7 @@ struct OptimizationJob {
 
   template <class D>
   static void describe(D& d) {
+    d.self().doc("A search for the best parameters of a TrainJob. Nothing reconciles it yet.");
     d.field("metadata", &OptimizationJob::metadata);
     d.required("spec", &OptimizationJob::spec).doc("What shall be optimized.");
     d.field("status", &OptimizationJob::status).doc("What is seen of it.");

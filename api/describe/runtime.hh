@@ -169,6 +169,7 @@ void TrainingRuntimeSpec::describe(D& d) {
 
 template <class D>
 void Runtime::describe(D& d) {
+  d.self().doc("What TrainJobs are made from: pods, images, framework and policies.");
   d.field("kind", &Runtime::kind);
   d.field("metadata", &Runtime::metadata);
   d.field("spec", &Runtime::spec).doc("A blueprint for TrainJobs.");

@@ -26,14 +26,21 @@ struct ContainerPatch {
         .min_length(1)
         .max_length(253)
         .doc("The container to change.");
-    d.field("env", &ContainerPatch::env).kubernetes("EnvVar").list_map("name").max_items(128);
+    d.field("env", &ContainerPatch::env)
+        .kubernetes("EnvVar")
+        .list_map("name")
+        .max_items(128)
+        .doc("Environment variables to add or change.");
     // Merged by mountPath, yet keyed by name as upstream's schema is: two mounts of one volume
     // cannot be added here.
     d.field("volumeMounts", &ContainerPatch::volumeMounts)
         .kubernetes("VolumeMount")
         .list_map("name")
-        .max_items(128);
-    d.field("securityContext", &ContainerPatch::securityContext).kubernetes("SecurityContext");
+        .max_items(128)
+        .doc("Mounts to add or change, by the volume's name.");
+    d.field("securityContext", &ContainerPatch::securityContext)
+        .kubernetes("SecurityContext")
+        .doc("Merged into that of the container.");
   }
 };
 
@@ -54,35 +61,55 @@ struct PodSpecPatch {
   static void describe(D& d) {
     using P = PodSpecPatch;
     constexpr std::string_view kImmutable = "field is immutable";
-    d.field("serviceAccountName", &P::serviceAccountName).max_length(253).immutable(kImmutable);
+    d.field("serviceAccountName", &P::serviceAccountName)
+        .max_length(253)
+        .immutable(kImmutable)
+        .doc("The ServiceAccount of the pods.");
     d.field("volumes", &P::volumes)
         .kubernetes("Volume")
         .list_map("name")
         .max_items(128)
-        .immutable(kImmutable);
+        .immutable(kImmutable)
+        .doc("Volumes to add or change.");
     d.field("initContainers", &P::initContainers)
         .list_map("name")
         .max_items(64)
-        .immutable(kImmutable);
-    d.field("containers", &P::containers).list_map("name").max_items(64).immutable(kImmutable);
+        .immutable(kImmutable)
+        .doc("Init containers to change.");
+    d.field("containers", &P::containers)
+        .list_map("name")
+        .max_items(64)
+        .immutable(kImmutable)
+        .doc("Containers to change.");
     d.field("imagePullSecrets", &P::imagePullSecrets)
         .kubernetes("LocalObjectReference")
         .list_map("name")
         .max_items(64)
-        .immutable(kImmutable);
+        .immutable(kImmutable)
+        .doc("Secrets with which images are pulled, to add.");
     d.field("securityContext", &P::securityContext)
         .kubernetes("PodSecurityContext")
-        .immutable(kImmutable);
-    d.field("nodeSelector", &P::nodeSelector);
-    d.field("affinity", &P::affinity).kubernetes("Affinity");
-    d.field("tolerations", &P::tolerations).kubernetes("Toleration").list_atomic().max_items(128);
+        .immutable(kImmutable)
+        .doc("Merged into that of the pods.");
+    d.field("nodeSelector", &P::nodeSelector)
+        .doc("Labels that a node must have, to add or change.");
+    d.field("affinity", &P::affinity)
+        .kubernetes("Affinity")
+        .doc("Where pods may be placed; merged into the runtime's.");
+    d.field("tolerations", &P::tolerations)
+        .kubernetes("Toleration")
+        .list_atomic()
+        .max_items(128)
+        .doc("Taints of nodes that the pods accept.");
     d.field("schedulingGates", &P::schedulingGates)
         .kubernetes("PodSchedulingGate")
         .list_map("name")
-        .max_items(16);
+        .max_items(16)
+        .doc("The pods are not placed before these gates are removed.");
     d.field("terminationGracePeriodSeconds", &P::terminationGracePeriodSeconds)
         .minimum(0)
-        .immutable(kImmutable);
+        .immutable(kImmutable)
+        .doc("How long containers may take to end before they are killed.");
   }
 };
 
@@ -97,7 +124,7 @@ struct TemplatePatch {
     d.field("metadata", &TemplatePatch::metadata)
         .kubernetes("ObjectMeta")
         .doc("Labels and annotations to add.");
-    d.field("spec", &TemplatePatch::spec);
+    d.field("spec", &TemplatePatch::spec).doc("Merged into the spec of the template.");
   }
 };
 
@@ -130,7 +157,10 @@ struct JobSetSpecPatch {
   std::vector<ReplicatedJobPatch> replicatedJobs;
   template <class D>
   static void describe(D& d) {
-    d.field("replicatedJobs", &JobSetSpecPatch::replicatedJobs).list_map("name").max_items(100);
+    d.field("replicatedJobs", &JobSetSpecPatch::replicatedJobs)
+        .list_map("name")
+        .max_items(100)
+        .doc("Changes to replicated jobs.");
   }
 };
 

@@ -88,19 +88,26 @@ kube::Json list_schema(kube::Json items) {
 // metav1.Condition with the bounds that Kubernetes gives it.
 kube::Json condition_schema(Predicates& predicates) {
   using kube::Json;
-  Json type = scalar_schema("string").set("maxLength", 316);
+  const auto described = [](Json schema, const char* text) {
+    return schema.set("description", text);
+  };
+  Json type = described(scalar_schema("string").set("maxLength", 316), "What it is about.");
   SchemaAttributes(type, predicates).pattern(kConditionType);
-  Json reason = scalar_schema("string").set("minLength", 1).set("maxLength", 1024);
+  Json reason = described(scalar_schema("string").set("minLength", 1).set("maxLength", 1024),
+                          "Why, in one word.");
   SchemaAttributes(reason, predicates).pattern(kConditionReason);
   const Json status =
-      scalar_schema("string").set("enum", Json::array({"True", "False", "Unknown"}));
+      described(scalar_schema("string").set("enum", Json::array({"True", "False", "Unknown"})),
+                "Whether it holds.");
   const Json properties = Json::object({
       {"type", type},
       {"status", status},
       {"reason", reason},
-      {"message", scalar_schema("string").set("maxLength", 32768)},
-      {"lastTransitionTime", scalar_schema("string", "date-time")},
-      {"observedGeneration", scalar_schema("integer", "int64").set("minimum", 0)},
+      {"message", described(scalar_schema("string").set("maxLength", 32768), "Why, for people.")},
+      {"lastTransitionTime",
+       described(scalar_schema("string", "date-time"), "When the status last changed.")},
+      {"observedGeneration", described(scalar_schema("integer", "int64").set("minimum", 0),
+                                       "The metadata.generation that was looked at.")},
   });
   const Json required = Json::array({"lastTransitionTime", "message", "reason", "status", "type"});
   return object_schema().set("properties", properties).set("required", required);

@@ -119,7 +119,7 @@ class SchemaBuilder {
   // Declared, so that the API server does not prune it before admission has seen it; refused where
   // it is still there afterwards, so that none is ever stored.
   void removed(std::string_view name, Removed type, std::string_view advice) {
-    add(name, removed_schema(type));
+    add(name, removed_schema(type)).doc("Refused: it " + std::string(advice) + ".");
     self().forbidden(name, advice);
   }
   SchemaAttributes self() { return SchemaAttributes(self_, predicates_); }

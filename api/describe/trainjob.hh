@@ -262,6 +262,7 @@ inline std::string_view name_of(const kube::Json& object) {
 template <class D>
 void TrainJob::describe(D& d) {
   d.self()
+      .doc("A training job: what is trained, on how many nodes, and the runtime it is made from.")
       .rule({"self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
              "metadata.name must match RFC 1035 DNS label format",
              [](const kube::Json& self) {

@@ -55,46 +55,60 @@ void RunPolicy::describe(D& d) {
 
 template <class D>
 void RendezvousOption::describe(D& d) {
-  d.field("key", &RendezvousOption::key);
-  d.field("value", &RendezvousOption::value);
+  d.field("key", &RendezvousOption::key).doc("Name of the option.");
+  d.field("value", &RendezvousOption::value).doc("Its value.");
 }
 
 template <class D>
 void ElasticPolicy::describe(D& d) {
-  d.field("minReplicas", &ElasticPolicy::minReplicas);
-  d.field("maxReplicas", &ElasticPolicy::maxReplicas);
+  d.field("minReplicas", &ElasticPolicy::minReplicas)
+      .doc("With how many workers training goes on.");
+  d.field("maxReplicas", &ElasticPolicy::maxReplicas).doc("How many workers there may be.");
   d.field("rdzvBackend", &ElasticPolicy::rdzvBackend).doc("c10d, etcd or etcd-v2.");
-  d.field("rdzvPort", &ElasticPolicy::rdzvPort);
-  d.field("rdzvHost", &ElasticPolicy::rdzvHost);
-  d.field("rdzvId", &ElasticPolicy::rdzvId);
-  d.field("rdzvConf", &ElasticPolicy::rdzvConf);
-  d.field("standalone", &ElasticPolicy::standalone);
+  d.field("rdzvPort", &ElasticPolicy::rdzvPort).doc("Port of the rendezvous.");
+  d.field("rdzvHost", &ElasticPolicy::rdzvHost)
+      .doc("Host of the rendezvous; the first worker by default.");
+  d.field("rdzvId", &ElasticPolicy::rdzvId).doc("Name of the rendezvous.");
+  d.field("rdzvConf", &ElasticPolicy::rdzvConf).doc("Further options of the rendezvous.");
+  d.field("standalone", &ElasticPolicy::standalone)
+      .doc("Whether each pod trains alone, with a rendezvous of its own.");
   d.field("nProcPerNode", &ElasticPolicy::nProcPerNode).doc("Deprecated: see spec.nprocPerNode.");
-  d.field("maxRestarts", &ElasticPolicy::maxRestarts);
+  d.field("maxRestarts", &ElasticPolicy::maxRestarts)
+      .doc("How often torchrun starts the processes again.");
   d.field("metrics", &ElasticPolicy::metrics)
       .doc("autoscaling/v2 metrics of a HorizontalPodAutoscaler of the workers.");
 }
 
 template <class D>
 void JobSpec::describe(D& d) {
-  d.field("runPolicy", &JobSpec::runPolicy);
-  d.field("elasticPolicy", &JobSpec::elasticPolicy);
-  d.field("nprocPerNode", &JobSpec::nprocPerNode);
-  d.field("successPolicy", &JobSpec::successPolicy);
-  d.field("enableDynamicWorker", &JobSpec::enableDynamicWorker);
-  d.field("slotsPerWorker", &JobSpec::slotsPerWorker);
-  d.field("mainContainer", &JobSpec::mainContainer);
-  d.field("cleanPodPolicy", &JobSpec::cleanPodPolicy);
+  d.field("runPolicy", &JobSpec::runPolicy).doc("How the job runs, ends and is cleaned up.");
+  d.field("elasticPolicy", &JobSpec::elasticPolicy)
+      .doc("Training goes on while the number of workers changes.");
+  d.field("nprocPerNode", &JobSpec::nprocPerNode)
+      .doc("Processes of each pod: auto, cpu, gpu or a number.");
+  d.field("successPolicy", &JobSpec::successPolicy)
+      .doc(
+          "Without chief or master: the first worker must succeed, or with AllWorkers all of "
+          "them.");
+  d.field("enableDynamicWorker", &JobSpec::enableDynamicWorker)
+      .doc("Whether TF_CONFIG of a worker leaves the other workers out, so that they may change.");
+  d.field("slotsPerWorker", &JobSpec::slotsPerWorker).doc("Slots of each worker in the hostfile.");
+  d.field("mainContainer", &JobSpec::mainContainer)
+      .doc("The container of a worker that the launcher reaches; the first one by default.");
+  d.field("cleanPodPolicy", &JobSpec::cleanPodPolicy)
+      .doc("As runPolicy.cleanPodPolicy, where that is absent.");
 }
 
 template <class D>
 void JobCondition::describe(D& d) {
-  d.required("type", &JobCondition::type);
-  d.required("status", &JobCondition::status);
-  d.field("reason", &JobCondition::reason);
-  d.field("message", &JobCondition::message);
-  d.field("lastUpdateTime", &JobCondition::lastUpdateTime);
-  d.field("lastTransitionTime", &JobCondition::lastTransitionTime);
+  d.required("type", &JobCondition::type)
+      .doc("Created, Running, Restarting, Suspended, Succeeded or Failed.");
+  d.required("status", &JobCondition::status).doc("Whether it holds: True, False or Unknown.");
+  d.field("reason", &JobCondition::reason).doc("Why, in one word.");
+  d.field("message", &JobCondition::message).doc("Why, for people.");
+  d.field("lastUpdateTime", &JobCondition::lastUpdateTime).doc("When it was last written.");
+  d.field("lastTransitionTime", &JobCondition::lastTransitionTime)
+      .doc("When the status last changed.");
 }
 
 template <class D>
@@ -107,11 +121,12 @@ void ReplicaStatus::describe(D& d) {
 
 template <class D>
 void JobStatus::describe(D& d) {
-  d.field("conditions", &JobStatus::conditions);
+  d.field("conditions", &JobStatus::conditions).doc("What the job has been through.");
   d.field("replicaStatuses", &JobStatus::replicaStatuses).doc("By role.");
-  d.field("startTime", &JobStatus::startTime);
-  d.field("completionTime", &JobStatus::completionTime);
-  d.field("lastReconcileTime", &JobStatus::lastReconcileTime);
+  d.field("startTime", &JobStatus::startTime).doc("When the job was started.");
+  d.field("completionTime", &JobStatus::completionTime).doc("When the job ended.");
+  d.field("lastReconcileTime", &JobStatus::lastReconcileTime)
+      .doc("Since when the job waits for its PodGroup.");
   d.field("restarts", &JobStatus::restarts)
       .doc("Restarts of pods that are gone, as backoffLimit counts them.");
   d.field("restartedPods", &JobStatus::restartedPods)

@@ -37,11 +37,20 @@ Json scale_of(const ScaleSubresource& scale) {
   return out;
 }
 
+// What `kubectl explain` can say of each field: those of the described structs have their texts.
+Json described(const Json& schema) {
+  Json out = KubernetesTypes::instance().expand(schema, read_kubernetes_descriptions());
+  Json& properties = out["properties"];
+  properties["apiVersion"].set("description", "Group and version of the kind.");
+  properties["kind"].set("description", "The kind.");
+  properties["metadata"].set("description", "Name, namespace, labels, annotations and so on.");
+  return out;
+}
+
 Json version_of(const KindVersion& version) {
   Json out = Json::object(
       {{"name", version.name}, {"served", version.is_served}, {"storage", version.is_stored}});
-  out["schema"].set("openAPIV3Schema",
-                    KubernetesTypes::instance().expand(version.make_schema().document));
+  out["schema"].set("openAPIV3Schema", described(version.make_schema().document));
   if (version.has_status) out["subresources"].set("status", Json::object());
   if (version.scale) out["subresources"].set("scale", scale_of(*version.scale));
   if (!version.columns.empty()) out.set("additionalPrinterColumns", columns_of(version));

@@ -64,12 +64,16 @@ wire::Schema schema_of_row(const Row& row) {
         .kubernetes("MetricSpec");
   properties.set(row.replica_specs, std::move(roles));
   spec.set("required", Json::array({row.replica_specs}));
+  spec.set("description", "What shall run.");
+  Json status = wire::schema_of<v1::JobStatus>(schema.predicates);
+  status.set("description", "What is seen of it.");
   schema.document = wire::object_schema().set(
       "properties", Json::object({{"apiVersion", wire::scalar_schema("string")},
                                   {"kind", wire::scalar_schema("string")},
                                   {"metadata", wire::object_schema()},
                                   {"spec", std::move(spec)},
-                                  {"status", wire::schema_of<v1::JobStatus>(schema.predicates)}}));
+                                  {"status", std::move(status)}}));
+  schema.document.set("description", "A job whose pods have roles, without a Job in between.");
   return schema;
 }
 

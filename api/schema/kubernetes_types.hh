@@ -9,6 +9,11 @@ namespace trainer {
 // {source, types, mergeKeys}, parsed again by every call: keep what is needed.
 kube::Json read_kubernetes_types();
 
+// What `kubectl explain` says of the members of these types, from the data file descriptions.json:
+// {TYPE: {MEMBER: sentence}}. What the type "*" has is said of a member of any type that has no
+// sentence of its own. Parsed again by every call: only definitions that are printed need them.
+kube::Json read_kubernetes_descriptions();
+
 // Resolves references, {"$ref": "#/NAME"}: NAME is a type of kubernetes.json, and the members
 // beside the reference are added to that type. Keeps the types in memory.
 class KubernetesTypes {
@@ -16,8 +21,8 @@ class KubernetesTypes {
   static const KubernetesTypes& instance();
   // The type that `schema` refers to, or nullptr.
   const kube::Json* target_of(const kube::Json& schema) const;
-  // The schema with every reference replaced by its target.
-  kube::Json expand(const kube::Json& schema) const;
+  // The schema with every reference replaced by its target, whose members get their descriptions.
+  kube::Json expand(const kube::Json& schema, const kube::Json& descriptions = {}) const;
 
  private:
   KubernetesTypes();

@@ -6,6 +6,7 @@
 #include <openssl/x509v3.h>
 
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <optional>
 
@@ -252,6 +253,14 @@ std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<s
   if (!is_valid_at(read_certificate(bundle.certificate).get(), now + kAhead))
     return "the server certificate ends within 90 days";
   return {};
+}
+
+std::optional<kube::Time> expiry_of(const std::string& certificate_pem) {
+  const X509Ptr certificate = read_certificate(certificate_pem);
+  std::tm end{};
+  if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1)
+    return std::nullopt;
+  return Time::from_seconds(timegm(&end));
 }
 
 bool has_usable_ca(const CertificateBundle& bundle, kube::Time now) {

@@ -2,6 +2,7 @@
 // their form in a Secret (Kubeflow Trainer, pkg/util/cert).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ std::string reason_not_to_serve(const CertificateBundle& bundle,
 // renewed when clients accept it now and for 90 more days, and the key of the CA is there.
 std::string reason_to_renew(const CertificateBundle& bundle, const std::vector<std::string>& hosts,
                             kube::Time now);
+
+// When the first certificate of a PEM text ends; nullopt where it cannot be read.
+std::optional<kube::Time> expiry_of(const std::string& certificate_pem);
 
 // Whether make_certificates() would sign with the CA of `bundle` instead of making another.
 bool has_usable_ca(const CertificateBundle& bundle, kube::Time now);

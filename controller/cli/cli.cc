@@ -40,7 +40,9 @@ struct AllOptions {
   std::string zap_level;
   std::string zap_encoder;
   std::string manifest_option;
+  CrdsOptions crds;
   RuntimesOptions builtin_runtimes;
+  CheckOptions check;
   RenderOptions render;
   WhyOptions why;
   LogsOptions logs;
@@ -225,6 +227,39 @@ bool use_zap_flags(AllOptions& all, const CLI::App& command, Console& console) {
   return true;
 }
 
+CLI::App* add_crds(CLI::App& app, AllOptions& all) {
+  CLI::App* command =
+      app.add_subcommand("crds", "Print or apply the CustomResourceDefinitions to install");
+  command->add_option("OPTION", all.crds.option, "Those of v1 instead: PyTorchJob and the like");
+  command->add_option("--except", all.crds.except, "Not those of these names")
+      ->allow_extra_args(false);
+  command->add_flag("--apply", all.crds.is_applied,
+                    "Apply them to the cluster, and wait until their kinds are served");
+  add_cluster(*command, all.crds.cluster);
+  return command;
+}
+
+CLI::App* add_runtimes(CLI::App& app, AllOptions& all) {
+  RuntimesOptions& o = all.builtin_runtimes;
+  CLI::App* command = app.add_subcommand(
+      "blueprints", "Print or apply the ClusterTrainingRuntimes that are built into the program");
+  command->alias("runtimes");
+  command->add_option("NAME", o.names, "Only these");
+  command->add_flag("--list", o.is_list, "Names and frameworks only");
+  command
+      ->add_option("--image", o.images,
+                   "NAME=IMAGE: containers with an image NAME, of any tag, get IMAGE; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--label", o.labels, "KEY=VALUE: a label of each; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--apply", o.is_applied, "Apply them to the cluster");
+  command->add_flag("--remove-unused", o.removes_unused,
+                    "Delete those that were applied so, are not among these, and that no "
+                    "unfinished TrainJob uses; without --apply: all such");
+  add_cluster(*command, o.cluster);
+  return command;
+}
+
 void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Command>& commands) {
   CLI::App* controller = add_controller(app, all);
   commands[controller] = [&all, controller](Console& console) {
@@ -238,22 +273,27 @@ void add_commands(CLI::App& app, AllOptions& all, std::map<const CLI::App*, Comm
   commands[add_render(app, all)] = [&all](Console& console) {
     return run_render(all.render, full_registry(), console);
   };
-  CLI::App* crds = app.add_subcommand("crds", "Print the CustomResourceDefinitions to install");
-  crds->add_option("OPTION", all.manifest_option, "Those of v1 instead: PyTorchJob and the like");
-  commands[crds] = [&all](Console& console) { return run_crds(all.manifest_option, console); };
+  commands[add_crds(app, all)] = [&all](Console& console) { return run_crds(all.crds, console); };
   CLI::App* rbac = app.add_subcommand("rbac", "Print the ClusterRole that the controller needs");
   rbac->add_option("OPTION", all.manifest_option,
-                   "That of coscheduling, volcano, legacy-finalizers or v1 instead");
+                   "That of coscheduling, volcano, legacy-finalizers, finished-marker, v1 or "
+                   "v1-finished-marker instead; namespaced: a Role, for a controller with rights "
+                   "in one namespace");
   commands[rbac] = [&all](Console& console) { return run_rbac(all.manifest_option, console); };
 
-  CLI::App* builtin_runtimes = app.add_subcommand(
-      "blueprints", "Print the ClusterTrainingRuntimes that are built into the program");
-  builtin_runtimes->alias("runtimes");
-  builtin_runtimes->add_option("NAME", all.builtin_runtimes.names, "Only these");
-  builtin_runtimes->add_flag("--list", all.builtin_runtimes.is_list, "Names and frameworks only");
-  commands[builtin_runtimes] = [&all](Console& console) {
+  commands[add_runtimes(app, all)] = [&all](Console& console) {
     return run_runtimes(all.builtin_runtimes, console);
   };
+  CLI::App* check = app.add_subcommand(
+      "check", "Say whether the controller of a cluster works: kinds, leader, admission");
+  all.check.lease = Configuration::LeaderElection().resourceName;
+  check
+      ->add_option("--lease", all.check.lease,
+                   "The leader's Lease, in that namespace; empty: no leader is looked for")
+      ->capture_default_str();
+  add_cluster(*check, all.check.cluster);
+  check->get_option("--namespace")->description("The controller's; default: kubeflow-system");
+  commands[check] = [&all](Console& console) { return run_check(all.check, console); };
 
   CLI::App* why = app.add_subcommand(
       "why", "Say what a TrainJob is doing or waiting for, with evidence and the next step");

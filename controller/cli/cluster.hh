@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,21 @@ class Cluster {
   std::unique_ptr<kube::ApiClient> client_;
   std::string ns_;
 };
+
+// Connects, runs `make(client)`, a task with a Result<void>, and answers the exit code. Errors are
+// printed.
+template <class Make>
+int in_cluster(const ClusterOptions& options, Console& console, const Make& make) {
+  auto cluster = Cluster::connect(options);
+  if (!cluster) {
+    console.err << cluster.error().message << '\n';
+    return kExitNoCluster;
+  }
+  const kube::Result<void> done = (*cluster)->run(make((*cluster)->client()));
+  if (done) return kExitDone;
+  console.err << done.error().message << '\n';
+  return done.error().code == kube::ErrorCode::kNetwork ? kExitNoCluster : kExitRefused;
+}
 
 // Which object `why` and `logs` are about.
 struct Target {

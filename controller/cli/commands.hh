@@ -2,6 +2,7 @@
 // code.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -33,17 +34,40 @@ struct ClusterOptions {
 
 int run_version(OutputFormat format, Console& console);
 
+struct CrdsOptions {
+  std::string option;               // "": those of every installation
+  std::vector<std::string> except;  // names
+  bool is_applied = false;          // into the cluster, instead of printed
+  ClusterOptions cluster;
+};
 // The CustomResourceDefinitions to install, or those of an option, as YAML documents.
-int run_crds(const std::string& option, Console& console);
+int run_crds(const CrdsOptions& options, Console& console);
 
-// The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML.
+// The ClusterRole of the controller, with the rules of all kinds, or that of an option, as YAML;
+// with option "namespaced" a Role.
 int run_rbac(const std::string& option, Console& console);
 
 struct RuntimesOptions {
   std::vector<std::string> names;  // empty: all
   bool is_list = false;            // names and frameworks only
+  // "NAME=IMAGE": what containers with this image get, whatever its tag.
+  std::vector<std::string> images;
+  std::vector<std::string> labels;  // "KEY=VALUE", of each runtime
+  bool is_applied = false;          // into the cluster, instead of printed
+  // Deletes runtimes that were applied so, are not among these names, and that no unfinished
+  // TrainJob uses. Without is_applied, all such runtimes.
+  bool removes_unused = false;
+  ClusterOptions cluster;
 };
 int run_runtimes(const RuntimesOptions& options, Console& console);
+
+struct CheckOptions {
+  ClusterOptions cluster;
+  std::string lease;               // empty: not looked at
+  std::chrono::seconds limit{30};  // for how long what is wrong is tried again
+};
+// Whether an installation works: its kinds are served, a leader is at work, admission answers.
+int run_check(const CheckOptions& options, Console& console);
 
 struct RenderOptions {
   std::vector<std::string> files;  // "-": standard input

@@ -5,28 +5,74 @@
 #include <algorithm>
 #include <ostream>
 
+#include "controller/cli/apply.hh"
+#include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/registration/cluster_role.hh"
 
 namespace trainer {
+namespace {
 
-int run_crds(const std::string& option, Console& console) {
+constexpr const char* kNamespaced = "namespaced";
+
+std::string name_of(const kube::Json& object) {
+  return std::string(object.get("metadata").get_string("name"));
+}
+
+kube::Task<kube::Result<void>> apply_crds(kube::ApiClient& client, std::vector<kube::Json> crds,
+                                          Console& console) {
+  for (kube::Json& crd : crds) {
+    const std::string name = name_of(crd);
+    // What every job of the cluster depends on is not deleted with a release that had it, such as
+    // one of upstream's chart (Helm looks for this annotation before it deletes an object).
+    crd["metadata"]["annotations"].set("helm.sh/resource-policy", "keep");
+    const auto applied = co_await apply_crd(client, std::move(crd));
+    if (!applied) co_return tl::unexpected(applied.error());
+    console.out << "customresourcedefinition.apiextensions.k8s.io/" << name << " applied\n";
+  }
+  co_return kube::Result<void>{};
+}
+
+}  // namespace
+
+int run_crds(const CrdsOptions& options, Console& console) {
   Registry registry = full_registry();
   std::erase_if(registry,
-                [&option](const KindRegistration& kind) { return kind.option != option; });
+                [&options](const KindRegistration& kind) { return kind.option != options.option; });
   if (registry.empty()) {
-    console.err << fmt::format("option {}: no kind has this name: choose v1\n", option);
+    console.err << fmt::format("option {}: no kind has this name: choose v1\n", options.option);
     return kExitRefused;
   }
-  print_documents(custom_resource_definitions(registry), OutputFormat::kYaml, console.out);
-  return kExitDone;
+  std::vector<kube::Json> crds = custom_resource_definitions(registry);
+  for (const std::string& name : options.except) {
+    if (std::erase_if(crds, [&name](const auto& crd) { return name_of(crd) == name; }) > 0)
+      continue;
+    console.err << fmt::format(
+        "--except {}: no CustomResourceDefinition has this name: `trainer crds` prints them\n",
+        name);
+    return kExitRefused;
+  }
+  if (!options.is_applied) {
+    print_documents(crds, OutputFormat::kYaml, console.out);
+    return kExitDone;
+  }
+  return in_cluster(options.cluster, console, [&](kube::ApiClient& client) {
+    return apply_crds(client, std::move(crds), console);
+  });
 }
 
 int run_rbac(const std::string& option, Console& console) {
+  if (option == kNamespaced) {
+    KindOptions namespaced;
+    namespaced.configuration.namespaced = true;
+    console.out << namespaced_role(production_registry(namespaced));
+    return kExitDone;
+  }
   const Registry registry = full_registry();
-  const auto options = cluster_role_options(registry);
+  auto options = cluster_role_options(registry);
+  options.emplace_back(kNamespaced);
   if (!option.empty() && std::find(options.begin(), options.end(), option) == options.end()) {
     console.err << fmt::format("option {}: there is none of this name: choose from {}\n", option,
                                fmt::join(options, ", "));

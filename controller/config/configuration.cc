@@ -247,8 +247,10 @@ GateSettings read_all(const Json& document, Configuration& configuration, Findin
   root.object("expander", read_jobset_controller, configuration.jobsetController);
   root.object("trainingOperator", read_training_operator, configuration.trainingOperator);
   root.read("watchNamespace", configuration.watchNamespace);
+  root.read("namespaced", configuration.namespaced);
   root.read("clusterDomain", configuration.clusterDomain);
   root.read("removeLegacyFinalizers", configuration.removeLegacyFinalizers);
+  root.read("marksFinishedJobs", configuration.marksFinishedJobs);
   GateSettings gates = read_gates(root);
   root.finish();
   return gates;

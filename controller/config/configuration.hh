@@ -111,10 +111,16 @@ struct Configuration {
   JobSetControllerConfig jobsetController;
   TrainingOperator trainingOperator;
   std::string watchNamespace;  // not upstream's: whose objects are reconciled; empty: all
+  // Not upstream's. The process has rights in `watchNamespace` only (empty: its own namespace), by
+  // Roles: no webhooks, no ClusterTrainingRuntimes, no look at other namespaces.
+  bool namespaced = false;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
   // patch them (manifests/overlays/legacy-finalizers).
   bool removeLegacyFinalizers = false;
+  // Not upstream's. Marks finished jobs in their metadata, so that they do not run again where a
+  // backup is restored. Needs a right to patch jobs (manifests/overlays/finished-marker).
+  bool marksFinishedJobs = false;
 
   // How many objects of "Kind.group" are reconciled at a time.
   std::int32_t concurrency_of(std::string_view kind_and_group, std::int32_t otherwise) const;

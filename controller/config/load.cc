@@ -101,6 +101,8 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
                : tl::unexpected(parsed.error().at("--config " + options.config_file));
   }
   Configuration& configuration = parsed->configuration;
+  if (configuration.namespaced && configuration.watchNamespace.empty())
+    configuration.watchNamespace = controller_namespace(options);
   if (options.jobset_controller_mode)
     configuration.jobsetController.mode = *options.jobset_controller_mode;
   auto set = configure_training_operator(options, configuration);

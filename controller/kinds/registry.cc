@@ -8,15 +8,28 @@
 #include "controller/kinds/v1/registration.hh"
 
 namespace trainer {
+namespace {
+
+// The Lease of upstream's controller is in another namespace. With kShare neither controller takes
+// the other's JobSets, whether upstream's runs or not.
+JobSetControllerMode mode_of(const Configuration& configuration) {
+  const JobSetControllerMode mode = configuration.jobsetController.mode;
+  const bool is_unknown = configuration.namespaced && mode == JobSetControllerMode::kAuto;
+  return is_unknown ? JobSetControllerMode::kShare : mode;
+}
+
+}  // namespace
 
 Registry production_registry(const KindOptions& options) {
-  const auto jobsets = std::make_shared<JobSetState>(options.configuration.jobsetController.mode);
+  const auto jobsets = std::make_shared<JobSetState>(mode_of(options.configuration));
   Registry registry;
   const Configuration::TrainingOperator& v1_jobs = options.configuration.trainingOperator;
   if (!v1_jobs.only) {
     registry.push_back(trainjob_registration(options, jobsets));
     registry.push_back(jobset_registration(options, jobsets));
-    registry.push_back(placement_registration(options, jobsets));
+    // It reads nodes, and pods are placed by a webhook.
+    if (!options.configuration.namespaced)
+      registry.push_back(placement_registration(options, jobsets));
   }
   for (const v1::Framework* framework : v1_jobs.schemes)
     registry.push_back(v1::job_registration(options, *framework));

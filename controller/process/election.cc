@@ -60,11 +60,12 @@ bool Election::may_write() const {
 kube::LeaseOptions Election::lease() {
   kube::LeaseOptions lease;
   lease.key = key();
-  lease.identity = fmt::format("{}_{:016x}", host_name(), random_.next());
+  lease.identity = identity_ = fmt::format("{}_{:016x}", host_name(), random_.next());
   lease.duration = configuration_.leaseDuration;
   lease.renew_deadline = configuration_.renewDeadline;
   lease.retry_period = configuration_.retryPeriod;
   lease.on_holder = [this](std::string_view holder) {
+    holder_ = holder;
     log_.info("leader", {{"holder", std::string(holder)}});
   };
   lease.on_renewed = [this](kube::Clock::Steady until) { held_until_ = until; };

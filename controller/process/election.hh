@@ -33,6 +33,9 @@ class Election {
   // Whether no other replica can hold the Lease now. False as long as it is not renewed, also where
   // this process was stopped, or the machine asleep, for longer than that takes.
   bool may_write() const;
+  // Of the Lease, as seen last, and of this process; "" as long as they are not known.
+  const std::string& holder() const { return holder_; }
+  const std::string& identity() const { return identity_; }
 
  private:
   kube::LeaseOptions lease();
@@ -45,6 +48,8 @@ class Election {
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
   kube::Clock::Steady held_until_{};  // by since_boot()
+  std::string holder_;
+  std::string identity_;
 };
 
 }  // namespace trainer

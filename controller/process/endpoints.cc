@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/ip/address.hpp>
+#include <utility>
+
 #include "controller/status/token_verifier.hh"
+#include "kube/model/json_text.hh"
 
 namespace trainer {
 namespace {
@@ -10,8 +14,8 @@ namespace {
 using kube::ServerRequest;
 using kube::ServerResponse;
 
-// Requests to these servers have no body, and few clients send them. Any pod can send some: without
-// limits a few could keep the control loops' thread busy.
+// Requests to these servers have a word as their body at most, and few clients send them. Any pod
+// can send some: without limits a few could keep the control loops' thread busy.
 constexpr std::size_t kMaxBody = 1U << 10;
 constexpr std::size_t kMaxConnections = 64;
 constexpr std::size_t kMaxProbesPerPeer = 100;  // a second; a kubelet is one peer
@@ -41,15 +45,68 @@ ServerResponse refusal_of(const kube::Error& error) {
   return ServerResponse::text(is_unauthorized ? 401 : 403, error.message + "\n");
 }
 
-kube::Task<ServerResponse> answer_metrics(ServerRequest request, Metrics& metrics,
-                                          std::shared_ptr<MetricsAccess> access) {
-  if (request.path != "/metrics") co_return ServerResponse::text(404, "not found: ask /metrics\n");
-  if (access) {
+constexpr std::string_view kState = "/debug/state";
+constexpr std::string_view kLogLevel = "/debug/loglevel";
+
+// All that the metrics server needs to answer. Shared by its requests.
+struct MetricsServer {
+  Metrics& metrics;
+  std::shared_ptr<MetricsAccess> access;
+  DebugOptions debug;
+  bool is_local = false;
+};
+
+bool is_loopback(const std::string& host) {
+  boost::system::error_code error;
+  const auto address = kube::asio::ip::make_address(host, error);
+  return host == "localhost" || (!error && address.is_loopback());
+}
+
+// nullopt where the request asks for something that there is.
+std::optional<ServerResponse> problem_of(const ServerRequest& request,
+                                         const MetricsServer& server) {
+  const bool is_debug =
+      server.debug.log != nullptr && (request.path == kState || request.path == kLogLevel);
+  if (!is_debug && request.path != "/metrics")
+    return ServerResponse::text(404, "not found: ask /metrics\n");
+  if (!is_debug) return std::nullopt;
+  if (request.method != "GET" && (request.method != "PUT" || request.path != kLogLevel))
+    return ServerResponse::text(405, "GET /debug/state, or GET and PUT /debug/loglevel\n");
+  if (server.access || server.is_local) return std::nullopt;
+  return ServerResponse::text(
+      401,
+      "only with metrics.auth.enabled, which checks tokens, or on a loopback address "
+      "(metrics.bindAddress)\n");
+}
+
+ServerResponse answer_log_level(const ServerRequest& request, kube::Log& log) {
+  if (request.method == "GET")
+    return ServerResponse::text(200, std::string(kube::name_of(log.level())) + "\n");
+  const std::string wanted = request.body.substr(0, request.body.find_last_not_of("\r\n") + 1);
+  const auto level = kube::parse_log_level(wanted);
+  if (!level) return ServerResponse::text(400, "write error, warn, info or debug\n");
+  // Once at a level that shows it: who reads a log must see where it becomes silent.
+  log.warn("log level", {{"from", std::string(kube::name_of(log.level()))}, {"to", wanted}});
+  log.set_level(*level);
+  return ServerResponse::text(200, wanted + "\n");
+}
+
+kube::Task<ServerResponse> answer_metrics(ServerRequest request,
+                                          std::shared_ptr<const MetricsServer> server) {
+  if (auto problem = problem_of(request, *server)) co_return std::move(*problem);
+  if (server->access) {
     kube::Secret<std::string> token(bearer_token(request.authorization.reveal()));
-    const auto checked = co_await access->check(std::move(token));
+    NonResourceAccess access;
+    access.verb = request.method == "PUT" ? "put" : "get";
+    access.path = request.path;
+    const auto checked = co_await server->access->check(std::move(token), std::move(access));
     if (!checked) co_return refusal_of(checked.error());
   }
-  co_return ServerResponse::text(200, metrics.render());
+  if (request.path == kLogLevel) co_return answer_log_level(request, *server->debug.log);
+  if (request.path == "/metrics") co_return ServerResponse::text(200, server->metrics.render());
+  ServerResponse response;
+  response.body = kube::print_json(server->debug.state()) + "\n";
+  co_return response;
 }
 
 }  // namespace
@@ -93,11 +150,12 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
 
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
-    Metrics& metrics, std::shared_ptr<MetricsAccess> access) {
-  return kube::serve(io, limited(address, std::move(options), kMaxScrapesPerPeer, kMaxScrapes),
-                     [&metrics, access = std::move(access)](ServerRequest request) {
-                       return answer_metrics(std::move(request), metrics, access);
-                     });
+    Metrics& metrics, std::shared_ptr<MetricsAccess> access, DebugOptions debug) {
+  const auto server = std::make_shared<const MetricsServer>(
+      MetricsServer{metrics, std::move(access), std::move(debug), is_loopback(address.host)});
+  return kube::serve(
+      io, limited(address, std::move(options), kMaxScrapesPerPeer, kMaxScrapes),
+      [server](ServerRequest request) { return answer_metrics(std::move(request), server); });
 }
 
 }  // namespace trainer

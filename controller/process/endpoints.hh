@@ -13,6 +13,7 @@
 #include "controller/process/metrics_access.hh"
 #include "kube/client/http_server.hh"
 #include "kube/manager/log.hh"
+#include "kube/model/json.hh"
 
 namespace trainer {
 
@@ -29,9 +30,18 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
     std::function<std::string()> not_live, std::function<std::string()> not_ready);
 
-// /metrics, on the address given. `access`: who may read them; nullptr: every client.
+// What a person who looks for what is wrong may ask of the running process.
+struct DebugOptions {
+  kube::Log* log = nullptr;           // whose level can be changed
+  std::function<kube::Json()> state;  // queues, caches, leadership
+};
+
+// GET /metrics, on the address given; with `debug` also GET /debug/state, and GET and PUT
+// /debug/loglevel with "error", "warn", "info" or "debug" as its body. `access`: who may use them;
+// nullptr: every client may read the metrics, and clients of this machine alone may use the others,
+// so these are refused (401) unless the address is a loopback one.
 kube::Result<std::unique_ptr<kube::HttpServer>> serve_metrics(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
-    Metrics& metrics, std::shared_ptr<MetricsAccess> access);
+    Metrics& metrics, std::shared_ptr<MetricsAccess> access, DebugOptions debug = {});
 
 }  // namespace trainer

@@ -5,10 +5,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <initializer_list>
 #include <map>
 #include <mutex>
@@ -18,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "controller/process/metric_families.hh"
+#include "controller/process/process_figures.hh"
+
 namespace trainer {
 namespace {
 
@@ -26,23 +26,9 @@ using Seconds = std::chrono::duration<double>;
 const prometheus::Histogram::BucketBoundaries kSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                        0.25,  0.5,    1,     2.5,  5,     10,   30};
 
-// Resident bytes as the kernel counts them; 0 where /proc is not there.
-double resident_bytes() {
-  std::FILE* statm = std::fopen("/proc/self/statm", "r");
-  if (!statm) return 0;
-  long size = 0;
-  long resident = 0;
-  const int read = std::fscanf(statm, "%ld %ld", &size, &resident);
-  std::fclose(statm);
-  return read == 2 ? static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
-}
-
-// User and system time of all threads.
-double cpu_seconds() {
-  timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
-}
+// Of jobs, which may wait in a queue for hours.
+const prometheus::Histogram::BucketBoundaries kJobSeconds{
+    0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14'400, 86'400};
 
 // Raises a counter to a total that is counted elsewhere.
 void raise_to(prometheus::Counter& counter, double total) {
@@ -128,6 +114,22 @@ struct Metrics::State {
       counter("workqueue_adds_total", kQueue, "Keys that were handed to the queue.");
   Series<prometheus::Counter> queue_retries = counter(
       "workqueue_retries_total", kQueue, "Keys that came back to the queue after a failure.");
+  Series<prometheus::Gauge> unfinished =
+      gauge("workqueue_unfinished_work_seconds", kQueue,
+            "Time that keys which are worked on have taken so far, all together.");
+  Series<prometheus::Gauge> longest =
+      gauge("workqueue_longest_running_processor_seconds", kQueue,
+            "The same of the key that has been worked on for longest.");
+  Series<prometheus::Gauge> workers = gauge("controller_runtime_max_concurrent_reconciles",
+                                            {"controller"}, "Workers of a controller.");
+  Series<prometheus::Gauge> active_workers = gauge(
+      "controller_runtime_active_workers", {"controller"}, "Workers that reconcile an object now.");
+  Series<prometheus::Counter> panics =
+      counter("controller_runtime_reconcile_panics_total", {"controller"},
+              "Reconciles that ended by an exception, each a bug.");
+  Series<prometheus::Counter> terminal_errors =
+      counter("controller_runtime_terminal_reconcile_errors_total", {"controller"},
+              "Errors after which a key is not tried again: there are none.");
   Series<prometheus::Counter> requests =
       counter("rest_client_requests_total", {"method", "resource", "code"},
               "Requests to the API server by verb, resource and status; code 0 is no answer.");
@@ -137,6 +139,9 @@ struct Metrics::State {
   Series<prometheus::Counter> watches =
       counter("trainer_watch_notes_total", {"resource", "what"},
               "What happened to watches: list, watch, gone, malformed, unserved, error.");
+  Series<prometheus::Gauge> watch_ages =
+      gauge("trainer_watch_age_seconds", {"resource"},
+            "Time since a watch brought anything; bookmarks come once a minute.");
   Series<prometheus::Counter> admissions = counter(
       "controller_runtime_webhook_requests_total", {"webhook", "code"},
       "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
@@ -145,6 +150,15 @@ struct Metrics::State {
   Series<prometheus::Counter> serving_exceptions =
       counter("trainer_serving_exceptions_total", {},
               "Exceptions on the thread that answers requests, each a bug.");
+  Series<prometheus::Counter> certificate_reads =
+      counter("certwatcher_read_certificate_total", {}, "Certificates that were read and used.");
+  Series<prometheus::Counter> certificate_errors = counter(
+      "certwatcher_read_certificate_errors_total", {}, "Certificates that could not be used.");
+  Series<prometheus::Gauge> certificate_expiries =
+      gauge("trainer_certificate_expiry_timestamp_seconds", {"certificate"},
+            "When the certificate of the servers, or of their CA, ends.");
+  Series<prometheus::Gauge> build =
+      gauge("trainer_build_info", {"version", "compiler"}, "1, by the version of the program.");
   Series<prometheus::Counter> stalls = counter(
       "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
   Series<prometheus::Histogram> lags =
@@ -169,12 +183,24 @@ struct Metrics::State {
       gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
   Series<prometheus::Gauge> resident_memory =
       gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
+  Series<prometheus::Gauge> virtual_memory =
+      gauge("process_virtual_memory_bytes", {}, "Virtual memory of this process.");
+  Series<prometheus::Gauge> start_time =
+      gauge("process_start_time_seconds", {}, "When this process began, since 1970.");
+  Series<prometheus::Gauge> descriptors =
+      gauge("process_open_fds", {}, "Open file descriptors of this process.");
+  Series<prometheus::Gauge> max_descriptors =
+      gauge("process_max_fds", {}, "How many file descriptors this process may open.");
   Series<prometheus::Counter> cpu =
       counter("process_cpu_seconds_total", {}, "User and system CPU time of this process.");
   std::function<void()> collect;
+  std::shared_ptr<const JobCensus> jobs;
 };
 
-Metrics::Metrics() : state_(std::make_unique<State>()) {}
+Metrics::Metrics() : state_(std::make_unique<State>()) {
+  state_->build.of({TRAINER_VERSION, __VERSION__}).Set(1);
+  state_->certificate_errors.of({});
+}
 Metrics::~Metrics() = default;
 
 void Metrics::reconciled(std::string_view controller, std::string_view result,
@@ -182,6 +208,10 @@ void Metrics::reconciled(std::string_view controller, std::string_view result,
   state_->reconciles.of({controller, result}).Increment();
   if (result == "error") state_->errors.of({controller}).Increment();
   state_->reconcile_seconds.of({controller}).Observe(Seconds(took).count());
+}
+
+void Metrics::panicked(std::string_view controller) {
+  state_->panics.of({controller}).Increment();
 }
 
 void Metrics::queued(std::string_view controller, std::chrono::steady_clock::duration waited) {
@@ -209,6 +239,14 @@ void Metrics::serving_failed() {
   state_->serving_exceptions.of({}).Increment();
 }
 
+void Metrics::certificates_read(bool are_used) {
+  (are_used ? state_->certificate_reads : state_->certificate_errors).of({}).Increment();
+}
+
+void Metrics::set_certificate_expiry(std::string_view certificate, kube::Time expiry) {
+  state_->certificate_expiries.of({certificate}).Set(static_cast<double>(expiry.seconds()));
+}
+
 void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
   state_->stalls.of({}).Increment();
 }
@@ -230,13 +268,24 @@ void Metrics::finished(std::string_view kind, std::string_view result) {
 }
 
 // Register() returns the family of this name that exists.
-void Metrics::count(const std::string& name, const std::string& help, const Labels& labels) {
+void Metrics::count(const std::string& name, const std::string& help, const Labels& labels,
+                    std::uint32_t by) {
   prometheus::BuildCounter()
       .Name(name)
       .Help(help)
       .Register(state_->registry)
       .Add({labels.begin(), labels.end()})
-      .Increment();
+      .Increment(by);
+}
+
+void Metrics::observe(const std::string& name, const std::string& help, const Labels& labels,
+                      std::optional<std::chrono::duration<double>> took) {
+  auto& histogram = prometheus::BuildHistogram()
+                        .Name(name)
+                        .Help(help)
+                        .Register(state_->registry)
+                        .Add({labels.begin(), labels.end()}, kJobSeconds);
+  if (took) histogram.Observe(took->count());
 }
 
 void Metrics::status_refused(std::string_view kind, int http_status) {
@@ -251,15 +300,30 @@ void Metrics::on_collect(std::function<void()> collect) {
   state_->collect = std::move(collect);
 }
 
+void Metrics::set_jobs(std::shared_ptr<const JobCensus> jobs) {
+  state_->jobs = std::move(jobs);
+}
+
 void Metrics::set_queue(std::string_view controller, const QueueFigures& figures) {
   state_->queue_depth.of({controller, controller}).Set(static_cast<double>(figures.depth));
   raise_to(state_->queue_adds.of({controller, controller}), static_cast<double>(figures.adds));
   raise_to(state_->queue_retries.of({controller, controller}),
            static_cast<double>(figures.retries));
+  state_->unfinished.of({controller, controller}).Set(figures.unfinished_seconds);
+  state_->longest.of({controller, controller}).Set(figures.longest_seconds);
+  state_->workers.of({controller}).Set(static_cast<double>(figures.workers));
+  state_->active_workers.of({controller}).Set(static_cast<double>(figures.active));
+  // There from the start: else an alert on their increase misses the first.
+  for (auto* const errors : {&state_->errors, &state_->panics, &state_->terminal_errors})
+    errors->of({controller});
 }
 
 void Metrics::set_objects(std::string_view kind, std::size_t count) {
   state_->objects.of({kind}).Set(static_cast<double>(count));
+}
+
+void Metrics::set_watch_age(std::string_view resource, std::chrono::steady_clock::duration age) {
+  state_->watch_ages.of({resource}).Set(Seconds(age).count());
 }
 
 void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
@@ -269,9 +333,17 @@ void Metrics::set_events_pending(std::size_t pending, std::size_t dropped) {
 
 std::string Metrics::render() {
   if (state_->collect) state_->collect();
-  state_->resident_memory.of({}).Set(resident_bytes());
-  raise_to(state_->cpu.of({}), cpu_seconds());
-  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+  const ProcessFigures process = read_process_figures();
+  state_->resident_memory.of({}).Set(process.resident_bytes);
+  state_->virtual_memory.of({}).Set(process.virtual_bytes);
+  state_->start_time.of({}).Set(process.start_seconds);
+  state_->descriptors.of({}).Set(process.open_descriptors);
+  state_->max_descriptors.of({}).Set(process.max_descriptors);
+  raise_to(state_->cpu.of({}), process.cpu_seconds);
+  MetricFamilies families = state_->registry.Collect();
+  add_work_durations(families);
+  if (state_->jobs) add_jobs(families, *state_->jobs);
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace trainer

@@ -1,19 +1,23 @@
 // Prometheus metrics under the names that dashboards for controllers know; labels are bounded by
-// kinds and verbs, never by objects.
+// kinds and verbs, never by objects. Those of jobs have the namespace too, within the bounds of
+// JobCensus.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "controller/registration/job_metrics.hh"
 #include "kube/client/api_client.hh"
 #include "kube/manager/manager_metrics.hh"
+#include "kube/model/time.hh"
 
 namespace trainer {
 
-// Concurrency: any thread. The only file that knows prometheus-cpp is metrics.cc.
+// Concurrency: any thread. Only metrics.cc and metric_families.cc know prometheus-cpp.
 class Metrics final : public kube::ManagerMetrics {
  public:
   Metrics();
@@ -23,14 +27,19 @@ class Metrics final : public kube::ManagerMetrics {
 
   void reconciled(std::string_view controller, std::string_view result,
                   std::chrono::steady_clock::duration took) override;
+  void panicked(std::string_view controller) override;
   void queued(std::string_view controller, std::chrono::steady_clock::duration waited) override;
   void watched(std::string_view resource, std::string_view what) override;
   void set_unexpected_leases(std::string_view name, std::size_t count) override;
   void finished(std::string_view kind, std::string_view result) override;
-  void count(const std::string& name, const std::string& help, const Labels& labels) override;
+  void count(const std::string& name, const std::string& help, const Labels& labels,
+             std::uint32_t by) override;
+  void observe(const std::string& name, const std::string& help, const Labels& labels,
+               std::optional<std::chrono::duration<double>> took) override;
   void status_refused(std::string_view kind, int http_status) override;
   void set_queue(std::string_view controller, const QueueFigures& figures) override;
   void set_objects(std::string_view kind, std::size_t count) override;
+  void set_watch_age(std::string_view resource, std::chrono::steady_clock::duration age) override;
   void set_events_pending(std::size_t pending, std::size_t dropped) override;
 
   void requested(const kube::RequestRecord& record);
@@ -38,6 +47,10 @@ class Metrics final : public kube::ManagerMetrics {
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void serving_failed();
+  // Certificates were read and are served from now on, or could not be used.
+  void certificates_read(bool are_used);
+  // `certificate` is "server" or "ca".
+  void set_certificate_expiry(std::string_view certificate, kube::Time expiry);
   void loop_stalled(std::chrono::steady_clock::duration took);
   // How late a loop was ("control", "serving"): once a second, from any thread.
   void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);
@@ -48,6 +61,8 @@ class Metrics final : public kube::ManagerMetrics {
   void set_leader(std::string_view lease, bool is_leader);
   // `collect` is called by render(), before it renders: it sets queues, cached objects and events.
   void on_collect(std::function<void()> collect);
+  // The jobs that render() shows from now on.
+  void set_jobs(std::shared_ptr<const JobCensus> jobs);
 
   // The exposition text, version 0.0.4.
   std::string render();

@@ -22,10 +22,10 @@ constexpr std::size_t kMaxKnown = 1'000;
 constexpr std::size_t kMaxReviews = 4;  // in flight
 
 // The SubjectAccessReview of the user that a TokenReview names.
-Json access_of(const Json& user) {
+Json access_of(const Json& user, const NonResourceAccess& access) {
   Json spec = Json::object(
       {{"user", user.get_string("username")},
-       {"nonResourceAttributes", Json::object({{"path", "/metrics"}, {"verb", "get"}})}});
+       {"nonResourceAttributes", Json::object({{"path", access.path}, {"verb", access.verb}})}});
   for (const char* name : {"uid", "groups", "extra"}) {
     if (const Json* value = user.find(name)) spec.set(name, *value);
   }
@@ -38,35 +38,36 @@ Json access_of(const Json& user) {
 
 MetricsAccess::MetricsAccess(kube::ApiClient& client) : client_(client), reviews_(kMaxReviews) {}
 
-Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token) {
+Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token, NonResourceAccess access) {
   if (token.reveal().empty())
     co_return kube::fail(ErrorCode::kUnauthorized, "a bearer token is required");
-  std::string digest = kube::sha256_raw(token.reveal());
+  std::string digest = kube::sha256_raw(token.reveal() + "\n" + access.verb + " " + access.path);
   if (const Known* known = recall(digest)) co_return known->result;
   const auto permit = co_await reviews_.acquire(std::chrono::steady_clock::now() + kMaxWait);
   if (!permit) co_return tl::unexpected(permit.error());
-  // Another request with the same token may have been checked meanwhile.
+  // Another request of the same kind may have been checked meanwhile.
   if (const Known* known = recall(digest)) co_return known->result;
-  const auto result = co_await review(std::move(token));
+  const auto result = co_await review(std::move(token), std::move(access));
   if (result || is_verdict(result.error())) remember(std::move(digest), result);
   co_return result;
 }
 
-Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token) {
+Task<Result<void>> MetricsAccess::review(kube::Secret<std::string> token,
+                                         NonResourceAccess access) {
   const auto status = co_await review_token(client_, std::move(token), "");
   if (!status) co_return tl::unexpected(status.error());
   const Json* user = status->find("user");
   if (user == nullptr || !status->get_bool("authenticated"))
     co_return kube::fail(ErrorCode::kUnauthorized, "the token is not valid");
-  Json body = access_of(*user);
-  const auto access =
+  Json body = access_of(*user, access);
+  const auto answer =
       co_await client_.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", std::move(body));
-  if (!access) co_return tl::unexpected(access.error().at("SubjectAccessReview"));
-  if (access->get("status").get_bool("allowed")) co_return Result<void>();
+  if (!answer) co_return tl::unexpected(answer.error().at("SubjectAccessReview"));
+  if (answer->get("status").get_bool("allowed")) co_return Result<void>();
   co_return kube::fail(
       ErrorCode::kForbidden,
-      "{} may not get /metrics: a ClusterRole with nonResourceURLs [/metrics] allows it",
-      user->get_string("username"));
+      "{} may not {} {}: a ClusterRole with nonResourceURLs [{}] and verbs [{}] allows it",
+      user->get_string("username"), access.verb, access.path, access.path, access.verb);
 }
 
 const MetricsAccess::Known* MetricsAccess::recall(const std::string& digest) const {

@@ -1,4 +1,4 @@
-// Who may read the metrics (`metrics.auth.enabled`).
+// Who may use the metrics server (`metrics.auth.enabled`).
 #pragma once
 
 #include <string>
@@ -10,8 +10,14 @@
 
 namespace trainer {
 
-// Checks a bearer token with a TokenReview, and with a SubjectAccessReview that its user may `get`
-// the path /metrics (controller-runtime, pkg/metrics/filters: WithAuthenticationAndAuthorization).
+// What a request needs: a rule with nonResourceURLs [path] and verbs [verb].
+struct NonResourceAccess {
+  std::string verb;  // the method in lower case, as the API server forms it
+  std::string path;
+};
+
+// Checks a bearer token with a TokenReview, and with a SubjectAccessReview that its user has the
+// right to the path (controller-runtime, pkg/metrics/filters: WithAuthenticationAndAuthorization).
 // What was allowed is cached for a minute, what was refused for ten seconds; at most four checks
 // are in flight. Concurrency: the io_context thread of `client`.
 class MetricsAccess {
@@ -20,20 +26,20 @@ class MetricsAccess {
 
   // Errors: kUnauthorized without a valid token, kForbidden without the right; any error with an
   // HTTP status, and kTimeout, where the reviews themselves failed.
-  kube::Task<kube::Result<void>> check(kube::Secret<std::string> token);
+  kube::Task<kube::Result<void>> check(kube::Secret<std::string> token, NonResourceAccess access);
 
  private:
   struct Known {
     kube::Result<void> result;
     kube::Clock::Steady until;
   };
-  kube::Task<kube::Result<void>> review(kube::Secret<std::string> token);
+  kube::Task<kube::Result<void>> review(kube::Secret<std::string> token, NonResourceAccess access);
   const Known* recall(const std::string& digest) const;
   void remember(std::string digest, const kube::Result<void>& result);
 
   kube::ApiClient& client_;
   kube::Semaphore reviews_;
-  std::unordered_map<std::string, Known> known_;  // by the SHA-256 of the token
+  std::unordered_map<std::string, Known> known_;  // by the SHA-256 of token and access
 };
 
 }  // namespace trainer

@@ -53,25 +53,25 @@ std::unique_ptr<kube::Transport> control_transport(const MakeTransport& make_tra
 
 }  // namespace
 
-Process::Webhooks Process::webhooks_of(const ControllerOptions& options) {
+Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is_namespaced) {
   if (options.no_webhooks) return Webhooks::kNone;
   if (!options.webhook_url.empty()) return Webhooks::kUrl;
+  if (is_namespaced) return Webhooks::kNone;  // their configurations are cluster-scoped
   // A pod has a Service in front of it; a process elsewhere needs a URL.
   const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty();
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
 }
 
 Process::Process(const ControllerOptions& options, Configuration configuration,
-                 MakeTransport make_transport, const MakeRegistry& make_registry,
-                 const kube::Log& log)
+                 MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log)
     : options_(options),
       configuration_(std::move(configuration)),
       make_transport_(std::move(make_transport)),
       log_(log),
       ns_(controller_namespace(options)),
-      webhooks_(webhooks_of(options)),
+      webhooks_(webhooks_of(options, configuration_.namespaced)),
       identity_(std::make_shared<ServerIdentity>()),
-      registry_(make_registry({configuration_, identity_, ns_})),
+      registry_(make_registry({configuration_, identity_, ns_, jobs_})),
       control_health_("control", clock_.steady(),
                       [this](auto loop, auto lag) { metrics_.loop_lagged(loop, lag); }),
       serving_health_("serving", clock_.steady(),
@@ -91,6 +91,7 @@ Process::Process(const ControllerOptions& options, Configuration configuration,
   identity_->host = configuration_.certManagement.webhookServiceName + "." + ns_ + ".svc";
   metrics_.set_leader(configuration_.leaderElection.resourceName, false);
   metrics_.on_collect([this] { manager_.collect(); });
+  metrics_.set_jobs(jobs_);
 }
 
 kube::ApiClient::Options Process::client_options() {
@@ -191,7 +192,9 @@ Task<Result<void>> Process::serve_with(const CertificateBundle& bundle) {
 }
 
 Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
-  if (auto used = co_await serve_with(bundle); !used) {
+  auto used = co_await serve_with(bundle);
+  metrics_.certificates_read(used.has_value());
+  if (!used) {
     // An address that cannot be listened on. Waiting does not help, and a leader that waits would
     // keep other replicas from leading.
     if (used.error().code == kube::ErrorCode::kNetwork) {
@@ -200,6 +203,7 @@ Task<Result<void>> Process::use_certificates(CertificateBundle bundle) {
     }
     co_return used;
   }
+  show_certificates(bundle);
   trust(bundle.trusted());
   co_return Result<void>();
 }
@@ -237,11 +241,13 @@ void Process::share_with_admission() {
 }
 
 Task<void> Process::lead() {
-  std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
-    metrics_.set_unexpected_leases(name, count);
-  };
-  tasks_.spawn("other leaders",
-               look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
+  if (!configuration_.namespaced) {
+    std::function<void(std::string_view, std::size_t)> on_count = [this](auto name, auto count) {
+      metrics_.set_unexpected_leases(name, count);
+    };
+    tasks_.spawn("other leaders",
+                 look_for_other_leaders(client_, election_.key(), std::move(on_count), log_));
+  }
   if (keeper_) {
     keeper_->lead();
     // Pods get the CA of the servers, so none may be created before there is one.

@@ -32,7 +32,7 @@ class Process {
  public:
   using MakeRegistry = std::function<Registry(const KindOptions& options)>;
   Process(const ControllerOptions& options, Configuration configuration,
-          MakeTransport make_transport, const MakeRegistry& make_registry, const kube::Log& log);
+          MakeTransport make_transport, const MakeRegistry& make_registry, kube::Log& log);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process() { stop_serving(); }
@@ -46,7 +46,7 @@ class Process {
   // How admission requests reach this process.
   enum class Webhooks { kNone, kService, kUrl };
 
-  static Webhooks webhooks_of(const ControllerOptions& options);
+  static Webhooks webhooks_of(const ControllerOptions& options, bool is_namespaced);
   kube::ApiClient::Options client_options();
   // Of the control loops' client: it writes while this process holds the Lease.
   kube::ApiClient::Options writer_options();
@@ -76,14 +76,18 @@ class Process {
   void stop_serving();
   std::string not_live() const;
   std::string not_ready() const;
+  // For /debug/state.
+  kube::Json state() const;
+  void show_certificates(const CertificateBundle& bundle);
 
   const ControllerOptions& options_;
   const Configuration configuration_;
   const MakeTransport make_transport_;
-  const kube::Log& log_;
+  kube::Log& log_;
   const std::string ns_;
   const Webhooks webhooks_;
   const std::shared_ptr<ServerIdentity> identity_;
+  const std::shared_ptr<JobCensus> jobs_ = std::make_shared<JobCensus>();
   Registry registry_;
   kube::SystemClock clock_;
   Metrics metrics_;

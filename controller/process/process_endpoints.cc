@@ -55,11 +55,34 @@ Result<void> Process::start_metrics(const CertificateBundle* bundle) {
   }
   auto access = configuration_.metrics.auth.enabled ? std::make_shared<MetricsAccess>(reviews_)
                                                     : std::shared_ptr<MetricsAccess>();
-  auto served =
-      serve_metrics(io_, *metrics_address_, std::move(server), metrics_, std::move(access));
+  DebugOptions debug{&log_, [this] { return state(); }};
+  auto served = serve_metrics(io_, *metrics_address_, std::move(server), metrics_,
+                              std::move(access), std::move(debug));
   if (!served) return tl::unexpected(served.error().at("metrics"));
   metrics_server_ = std::move(*served);
   return {};
+}
+
+void Process::show_certificates(const CertificateBundle& bundle) {
+  if (const auto expiry = expiry_of(bundle.certificate))
+    metrics_.set_certificate_expiry("server", *expiry);
+  if (const auto expiry = expiry_of(bundle.ca_certificate))
+    metrics_.set_certificate_expiry("ca", *expiry);
+}
+
+kube::Json Process::state() const {
+  using kube::Json;
+  Json election = Json::object({{"lease", election_.key().to_string()},
+                                {"holder", election_.holder()},
+                                {"identity", election_.identity()},
+                                {"mayWrite", election_.may_write()}});
+  return Json::object({{"version", TRAINER_VERSION},
+                       {"logLevel", kube::name_of(log_.level())},
+                       {"isStopping", is_stopping_},
+                       {"notReady", not_ready()},
+                       {"notLive", not_live()},
+                       {"election", std::move(election)},
+                       {"manager", manager_.state()}});
 }
 
 // The control thread answers the probe: where it hangs, the probe times out.

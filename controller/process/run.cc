@@ -15,9 +15,7 @@ namespace trainer {
 namespace {
 
 kube::LogLevel level_of(const std::string& name) {
-  if (name == "debug") return kube::LogLevel::kDebug;
-  if (name == "warn") return kube::LogLevel::kWarn;
-  return name == "error" ? kube::LogLevel::kError : kube::LogLevel::kInfo;
+  return kube::parse_log_level(name).value_or(kube::LogLevel::kInfo);
 }
 
 }  // namespace
@@ -32,7 +30,7 @@ bool raise_descriptor_limit() {
 
 int run_controller(const ControllerOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  const kube::Log log(level_of(options.log_level), options.log_format);
+  kube::Log log(level_of(options.log_level), options.log_format);
   auto parsed = load_configuration(options);
   if (!parsed) {
     log.error("cannot start", {{"why", parsed.error().message}});

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -77,18 +78,16 @@ std::string list_of(const std::vector<std::string>& words) {
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
-}  // namespace
-
-std::string cluster_role(const Registry& registry, std::string_view option) {
-  std::vector<kube::PolicyRule> rules = all_rules(registry);
-  std::erase_if(rules, [option](const kube::PolicyRule& rule) { return rule.option != option; });
+// A role as YAML.
+std::string role_of(std::string_view kind, std::string_view name,
+                    const std::vector<kube::PolicyRule>& rules) {
   std::string text = fmt::format(
       "apiVersion: rbac.authorization.k8s.io/v1\n"
-      "kind: ClusterRole\n"
+      "kind: {}\n"
       "metadata:\n"
       "  name: kubeflow-trainer-{}\n"
       "rules:\n",
-      option.empty() ? "controller-manager" : option);
+      kind, name);
   for (const kube::PolicyRule& rule : merged(rules)) {
     if (!rule.comment.empty()) text += fmt::format("# {}\n", rule.comment);
     text += fmt::format("- apiGroups: {}\n  resources: {}\n", list_of(rule.groups),
@@ -97,6 +96,44 @@ std::string cluster_role(const Registry& registry, std::string_view option) {
     text += fmt::format("  verbs: {}\n", list_of(rule.verbs));
   }
   return text;
+}
+
+// A Role gives no right to these: they have no namespace, or that of another installation.
+bool is_outside_of_namespaces(const std::string& resource) {
+  constexpr std::string_view kOutside[] = {"clustertrainingruntimes", "priorityclasses",
+                                           "tokenreviews", "validatingwebhookconfigurations",
+                                           "leases"};
+  return std::find(std::begin(kOutside), std::end(kOutside), resource) != std::end(kOutside);
+}
+
+}  // namespace
+
+std::string cluster_role(const Registry& registry, std::string_view option) {
+  std::vector<kube::PolicyRule> rules = all_rules(registry);
+  std::erase_if(rules, [option](const kube::PolicyRule& rule) { return rule.option != option; });
+  return role_of("ClusterRole", option.empty() ? "controller-manager" : option, rules);
+}
+
+std::string namespaced_role(const Registry& registry) {
+  const std::vector<std::string> group{"coordination.k8s.io"};
+  const std::vector<std::string> leases{"leases"};
+  const std::vector<std::string> gangs{"podgroups"};  // of use where a scheduler's CRD is
+  std::vector<kube::PolicyRule> rules;
+  for (const KindRegistration& kind : registry) {
+    for (kube::PolicyRule rule : kind.controller.rules) {
+      if (!rule.option.empty() && rule.resources != gangs) continue;
+      std::erase_if(rule.resources, is_outside_of_namespaces);
+      if (!rule.resources.empty()) rules.push_back(rule);
+    }
+  }
+  rules.push_back({"The leader's Lease. RBAC knows no names for what is created.",
+                   group,
+                   leases,
+                   {},
+                   {"create"}});
+  rules.push_back(
+      {"", group, leases, {Configuration::LeaderElection().resourceName}, {"get", "patch"}});
+  return role_of("Role", "controller-manager", rules);
 }
 
 std::vector<std::string> cluster_role_options(const Registry& registry) {

@@ -15,4 +15,8 @@ std::string cluster_role(const Registry& registry, std::string_view option = {})
 // The options, in the order of the registry's rules.
 std::vector<std::string> cluster_role_options(const Registry& registry);
 
+// A Role for a controller with rights in its own namespace only (Configuration::namespaced), with
+// what that needs for its Lease. `registry`: made with that setting.
+std::string namespaced_role(const Registry& registry);
+
 }  // namespace trainer

@@ -12,6 +12,7 @@
 #include "controller/admission/webhook.hh"
 #include "controller/config/configuration.hh"
 #include "controller/registration/command_hooks.hh"
+#include "controller/registration/job_metrics.hh"
 #include "controller/registration/request_handler.hh"
 #include "kube/manager/controller.hh"
 #include "kube/model/json.hh"
@@ -32,6 +33,8 @@ struct KindOptions {
   Configuration configuration;
   std::shared_ptr<ServerIdentity> server = std::make_shared<ServerIdentity>();
   std::string ns = "kubeflow-system";  // where this process runs
+  // What the process shows of the jobs of all kinds.
+  std::shared_ptr<JobCensus> jobs = std::make_shared<JobCensus>();
 };
 
 struct KindRegistration {

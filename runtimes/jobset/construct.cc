@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -33,14 +35,29 @@ std::string_view group_of(const ReplicatedJob& replicated_job) {
 
 using Keys = std::vector<std::pair<std::string_view, std::string>>;
 
+// Both are in the order of their names, so each member is moved once.
+Json with_keys(Json::Object map, const Keys& keys) {
+  Json::Object::Members members;
+  members.reserve(map.size() + keys.size());
+  auto at = map.begin();
+  for (const auto& [key, value] : keys) {
+    for (; at != map.end() && at->first < key; ++at) members.push_back(std::move(*at));
+    if (at != map.end() && at->first == key) ++at;
+    members.emplace_back(key, value);
+  }
+  std::move(at, map.end(), std::back_inserter(members));
+  return Json::Object::of_sorted(std::move(members));
+}
+
 // On the Job and on its pods, as labels and as annotations.
-void put_keys(Json& job, const Keys& keys) {
+void put_keys(Json& job, Keys keys) {
+  std::ranges::sort(keys);
   Json& pod_template = object_at(object_at(job, "spec"), "template");
   for (Json* object : {&job, &pod_template}) {
     Json& metadata = object_at(*object, "metadata");
     for (const std::string_view where : {"labels", "annotations"}) {
       Json& map = object_at(metadata, where);
-      for (const auto& [key, value] : keys) map[key] = value;
+      map = with_keys(std::move(map.as_object()), keys);
     }
   }
 }
@@ -195,7 +212,7 @@ Json JobFactory::make(std::int32_t index, std::optional<std::int32_t> job_restar
   if (job_restart_attempt) {
     keys.emplace_back(kJobRestartAttemptKey, std::to_string(*job_restart_attempt));
   }
-  put_keys(job, keys);
+  put_keys(job, std::move(keys));
   if (is_on_labelled_nodes_) {
     Json& pod_spec = job["spec"]["template"]["spec"];
     object_at(pod_spec, "nodeSelector")[kNamespacedJobKey] =

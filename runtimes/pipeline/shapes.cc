@@ -1,5 +1,6 @@
 #include "runtimes/pipeline/shapes.hh"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,83 +11,95 @@ namespace trainer::pipeline {
 
 namespace {
 
+// A field's path, made into text only for an error.
+struct Path {
+  const Path* above = nullptr;
+  std::string_view name;
+  std::optional<std::size_t> index = std::nullopt;
+
+  std::string text() const {
+    std::string text = above == nullptr ? std::string(name) : kube::join_field(above->text(), name);
+    return index ? kube::join_index(text, *index) : text;
+  }
+};
+
 struct Checker {
   kube::FieldErrors errors;
 
-  void wrong(std::string path, const kube::Json& value, std::string_view desired) {
+  void wrong(const Path& path, const kube::Json& value, std::string_view desired) {
     errors.push_back(
-        kube::invalid(std::move(path), value, "must be {}, not {}", desired, value.type_name()));
+        kube::invalid(path.text(), value, "must be {}, not {}", desired, value.type_name()));
   }
 
   // The member when it is an object; null counts as absent.
-  const kube::Json* object(const kube::Json& parent, const std::string& path,
-                           std::string_view member) {
-    const kube::Json& found = parent.get(member);
+  const kube::Json* object(const kube::Json& parent, const Path& path) {
+    const kube::Json& found = parent.get(path.name);
     if (found.is_object()) return &found;
-    if (!found.is_null()) wrong(kube::join_field(path, member), found, "an object");
+    if (!found.is_null()) wrong(path, found, "an object");
     return nullptr;
   }
 
   // The member when it is a list of objects.
-  const kube::Json* objects(const kube::Json& parent, const std::string& path,
-                            std::string_view member) {
-    const kube::Json* found = parent.find(member);
-    if (found == nullptr || found->is_null()) return nullptr;
-    const std::string below = kube::join_field(path, member);
-    if (!found->is_array()) {
-      wrong(below, *found, "a list");
+  const kube::Json* objects(const kube::Json& parent, const Path& path) {
+    const kube::Json& found = parent.get(path.name);
+    if (found.is_null()) return nullptr;
+    if (!found.is_array()) {
+      wrong(path, found, "a list");
       return nullptr;
     }
     bool is_good = true;
-    for (std::size_t i = 0; i < found->size(); ++i) {
-      if (found->as_array()[i].is_object()) continue;
-      wrong(kube::join_index(below, i), found->as_array()[i], "an object");
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found.as_array()[i].is_object()) continue;
+      wrong({path.above, path.name, i}, found.as_array()[i], "an object");
       is_good = false;
     }
-    return is_good ? found : nullptr;
+    return is_good ? &found : nullptr;
   }
 
-  void metadata(const kube::Json& parent, const std::string& path) {
-    const kube::Json* found = object(parent, path, "metadata");
+  void metadata(const kube::Json& parent, const Path& above) {
+    const Path path{&above, "metadata"};
+    const kube::Json* found = object(parent, path);
     if (found == nullptr) return;
-    object(*found, kube::join_field(path, "metadata"), "labels");
-    object(*found, kube::join_field(path, "metadata"), "annotations");
+    object(*found, {&path, "labels"});
+    object(*found, {&path, "annotations"});
   }
 
-  void containers(const kube::Json& pod_spec, const std::string& path, std::string_view member) {
-    const kube::Json* list = objects(pod_spec, path, member);
+  void containers(const kube::Json& pod_spec, const Path& above, std::string_view member) {
+    const kube::Json* list = objects(pod_spec, {&above, member});
     if (list == nullptr) return;
     for (std::size_t i = 0; i < list->size(); ++i) {
       const kube::Json& container = list->as_array()[i];
-      const std::string at = kube::join_index(kube::join_field(path, member), i);
+      const Path path{&above, member, i};
       for (const std::string_view name : {"env", "envFrom", "ports", "volumeMounts"})
-        objects(container, at, name);
-      if (const kube::Json* resources = object(container, at, "resources")) {
-        object(*resources, at + ".resources", "limits");
-        object(*resources, at + ".resources", "requests");
-        objects(*resources, at + ".resources", "claims");
+        objects(container, {&path, name});
+      const Path below{&path, "resources"};
+      if (const kube::Json* resources = object(container, below)) {
+        object(*resources, {&below, "limits"});
+        object(*resources, {&below, "requests"});
+        objects(*resources, {&below, "claims"});
       }
     }
   }
 
-  void job(const ReplicatedJob& job, const std::string& path) {
+  void job(const ReplicatedJob& job, const Path& path) {
     if (!job.template_.is_object()) return wrong(path, job.template_, "an object");
     metadata(job.template_, path);
-    const kube::Json* spec = object(job.template_, path, "spec");
-    const kube::Json* pod = spec == nullptr ? nullptr : object(*spec, path + ".spec", "template");
-    const kube::Json* pod_spec =
-        pod == nullptr ? nullptr : object(*pod, path + ".spec.template", "spec");
-    const std::string pod_path = path + ".spec.template.spec";
+    const Path spec_path{&path, "spec"};
+    const Path pod_path{&spec_path, "template"};
+    const Path pod_spec_path{&pod_path, "spec"};
+    const kube::Json* spec = object(job.template_, spec_path);
+    const kube::Json* pod = spec == nullptr ? nullptr : object(*spec, pod_path);
+    const kube::Json* pod_spec = pod == nullptr ? nullptr : object(*pod, pod_spec_path);
     if (pod_spec == nullptr || pod_spec->get_array("containers").empty()) {
       if (errors.empty())
-        errors.push_back(
-            kube::required(pod_path + ".containers", "a job needs at least one container"));
+        errors.push_back(kube::required(Path{&pod_spec_path, "containers"}.text(),
+                                        "a job needs at least one container"));
       return;
     }
-    metadata(*pod, path + ".spec.template");
-    containers(*pod_spec, pod_path, "containers");
-    containers(*pod_spec, pod_path, "initContainers");
-    objects(*pod_spec, pod_path, "volumes");
+    metadata(*pod, pod_path);
+    containers(*pod_spec, pod_spec_path, "containers");
+    containers(*pod_spec, pod_spec_path, "initContainers");
+    objects(*pod_spec, {&pod_spec_path, "volumes"});
   }
 };
 
@@ -96,11 +109,11 @@ kube::FieldErrors check_shapes(const JobSetSpec& spec) {
   Checker checker;
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.replicatedJobs.size(); ++i) {
-    const std::string path = kube::join_index("spec.template.spec.replicatedJobs", i);
+    const Path path{nullptr, "spec.template.spec.replicatedJobs", i};
     if (!names.insert(spec.replicatedJobs[i].name).second)
-      checker.errors.push_back(
-          {kube::FieldError::Type::kDuplicate, path + ".name", spec.replicatedJobs[i].name, ""});
-    checker.job(spec.replicatedJobs[i], path + ".template");
+      checker.errors.push_back({kube::FieldError::Type::kDuplicate, Path{&path, "name"}.text(),
+                                spec.replicatedJobs[i].name, ""});
+    checker.job(spec.replicatedJobs[i], {&path, "template"});
   }
   return checker.errors;
 }

@@ -62,6 +62,7 @@ struct TrainJobObserved {
   jobset::Gates gates;                      // of that JobSet controller
   std::string jobset_managed_by;  // set in a JobSet at its creation (JobSet controller mode Share);
                                   // "" in the other modes
+  bool marks_finished = false;    // finished jobs get the mark of finished_marker.hh
   kube::Time now;
 };
 

@@ -12,6 +12,7 @@
 #include "runtimes/trainjob/deadline.hh"
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/finished_marker.hh"
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/trainjob/status.hh"
@@ -260,7 +261,15 @@ class TrainJobPlanner {
   void clean_up() {
     if (!is_finished(after_)) return;
     if (is_past_deadline(after_)) remove_jobset();
+    // Once the end is in the stored status.
+    if (observed_.marks_finished && is_finished(before_)) mark();
     remove_after_ttl();
+  }
+
+  void mark() {
+    auto action =
+        mark_finished(kTrainJobs, observed_.job.metadata, observed_.job_object.get("status"));
+    if (action) plan_.actions.push_back(std::move(*action));
   }
 
   void remove_jobset() {
@@ -307,13 +316,34 @@ bool is_owned(const TrainJob& job) {
          *job.spec.managedBy == kTrainJobController;
 }
 
+TrainJobPlan put_back(const TrainJobObserved& observed, TrainJobStatus status) {
+  TrainJobPlan plan;
+  fit(status);
+  plan.status_patch = status_patch(observed.job.status, status);
+  plan.events.push_back(restored_event());
+  return plan;
+}
+
 }  // namespace
+
+std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
+                                                    const kube::Json& job_object) {
+  if (!job.status.phase.empty() || !job.status.conditions.empty()) return std::nullopt;
+  auto marked = marked_status(job.metadata);
+  if (!marked) return std::nullopt;
+  kube::Json object = job_object;
+  auto restored = read_trainjob(object.set("status", std::move(*marked)));
+  if (!restored || !is_finished(restored->status)) return std::nullopt;
+  return std::move(restored->status);
+}
 
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options) {
   // Another controller's job gets nothing, not even a status. One that is being deleted
   // keeps the status it ended with: its children go by their owner references, and what they do on
   // the way out says nothing.
   if (!is_owned(observed.job) || observed.job.metadata.deletion_timestamp) return {};
+  if (auto status = status_before_restore(observed.job, observed.job_object))
+    return put_back(observed, std::move(*status));
   return TrainJobPlanner(observed, options).run();
 }
 

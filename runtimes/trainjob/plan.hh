@@ -31,6 +31,11 @@ struct TrainJobPlan : kube::Plan {
 // holds nothing else: read, and plan again.
 TrainJobPlan plan_trainjob(const TrainJobObserved& observed, const PipelineOptions& options);
 
+// The status of a job that was restored after it had finished, and has none yet: by the mark that
+// it brought (finished_marker.hh). nullopt for every other job.
+std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
+                                                    const kube::Json& job_object);
+
 // The key of a dependent object in TrainJobObserved: "KIND/NAME", for groups other than core
 // "KIND.GROUP/NAME".
 std::string dependent_name(const kube::Resource& resource, std::string_view name);

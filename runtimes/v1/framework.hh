@@ -33,7 +33,8 @@ struct Settings {
   // empty for the built-in one. See check_init_template().
   std::string init_container_template;
   std::string kubectl_delivery_image = "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest";
-  std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
+  std::string cluster_domain;   // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
+  bool marks_finished = false;  // finished jobs get the mark of trainjob/finished_marker.hh
 };
 
 // A pod that is to be created.

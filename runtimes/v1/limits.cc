@@ -50,6 +50,12 @@ bool exceeds_deadline(ReconcileContext& context) {
   return false;
 }
 
+bool has_failed_because(const JobStatus& status, std::string_view why) {
+  return std::any_of(
+      status.conditions.begin(), status.conditions.end(),
+      [why](const JobCondition& one) { return one.type == kFailed && one.message.ends_with(why); });
+}
+
 }  // namespace
 
 bool exceeds_limits(ReconcileContext& context) {
@@ -61,10 +67,11 @@ bool exceeds_limits(ReconcileContext& context) {
 }
 
 bool is_out_of_retries(const JobStatus& status) {
-  return std::any_of(status.conditions.begin(), status.conditions.end(),
-                     [](const JobCondition& one) {
-                       return one.type == kFailed && one.message.ends_with(kOutOfRetries);
-                     });
+  return has_failed_because(status, kOutOfRetries);
+}
+
+bool is_out_of_time(const JobStatus& status) {
+  return has_failed_because(status, kTooLong);
 }
 
 }  // namespace trainer::v1

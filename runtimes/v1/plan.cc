@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "kube/model/patch.hh"
+#include "runtimes/trainjob/finished_marker.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -18,9 +20,16 @@ bool is_owned(const Job& job) {
          job.spec.runPolicy.managedBy.value_or(std::string(kManager)) == kManager;
 }
 
+void mark(ReconcileContext& context) {
+  const Job& job = context.observed.job;
+  if (auto action = mark_finished(context.framework.resource, job.metadata, write(job.status)))
+    context.plan.actions.push_back(std::move(*action));
+}
+
 void finish(ReconcileContext& context) {
   clean_up_finished(context);
   expire(context);
+  if (context.observed.settings.marks_finished && !context.plan.counts.deleted) mark(context);
   if (!context.is_true(kSucceeded) || !context.status.replicaStatuses) return;
   for (auto& [role, counters] : *context.status.replicaStatuses)
     counters.succeeded += std::exchange(counters.active, 0);
@@ -91,10 +100,32 @@ bool is_refused(ReconcileContext& context) {
   return true;
 }
 
+JobPlan put_back(const Observed& observed, const JobStatus& status) {
+  JobPlan plan;
+  plan.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
+  plan.status_patch =
+      kube::Json::object({{"status", kube::merge_diff(write(observed.job.status), write(status))}});
+  plan.events.push_back(restored_event());
+  return plan;
+}
+
 }  // namespace
+
+std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job) {
+  if (!job.status.conditions.empty()) return std::nullopt;
+  auto marked = marked_status(job.metadata);
+  if (!marked) return std::nullopt;
+  const auto restored =
+      read_job(kube::Json::object({{"status", std::move(*marked)}}), framework.replica_specs);
+  const bool is_finished = restored && (is_condition_true(restored->status, kSucceeded) ||
+                                        is_condition_true(restored->status, kFailed));
+  return is_finished ? std::optional(restored->status) : std::nullopt;
+}
 
 JobPlan plan(const Observed& observed) {
   if (!is_owned(observed.job) || observed.job.spec.replicaSpecs.empty()) return {};
+  if (const auto status = status_before_restore(observed.framework, observed.job))
+    return put_back(observed, *status);
   ReconcileContext context(observed);
   if (is_refused(context)) return std::move(context.plan);
   run(context);

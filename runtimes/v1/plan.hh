@@ -65,6 +65,10 @@ struct JobPlan : kube::Plan {
 // services.
 JobPlan plan(const Observed& observed);
 
+// The status of a job that was restored after it had finished, and has none yet: by the mark that
+// it brought (trainjob/finished_marker.hh). nullopt for every other job.
+std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job);
+
 // What is remembered of a dependent object that was read: of another owner's, which may be large,
 // only who that is.
 kube::Json trim_dependent(const Job& job, kube::Json object);

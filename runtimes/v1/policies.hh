@@ -27,6 +27,8 @@ void resume(ReconcileContext& context);
 bool exceeds_limits(ReconcileContext& context);
 // The job has failed because of backoffLimit.
 bool is_out_of_retries(const JobStatus& status);
+// Likewise of activeDeadlineSeconds.
+bool is_out_of_time(const JobStatus& status);
 
 // gang.cc
 std::string_view gang_scheduler_name(const Settings& settings);  // "" without gangs

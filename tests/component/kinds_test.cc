@@ -289,10 +289,49 @@ TEST_CASE("a JobSet's state is the first condition of a list that is true") {
   }
 }
 
+TEST_CASE("a controller of one namespace watches nothing outside of it, and a Role is enough") {
+  KindOptions options;
+  options.configuration.namespaced = true;
+  test::IdleManager peer(options);
+  const auto kinds = watched(peer.manager);
+  CHECK(kinds.contains("trainingruntimes"));
+  CHECK_FALSE(kinds.contains("clustertrainingruntimes"));
+  CHECK(peer.made.find("pod") == peer.made.end());  // exclusive placement reads nodes
+  const std::string role = namespaced_role(production_registry(options));
+  CHECK_THAT(role, Catch::StartsWith("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"));
+  CHECK_THAT(role, Catch::Contains("  resources: [trainingruntimes]\n"));
+  CHECK_THAT(role,
+             Catch::Contains("  resources: [leases]\n  resourceNames: [trainer.kubeflow.org]\n"));
+  for (const char* outside : {"clustertrainingruntimes", "webhookconfigurations", "priorityclasses",
+                              "reviews", "6d4f6a47.jobset.x-k8s.io"})
+    CHECK_THAT(role, !Catch::Contains(outside));
+}
+
+TEST_CASE("a controller of one namespace says how a job names a runtime of it") {
+  KindOptions options;
+  options.configuration.namespaced = true;
+  test::IdleManager peer(options);
+  const std::string job = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
+      "metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1","generation":1},
+      "spec":{"runtimeRef":{"name":"r"}}})";
+  peer.trainjobs().upsert(job);
+  std::string status;
+  peer.api.on("PATCH", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/j/status")
+      .reply([&](const kube::ReceivedRequest& request) {
+        status = request.body;
+        return kube::ScriptedReply(200, job);
+      });
+  CHECK(peer.reconcile("trainjob_controller", {"n", "j"}));
+  CHECK_THAT(status, Catch::Contains("write spec.runtimeRef.kind: TrainingRuntime"));
+  for (const std::string& line : peer.api.lines())
+    CHECK_THAT(line, !Catch::Contains("clustertrainingruntimes"));
+}
+
 TEST_CASE("rights that few installations need are in ClusterRoles of their own") {
   const Registry registry = production_registry(KindOptions());
-  CHECK(cluster_role_options(registry) ==
-        std::vector<std::string>{"legacy-finalizers", "coscheduling", "volcano"});
+  CHECK(cluster_role_options(registry) == std::vector<std::string>{"legacy-finalizers",
+                                                                   "finished-marker",
+                                                                   "coscheduling", "volcano"});
   const std::string usual = cluster_role(registry);
   CHECK_THAT(usual, !Catch::Contains("podgroups"));
   CHECK_THAT(usual, Catch::Contains("  resources: [trainingruntimes, clustertrainingruntimes]\n"

@@ -25,7 +25,7 @@ std::string runtime(const std::string& name, const std::string& finalizers) {
 struct Fixture : trainer::test::ScriptedPeer {
   StoredCache runtimes{kube::StoredObjectTransform(kTrainingRuntimes)};
   StoredCache cluster_runtimes{kube::StoredObjectTransform(kClusterTrainingRuntimes)};
-  LegacyFinalizers finalizers{io, client, runtimes, cluster_runtimes, true, log};
+  LegacyFinalizers finalizers{io, client, runtimes, &cluster_runtimes, true, log};
   kube::TaskGroup tasks{io.get_executor(), [](std::string_view, std::string_view) {}};
 
   bool wait_for(std::size_t requests) {
@@ -68,7 +68,7 @@ TEST_CASE_METHOD(Fixture, "the finalizer is removed from every runtime, also fro
 TEST_CASE_METHOD(Fixture, "where that is not enabled nothing is patched, and one warning says so") {
   const test::CapturedErrors errors;
   const kube::Log warnings{kube::LogLevel::kWarn, kube::Log::Format::kText};
-  LegacyFinalizers idle{io, client, runtimes, cluster_runtimes, false, warnings};
+  LegacyFinalizers idle{io, client, runtimes, &cluster_runtimes, false, warnings};
   for (const char* name : {"old", "older"})
     REQUIRE(runtimes.upsert(runtime(name, R"(["trainer.kubeflow.org/resource-in-use"])")));
   tasks.spawn("finalizers", idle.run());

@@ -17,16 +17,19 @@ const std::string kAccess = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 const char* const kUser =
     R"({"status":{"authenticated":true,"user":{"username":"prometheus","groups":["monitoring"]}}})";
 
+const NonResourceAccess kMetrics{"get", "/metrics"};
+
 struct Fixture : test::ScriptedPeer {
   MetricsAccess access{client};
 
   ErrorCode refusal(const std::string& token) {
-    const auto checked = kube::run_task(io, access.check(kube::Secret<std::string>(token)));
+    const auto checked =
+        kube::run_task(io, access.check(kube::Secret<std::string>(token), kMetrics));
     REQUIRE_FALSE(checked);
     return checked.error().code;
   }
   bool is_allowed(const std::string& token) {
-    return kube::run_task(io, access.check(kube::Secret<std::string>(token))).has_value();
+    return kube::run_task(io, access.check(kube::Secret<std::string>(token), kMetrics)).has_value();
   }
 };
 
@@ -81,7 +84,7 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "a check that failed is not remembered") {
   api.on("POST", kTokens).answer(403, "{}");
-  const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t")));
+  const auto failed = kube::run_task(io, access.check(kube::Secret<std::string>("t"), kMetrics));
   REQUIRE_FALSE(failed);
   CHECK(failed.error().status == 403);
   api.on("POST", kTokens).answer(201, kUser);

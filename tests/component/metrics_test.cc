@@ -73,3 +73,47 @@ TEST_CASE_METHOD(test::IdleManager, "queues and Lease have their names before th
     CHECK(value_of(metrics, "workqueue_adds_total" + labels_of_queue(controller)) == 0);
   }
 }
+
+TEST_CASE("workers and what they do now") {
+  Metrics metrics;
+  kube::ManagerMetrics::QueueFigures figures;
+  figures.workers = 32;
+  figures.active = 2;
+  figures.unfinished_seconds = 5;
+  figures.longest_seconds = 3;
+  metrics.set_queue("loop", figures);
+  metrics.reconciled("loop", "success", milliseconds(20));
+  const std::string controller = R"({controller="loop"})";
+  CHECK(value_of(metrics, "controller_runtime_max_concurrent_reconciles" + controller) == 32);
+  CHECK(value_of(metrics, "controller_runtime_active_workers" + controller) == 2);
+  CHECK(value_of(metrics, "workqueue_unfinished_work_seconds" + labels_of_queue("loop")) == 5);
+  CHECK(value_of(metrics,
+                 "workqueue_longest_running_processor_seconds" + labels_of_queue("loop")) == 3);
+  CHECK(value_of(metrics, "workqueue_work_duration_seconds_count" + labels_of_queue("loop")) == 1);
+  // There before anything happens: a counter that appears with 1 has not increased.
+  for (const char* name :
+       {"controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_panics_total",
+        "controller_runtime_terminal_reconcile_errors_total"})
+    CHECK(value_of(metrics, name + controller) == 0);
+  metrics.panicked("loop");
+  CHECK(value_of(metrics, "controller_runtime_reconcile_panics_total" + controller) == 1);
+}
+
+TEST_CASE("certificates, watches, the build and the process") {
+  Metrics metrics;
+  metrics.certificates_read(true);
+  metrics.certificates_read(false);
+  metrics.set_certificate_expiry("ca", kube::Time::from_seconds(1'800'000'000));
+  metrics.set_watch_age("pods", milliseconds(1'500));
+  CHECK(value_of(metrics, "certwatcher_read_certificate_total") == 1);
+  CHECK(value_of(metrics, "certwatcher_read_certificate_errors_total") == 1);
+  CHECK(value_of(metrics, R"(trainer_certificate_expiry_timestamp_seconds{certificate="ca"})") ==
+        1'800'000'000);
+  CHECK(value_of(metrics, R"(trainer_watch_age_seconds{resource="pods"})") == 1.5);
+  CHECK(metrics.render().find("trainer_build_info{compiler=\"") != std::string::npos);
+  for (const char* name : {"process_resident_memory_bytes", "process_virtual_memory_bytes",
+                           "process_open_fds", "process_max_fds", "process_start_time_seconds"}) {
+    CAPTURE(name);
+    CHECK(value_of(metrics, name).value_or(0) > 0);
+  }
+}

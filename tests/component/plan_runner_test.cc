@@ -590,6 +590,26 @@ TEST_CASE("a status that is refused is an event, and counted") {
   }
 }
 
+TEST_CASE("an end is counted as what it is, whatever type its event has") {
+  struct Row {
+    const char* type;
+    bool is_failure;
+    const char* result;
+  };
+  for (const Row& row : {Row{"Normal", false, "succeeded"}, Row{"Warning", false, "failed"},
+                         Row{"Normal", true, "failed"}}) {
+    Fixture world;
+    kube::Plan plan = with_status({}, false);
+    kube::PlannedEvent event{row.type, "Ended", "m", true};
+    event.is_failure = row.is_failure;
+    plan.events.push_back(std::move(event));
+    REQUIRE(world.run(kJobSets, std::move(plan)));
+    CHECK_THAT(world.metrics.render(),
+               Catch::Contains(std::string("trainer_finished_total{kind=\"JobSet\",result=\"") +
+                               row.result + "\"} 1"));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
   const Lines refused{

@@ -288,7 +288,7 @@ TEST_CASE_METHOD(Fixture, "a process that loses a task gives its Lease back befo
                                                  const kube::TransportLimits& limits) {
     return kube::make_transport(io, config, limits);
   };
-  const kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
+  kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
   const test::CapturedErrors captured;
   Process process(options, Configuration(), make_transport, doomed_registry, log);
   CHECK(process.run() == 1);

@@ -350,6 +350,41 @@ def test_a_rollout_with_the_certificate_deleted(cluster):
         wait_for_rollout()
 
 
+def differences(*source):
+    """What `kubectl diff` shows of these files, as Flux (server-side) and as others compare."""
+    found = ""
+    for way in (("--server-side", "--force-conflicts"), ()):
+        done = run("kubectl", "diff", *way, *source, check=False)
+        if done.returncode not in (0, 1):
+            raise Failed(f"kubectl diff {source}: exit {done.returncode}\n{done.stderr}")
+        found += done.stdout
+    return found
+
+
+def test_gitops_sees_no_difference(cluster):
+    """After all of the above, and a new CA: what was applied is what is there, a job that has run included."""
+    example = str(ROOT / "docs/examples/torch-ddp.yaml")
+    run("kubectl", "apply", "--server-side", "-n", cluster.namespace, "-f", example)
+    bundle = "jsonpath={.webhooks[0].clientConfig.caBundle}"
+
+    def ca():
+        return run("kubectl", "get", "validatingwebhookconfiguration", "validator.trainer.kubeflow.org", "-o", bundle).stdout
+
+    before = ca()
+    SYSTEM.kubectl("patch", "secret", "kubeflow-trainer-webhook-cert", "--type=json", "-p", '[{"op": "remove", "path": "/data/ca.key"}]')
+    wait_until("a new CA is trusted beside the old one", lambda: ca() != before, seconds=120)
+    wait_until("the job completes", lambda: cluster.condition("trainjob", "torch-ddp", "Complete"), seconds=120)
+    for source in (("-k", str(ROOT / "tests/e2e/manager")), ("-k", str(ROOT / "tests/cluster/runtimes")), ("-n", cluster.namespace, "-f", example)):
+        shown = differences(*source)
+        assert not shown, f"{' '.join(source)} differs:\n{shown[:3000]}"
+    # It sees what another has changed.
+    SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=2")
+    try:
+        assert "replicas: 2" in differences("-k", str(ROOT / "tests/e2e/manager"))
+    finally:
+        SYSTEM.kubectl("scale", f"deployment/{MANAGER}", "--replicas=1")
+
+
 def test_nothing_was_forbidden(_):
     check_nothing_was_forbidden(f"system:serviceaccount:kubeflow-system:{MANAGER}")
 

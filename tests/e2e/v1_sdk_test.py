@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 """The official SDK of V1 jobs, unmodified, as its users call it (see frameworks). It is installed from PyPI into the user's cache."""
-import os
 import pathlib
 import sys
 
@@ -16,9 +15,7 @@ from kubeflow.training.constants import constants  # noqa: E402
 
 # Of each kind its roles. The one that decides is first, and says hello.
 ROLES = {"PyTorchJob": ("Master", "Worker"), "TFJob": ("Chief", "Worker"), "XGBoostJob": ("Master", "Worker"),
-         "PaddleJob": ("Master", "Worker"), "JAXJob": ("Worker",)}
-if os.environ.get("LONG"):   # as test_v1_mpi
-    ROLES["MPIJob"] = ("Launcher", "Worker")
+         "PaddleJob": ("Master", "Worker"), "JAXJob": ("Worker",), "MPIJob": ("Launcher", "Worker")}
 
 
 def model_of(kind, name, namespace):

@@ -247,10 +247,5 @@ def test_v1_paddle(cluster):
         wait_until("all say so", lambda pod=pod: f"{pod} has met paddle-master-0 paddle-worker-0 paddle-worker-1" in logs_of(cluster, pod))
 
 
-# The init container of launchers asks for 5 GiB of ephemeral storage, as upstream's: more than the test bed's node has.
-if not os.environ.get("LONG"):
-    del test_v1_mpi
-
-
 if __name__ == "__main__":
     harness.main(__file__, parallel=2)

@@ -17,7 +17,7 @@ from pages import API, KINDS, ROOT, TRAINER
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 # Other programs, whose flags are not checked.
-OTHERS = {"cd", "cp", "eval", "grep", "head", "meson", "podman", "sed", "sort", "tail"}
+OTHERS = {"cd", "cp", "curl", "eval", "grep", "head", "helm", "meson", "podman", "sed", "skopeo", "sort", "tail"}
 GROUPS = {"config", "create", "rollout"}    # of kubectl: their subcommands have the flags
 OFFLINE = {"blueprints", "crds", "rbac", "render", "runtimes", "version"}
 KUBECTL_OPTIONS = set()    # of every subcommand
@@ -52,8 +52,9 @@ def commands_of(block):
                 rest.pop(0)
                 if words and words[-1].isdigit():
                     words.pop()
-            elif set(word) <= set("|&;"):
-                yield words
+            elif set(word) <= set("|&;()"):
+                if words:
+                    yield words
                 words = []
             elif words or not re.match(r"\w+=", word):
                 words.append(word)
@@ -177,8 +178,9 @@ def main():
     for page in pages.PAGES:
         check_page(page)
         if page in pages.USERS:
-            check_links(page)
             check_quotes(page, reasons, reports)
+    for page in pages.LINKED:
+        check_links(page)
     for line in unchecked:
         print("not checked", line)
     for line in failures:

@@ -20,7 +20,9 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = os.path.abspath(os.environ.get("TRAINER", str(ROOT / "build/trainer")))
 USERS = sorted((ROOT / "docs/users").glob("*.md"))
-PAGES = [*USERS, ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("blueprints", "kueue", "troubleshooting"))]
+OPERATORS = sorted((ROOT / "docs/operators").glob("*.md"))
+PAGES = [*USERS, *OPERATORS, ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("blueprints", "kueue", "troubleshooting"))]
+LINKED = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests/README.md"]
 KINDS = ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet")
 API = "trainer.kubeflow.org/v1alpha1"
 MARK = re.compile(r"<!-- (run|warns|why|not checked)(?:: (.*))? -->$")

@@ -22,6 +22,10 @@ using kube::Task;
 // steps, so that others have their turn.
 constexpr std::size_t kSlice = 20'000;
 
+// Names of upstream's metrics (JobSet, pkg/metrics); its labels name each JobSet.
+constexpr const char* kCompletedTotal = "jobset_completed_total";
+constexpr const char* kFailedTotal = "jobset_failed_total";
+
 // Whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
@@ -50,6 +54,7 @@ JobSetController::JobSetController(const kube::ControllerContext& context,
             return failed;
           }),
       is_mode_known_(shared_->ownership.configured() != JobSetControllerMode::kAuto) {
+  for (const char* const counter : {kCompletedTotal, kFailedTotal}) count_end(counter, 0);
   shared_->ownership.on_change([this] {
     jobsets_.each([this](const kube::ObjectKey& key, const auto&) {
       context_.router.enqueue(context_.id, key, Debounce::kNone);
@@ -134,7 +139,13 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   if (!exists(key, stored->uid)) co_return kube::Requeue{};
 
   const auto created = KnownClaims::created_by(plan);
+  const auto ends = std::find_if(plan.events.begin(), plan.events.end(),
+                                 [](const kube::PlannedEvent& event) { return event.is_terminal; });
+  const char* const end = ends == plan.events.end() ? nullptr
+                          : ends->type == "Warning" ? kFailedTotal
+                                                    : kCompletedTotal;
   auto done = co_await context_.plan_runner.run(std::move(object), std::move(plan));
+  if (done && end) count_end(end, 1);
   if (done) {
     claims_.add(*jobset, created);
   } else {
@@ -201,6 +212,11 @@ std::vector<const JobView*> JobSetController::removed_jobs_of(const std::string&
   if (at == removed_.end()) return found;
   for (const auto& [name, job] : at->second) found.push_back(job.get());
   return found;
+}
+
+void JobSetController::count_end(const char* counter, std::uint32_t times) const {
+  const char* const how = counter == kFailedTotal ? "failed." : "completed.";
+  context_.metrics.count(counter, std::string("JobSets that have ") + how, {}, times);
 }
 
 bool JobSetController::exists(const kube::ObjectKey& key, const std::string& uid) const {

@@ -53,6 +53,7 @@ class JobSetController final : public kube::Controller {
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
   bool exists(const kube::ObjectKey& key, const std::string& uid) const;
+  void count_end(const char* counter, std::uint32_t times) const;
   void upstream_changed(bool is_present);
 
   const kube::ControllerContext context_;

@@ -102,9 +102,15 @@ Task<Result<void>> JobReader::read_snapshot(const TrainJob& job, std::shared_ptr
 
 Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
   const auto& ref = job.spec.runtimeRef;
-  const bool is_namespaced = ref.kind == "TrainingRuntime";
-  const auto& resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
-  const kube::ObjectKey key{is_namespaced ? job.metadata.ns : std::string(), ref.name};
+  const bool has_namespace = ref.kind == "TrainingRuntime";
+  if (is_namespaced_ && !has_namespace) {
+    reads.runtime_error =
+        "the controller of this namespace has no rights to the cluster's runtimes: write "
+        "spec.runtimeRef.kind: TrainingRuntime";
+    co_return;
+  }
+  const auto& resource = has_namespace ? kTrainingRuntimes : kClusterTrainingRuntimes;
+  const kube::ObjectKey key{has_namespace ? job.metadata.ns : std::string(), ref.name};
   auto live = co_await snapshots_.read_live(resource, key);
   if (live) {
     reads.live_runtime = std::move(*live);

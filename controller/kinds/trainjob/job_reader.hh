@@ -22,9 +22,15 @@ class JobReader {
     std::string runtime_error;
   };
 
+  // `is_namespaced`: ClusterTrainingRuntimes may not be read.
   JobReader(kube::ApiClient& client, const StoredCache& jobsets, const JobCache& jobs,
-            const PodCache& pods)
-      : client_(client), jobsets_(jobsets), jobs_(jobs), pods_(pods), snapshots_(client) {}
+            const PodCache& pods, bool is_namespaced)
+      : client_(client),
+        jobsets_(jobsets),
+        jobs_(jobs),
+        pods_(pods),
+        is_namespaced_(is_namespaced),
+        snapshots_(client) {}
 
   // Reads what the plan lacks. True when something was read, so that planning again makes sense.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
@@ -47,6 +53,7 @@ class JobReader {
   const StoredCache& jobsets_;
   const JobCache& jobs_;
   const PodCache& pods_;
+  const bool is_namespaced_;
   RuntimeSnapshots snapshots_;
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/registration/job_metrics.hh"
 #include "kube/model/compressed_text.hh"
 #include "kube/model/json.hh"
 #include "runtimes/trainjob/plan.hh"
@@ -28,6 +29,7 @@ struct JobState {
   std::string build_error;
   std::string waiting_event;
   std::optional<std::chrono::steady_clock::time_point> events_read_at;
+  JobRecord record;  // of metrics
 
   // Of a snapshot that was forgotten: if the text is still the same, it is not parsed again.
   std::shared_ptr<const RuntimeSnapshot> former_content;

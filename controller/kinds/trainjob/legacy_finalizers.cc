@@ -44,8 +44,10 @@ void LegacyFinalizers::changed(const kube::ObjectKey& key) {
 
 Task<void> LegacyFinalizers::run() {
   is_running_ = true;
-  for (const StoredCache* cache : {&runtimes_, &cluster_runtimes_})
-    cache->each([this](const kube::ObjectKey& key, const auto&) { waiting_.insert(key); });
+  for (const StoredCache* cache : {&runtimes_, cluster_runtimes_}) {
+    if (cache)
+      cache->each([this](const kube::ObjectKey& key, const auto&) { waiting_.insert(key); });
+  }
   while (true) {
     std::set<kube::ObjectKey> failed;
     while (!waiting_.empty()) {
@@ -61,7 +63,7 @@ Task<void> LegacyFinalizers::run() {
 
 Task<bool> LegacyFinalizers::check(kube::ObjectKey key) {
   const bool is_cluster_scoped = key.ns.empty();
-  const auto stored = (is_cluster_scoped ? cluster_runtimes_ : runtimes_).find(key);
+  const auto stored = (is_cluster_scoped ? *cluster_runtimes_ : runtimes_).find(key);
   std::string room;
   if (!stored || stored->body.text(room).find(kFinalizer) == std::string::npos) co_return true;
   co_return co_await drop(is_cluster_scoped ? kClusterTrainingRuntimes : kTrainingRuntimes, stored);

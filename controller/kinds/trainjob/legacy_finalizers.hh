@@ -19,9 +19,10 @@ std::optional<kube::Json> without_legacy_finalizer(const kube::Json& runtime);
 // Concurrency: the control loops' thread. For the leader only.
 class LegacyFinalizers {
  public:
-  // `is_enabled` false: it only warns, once, that such a runtime exists.
+  // `cluster_runtimes` null: they are not watched. `is_enabled` false: it only warns, once, that
+  // such a runtime exists.
   LegacyFinalizers(kube::asio::io_context& io, kube::ApiClient& client, const StoredCache& runtimes,
-                   const StoredCache& cluster_runtimes, bool is_enabled, const kube::Log& log)
+                   const StoredCache* cluster_runtimes, bool is_enabled, const kube::Log& log)
       : client_(client),
         runtimes_(runtimes),
         cluster_runtimes_(cluster_runtimes),
@@ -40,7 +41,7 @@ class LegacyFinalizers {
 
   kube::ApiClient& client_;
   const StoredCache& runtimes_;
-  const StoredCache& cluster_runtimes_;
+  const StoredCache* const cluster_runtimes_;
   const bool is_enabled_;
   const kube::Log& log_;
   bool has_warned_ = false;

@@ -26,21 +26,24 @@ constexpr std::size_t kMaxReport = 1U << 20;
 constexpr kube::DebounceTimes kDebounce{milliseconds(150), milliseconds(300), milliseconds(300),
                                         milliseconds(3'000)};
 
-std::vector<Watch> watches() {
+std::vector<Watch> watches(bool is_namespaced) {
   using Self = TrainJobController;
   const auto stored = [](const kube::Resource& resource) {
     return kube::StoredObjectTransform(resource);
   };
-  return {
+  std::vector<Watch> all{
       Watch::only_read<StoredObject>(all_of(kTrainJobs), stored(kTrainJobs)),
       Watch::of<Self, StoredObject>(all_of(kTrainingRuntimes), stored(kTrainingRuntimes),
                                     &Self::on_runtime),
-      Watch::of<Self, StoredObject>(all_of(kClusterTrainingRuntimes),
-                                    stored(kClusterTrainingRuntimes), &Self::on_runtime),
       Watch::of<Self, StoredObject>(all_of(kJobSets), jobset_transform(), &Self::on_jobset),
       indexed_jobs(Watch::only_read<JobView>(jobset_jobs(), job_transform())),
       indexed_pods(Watch::of<Self, PodView>(jobset_pods(), pod_transform(), &Self::on_pod)),
   };
+  if (!is_namespaced) {
+    all.push_back(Watch::of<Self, StoredObject>(
+        all_of(kClusterTrainingRuntimes), stored(kClusterTrainingRuntimes), &Self::on_runtime));
+  }
+  return all;
 }
 
 kube::PolicyRule pod_groups(std::string comment, std::string group, std::string option) {
@@ -67,6 +70,12 @@ std::vector<kube::PolicyRule> rules() {
        {},
        {"patch"},
        "legacy-finalizers"},
+      {"Marks finished jobs (marksFinishedJobs).",
+       {"trainer.kubeflow.org"},
+       {"trainjobs"},
+       {},
+       {"patch"},
+       "finished-marker"},
       {"Lets owner references block a deletion.",
        {"trainer.kubeflow.org"},
        {"trainjobs/finalizers"},
@@ -133,6 +142,9 @@ KindRegistration trainjob_registration(const KindOptions& options,
   settings.pipeline.is_progress_opt_in = !configuration.featureGates.TrainJobStatus;
   settings.server = options.server;
   settings.removes_legacy_finalizers = configuration.removeLegacyFinalizers;
+  settings.marks_finished = configuration.marksFinishedJobs;
+  settings.jobs = options.jobs;
+  settings.is_namespaced = configuration.namespaced;
   settings.status_port = static_cast<unsigned short>(configuration.statusServer.port);
 
   KindRegistration made;
@@ -140,7 +152,7 @@ KindRegistration trainjob_registration(const KindOptions& options,
   made.controller.name = "trainjob_controller";
   made.controller.group_kind = "TrainJob.trainer.kubeflow.org";
   made.controller.workers = kWorkers;
-  made.controller.watches = watches();
+  made.controller.watches = watches(configuration.namespaced);
   made.controller.debounce = kDebounce;
   made.controller.default_failure = {"TrainJobResourcesCreationFailed",
                                      "TrainJob resources reconciliation failed: "};

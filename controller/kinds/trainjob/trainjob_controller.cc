@@ -14,6 +14,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/measures.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
 namespace trainer {
@@ -69,11 +70,15 @@ TrainJobController::TrainJobController(const kube::ControllerContext& context,
       jobsets_(context.caches.get<kube::StoredObject>(all_of(kJobSets))),
       jobs_(context.caches.get<JobView>(jobset_jobs())),
       pods_(context.caches.get<PodView>(jobset_pods())),
-      reader_(context.client, jobsets_, jobs_, pods_),
+      reader_(context.client, jobsets_, jobs_, pods_, settings_.is_namespaced),
       finalizers_(context.io, context.client,
                   context.caches.get<kube::StoredObject>(all_of(kTrainingRuntimes)),
-                  context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
-                  settings_.removes_legacy_finalizers, context.log) {
+                  settings_.is_namespaced
+                      ? nullptr
+                      : &context.caches.get<kube::StoredObject>(all_of(kClusterTrainingRuntimes)),
+                  settings_.removes_legacy_finalizers, context.log),
+      job_metrics_(settings_.jobs, context.metrics, context.client.clock(),
+                   {kTrainJobs.kind, true, failure_reasons()}) {
   if (!settings_.pipeline.is_progress_enabled) return;
   // Each running job has a ConfigMap with the CA.
   settings_.server->on_ca_change.push_back([this] {
@@ -149,6 +154,8 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
     state->read_restarts = jobset->status.restarts;  // less than before in one that was made again
   }
 
+  measure(*job, object, *state, child.jobset());
+
   auto plan = co_await make_plan(*job, object, state, child);
   if (!plan) co_return tl::unexpected(plan.error());
   if (auto filled = fill_ssh_keys(*plan); !filled) co_return tl::unexpected(filled.error());
@@ -165,6 +172,8 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
     state->forget_reads();
     co_return done;
   }
+  if (state->record.awaits(JobStep::kJobSet) && jobsets_.find(key))
+    measure(*job, object, *state, nullptr);
   reader_.remember(desired, *state);
   if (!state->build_error.empty()) {
     state->build_error.clear();
@@ -244,6 +253,7 @@ TrainJobObserved TrainJobController::observe(const TrainJob& job, const kube::Js
                      : shared_->ownership.mode() != JobSetControllerMode::kOff;
   observed.gates = settings_.gates;
   observed.jobset_managed_by = shared_->ownership.managed_by();
+  observed.marks_finished = settings_.marks_finished;
   observed.now = context_.client.clock().now();
   return observed;
 }
@@ -258,6 +268,34 @@ PipelineOptions TrainJobController::pipeline_options() const {
 bool TrainJobController::have_jobs_started(const kube::StoredObject& jobset) const {
   const auto jobs = jobs_.find_by(kByOwner, jobset.object_key.ns, jobset.uid);
   return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
+}
+
+// By the stored status: what this reconcile writes is counted in the next one.
+void TrainJobController::measure(const TrainJob& job, const kube::Json& object, JobState& state,
+                                 const JobSet* jobset) const {
+  // One that had finished before it was restored is counted once its status says so.
+  if (status_before_restore(job, object)) return;
+  const kube::ObjectMeta& meta = job.metadata;
+  JobFacts facts;
+  facts.ns = meta.ns;
+  facts.runtime = job.spec.runtimeRef.name;
+  facts.phase = phase_of(job.status);
+  facts.waiting = waiting_reason(job.status);
+  facts.failure = failure_reason(job.status);
+  facts.created = meta.creation_timestamp.value_or(kube::Time());
+  const auto reach = [&facts](JobStep step, bool is_reached) {
+    if (is_reached) facts.steps |= static_cast<std::uint8_t>(step);
+  };
+  const JobRecord& record = state.record;
+  reach(JobStep::kJobSet, record.awaits(JobStep::kJobSet) && jobsets_.find(meta.key()) != nullptr);
+  reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
+                                pods_.bucket_of(kByJobSet, meta.ns, meta.name) != nullptr);
+  reach(JobStep::kRunning, facts.phase == "Running");
+  if (jobset) {
+    const std::int32_t counted = jobset->status.restartsCountTowardsMax;
+    facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};
+  }
+  job_metrics_.update(state.record, facts);
 }
 
 // The last state of a JobSet says whether its job had ended.

@@ -32,6 +32,9 @@ class TrainJobController final : public kube::Controller {
     unsigned short status_port = 0;
     jobset::Gates gates;
     bool removes_legacy_finalizers = false;
+    bool marks_finished = false;
+    std::shared_ptr<JobCensus> jobs;
+    bool is_namespaced = false;  // ClusterTrainingRuntimes are neither watched nor read
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Pod = std::shared_ptr<const PodView>;
@@ -75,6 +78,8 @@ class TrainJobController final : public kube::Controller {
   PipelineOptions pipeline_options() const;
   bool have_jobs_started(const kube::StoredObject& jobset) const;
   void keep_deleted_jobset(const kube::StoredObject& last);
+  void measure(const TrainJob& job, const kube::Json& object, JobState& state,
+               const JobSet* jobset) const;
 
   const kube::ControllerContext context_;
   const std::shared_ptr<JobSetState> shared_;
@@ -85,6 +90,7 @@ class TrainJobController final : public kube::Controller {
   const PodCache& pods_;
   JobReader reader_;
   LegacyFinalizers finalizers_;
+  const JobMetrics job_metrics_;
   std::unordered_map<std::string, std::shared_ptr<JobState>> states_;
   kube::DecodedObjects<DecodedJob> decoded_{decode_job};
 };

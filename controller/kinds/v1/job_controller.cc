@@ -9,6 +9,7 @@
 #include "kube/manager/manager_metrics.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "runtimes/trainjob/unreadable.hh"
+#include "runtimes/v1/measures.hh"
 
 namespace trainer::v1 {
 namespace {
@@ -30,7 +31,7 @@ const StoredCache* find_cache(const kube::CacheSet& caches, const kube::Resource
 }  // namespace
 
 JobController::JobController(const kube::ControllerContext& context, const Framework& framework,
-                             Settings settings)
+                             Settings settings, std::shared_ptr<JobCensus> jobs)
     : context_(context),
       framework_(framework),
       settings_(std::move(settings)),
@@ -38,7 +39,9 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
       pods_(context.caches.get<PodView>(v1_pods())),
       services_(framework.has_services ? &context.caches.get<kube::StoredObject>(v1_services())
                                        : nullptr),
-      pod_groups_(find_cache(context.caches, pod_groups_of(settings_))) {}
+      pod_groups_(find_cache(context.caches, pod_groups_of(settings_))),
+      job_metrics_(std::move(jobs), context.metrics, context.client.clock(),
+                   {framework.resource.kind, false, failure_reasons()}) {}
 
 JobController::DecodedJob JobController::decode_job(std::shared_ptr<const Json> object) {
   const Framework* const framework = find_framework(object->get_string("kind"));
@@ -79,6 +82,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
     report.events.push_back(unreadable_event(decoded->error()));
     co_return co_await context_.plan_runner.run(std::move(object), std::move(report));
   }
+  measure(**decoded);
   const auto known = memories_.find(stored->uid);
   const auto memory = known == memories_.end() ? std::make_shared<Memory>() : known->second;
   auto plan = co_await make_plan(**decoded, memory);
@@ -170,21 +174,44 @@ void JobController::remember(std::vector<Action> written, Memory& memory) const 
 // The names of upstream's metrics (Training Operator, pkg/common/metrics.go).
 void JobController::count(const JobPlan::Counts& counts, const std::string& ns) const {
   const auto add = [&](std::string_view what, std::int32_t times) {
-    for (; times > 0; --times) {
-      context_.metrics.count(fmt::format("training_operator_jobs_{}_total", what),
-                             fmt::format("Jobs {}.", what),
-                             {{"job_namespace", ns}, {"framework", std::string(framework_.name)}});
-    }
+    if (times <= 0) return;
+    context_.metrics.count(fmt::format("training_operator_jobs_{}_total", what),
+                           fmt::format("Jobs {}.", what),
+                           {{"job_namespace", ns}, {"framework", std::string(framework_.name)}},
+                           static_cast<std::uint32_t>(times));
   };
   add("created", counts.created ? 1 : 0);
   add("deleted", counts.deleted ? 1 : 0);
   add("successful", counts.succeeded ? 1 : 0);
   add("failed", counts.failed ? 1 : 0);
   add("restarted", counts.restarted);
+  if (counts.restarted > 0) job_metrics_.restarted("failure", counts.restarted);
+}
+
+// By the stored status: what this reconcile writes is counted in the next one.
+void JobController::measure(const Job& job) {
+  const kube::ObjectMeta& meta = job.metadata;
+  // One that had finished before it was restored is counted once its status says so.
+  if (status_before_restore(framework_, job)) return;
+  JobRecord& record = records_[meta.uid];
+  JobFacts facts;
+  facts.ns = meta.ns;
+  facts.phase = phase_of(job.status);
+  facts.waiting = waiting_reason(facts.phase);
+  facts.failure = failure_reason(job.status);
+  facts.created = meta.creation_timestamp.value_or(kube::Time());
+  const auto reach = [&facts](JobStep step, bool is_reached) {
+    if (is_reached) facts.steps |= static_cast<std::uint8_t>(step);
+  };
+  reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
+                                pods_.bucket_of(kByOwner, meta.ns, meta.uid) != nullptr);
+  reach(JobStep::kRunning, facts.phase == "Running");
+  job_metrics_.update(record, facts);
 }
 
 void JobController::forget(const std::string& uid) {
   memories_.erase(uid);
+  records_.erase(uid);
 }
 
 }  // namespace trainer::v1

@@ -11,6 +11,7 @@
 
 #include "api/v1job.hh"
 #include "controller/kinds/common/collections.hh"
+#include "controller/registration/job_metrics.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/decoded_objects.hh"
 #include "kube/manager/event_router.hh"
@@ -27,7 +28,7 @@ class JobController final : public kube::Controller {
 
   // `framework` outlives this.
   JobController(const kube::ControllerContext& context, const Framework& framework,
-                Settings settings);
+                Settings settings, std::shared_ptr<JobCensus> jobs);
 
   kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
   void forget(const std::string& uid) override;
@@ -50,6 +51,7 @@ class JobController final : public kube::Controller {
   // Keeps what was written of the dependent objects.
   void remember(std::vector<kube::Action> written, Memory& memory) const;
   void count(const JobPlan::Counts& counts, const std::string& ns) const;
+  void measure(const Job& job);
 
   const kube::ControllerContext context_;
   const Framework& framework_;
@@ -59,6 +61,8 @@ class JobController final : public kube::Controller {
   const StoredCache* const services_;    // owners only; nullptr where jobs have none
   const StoredCache* const pod_groups_;  // nullptr without a gang scheduler
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;  // by uid
+  const JobMetrics job_metrics_;
+  std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished jobs
   kube::DecodedObjects<DecodedJob> decoded_{decode_job};
 };
 

@@ -38,10 +38,12 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   return watches;
 }
 
-// An object that a job owns, and that is read by its name. Only autoscalers go before their job.
+// An object that a job owns, and that is read by its name. Only autoscalers go before their job,
+// and a ServiceAccount stays as it was made.
 kube::PolicyRule dependent_rule(const kube::Resource& resource) {
-  std::vector<std::string> verbs{"create", "get", "patch"};
+  std::vector<std::string> verbs{"create", "get"};
   if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");
+  if (resource.plural != "serviceaccounts") verbs.push_back("patch");
   return {"", {resource.group}, {resource.plural}, {}, std::move(verbs)};
 }
 
@@ -51,6 +53,12 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
   std::vector<kube::PolicyRule> rules{
       {"", {group}, {jobs}, {}, {"delete", "get", "list", "watch"}},
       {"", {group}, {jobs + "/status"}, {}, {"patch"}},
+      {"Marks finished jobs (marksFinishedJobs).",
+       {group},
+       {jobs},
+       {},
+       {"patch"},
+       std::string(kOption) + "-finished-marker"},
       {"", {group}, {jobs + "/finalizers"}, {}, {"update"}},
       {"What a job becomes. A failed job's pod that waits for its next restart is ended by a "
        "patch.",
@@ -77,7 +85,8 @@ std::vector<kube::PolicyRule> rules(const Framework& framework) {
 }  // namespace
 
 KindRegistration job_registration(const KindOptions& options, const Framework& framework) {
-  const Settings& settings = options.configuration.trainingOperator.settings;
+  Settings settings = options.configuration.trainingOperator.settings;
+  settings.marks_finished = options.configuration.marksFinishedJobs;
   KindRegistration made;
   made.option = kOption;
   // Users know this name from events, and from the label operator-name of pods.
@@ -92,8 +101,9 @@ KindRegistration job_registration(const KindOptions& options, const Framework& f
     if (kind.resource == framework.resource) made.crds.push_back(kind);
   if (framework.has_webhook) made.admission = job_admission(framework);
   add_job_hooks(made, framework);
-  made.controller.make = [&framework, settings](const kube::ControllerContext& context) {
-    return std::make_unique<JobController>(context, framework, settings);
+  made.controller.make = [&framework, settings = std::move(settings),
+                          jobs = options.jobs](const kube::ControllerContext& context) {
+    return std::make_unique<JobController>(context, framework, settings, jobs);
   };
   return made;
 }

@@ -62,6 +62,10 @@ class Watcher {
     if (options_.on_note) options_.on_note(what, detail);
   }
 
+  void show_life() const {
+    if (options_.on_sign_of_life) options_.on_sign_of_life();
+  }
+
   Milliseconds jittered(Milliseconds pause) {
     const double factor = 0.75 + 0.5 * client_.random().fraction();
     return Milliseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * factor));
@@ -79,6 +83,7 @@ class Watcher {
     if (!page) co_return refused(page.error());
     sink_.listed_at(page->resource_version);
     sink_.end_list();
+    show_life();
     note("list", std::to_string(items) + " objects at version " + page->resource_version);
     co_return watch::Listed{page->resource_version};
   }
@@ -100,6 +105,7 @@ class Watcher {
     if (!stream) co_return refused(stream.error());
     stream_ = std::move(*stream);
     opened_at_ = client_.clock().steady();
+    show_life();
     note("watch", "from version " + version);
     co_return watch::Opened();
   }
@@ -118,6 +124,7 @@ class Watcher {
       co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};
     }
     read_at_ = client_.clock().steady();
+    show_life();
     std::optional<Input> outcome;
     std::optional<watch::Seen> seen;  // the last event that has a version
     const bool fits = lines_.feed(*piece, [&](std::string_view line) {

@@ -41,6 +41,9 @@ struct WatchOptions {
   // Called with "list", "watch", "gone", "malformed", "unserved", "error" and a sentence; for logs
   // and metrics.
   std::function<void(std::string_view what, std::string_view detail)> on_note;
+  // Called after each list, each opening of a stream and each piece of one; may be empty. While the
+  // API server sends bookmarks that is once a minute at least.
+  std::function<void()> on_sign_of_life;
   WatchOptions() {}
 };
 

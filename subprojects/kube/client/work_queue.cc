@@ -306,6 +306,19 @@ std::size_t WorkQueue::depth() const {
   return state_->ready;
 }
 
+std::size_t WorkQueue::delayed() const {
+  return state_->by_time.size();
+}
+
+std::vector<ObjectKey> WorkQueue::ready_keys(std::size_t limit) const {
+  std::vector<ObjectKey> keys;
+  for (const State::NamespaceQueue* const queue : state_->turn) {
+    for (const State::Entry* at = queue->first; at && keys.size() < limit; at = at->second.next)
+      keys.push_back(at->first);
+  }
+  return keys;
+}
+
 std::uint64_t WorkQueue::adds() const {
   return state_->adds;
 }

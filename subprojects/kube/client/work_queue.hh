@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kube/client/clock.hh"
 #include "kube/client/task.hh"
@@ -39,7 +40,10 @@ class WorkQueue {
   Task<std::optional<ObjectKey>> next();
   void done(const ObjectKey& key);
   void close();
-  std::size_t depth() const;  // keys ready to be handed out
+  std::size_t depth() const;    // keys ready to be handed out
+  std::size_t delayed() const;  // keys whose time has not come
+  // Some of the keys that are ready, namespace by namespace; at most `limit`.
+  std::vector<ObjectKey> ready_keys(std::size_t limit) const;
   // Since the start, for metrics: keys that were added and not waiting already (delayed ones once
   // their time has come), and calls of add_rate_limited().
   std::uint64_t adds() const;

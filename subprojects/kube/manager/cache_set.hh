@@ -1,8 +1,10 @@
 // The collections that a process watches, each once.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,6 +33,7 @@ class CacheSet {
     std::unique_ptr<AnyObjectCache> cache;
     bool is_required = false;  // else the process is ready while the kind is not served
     bool is_unserved = false;
+    std::optional<std::chrono::steady_clock::time_point> heard_at{};  // of its watch
   };
 
   // The cache of this collection; made if there is none yet.

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "kube/model/json.hh"
@@ -11,10 +13,7 @@
 namespace kube {
 namespace {
 
-std::string_view name_of(LogLevel level) {
-  constexpr std::string_view kNames[] = {"error", "warn", "info", "debug"};
-  return kNames[static_cast<std::size_t>(level)];
-}
+constexpr std::array<std::string_view, 4> kNames = {"error", "warn", "info", "debug"};
 
 // A value is quoted as JSON unless it reads as one plain word.
 std::string quote(std::string_view value) {
@@ -24,6 +23,16 @@ std::string quote(std::string_view value) {
 }
 
 }  // namespace
+
+std::string_view name_of(LogLevel level) {
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+std::optional<LogLevel> parse_log_level(std::string_view name) {
+  const auto at = std::find(kNames.begin(), kNames.end(), name);
+  if (at == kNames.end()) return std::nullopt;
+  return static_cast<LogLevel>(at - kNames.begin());
+}
 
 std::string Log::format_line(Format format, LogLevel level, std::string_view what,
                              std::initializer_list<LogField> fields) {
@@ -40,7 +49,7 @@ std::string Log::format_line(Format format, LogLevel level, std::string_view wha
 
 void Log::write(LogLevel level, std::string_view what,
                 std::initializer_list<LogField> fields) const {
-  if (level > level_) return;
+  if (level > level_.load(std::memory_order_relaxed)) return;
   const auto now =
       std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   const std::string time = kube::Time(now).to_micro_string();

@@ -7,7 +7,9 @@
 // Never pass tokens, keys or Secret data: use Secret, which cannot be formatted.
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,12 +17,16 @@ namespace kube {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug };
 
+std::string_view name_of(LogLevel level);
+// nullopt for any other text than "error", "warn", "info" and "debug".
+std::optional<LogLevel> parse_log_level(std::string_view name);
+
 struct LogField {
   std::string_view key;
   std::string value;
 };
 
-// Concurrency: any thread; a line is written with one write(2) to standard error.
+// Concurrency: any thread, also set_level(); a line is written with one write(2) to standard error.
 class Log {
  public:
   enum class Format { kText, kJson };
@@ -38,7 +44,10 @@ class Log {
   void debug(std::string_view what, std::initializer_list<LogField> fields = {}) const {
     write(LogLevel::kDebug, what, fields);
   }
-  bool is_debug() const { return level_ >= LogLevel::kDebug; }
+  bool is_debug() const { return level() >= LogLevel::kDebug; }
+  LogLevel level() const { return level_.load(std::memory_order_relaxed); }
+  // Of all lines from now on.
+  void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
   // One line as it would be written, without a time: for tests.
   static std::string format_line(Format format, LogLevel level, std::string_view what,
@@ -46,8 +55,8 @@ class Log {
 
  private:
   void write(LogLevel level, std::string_view what, std::initializer_list<LogField> fields) const;
-  LogLevel level_;
-  Format format_;
+  std::atomic<LogLevel> level_;
+  const Format format_;
 };
 
 }  // namespace kube

@@ -24,6 +24,47 @@ std::string name_of(const CacheSet::Entry& entry) {
   return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
 }
 
+ManagerMetrics::QueueFigures figures_of(const WorkQueue& queue, const WorkerPool& pool) {
+  ManagerMetrics::QueueFigures figures{queue.depth(), queue.adds(), queue.retries(),
+                                       pool.work.size()};
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& work : pool.work) {
+    if (!work) continue;
+    const double took = std::chrono::duration<double>(now - work->since).count();
+    ++figures.active;
+    figures.unfinished_seconds += took;
+    figures.longest_seconds = std::max(figures.longest_seconds, took);
+  }
+  return figures;
+}
+
+Json json_of(std::size_t number) {
+  return static_cast<std::int64_t>(number);
+}
+
+Json state_of(const WorkQueue& queue, const WorkerPool& pool) {
+  const auto figures = figures_of(queue, pool);
+  Json waiting = Json::array();
+  for (const ObjectKey& key : queue.ready_keys(Manager::kMaxShownKeys))
+    waiting.push_back(key.to_string());
+  Json active = Json::array();
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& work : pool.work) {
+    if (!work || active.size() >= Manager::kMaxShownKeys) continue;
+    active.push_back(
+        Json::object({{"key", work->key.to_string()},
+                      {"seconds", std::chrono::duration<double>(now - work->since).count()}}));
+  }
+  return Json::object({{"workers", json_of(figures.workers)},
+                       {"active", json_of(figures.active)},
+                       {"ready", json_of(figures.depth)},
+                       {"delayed", json_of(queue.delayed())},
+                       {"adds", static_cast<std::int64_t>(figures.adds)},
+                       {"retries", static_cast<std::int64_t>(figures.retries)},
+                       {"reconciles", std::move(active)},
+                       {"waits", std::move(waiting)}});
+}
+
 }  // namespace
 
 struct Manager::Running {
@@ -134,6 +175,7 @@ void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   if (entry.collection.resource.namespaced) options.ns = options_.ns;
   options.label_selector = entry.collection.label_selector;
   options.batch = batch;
+  options.on_sign_of_life = [this, &entry] { entry.heard_at = client_.clock().steady(); };
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {
     const std::string& plural = entry.collection.resource.plural;
     const bool was_served = !std::exchange(entry.is_unserved, what == "unserved");
@@ -231,16 +273,47 @@ Task<void> Manager::drain(Milliseconds limit) {
 }
 
 void Manager::collect() {
-  for (const auto& each : running_) {
-    const WorkQueue& queue = each->queue;
-    metrics_.set_queue(each->registration.name, {queue.depth(), queue.adds(), queue.retries()});
-  }
-  // The metric is the sum over all caches of a kind.
+  for (const auto& each : running_)
+    metrics_.set_queue(each->registration.name, figures_of(each->queue, each->pool));
+  // Metrics are sums over all caches of a kind, and the age of the watch that is silent longest.
+  const auto now = client_.clock().steady();
   std::map<std::string, std::size_t> objects;
-  for (const auto& entry : caches_.entries())
+  std::map<std::string, Clock::Steady> heard;
+  for (const auto& entry : caches_.entries()) {
     objects[entry->collection.resource.kind] += entry->cache->size();
+    if (!entry->heard_at) continue;
+    Clock::Steady& at = heard.try_emplace(entry->collection.resource.plural, now).first->second;
+    at = std::min(at, *entry->heard_at);
+  }
   for (const auto& [kind, count] : objects) metrics_.set_objects(kind, count);
+  for (const auto& [resource, at] : heard) metrics_.set_watch_age(resource, now - at);
   metrics_.set_events_pending(events_.pending(), events_.dropped());
+}
+
+Json Manager::state() const {
+  const auto now = client_.clock().steady();
+  Json controllers = Json::object();
+  for (const auto& each : running_)
+    controllers.set(each->registration.name, state_of(each->queue, each->pool));
+  Json caches = Json::array();
+  for (const auto& entry : caches_.entries()) {
+    Json cache = Json::object({{"resource", name_of(*entry)},
+                               {"labelSelector", entry->collection.label_selector},
+                               {"objects", json_of(entry->cache->size())},
+                               {"isSynced", entry->cache->is_synced()},
+                               {"isServed", !entry->is_unserved}});
+    if (entry->heard_at) {
+      cache.set("silentSeconds", std::chrono::duration<double>(now - *entry->heard_at).count());
+    }
+    caches.push_back(std::move(cache));
+  }
+  return Json::object({{"isLeading", is_leading_},
+                       {"isReady", is_ready()},
+                       {"controllers", std::move(controllers)},
+                       {"caches", std::move(caches)},
+                       {"writesWaiting", json_of(writes_.waiting())},
+                       {"eventsPending", json_of(events_.pending())},
+                       {"eventsDropped", json_of(events_.dropped())}});
 }
 
 }  // namespace kube

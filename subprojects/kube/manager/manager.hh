@@ -17,6 +17,7 @@
 #include "kube/manager/executor.hh"
 #include "kube/manager/log.hh"
 #include "kube/manager/manager_metrics.hh"
+#include "kube/model/json.hh"
 
 namespace kube {
 
@@ -69,8 +70,12 @@ class Manager {
         dynamic_cast<ObjectCache<T>&>(*entry->cache).add_event_handler(handler);
     }
   }
-  // Reads queues and caches into the metrics.
+  // Reads queues, workers, caches and watches into the metrics.
   void collect();
+  // The same with the keys that are reconciled or wait, as many as kMaxShownKeys of each queue, for
+  // a person who looks for what is wrong.
+  Json state() const;
+  static constexpr std::size_t kMaxShownKeys = 100;
 
  private:
   struct Running;

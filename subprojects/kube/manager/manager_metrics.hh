@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,25 +19,39 @@ class ManagerMetrics {
     std::size_t depth = 0;
     std::uint64_t adds = 0;  // since the start, as `retries`
     std::uint64_t retries = 0;
+    std::size_t workers = 0;  // 0 before they are started
+    std::size_t active = 0;   // workers that reconcile now
+    // Seconds that what is reconciled now has taken so far: of all, and of the one that began
+    // first.
+    double unfinished_seconds = 0;
+    double longest_seconds = 0;
   };
   virtual ~ManagerMetrics() = default;
   // `result` is "success", "requeue_after" or "error".
   virtual void reconciled(std::string_view controller, std::string_view result,
                           std::chrono::steady_clock::duration took) = 0;
+  // A reconcile has thrown: a bug.
+  virtual void panicked(std::string_view controller) = 0;
   virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
   virtual void watched(std::string_view resource, std::string_view what) = 0;
   // How many Leases of this name are held where none is expected.
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
   // The terminal status of an object has been written; `result` is "succeeded" or "failed".
   virtual void finished(std::string_view kind, std::string_view result) = 0;
-  // Adds to a counter with labels that a kind names itself; for kinds whose metrics users know from
-  // elsewhere.
+  // Adds to a counter with labels that a kind names itself; by 0 to have the series from the start.
   using Labels = std::vector<std::pair<std::string, std::string>>;
-  virtual void count(const std::string& name, const std::string& help, const Labels& labels) = 0;
+  virtual void count(const std::string& name, const std::string& help, const Labels& labels,
+                     std::uint32_t by) = 0;
+  // Likewise of a histogram of times up to a day; nullopt: only has the series from the start.
+  virtual void observe(const std::string& name, const std::string& help, const Labels& labels,
+                       std::optional<std::chrono::duration<double>> took) = 0;
   virtual void status_refused(std::string_view kind, int http_status) = 0;  // by the API server
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
+  // How long the watches of this resource have brought nothing, of the one that is silent longest.
+  virtual void set_watch_age(std::string_view resource,
+                             std::chrono::steady_clock::duration age) = 0;
   virtual void set_events_pending(std::size_t pending, std::size_t dropped) = 0;
 };
 

@@ -79,8 +79,10 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
   for (const auto& event : plan.events) {
     if (event.is_of_actions) continue;
     record(object, event);
-    const char* const result = event.type == "Warning" ? "failed" : "succeeded";
-    if (event.is_terminal) metrics_.finished(registration_.resource().kind, result);
+    const bool is_failure = event.is_failure || event.type == "Warning";
+    if (event.is_terminal) {
+      metrics_.finished(registration_.resource().kind, is_failure ? "failed" : "succeeded");
+    }
   }
   co_return Requeue{};
 }

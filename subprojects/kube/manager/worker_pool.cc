@@ -24,6 +24,7 @@ Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
   const auto asked = co_await asio::this_coro::cancellation_state;
   if (asked.cancelled() != asio::cancellation_type::none)
     throw boost::system::system_error(asio::error::operation_aborted);
+  pool.metrics.panicked(pool.name);
   co_return fail(ErrorCode::kInternal, "a bug: " + what);
 }
 
@@ -46,7 +47,7 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
                                      {"tries", std::to_string(pool.queue.failures(key))}});
 }
 
-Task<void> run_worker(WorkerPool& pool) {
+Task<void> run_worker(WorkerPool& pool, std::size_t number) {
   while (true) {
     const auto key = co_await pool.queue.next();
     if (!key) co_return;
@@ -54,8 +55,10 @@ Task<void> run_worker(WorkerPool& pool) {
     // run in one step of the event loop.
     co_await yield();
     const auto begin = std::chrono::steady_clock::now();
+    pool.work[number] = WorkerPool::Work{*key, begin};
     const auto result = co_await guarded(pool, *key);
     const auto took = std::chrono::steady_clock::now() - begin;
+    pool.work[number].reset();
     pool.metrics.reconciled(pool.name,
                             !result   ? "error"
                             : *result ? "requeue_after"
@@ -70,8 +73,9 @@ Task<void> run_worker(WorkerPool& pool) {
 
 void start_workers(TaskGroup& group, WorkerPool& pool, int count) {
   pool.queue.share_workers(static_cast<std::size_t>(count), Pacing::kWorkerShare);
-  for (int i = 0; i < count; ++i) {
-    group.spawn(pool.name + " worker " + std::to_string(i), run_worker(pool));
+  pool.work.resize(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < pool.work.size(); ++i) {
+    group.spawn(pool.name + " worker " + std::to_string(i), run_worker(pool, i));
   }
 }
 

@@ -1,8 +1,11 @@
 // The workers of one controller: they take keys from its queue, a bounded number at a time.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kube/client/task_group.hh"
 #include "kube/client/work_queue.hh"
@@ -21,6 +24,12 @@ struct WorkerPool {
   Reconcile reconcile;
   ManagerMetrics& metrics;
   const Log& log;
+  // What each worker reconciles now, and since when.
+  struct Work {
+    ObjectKey key;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::vector<std::optional<Work>> work{};
 };
 
 // Spawns `count` workers into a group. Guarantees: an error or an exception ends one reconcile,

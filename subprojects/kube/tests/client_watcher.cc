@@ -107,6 +107,20 @@ bool asks_from(const std::string& query, const std::string& version) {
 
 }  // namespace
 
+TEST_CASE_METHOD(Fixture, "a list, a stream that opens and what it brings are signs of life") {
+  int signs = 0;
+  options.on_sign_of_life = [&signs] { ++signs; };
+  next().answer(500, "{}");
+  next().answer(200, list_of(5, {}));
+  next().stream({event("BOOKMARK", object("", 20))}).stay_open();
+  start();
+  REQUIRE(until_pause());
+  CHECK(signs == 0);
+  skip_pause();
+  REQUIRE(run_until(io, [&signs] { return signs >= 3; }));
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "list, then events, then on from the last version seen") {
   options.label_selector = "a=b";
   next().answer(200, list_of(5, {object("a", 1), object("b", 2)}));

@@ -340,3 +340,14 @@ TEST_CASE_METHOD(Fixture, "the last free worker is for a namespace that holds no
   queue.done({"b", "1"});
   CHECK(queue.is_idle());
 }
+
+TEST_CASE_METHOD(Fixture, "keys that wait can be shown, a bounded number of them") {
+  for (const char* name : {"a", "b", "c"}) queue.add(key(name));
+  queue.add({"other", "d"});
+  queue.add_after(key("later"), Milliseconds(1'000));
+  CHECK(queue.delayed() == 1);
+  CHECK(queue.ready_keys(10) ==
+        std::vector<ObjectKey>{key("a"), key("b"), key("c"), {"other", "d"}});
+  CHECK(queue.ready_keys(2).size() == 2);
+  CHECK(queue.depth() == 4);
+}

@@ -22,17 +22,29 @@ struct Streams {
 
 TEST_CASE("the CRDs are printed as documents that parse again") {
   Streams streams;
-  CHECK(run_crds("", streams.console) == kExitDone);
+  CrdsOptions options;
+  CHECK(run_crds(options, streams.console) == kExitDone);
   const auto documents = kube::parse_yaml_documents(streams.out.str());
   REQUIRE(documents);
   CHECK(documents->size() == 5);
   for (const auto& document : *documents)
     CHECK(document.get_string("kind") == "CustomResourceDefinition");
   Streams others;
-  CHECK(run_crds("v1", others.console) == kExitDone);
+  options.option = "v1";
+  CHECK(run_crds(options, others.console) == kExitDone);
   CHECK(kube::parse_yaml_documents(others.out.str())->size() == 6);
-  CHECK(run_crds("v3", others.console) == kExitRefused);
+  options.option = "v3";
+  CHECK(run_crds(options, others.console) == kExitRefused);
   CHECK(others.err.str() == "option v3: no kind has this name: choose v1\n");
+  options = {};
+  options.except = {"jobsets.jobset.x-k8s.io"};
+  Streams without;
+  CHECK(run_crds(options, without.console) == kExitDone);
+  CHECK(kube::parse_yaml_documents(without.out.str())->size() == 4);
+  CHECK(without.out.str().find("jobsets.jobset.x-k8s.io") == std::string::npos);
+  options.except = {"jobsets"};
+  CHECK(run_crds(options, without.console) == kExitRefused);
+  CHECK(without.err.str().starts_with("--except jobsets: no CustomResourceDefinition"));
 }
 
 TEST_CASE("built-in runtimes are printed whole, by name or as a list") {

@@ -47,6 +47,8 @@ TEST_CASE("an absent file and an empty Configuration mean the defaults") {
     CHECK(c.jobsetController.mode == JobSetControllerMode::kAuto);
     CHECK(c.jobsetController.upstreamNamespaces.empty());
     CHECK_FALSE(c.removeLegacyFinalizers);
+    CHECK_FALSE(c.marksFinishedJobs);
+    CHECK_FALSE(c.namespaced);
     CHECK(c.featureGates == FeatureGates{});
     CHECK(parsed->warnings.empty());
   }
@@ -78,6 +80,8 @@ tls: {minVersion: "1.3", nextProtos: [http/1.1]}
 expander: {mode: share, upstreamNamespaces: [a]}
 clusterDomain: example.org
 removeLegacyFinalizers: true
+marksFinishedJobs: true
+namespaced: true
 )");
   REQUIRE(parsed);
   const Configuration& c = parsed->configuration;
@@ -110,6 +114,8 @@ removeLegacyFinalizers: true
   CHECK(c.jobsetController.upstreamNamespaces == std::vector<std::string>{"a"});
   CHECK(c.clusterDomain == "example.org");
   CHECK(c.removeLegacyFinalizers);
+  CHECK(c.marksFinishedJobs);
+  CHECK(c.namespaced);
   CHECK(parsed->warnings.empty());
 }
 

@@ -153,7 +153,9 @@ void World::run(const kube::Action& action) {
   ++requests;
   const std::string name = dependent_name(action.resource, action.key.name);
   CHECK(action.key.name.size() > 0);
-  if (action.resource == kTrainJobs) {
+  if (action.resource == kTrainJobs && action.verb == kube::Action::Verb::kMergePatch) {
+    object = kube::test::merge_patch(object, action.body);
+  } else if (action.resource == kTrainJobs) {
     REQUIRE(action.verb == kube::Action::Verb::kDelete);
     CHECK(action.uid == "job-uid");
     is_deleted = true;
@@ -221,6 +223,7 @@ TrainJobPlan World::reconcile() {
     observed.is_jobset_controller_active = is_jobset_controller_active;
     observed.gates = gates;
     observed.jobset_managed_by = managed_by_stamp;
+    observed.marks_finished = marks_finished;
     observed.now = now;
 
     TrainJobPlan plan = plan_trainjob(observed, options);

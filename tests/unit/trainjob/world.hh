@@ -72,6 +72,7 @@ class World {
   jobset::Gates gates;
   bool are_minor_statuses_held = false;  // as the status rate limit does for a moment
   std::string managed_by_stamp;
+  bool marks_finished = false;
   std::optional<kube::Json> deleted_jobset;
   bool is_deleted = false;  // the TrainJob
   kube::Time now = kube::Time::from_seconds(1'800'000'000);

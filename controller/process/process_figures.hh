@@ -1,0 +1,18 @@
+// What the kernel says of this process, for the metrics process_*.
+#pragma once
+
+namespace trainer {
+
+// 0 where /proc does not say it.
+struct ProcessFigures {
+  double resident_bytes = 0;
+  double virtual_bytes = 0;
+  double cpu_seconds = 0;    // user and system, of all threads
+  double start_seconds = 0;  // since 1970
+  double open_descriptors = 0;
+  double max_descriptors = 0;
+};
+
+ProcessFigures read_process_figures();
+
+}  // namespace trainer

@@ -1,0 +1,28 @@
+// How a job ended, in its metadata. Backups keep metadata and lose the status: without this, a
+// restored job that had finished would run again. Pure; of all kinds of jobs.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "kube/model/json.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/plan.hh"
+
+namespace trainer {
+
+// An annotation: a JSON object with the job's name and the members of its status that say how it
+// ended. A copy under another name is another job, and runs.
+inline constexpr std::string_view kFinishedMarkerKey = "trainer.kubeflow.org/finished";
+
+// The write that marks a finished job; nullopt where it has a mark. `status`: as stored.
+std::optional<kube::Action> mark_finished(const kube::Resource& resource,
+                                          const kube::ObjectMeta& meta, const kube::Json& status);
+
+// The status that the mark of this job holds; nullopt without one. Any user may have written it.
+std::optional<kube::Json> marked_status(const kube::ObjectMeta& meta);
+
+// What is said of a job whose status was put back.
+kube::PlannedEvent restored_event();
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+#include "runtimes/v1/measures.hh"
+
+#include <utility>
+
+#include "runtimes/v1/policies.hh"
+
+namespace trainer::v1 {
+namespace {
+
+// The first of these conditions that is true.
+constexpr std::pair<std::string_view, std::string_view> kPhases[] = {{kFailed, "Failed"},
+                                                                     {kSucceeded, "Complete"},
+                                                                     {kSuspended, "Suspended"},
+                                                                     {kRestarting, "Restarting"},
+                                                                     {kRunning, "Running"}};
+
+constexpr std::string_view kBackoffLimit = "BackoffLimitExceeded";
+constexpr std::string_view kDeadline = "DeadlineExceeded";
+constexpr std::string_view kPods = "PodsFailed";
+constexpr std::string_view kFailures[] = {kBackoffLimit, kDeadline, kPods};
+
+}  // namespace
+
+std::string_view phase_of(const JobStatus& status) {
+  for (const auto& [condition, phase] : kPhases)
+    if (is_condition_true(status, condition)) return phase;
+  return "Pending";
+}
+
+std::string_view waiting_reason(std::string_view phase) {
+  if (phase == "Pending") return "CreatingPods";
+  if (phase == "Restarting") return "NodesReplaced";
+  return phase == "Suspended" ? phase : std::string_view();
+}
+
+std::string_view failure_reason(const JobStatus& status) {
+  if (!is_condition_true(status, kFailed)) return {};
+  if (is_out_of_retries(status)) return kBackoffLimit;
+  return is_out_of_time(status) ? kDeadline : kPods;
+}
+
+std::span<const std::string_view> failure_reasons() {
+  return kFailures;
+}
+
+}  // namespace trainer::v1

@@ -1,0 +1,20 @@
+// What metrics say of a V1 job's status: words of a bounded number, the same as of TrainJobs. Pure.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "api/v1job.hh"
+
+namespace trainer::v1 {
+
+// Complete, Failed, Suspended, Restarting, Running; else Pending.
+std::string_view phase_of(const JobStatus& status);
+// Why a job in this phase neither runs nor has ended; "" for others.
+std::string_view waiting_reason(std::string_view phase);
+// "" of a job that has not failed.
+std::string_view failure_reason(const JobStatus& status);
+// All that failure_reason() can be, but "".
+std::span<const std::string_view> failure_reasons();
+
+}  // namespace trainer::v1

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""CRDs, built-in runtimes and controller, applied in any order, each apply retried until it is taken: all ends well.
+
+Each of the six orders is tried TIMES (default 1) times, on a cluster that has none of the three. The controller is a process of
+this host, which publishes its webhooks when it starts; so no node is needed.
+"""
+import itertools
+import json
+import os
+import pathlib
+import tempfile
+import time
+
+import yaml
+
+import harness
+from harness import ROOT, Failed, run, wait_until
+
+TIMES = int(os.environ.get("TIMES", "1"))
+MANAGER = "kubeflow-trainer-controller-manager"
+
+
+def documents(*overlays):
+    return [o for path in overlays for o in yaml.safe_load_all(run("kubectl", "kustomize", str(ROOT / "manifests" / path)).stdout) if o]
+
+
+# Read once: kustomize takes longer than the API server.
+OBJECTS = {"crds": documents("crds"), "runtimes": documents("overlays/runtimes"),
+           "controller": [o for o in documents("overlays/controller-only")
+                          if o["kind"] != "Deployment" and not o["kind"].endswith("WebhookConfiguration")]}
+
+
+def is_taken(objects):
+    return run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml.safe_dump_all(objects), check=False).returncode == 0
+
+
+def apply_until_taken(part):
+    wait_until(f"the apply of the {part} is taken", lambda: is_taken(OBJECTS[part]), every=0.5)
+
+
+def remove_all():
+    run("kubectl", "delete", "--ignore-not-found", "--wait", "--timeout=60s", "-f", "-",
+        text=yaml.safe_dump_all([o for part in ("controller", "crds") for o in OBJECTS[part]]))
+    wait_until("the CRDs are gone", lambda: "trainer.kubeflow.org" not in run("kubectl", "get", "crds", "-o", "name").stdout)
+
+
+def install(order, controller):
+    """The first attempt of each part in this order, then what was refused again, until it is taken."""
+    refused = []
+    for part in order:
+        if not is_taken(OBJECTS[part]):
+            refused.append(part)
+        if part == "controller":
+            controller.start(wait=False)
+    for part in refused:
+        apply_until_taken(part)
+
+
+def check(cluster, controller, name):
+    wait_until("the controller is ready", controller.is_ready, seconds=60)
+    names = {o["metadata"]["name"] for o in OBJECTS["runtimes"]}
+    found = {o["metadata"]["name"] for o in cluster.list("clustertrainingruntimes")}
+    assert names <= found, names - found
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": {"runtimeRef": {"name": "torch-distributed"}}}
+    wait_until("the TrainJob is taken", lambda: run("kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(job), check=False).returncode == 0)
+    wait_until("the TrainJob has its Job", lambda: cluster.get("job", f"{name}-node-0"))
+    job["metadata"]["name"] = "orphan"
+    job["spec"]["runtimeRef"]["name"] = "nowhere"
+    refusal = wait_until("admission answers", lambda: run("kubectl", "-n", cluster.namespace, "apply", "--dry-run=server", "-f", "-", text=json.dumps(job), check=False).stderr)
+    assert "validator.trainjob.trainer.kubeflow.org" in refusal, refusal
+
+
+def try_order(cluster, order, number):
+    remove_all()
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443")
+        try:
+            install(order, controller)
+            check(cluster, controller, f"j{number}")
+            controller.stop()
+        except AssertionError as error:
+            log = controller.log.read_text()[-1500:] if controller.log.exists() else ""
+            raise Failed(f"{', '.join(order)}, time {number}: {error}\n--- the controller:\n{log}") from error
+        finally:
+            controller.kill()
+
+
+def order_test(order):
+    def test(cluster):
+        began = time.monotonic()
+        for number in range(TIMES):
+            try_order(cluster, order, number)
+        print(f"     {TIMES} of {TIMES}, {(time.monotonic() - began) / TIMES:.1f} s each")
+    return test
+
+
+for _order in itertools.permutations(("crds", "runtimes", "controller")):
+    globals()["test_" + "_then_".join(_order)] = order_test(_order)
+
+
+def test_namespaced_needs_roles_only(cluster):
+    """overlays/namespaced: with the rights of its Role alone a job gets its Jobs; one of a cluster's runtime says what to write."""
+    remove_all()
+    apply_until_taken("crds")
+    objects = [o for o in documents("overlays/namespaced", "overlays/namespaced/runtimes") if o["kind"] != "Deployment"]
+    assert not [o["kind"] for o in objects if o["kind"].startswith("Cluster") or "Webhook" in o["kind"]]
+    objects = json.loads(json.dumps(objects).replace('"namespace": "default"', f'"namespace": "{cluster.namespace}"'))
+    wait_until("the overlay is taken", lambda: is_taken(objects))
+    token = cluster.kubectl("create", "token", MANAGER, "--duration=1h").strip()
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig = pathlib.Path(directory) / "kubeconfig"
+        kubeconfig.write_text(pathlib.Path(os.environ["KUBECONFIG"]).read_text())
+        run("kubectl", "--kubeconfig", str(kubeconfig), "config", "unset", "users")
+        run("kubectl", "--kubeconfig", str(kubeconfig), "config", "set-credentials", "admin", f"--token={token}")
+        controller = harness.Controller(directory, "--namespace", cluster.namespace, kubeconfig=kubeconfig,
+                                        change_config=lambda config: config.replace("leaderElect: false", "leaderElect: true") + "namespaced: true\n").start()
+        try:
+            def job(name, **ref):
+                return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": {"runtimeRef": ref}}
+
+            cluster.apply(job("mine", name="torch-distributed", kind="TrainingRuntime"), job("others", name="torch-distributed"))
+            wait_until("the TrainJob has its Job", lambda: cluster.get("job", "mine-node-0"))
+            failed = wait_until("the other job says what to write", lambda: (cluster.get("trainjob", "others").get("status") or {}).get("message"))
+            assert "runtimeRef.kind: TrainingRuntime" in failed, failed
+            assert cluster.get("lease", "trainer.kubeflow.org")["spec"]["holderIdentity"]
+            said = controller.said()
+            assert "forbidden" not in said, [line for line in said.splitlines() if "forbidden" in line][:5]
+            cluster.kubectl("delete", "trainjob", "mine")
+            controller.stop()
+        finally:
+            controller.kill()
+
+
+if __name__ == "__main__":
+    try:
+        harness.main(__file__)
+    finally:
+        apply_until_taken("crds")   # for the tests that follow

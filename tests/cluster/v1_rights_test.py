@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+"""The rights of the controller of V1 jobs, as rights_test.py tries those of TrainJobs: all of them are used, and each is needed.
+
+With EACH_RULE=yes the scenario runs once for each rule, without that rule. Needs a control plane without node and with an audit log
+(AUDIT=yes).
+"""
+import json
+import os
+import pathlib
+import tempfile
+import threading
+
+import harness
+import rights_test
+from harness import ROOT, TRAINER, Failed, run
+from rights_test import Audit, Refused, documents, roles
+
+SYSTEM, ACCOUNT = "kubeflow", "training-operator"
+FRAMEWORKS = {"PyTorchJob": ("pytorch", "pytorchReplicaSpecs", "Master"), "TFJob": ("tensorflow", "tfReplicaSpecs", "Chief"),
+              "XGBoostJob": ("xgboost", "xgbReplicaSpecs", "Master"), "PaddleJob": ("paddle", "paddleReplicaSpecs", "Master"),
+              "JAXJob": ("jax", "jaxReplicaSpecs", "Worker"), "MPIJob": ("mpi", "mpiReplicaSpecs", "Launcher")}
+# What the API server asks about when an object is created whose owner reference blocks a deletion, or a Role gives a right. It does not
+# log that.
+NOT_LOGGED = {("update", "kubeflow.org", f"{kind.lower()}s/finalizers") for kind in FRAMEWORKS} | {("create", "", "pods/exec")}
+# What another client makes after the controller has looked, and before it makes its own.
+ONLY_IN_RACES = {("get", "", "services"), ("get", "scheduling.volcano.sh", "podgroups"), ("get", "scheduling.x-k8s.io", "podgroups")}
+# A client of the metrics is asked about where a configuration file says so.
+ONLY_WITH_A_FILE = {("create", "authorization.k8s.io", "subjectaccessreviews")}
+
+
+def shipped():
+    return [o for o in documents("manifests/v1/controller") if o["kind"] != "Deployment"]
+
+
+def role(container, replicas=1, restart="Never"):
+    return {"replicas": replicas, "restartPolicy": restart,
+            "template": {"spec": {"containers": [{"name": container, "image": "localhost/none:1"}]}}}
+
+
+def job(kind, name, roles_=None, **more):
+    container, specs, first = FRAMEWORKS[kind]
+    wanted = roles_ or {first: role(container)}
+    if kind == "MPIJob":
+        wanted.setdefault("Worker", role(container))
+    spec = {"runPolicy": more.pop("runPolicy", {}), specs: wanted, **more}
+    return {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+class Scenario(rights_test.Scenario):
+    """One life of the program as upstream's manager, with jobs of all kinds."""
+
+    def __init__(self, namespace, directory, gang):
+        self.cluster = harness.Cluster(namespace)
+        self.gang = gang
+        self.audit = Audit(self.cluster.namespace, SYSTEM, ACCOUNT)
+        self.api = rights_test.Api(os.environ["KUBECONFIG"])
+        directory = pathlib.Path(directory)
+        (directory / "manager").symlink_to(TRAINER)
+        self.controller = harness.Controller(
+            directory, kubeconfig=rights_test.kubeconfig(directory, SYSTEM, ACCOUNT),
+            env={"KUBERNETES_SERVICE_HOST": rights_test.HOST, "MY_POD_NAMESPACE": SYSTEM})
+        self.controller.command = [str(directory / "manager"), "--leader-elect", "--gang-scheduler-name=" + gang,
+                                   f"--metrics-bind-address={rights_test.HOST}:8443",
+                                   f"--health-probe-bind-address={rights_test.HOST}:8081"]
+
+    def run(self):
+        self.controller.start(wait=False)
+        try:
+            self.wait("the controller is ready", self.controller.is_ready)
+            self.wait("the webhooks have a CA", self.have_webhooks_a_ca)
+            self.create()
+            self.finish()
+            self.restart()
+            self.change()
+            self.meet_conflicts()
+            self.controller.stop()   # gives the Lease back
+            self.audit.read()
+        except AssertionError as error:
+            self.audit.read()
+            if self.audit.refused:
+                raise Refused(f"refused: {self.audit.refused}") from error
+            raise
+        finally:
+            self.controller.kill()
+
+    def have_webhooks_a_ca(self):
+        found = json.loads(run("kubectl", "get", "validatingwebhookconfigurations", "validator.training-operator.kubeflow.org",
+                               "-o", "json").stdout)
+        return all(w["clientConfig"].get("caBundle") for w in found["webhooks"])
+
+    def create(self):
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+        objects = [
+            job("PyTorchJob", "elastic", {"Worker": role("pytorch", 2)}, elasticPolicy={"maxReplicas": 3, "metrics": [metric]}),
+            job("PyTorchJob", "retried", {"Master": role("pytorch", restart="OnFailure")},
+                runPolicy={"backoffLimit": 1, "cleanPodPolicy": "None"}),
+            *(job(kind, f"short-{kind.lower()}", runPolicy={"ttlSecondsAfterFinished": 0, "activeDeadlineSeconds": 1})
+              for kind in FRAMEWORKS),
+            *(job(kind, f"changed-{kind.lower()}") for kind in FRAMEWORKS),
+            # In the way of what jobs of these names need.
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taken-master-0"},
+             "spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}},
+            job("PyTorchJob", "taken")]
+        # The API server may need a moment until it has the CA.
+        self.wait("jobs are admitted", lambda: not run("kubectl", "-n", self.cluster.namespace, "apply", "-f", "-", check=False,
+                                                       text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})).returncode)
+        group = "scheduling.volcano.sh" if self.gang == "volcano" else "scheduling.x-k8s.io"
+        self.wait_for(("create", group, "podgroups"))
+        if self.gang == "volcano":
+            self.wait("all gangs may start", self.enqueue_gangs)
+        self.wait_for(("create", "autoscaling", "horizontalpodautoscalers"),
+                      *(("create", "rbac.authorization.k8s.io", kind) for kind in ("roles", "rolebindings")),
+                      ("create", "", "serviceaccounts"), ("create", "", "configmaps"), ("create", "", "services"))
+
+    def enqueue_gangs(self):
+        """As Volcano's scheduler. True once there is one of each job."""
+        groups = self.cluster.list("podgroups.scheduling.volcano.sh")
+        for o in groups:
+            self.cluster.kubectl("patch", "podgroups.scheduling.volcano.sh", o["metadata"]["name"], "--type=merge", "-p",
+                                 '{"status": {"phase": "Inqueue"}}', check=False)
+        return len(groups) >= 3 + 2 * len(FRAMEWORKS)
+
+    def finish(self):
+        self.wait_for(*(("delete", "kubeflow.org", f"{kind.lower()}s") for kind in FRAMEWORKS))
+
+    def restart(self):
+        """A container that waits for its restart beyond the limit is ended by a patch of its pod."""
+        self.wait("the pod to restart", lambda: self.cluster.get("pod", "retried-master-0"))
+        status = {"phase": "Running", "containerStatuses": [{
+            "name": "pytorch", "image": "x", "imageID": "x", "ready": False, "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}}}]}
+        code, answer = self.patch(self.api, "Pod", "retried-master-0", {"status": status}, "/status")
+        assert code == 200, answer
+        self.wait_for(("patch", "", "pods"))
+
+    def change(self):
+        """What another has changed while the controller was away is put right; changes of jobs reach what they own; a suspended job has no
+        autoscaler."""
+        self.controller.stop()
+        others = [{"kind": "ServiceAccount", "name": "default"}]
+        self.cluster.kubectl("patch", "rolebinding", "changed-mpijob-launcher", "--type=merge", "-p", json.dumps({"subjects": others}))
+        self.controller.start()
+        for kind, name, change in (("MPIJob", "changed-mpijob", {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}),
+                                   ("PyTorchJob", "elastic", {"elasticPolicy": {"maxReplicas": 4}})):
+            self.wait(f"{name} is changed", lambda row=(kind, name, {"spec": change}): self.patch(self.api, *row)[0] == 200)
+        group = "scheduling.volcano.sh" if self.gang == "volcano" else "scheduling.x-k8s.io"
+        self.wait_for(("patch", "autoscaling", "horizontalpodautoscalers"), ("patch", "", "configmaps"), ("patch", group, "podgroups"),
+                      *(("patch", "rbac.authorization.k8s.io", kind) for kind in ("roles", "rolebindings")))
+        code, answer = self.patch(self.api, "PyTorchJob", "elastic", {"spec": {"runPolicy": {"suspend": True}}})
+        assert code == 200, answer
+        self.wait_for(("delete", "autoscaling", "horizontalpodautoscalers"))
+
+    def meet_conflicts(self):
+        """Statuses whose objects have changed meanwhile are read again, and so are dependents: all are changed all the time."""
+        is_over = threading.Event()
+
+        def disturb(kind):
+            api, number, name = rights_test.Api(os.environ["KUBECONFIG"]), 0, f"changed-{kind.lower()}"
+            path = api.path(kind, self.cluster.namespace, name)
+            while not is_over.is_set():
+                number += 1
+                api.call("PATCH", path, {"metadata": {"annotations": {"example.com/number": str(number)}}}, "application/merge-patch+json")
+
+        threads = [threading.Thread(target=disturb, args=(kind,)) for kind in FRAMEWORKS]
+        for thread in threads:
+            thread.start()
+        wanted = {("get", "kubeflow.org", f"{kind.lower()}s") for kind in FRAMEWORKS} | {("patch", "", "events")}
+        state = {"suspend": False}
+
+        def have_met():
+            state["suspend"] = not state["suspend"]
+            for kind in FRAMEWORKS:
+                self.patch(self.api, kind, f"changed-{kind.lower()}", {"spec": {"runPolicy": {"suspend": state["suspend"]}}})
+            return wanted <= self.audit.used
+
+        try:
+            self.wait("conflicts", have_met, seconds=90)
+        except Failed as late:
+            if isinstance(late, Refused):
+                raise
+            raise Failed(f"{sorted(wanted - self.audit.used)}: {late}") from late
+        finally:
+            is_over.set()
+            for thread in threads:
+                thread.join()
+
+    def clean_up(self):
+        self.cluster.kubectl("delete", ",".join(f"{kind.lower()}s.kubeflow.org" for kind in FRAMEWORKS), "--all", "--wait=false", check=False)
+        self.cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false", check=False)
+
+
+def install(objects):
+    run("kubectl", "delete", "--ignore-not-found", "clusterrolebinding", "testbed-webhooks")
+    run("kubectl", "create", "namespace", SYSTEM, check=False)
+    run("kubectl", "-n", SYSTEM, "delete", "--ignore-not-found", "lease,secret", "--all")
+    for crds in ("tests/conformance/crds", "manifests/v1/crds"):
+        run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", str(ROOT / crds))
+        run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / crds))
+    rights_test.apply([*objects, rights_test.endpoints(ACCOUNT, SYSTEM)])
+
+
+def uninstall(objects):
+    run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-f", "-", text=json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": objects}))
+    run("kubectl", "-n", SYSTEM, "delete", "--ignore-not-found", "endpointslice/testbed")
+    run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-f", str(ROOT / "tests/conformance/crds"))
+
+
+def perform(cluster, objects, namespace=None, gangs=("volcano",)):
+    """The scenario under these manifests, with each gang scheduler; the rights that were used."""
+    install(objects)
+    used = set()
+    try:
+        for gang in gangs:
+            # Objects of jobs that were deleted stay for a while.
+            own = f"{namespace or cluster.namespace}-{gang}"
+            run("kubectl", "delete", "namespace", own, "--ignore-not-found", "--wait", "--timeout=60s")
+            run("kubectl", "create", "namespace", own)
+            with tempfile.TemporaryDirectory() as directory:
+                scenario = Scenario(own, directory, gang)
+                try:
+                    scenario.run()
+                    used |= scenario.audit.used
+                finally:
+                    scenario.clean_up()
+                    run("kubectl", "delete", "namespace", own, "--wait=false")
+        return used
+    finally:
+        uninstall(objects)
+
+
+def test_every_right_is_used(cluster):
+    objects = shipped()
+    used = perform(cluster, objects, gangs=("volcano", "scheduler-plugins"))
+    granted = {right for r in roles(objects, ACCOUNT) for rule in r["rules"] for right in rights_test.rights(rule)}
+    assert len(granted) > 50, f"these are not the shipped rules: {granted}"
+    idle = granted - used - NOT_LOGGED - ONLY_IN_RACES - ONLY_WITH_A_FILE
+    assert not idle, f"granted, and not used: {sorted(idle)}"
+
+
+def without_each_rule(cluster):
+    rights_test.check_each_rule(shipped(), ACCOUNT, lambda objects, namespace: perform(cluster, objects, namespace),
+                                ONLY_WITH_A_FILE)
+
+
+if os.environ.get("EACH_RULE") == "yes":
+    test_each_rule_is_needed = without_each_rule
+
+
+if __name__ == "__main__":
+    harness.main(__file__)

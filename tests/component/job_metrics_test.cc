@@ -1,0 +1,255 @@
+// What is measured of jobs: gauges that follow them, times, restarts, failures; and that users
+// cannot make series without bound.
+#include "controller/registration/job_metrics.hh"
+
+#include <algorithm>
+#include <deque>
+#include <sstream>
+
+#include "kube/model/json_text.hh"
+#include "runtimes/trainjob/measures.hh"
+#include "tests/component/idle_manager.hh"
+#include "tests/support/catch.hh"
+
+using namespace trainer;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// The value of the series with exactly this name and these labels; -1 where there is none.
+double value_of(Metrics& metrics, const std::string& series) {
+  std::istringstream lines(metrics.render());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  return -1;
+}
+
+std::size_t series_in(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line);) count += line.starts_with('#') ? 0 : 1;
+  return count;
+}
+
+struct Fixture {
+  std::shared_ptr<JobCensus> census = std::make_shared<JobCensus>();
+  Metrics metrics;
+  kube::FakeClock clock;
+  JobMetrics jobs{census, metrics, clock, {"TrainJob", true, failure_reasons()}};
+
+  Fixture() { metrics.set_jobs(census); }
+
+  JobFacts facts(std::string_view phase, std::string_view waiting = {}) const {
+    JobFacts made;
+    made.ns = "team";
+    made.runtime = "torch";
+    made.phase = phase;
+    made.waiting = waiting;
+    made.created = created;
+    return made;
+  }
+  double jobs_in(const std::string& phase, const std::string& ns = "team") {
+    return value_of(metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"" + ns + "\",phase=\"" +
+                                 phase + "\",runtime=\"torch\"}");
+  }
+  double waiting_for(const std::string& reason) {
+    return value_of(metrics, "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
+  }
+  double times_to(const std::string& step, const std::string& what) {
+    return value_of(metrics,
+                    "trainer_job_time_to_" + step + "_seconds_" + what + "{kind=\"TrainJob\"}");
+  }
+  kube::Time created = clock.now().whole_seconds();
+};
+
+std::uint8_t bit(JobStep step) {
+  return static_cast<std::uint8_t>(step);
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a job is counted where its status is, for as long as it is there") {
+  {
+    JobRecord record;
+    jobs.update(record, facts("Pending", "Unschedulable"));
+    jobs.update(record, facts("Pending", "Unschedulable"));
+    CHECK(jobs_in("Pending") == 1);
+    CHECK(waiting_for("Unschedulable") == 1);
+    jobs.update(record, facts("Pending", "ImagePullFailed"));
+    CHECK(waiting_for("Unschedulable") == -1);
+    CHECK(waiting_for("ImagePullFailed") == 1);
+    jobs.update(record, facts("Running"));
+    CHECK(jobs_in("Pending") == -1);
+    CHECK(jobs_in("Running") == 1);
+    CHECK(waiting_for("ImagePullFailed") == -1);
+  }
+  CHECK(jobs_in("Running") == -1);
+  CHECK(census->jobs().empty());
+  CHECK(census->waits().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "times from the POST, each once") {
+  JobRecord record;
+  clock.advance(milliseconds(100));
+  auto now = facts("Pending", "CreatingPods");
+  jobs.update(record, now);  // a tenth after the whole second that the API server has stored
+  clock.advance(milliseconds(500));
+  now.steps = bit(JobStep::kJobSet);
+  jobs.update(record, now);
+  clock.advance(milliseconds(1'500));
+  now.steps |= bit(JobStep::kFirstPod);
+  jobs.update(record, now);
+  clock.advance(seconds(8));
+  now = facts("Running");
+  now.steps = 7;
+  jobs.update(record, now);
+  jobs.update(record, now);
+  CHECK(times_to("jobset", "count") == 1);
+  CHECK(times_to("jobset", "sum") == Approx(0.5));
+  CHECK(times_to("first_pod", "sum") == Approx(2));
+  CHECK(times_to("running", "sum") == Approx(10));
+  CHECK(times_to("running", "count") == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "what a job had reached before this process saw it is not measured") {
+  JobRecord record;
+  clock.advance(seconds(1'000));
+  auto now = facts("Running");
+  now.steps = 7;
+  jobs.update(record, now);
+  jobs.update(record, now);
+  for (const char* step : {"jobset", "first_pod", "running"}) CHECK(times_to(step, "count") == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded cause") {
+  const std::string failures =
+      R"(trainer_job_failures_total{kind="TrainJob",reason="ReachedMaxRestarts"})";
+  const auto restarts = [&](const std::string& cause) {
+    return value_of(metrics,
+                    "trainer_job_restarts_total{cause=\"" + cause + "\",kind=\"TrainJob\"}");
+  };
+  // Each is there before it happens, or an alert would miss the first.
+  for (const std::string_view reason : failure_reasons())
+    CHECK(value_of(metrics, "trainer_job_failures_total{kind=\"TrainJob\",reason=\"" +
+                                std::string(reason) + "\"}") == 0);
+  JobRecord record;
+  auto now = facts("Running");
+  now.restarts = JobRestarts{5, 1};
+  jobs.update(record, now);  // before this process
+  CHECK(restarts("failure") == 0);
+  now.restarts = JobRestarts{7, 2};
+  jobs.update(record, now);
+  now.restarts.reset();  // its JobSet is not there for a moment
+  jobs.update(record, now);
+  now.restarts = JobRestarts{7, 2};
+  jobs.update(record, now);
+  CHECK(restarts("failure") == 2);
+  CHECK(restarts("disruption") == 1);
+  now = facts("Failed");
+  now.failure = "ReachedMaxRestarts";
+  jobs.update(record, now);
+  jobs.update(record, now);
+  CHECK(value_of(metrics, failures) == 1);
+  JobRecord late;  // failed before this process
+  jobs.update(late, now);
+  CHECK(value_of(metrics, failures) == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "beyond the bounds jobs are counted as others, and none is lost") {
+  std::deque<JobRecord> records;
+  const auto add = [&](const std::string& ns, const std::string& runtime) {
+    auto made = facts("Running");
+    made.ns = ns;
+    made.runtime = runtime;
+    jobs.update(records.emplace_back(), made);
+  };
+  // One user with many runtimes leaves room for others.
+  for (std::size_t i = 0; i < 3 * JobCensus::kMaxSeriesOfNamespace; ++i)
+    add("greedy", "r" + std::to_string(i));
+  CHECK(census->jobs().size() <= JobCensus::kMaxSeriesOfNamespace + 1);
+  add("modest", "torch");
+  CHECK(jobs_in("Running", "modest") == 1);
+  for (std::size_t i = 0; i < 2 * JobCensus::kMaxSeries; ++i) add("ns" + std::to_string(i), "r");
+  CHECK(census->jobs().size() <= JobCensus::kMaxSeries + 1);
+  std::size_t counted = 0;
+  for (const auto& [labels, count] : census->jobs()) counted += count;
+  CHECK(counted == records.size());
+  records.clear();
+  CHECK(census->jobs().empty());
+  add("modest", "torch");  // there is room again
+  CHECK(jobs_in("Running", "modest") == 1);
+}
+
+TEST_CASE("1,000 jobs in 50 namespaces make 2,000 series at most, with all kinds") {
+  KindOptions options = test::own_jobsets();
+  const auto all = v1::frameworks();
+  options.configuration.trainingOperator.schemes = {all.begin(), all.end()};
+  test::IdleManager idle(options);
+  idle.metrics.set_jobs(options.jobs);
+  idle.metrics.on_collect([&idle] { idle.manager.collect(); });
+  const JobMetrics jobs(options.jobs, idle.metrics, idle.clock,
+                        {"TrainJob", true, failure_reasons()});
+  const char* const phases[] = {"Queued", "Pending", "Starting", "Running", "Complete", "Failed"};
+  std::deque<JobRecord> records;
+  for (std::size_t i = 0; i < 1'000; ++i) {
+    const std::string ns = "team-" + std::to_string(i % 50);
+    const std::string runtime = "runtime-" + std::to_string(i % 7);
+    JobFacts facts;
+    facts.ns = ns;
+    facts.runtime = runtime;
+    facts.phase = phases[i % std::size(phases)];
+    facts.waiting = i % 6 < 3 ? "Unschedulable" : "";
+    jobs.update(records.emplace_back(), facts);
+  }
+  // What a process has done after a while: every kind was reconciled, asked for and admitted.
+  for (const auto& [name, made] : idle.made) {
+    for (const char* result : {"success", "error", "requeue_after"})
+      idle.metrics.reconciled(name, result, milliseconds(1));
+    idle.metrics.queued(name, milliseconds(1));
+  }
+  for (const char* resource : {"trainjobs", "jobsets", "jobs", "pods", "services", "configmaps"}) {
+    for (const char* what : {"list", "watch", "gone", "error"})
+      idle.metrics.watched(resource, what);
+    for (const char* method : {"GET", "POST", "PATCH", "DELETE"}) {
+      for (const int code : {200, 409}) {
+        kube::RequestRecord record;
+        record.method = method;
+        record.resource = resource;
+        record.status = code;
+        idle.metrics.requested(record);
+      }
+    }
+  }
+  for (const char* path : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"})
+    idle.metrics.admitted(path, "allowed", milliseconds(1));
+  for (const char* loop : {"control", "serving"}) idle.metrics.loop_lagged(loop, milliseconds(1));
+  CHECK(series_in(idle.metrics.render()) <= 2'000);
+}
+
+TEST_CASE("a reconcile counts its job by the stored status") {
+  const auto job = [](std::string_view phase) {
+    return R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":)"
+           R"({"name":"j","namespace":"ns","uid":"u","resourceVersion":")" +
+           std::to_string(phase.size()) +
+           R"(","creationTimestamp":"2027-01-15T08:00:00Z"},"spec":{"runtimeRef":{"name":"rt"},)"
+           R"("managedBy":"kueue.x-k8s.io/multikueue"},"status":{"phase":")" +
+           std::string(phase) + R"("}})";
+  };
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  const auto jobs_in = [&](const std::string& phase) {
+    return value_of(counted.metrics, "trainer_jobs{kind=\"TrainJob\",namespace=\"ns\",phase=\"" +
+                                         phase + "\",runtime=\"rt\"}");
+  };
+  counted.trainjobs().update_if_newer(job("Queued"));
+  REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
+  CHECK(jobs_in("Queued") == 1);
+  counted.trainjobs().update_if_newer(job("Running"));
+  REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
+  CHECK(jobs_in("Queued") == -1);
+  CHECK(jobs_in("Running") == 1);
+  counted.trainjobs().remove(job("Running"));
+  CHECK(jobs_in("Running") == -1);
+}

@@ -1,0 +1,92 @@
+"""Compiles the program for an architecture against a sysroot, so that the bits depend on nothing of this machine but its compiler."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from image_packages import TRIPLETS, install_tool, output, this_architecture
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CPUS = {"amd64": "x86_64", "arm64": "aarch64"}
+HEADERS = ("libc6-dev", "libstdc++-12-dev")   # the compiler's own are this machine's
+
+
+def listed(name):
+    """An array of tools/steps.sh."""
+    with tempfile.TemporaryDirectory() as logs:
+        return output("bash", "-c", f'. tools/steps.sh; echo "${{{name}[@]}}"', cwd=ROOT, env={**os.environ, "ROOT": str(ROOT), "LOGS": logs}).split()
+
+
+def sources():
+    """The packages that the program is compiled from."""
+    return [name for name in listed("LIBRARIES") if name != "catch2"]
+
+
+def binutils(architecture):
+    """What the names of objcopy and strip for this architecture begin with."""
+    if architecture == this_architecture():
+        install_tool("binutils")
+        return ""
+    triplet = TRIPLETS[architecture]
+    install_tool("binutils-" + triplet.replace("_", "-"))
+    return triplet + "-"
+
+
+def machine_file(root):
+    """Meson's description of the target. Paths of this machine and times are in none of what is compiled, and `char` is what it is where
+    the tests run: arm64's has no sign."""
+    target = root.path.resolve()
+    maps = ", ".join(f"'-ffile-prefix-map={path}={name}'" for path, name in ((ROOT, "."), (target, "/sysroot")))
+    wrap = "'ccache', " if "CCACHE_DISABLE" not in os.environ else ""
+    return f"""[binaries]
+cpp = [{wrap}'clang++-16', '--target={root.triplet}', '--sysroot={target}']
+cpp_ld = 'lld'
+strip = '{binutils(root.architecture)}strip'
+pkgconfig = 'pkg-config'
+[properties]
+sys_root = '{target}'
+pkg_config_libdir = ['{target}/usr/lib/{root.triplet}/pkgconfig', '{target}/usr/share/pkgconfig']
+boost_includedir = '{target}/usr/include'
+boost_librarydir = '{target}/usr/lib/{root.triplet}'
+needs_exe_wrapper = true
+[built-in options]
+cpp_args = [{maps}, '-fsigned-char', '-Werror=date-time']
+cpp_link_args = ['-Wl,--build-id=sha1']
+[host_machine]
+system = 'linux'
+cpu_family = '{CPUS[root.architecture]}'
+cpu = '{CPUS[root.architecture]}'
+endian = 'little'
+"""
+
+
+def environment():
+    """Without what would get into the program: flags, and the compiler cache's way to write paths."""
+    return {key: value for key, value in os.environ.items()
+            if key not in ("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PKG_CONFIG_PATH")}
+
+
+def program(root):
+    """Compiles build-image-ARCH/trainer, or what of it has changed; its path. That folder is one of the sources' root, since
+    tools/trainer.profdata knows them as ../FOLDER/FILE."""
+    install_tool(*listed("COMPILER"))
+    build = ROOT / f"build-image-{root.architecture}"
+    description = machine_file(root)
+    kept = build / "machine.ini"
+    if not (build / "build.ninja").exists() or kept.read_text() != description:
+        shutil.rmtree(build, ignore_errors=True)
+        build.mkdir()
+        kept.write_text(description)
+        # Warnings are errors where the tests are run; here a header of another version must not stop a release.
+        subprocess.run(["meson", "setup", "--wrap-mode=nodownload", "--cross-file", kept, "-Doptimization=2", "-Ddebug=true",
+                        "-Dwerror=false", "-Dkube:werror=false", "-Dtests=false", build], cwd=ROOT, check=True, env=environment())
+    subprocess.run(["ninja", "-C", build, "trainer"], check=True, env=environment())
+    return build / "trainer"
+
+
+def split(program, architecture, stripped, debug):
+    """Writes the program without what only debuggers read, and that apart: gdb finds it by the build id."""
+    prefix = binutils(architecture)
+    subprocess.run([f"{prefix}objcopy", "--only-keep-debug", "--compress-debug-sections=zlib", program, debug], check=True)
+    subprocess.run([f"{prefix}strip", "--strip-all", "-o", stripped, program], check=True)
