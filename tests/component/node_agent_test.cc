@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "controller/node/strays.hh"
 #include "tests/component/node_fixture.hh"
@@ -139,6 +141,25 @@ TEST_CASE("pods go on without an agent, and the next one adopts them", "[node]")
   std::ifstream file(starts);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(text == "start\n");
+}
+
+TEST_CASE("each pod starts once, wherever the agent is cut off", "[node]") {
+  constexpr int kPods = 8;
+  NodeTest test(3);
+  const std::string file = test.folder.path / "starts";
+  for (int i = 0; i < kPods; ++i)
+    test.api->put(
+        make_pod("p" + std::to_string(i), sh("echo $HOSTNAME >> " + file + "; sleep 0.1")));
+  for (int steps = 1; steps < 200; steps += 7) {
+    for (int step = 0; step < steps; ++step) test.io->poll_one();
+    test.stop();
+    test.start();
+  }
+  for (int i = 0; i < kPods; ++i) test.until_phase("p" + std::to_string(i), "Succeeded");
+  std::ifstream read(file);
+  std::multiset<std::string> starts{std::istream_iterator<std::string>(read), {}};
+  CHECK(starts.size() == kPods);
+  CHECK(std::set<std::string>(starts.begin(), starts.end()).size() == kPods);
 }
 
 TEST_CASE("a pod that was deleted without an agent is ended by the next one", "[node]") {
