@@ -74,17 +74,16 @@ void NodeAgent::find_tier() {
   const Tier best = probe->best();
   const Tier tier = options_.tier ? static_cast<Tier>(*options_.tier) : best;
   if (tier < best)
-    throw std::runtime_error(fmt::format("tier {} is not to be had on this machine ({}): use tier {}",
-                                         static_cast<int>(tier), probe->problem_of(tier),
-                                         static_cast<int>(best)));
+    throw std::runtime_error(
+        fmt::format("tier {} is not to be had on this machine ({}): use tier {}",
+                    static_cast<int>(tier), probe->problem_of(tier), static_cast<int>(best)));
   node_.facts.tier = tier;
   status_.tier = static_cast<int>(tier);
   if (tier == Tier::kNamespaces) return;
   const auto above = static_cast<Tier>(static_cast<int>(tier) - 1);
   const std::string problem = probe->problem_of(above);
   node_.facts.tier_problem = problem.empty() ? "as asked for" : problem;
-  status_.notices.push_back(
-      fmt::format("tier {}: {}", status_.tier, node_.facts.tier_problem));
+  status_.notices.push_back(fmt::format("tier {}: {}", status_.tier, node_.facts.tier_problem));
 }
 
 void NodeAgent::find_facts() {
@@ -199,8 +198,7 @@ void NodeAgent::forget(const Runner& runner) {
   running_.erase(runner->uid());
   runners_.erase(runner->uid());
   const auto same = [&runner](const auto& each) { return each.second->name() == runner->name(); };
-  if (std::none_of(runners_.begin(), runners_.end(), same))
-    node_.addresses.release(runner->name());
+  if (std::none_of(runners_.begin(), runners_.end(), same)) node_.addresses.release(runner->name());
 }
 
 // Hosts files name all pods of a subdomain, which come in bursts.
@@ -239,12 +237,11 @@ NodeAgent::Runner NodeAgent::find_runner(const kube::ObjectKey& key) const {
 Task<void> NodeAgent::stop_pods() {
   constexpr int kGrace = 5;
   constexpr Milliseconds kRound{50};
-  const auto has_processes = [](const auto& each) { return each.second->has_processes(); };
-  const auto alive = [this, &has_processes] {
-    return std::any_of(runners_.begin(), runners_.end(), has_processes);
+  const auto is_followed = [](const auto& each) { return each.second->is_followed(); };
+  const auto alive = [this, &is_followed] {
+    return std::any_of(runners_.begin(), runners_.end(), is_followed);
   };
-  for (const auto& [uid, runner] : runners_)
-    if (runner->has_processes()) runner->stop(kGrace);
+  for (const auto& [uid, runner] : runners_) runner->stop(kGrace);
   kube::Clock& clock = node_.client.clock();
   const auto until = clock.steady() + std::chrono::seconds(2 * kGrace);
   while (alive() && clock.steady() < until) co_await kube::sleep(clock, kRound);

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kFirstPause{10};
 constexpr std::chrono::seconds kLongestPause{300};
 constexpr std::chrono::minutes kSteady{10};
 constexpr int kMaxDoublings = 5;
-constexpr int kSignalled = 128;  // added to the number of a signal, as sh does
+constexpr int kSignalled = 128;  // added to the number of a signal
 constexpr int kNotStarted = 128;
 
 }  // namespace
@@ -49,7 +49,8 @@ void ContainerState::fail_to_start(std::string why, kube::Time now) {
 
 void ContainerState::wait_for_restart() {
   if (finished_at - started_at >= kSteady) pauses_ = 0;
-  const auto pause = std::min(kFirstPause * (1 << std::min(pauses_++, kMaxDoublings)), kLongestPause);
+  const auto pause =
+      std::min(kFirstPause * (1 << std::min(pauses_++, kMaxDoublings)), kLongestPause);
   last_state = state();
   phase = Phase::kWaiting;
   message = fmt::format("back-off {}s restarting failed container={}", pause.count(), config->name);
@@ -60,8 +61,7 @@ void ContainerState::wait_for_restart() {
 
 Json ContainerState::state() const {
   if (phase == Phase::kRunning)
-    return Json::object(
-        {{"running", Json::object({{"startedAt", started_at.to_string()}})}});
+    return Json::object({{"running", Json::object({{"startedAt", started_at.to_string()}})}});
   Json detail = Json::object({{"reason", reason}});
   if (!message.empty()) detail.set("message", message);
   if (phase == Phase::kWaiting) return Json::object({{"waiting", std::move(detail)}});

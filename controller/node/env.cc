@@ -18,7 +18,8 @@ using kube::Json;
 using kube::Result;
 using kube::StringMap;
 
-void add_name(std::set<std::string>& names, const Json& reference, std::string_view member = "name") {
+void add_name(std::set<std::string>& names, const Json& reference,
+              std::string_view member = "name") {
   const std::string_view name = reference.get_string(member);
   if (!name.empty()) names.emplace(name);
 }
@@ -209,8 +210,8 @@ std::string expand(std::string_view text, const StringMap& variables) {
       ++i;
     } else if (end != std::string_view::npos) {
       const auto found = variables.find(text.substr(i + 2, end - i - 2));
-      expanded += found != variables.end() ? std::string_view(found->second)
-                                           : text.substr(i, end - i + 1);
+      expanded +=
+          found != variables.end() ? std::string_view(found->second) : text.substr(i, end - i + 1);
       i = end;
     } else {
       expanded += text[i];

@@ -37,7 +37,8 @@ class Fd {
   int fd_ = -1;
 };
 
-// The C library's declarations of these system calls (glibc 2.36) are none of C++. Empty on failure.
+// The C library's declarations of these system calls (glibc 2.36) are none of C++. Empty on
+// failure.
 Fd open_process(pid_t process);
 Fd copy_descriptor(const Fd& process, int number);
 

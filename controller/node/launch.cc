@@ -37,8 +37,7 @@ struct Pipe {
 // A message of the new process: its listener, or the text of an error.
 bool send_message(int socket, std::string_view text, int descriptor) {
   char byte = 0;
-  iovec data{text.empty() ? &byte : const_cast<char*>(text.data()),
-             text.empty() ? 1 : text.size()};
+  iovec data{text.empty() ? &byte : const_cast<char*>(text.data()), text.empty() ? 1 : text.size()};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -100,8 +99,9 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
                     const std::filesystem::path& directory, int socket) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::string cwd = container.working_dir.empty() ? directory / kScratch
-                                                        : std::filesystem::path(container.working_dir);
+  const std::string cwd = container.working_dir.empty()
+                              ? directory / kScratch
+                              : std::filesystem::path(container.working_dir);
   if (pod.tier == Tier::kNamespaces) {
     std::vector<Mount> mounts = container.mounts;
     if (!container.working_dir.empty()) mounts.push_back({"", container.working_dir, false});
@@ -124,7 +124,8 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   reset_signals();
   execvp(argv[0], argv.data());
   if (errno == ENOENT && words[0].find('/') == std::string::npos)
-    return tl::unexpected(start_error("exec: \"" + words[0] + "\": executable file not found in $PATH"));
+    return tl::unexpected(
+        start_error("exec: \"" + words[0] + "\": executable file not found in $PATH"));
   return system_failure("exec: \"" + words[0] + "\"");
 }
 

@@ -31,7 +31,8 @@ off_t find_tail(const Fd& file, std::int64_t& lines) {
   bool is_last = true;  // the line feed at the end of the file begins no line
   while (at > 0) {
     const off_t begin = std::max<off_t>(0, at - static_cast<off_t>(piece.size()));
-    const ssize_t got = pread(file.get(), piece.data(), static_cast<std::size_t>(at - begin), begin);
+    const ssize_t got =
+        pread(file.get(), piece.data(), static_cast<std::size_t>(at - begin), begin);
     for (ssize_t i = got; i-- > 0;) {
       if (piece[static_cast<std::size_t>(i)] != '\n') continue;
       if (!std::exchange(is_last, false) && --lines == 0) return begin + i + 1;
@@ -80,7 +81,8 @@ std::string LogReader::next() {
 bool LogReader::open_successor() {
   if (files_.size() == 1) {
     Fd fresh = open_to_read(path_);
-    struct stat there {}, here {};
+    struct stat there {
+    }, here{};
     if (!fresh || fstat(fresh.get(), &there) != 0 || fstat(files_.front().get(), &here) != 0 ||
         there.st_ino == here.st_ino || lseek(files_.front().get(), 0, SEEK_CUR) < here.st_size)
       return false;

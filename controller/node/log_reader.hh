@@ -40,7 +40,7 @@ class LogReader {
 
   std::filesystem::path path_;
   LogSelection selection_;
-  std::string since_;  // as times begin in the file
+  std::string since_;      // as times begin in the file
   std::vector<Fd> files_;  // what is still to be read; the first is being read
   std::string rest_;
   bool is_continued_ = false;  // the last line had no end: no time before the next

@@ -14,8 +14,8 @@
 
 namespace trainer::node {
 
-// Of a container in a pod's directory: what it writes now, what was in that file before it was full,
-// and the same of the container's previous start.
+// Of a container in a pod's directory: what it writes now, what was in that file before it was
+// full, and the same of the container's previous start.
 std::filesystem::path log_file(const std::filesystem::path& pod, std::string_view container,
                                bool is_previous = false);
 std::filesystem::path older_log_file(const std::filesystem::path& log);

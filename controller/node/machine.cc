@@ -52,7 +52,8 @@ kube::ResourceList capacity_of_machine(const std::map<std::string, std::string>&
   for (const auto& [name, amount] : instead) {
     const auto quantity = Quantity::parse(amount);
     if (!quantity)
-      throw std::runtime_error(fmt::format("capacity {}={}: {}", name, amount, quantity.error().message));
+      throw std::runtime_error(
+          fmt::format("capacity {}={}: {}", name, amount, quantity.error().message));
     capacity[name] = *quantity;
   }
   return capacity;
@@ -61,8 +62,7 @@ kube::ResourceList capacity_of_machine(const std::map<std::string, std::string>&
 Json node_labels(const std::string& name, Tier tier) {
   Json labels = Json::object({{"kubernetes.io/hostname", name}, {"kubernetes.io/os", "linux"}});
   labels.set("kubernetes.io/arch", architecture());
-  labels.set("trainer.kubeflow.org/shared-ports",
-             tier == Tier::kPlain ? Json("true") : Json());
+  labels.set("trainer.kubeflow.org/shared-ports", tier == Tier::kPlain ? Json("true") : Json());
   return labels;
 }
 

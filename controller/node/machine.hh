@@ -17,7 +17,6 @@ kube::ResourceList capacity_of_machine(const std::map<std::string, std::string>&
 
 // Labels of the Node object. Pods that share the machine's ports are not scheduled side by side.
 kube::Json node_labels(const std::string& name, Tier tier);
-kube::Json node_status(const std::string& name, const kube::ResourceList& capacity,
-                       kube::Time now);
+kube::Json node_status(const std::string& name, const kube::ResourceList& capacity, kube::Time now);
 
 }  // namespace trainer::node

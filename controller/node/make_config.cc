@@ -82,9 +82,8 @@ class ConfigMaker {
     config_.restart_policy = spec.get_string("restartPolicy", "Always");
     find_user(spec);
     add_memory_volumes(spec);
-    for (const auto& [list, containers] :
-         {std::pair("initContainers", &config_.init_containers),
-          std::pair("containers", &config_.containers)}) {
+    for (const auto& [list, containers] : {std::pair("initContainers", &config_.init_containers),
+                                           std::pair("containers", &config_.containers)}) {
       std::size_t index = 0;
       for (const Json& container : spec.get_array(list)) {
         auto made = make_container(container, fmt::format("spec.{}[{}]", list, index++));
@@ -155,7 +154,6 @@ class ConfigMaker {
   kube::StringMap environment_of(const kube::StringMap& declared) const {
     kube::StringMap all = node_.environment;
     all["HOSTNAME"] = place_.name.hostname;
-    if (place_.has_devices) all["CUDA_VISIBLE_DEVICES"] = place_.devices;
     // What a pod installs is its own. pip refuses --user together with it, and is tried without by
     // the SDK.
     const std::string packages = (place_.volumes.pod / kScratch / ".packages").native();

@@ -17,26 +17,24 @@ namespace trainer::node {
 // What is the same for all pods of a node.
 struct NodeFacts {
   Tier tier = Tier::kPlain;
-  std::string tier_problem;         // why there is no better one; empty for the best
-  kube::StringMap environment;      // of containers, before their own
-  std::vector<Mount> mounts;        // in all containers, before their own
-  std::string working_dir;          // where a container names none; empty: the scratch directory
+  std::string tier_problem;     // why there is no better one; empty for the best
+  kube::StringMap environment;  // of containers, before their own
+  std::vector<Mount> mounts;    // in all containers, before their own
+  std::string working_dir;      // where a container names none; empty: the scratch directory
 };
 
 struct PodPlace {
   VolumePlaces volumes;
   PodName name;
-  PodFacts facts;           // the pod's address among them
-  Replacements names;       // names of pods -> addresses, where there is no hosts file
-  std::string devices;      // CUDA_VISIBLE_DEVICES
-  bool has_devices = false; // whether that is set
+  PodFacts facts;      // the pod's address among them
+  Replacements names;  // names of pods -> addresses, where there is no hosts file
 };
 
 // Whether it shares the host's ports, by its own wish.
 bool is_on_host_network(const kube::Json& pod);
 
-// Errors: kUnsupported for what this machine will never run, with the field and a way out; kNotFound
-// for a ConfigMap or Secret that does not exist yet.
+// Errors: kUnsupported for what this machine will never run, with the field and a way out;
+// kNotFound for a ConfigMap or Secret that does not exist yet.
 kube::Result<PodConfig> make_config(const kube::Json& pod, const Sources& sources,
                                     const PodPlace& place, const NodeFacts& node);
 

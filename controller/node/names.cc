@@ -111,7 +111,8 @@ std::string replace_words(std::string text, const Replacements& words) {
   for (const auto* word : sorted) {
     const std::string& name = word->first;
     for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos;) {
-      const bool is_word = (at == 0 || !is_of_name(text[at - 1])) && ends_word(text, at + name.size());
+      const bool is_word =
+          (at == 0 || !is_of_name(text[at - 1])) && ends_word(text, at + name.size());
       if (is_word) text.replace(at, name.size(), word->second);
       at += is_word ? word->second.size() : name.size();
     }

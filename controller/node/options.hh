@@ -14,15 +14,15 @@
 namespace trainer {
 
 struct NodeOptions {
-  std::filesystem::path state;       // absolute; pods are below it
-  std::string name = "local";        // of the Node object
-  std::optional<int> tier;           // 1, 2 or 3 (tiers.hh); nullopt: the best that there is
-  std::vector<std::string> mounts;   // "DIRECTORY:/PATH", in all containers
-  std::string working_dir;           // of containers that state none; empty: one for each pod
+  std::filesystem::path state;      // absolute; pods are below it
+  std::string name = "local";       // of the Node object
+  std::optional<int> tier;          // 1, 2 or 3 (tiers.hh); nullopt: the best that there is
+  std::vector<std::string> mounts;  // "DIRECTORY:/PATH", in all containers
+  std::string working_dir;          // of containers that state none; empty: one for each pod
   std::map<std::string, std::string> capacity;  // of the node, instead of what is found
-  kube::StringMap environment;       // that pods begin with; empty: that of this process
+  kube::StringMap environment;                  // that pods begin with; empty: that of this process
   std::vector<std::string> shim = {"/proc/self/exe", "shim"};  // run_shim(), as a command
-  std::function<void(std::string_view)> on_note;  // sentences for a log; may be empty
+  std::function<void(std::string_view)> on_note;               // sentences for a log; may be empty
   NodeOptions() {}
 };
 

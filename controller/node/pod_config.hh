@@ -34,8 +34,8 @@ struct ContainerConfig {
   std::vector<std::string> env;   // "NAME=VALUE", each name once
   std::string working_dir;        // empty: the pod's scratch directory
   std::vector<Mount> mounts;
-  std::string termination_path;           // where the program writes its last message
-  bool has_logs_for_message = false;      // FallbackToLogsOnError
+  std::string termination_path;       // where the program writes its last message
+  bool has_logs_for_message = false;  // FallbackToLogsOnError
   friend bool operator==(const ContainerConfig&, const ContainerConfig&) = default;
 };
 

@@ -195,8 +195,7 @@ Result<void> PodRunner::launch(const Sources& sources) {
   refresh_hosts();
   const Fd lock = lock_pod(directory_);
   if (!lock) return kube::fail(ErrorCode::kConflict, "another shim holds the pod");
-  const auto written =
-      replace_file(directory_ / kConfigFile, kube::print_json(to_json(*config)));
+  const auto written = replace_file(directory_ / kConfigFile, kube::print_json(to_json(*config)));
   if (!written) return written;
   const auto child = spawn_shim(node_.options.shim, directory_, uid_, lock);
   if (!child) return tl::unexpected(child.error());
@@ -208,8 +207,8 @@ Result<void> PodRunner::launch(const Sources& sources) {
 
 void PodRunner::refresh_hosts() const {
   if (access((directory_ / kHostsFile).c_str(), F_OK) != 0) return;
-  const std::string text = hosts_text(name_, address(), node_.neighbours(name_),
-                                      read_file("/etc/hosts").value_or(""));
+  const std::string text =
+      hosts_text(name_, address(), node_.neighbours(name_), read_file("/etc/hosts").value_or(""));
   // In place: it is mounted.
   if (read_file(directory_ / kHostsFile).value_or("") != text)
     static_cast<void>(write_file(directory_ / kHostsFile, text, 0644));
@@ -250,7 +249,8 @@ void PodRunner::read_report() {
 void PodRunner::end_as_killed() {
   kill_marked(uid_);
   const kube::Time now = node_.client.clock().now();
-  if (report_.is_null()) report_ = waiting_status(pod_, "ContainerCreating", "", status_facts(), now);
+  if (report_.is_null())
+    report_ = waiting_status(pod_, "ContainerCreating", "", status_facts(), now);
   report_ = report_of_killed(std::move(report_), now);
   static_cast<void>(replace_file(directory_ / kStatusFile, kube::print_json(report_)));
 }
@@ -258,6 +258,7 @@ void PodRunner::end_as_killed() {
 Task<void> PodRunner::follow() {
   const auto self = shared_from_this();
   const int watch = node_.directories.watch(directory_, [self] { self->touch(); });
+  is_followed_ = true;
   start_probes();
   while (!is_removed_) {
     const std::uint64_t seen = changes_;
@@ -278,11 +279,12 @@ Task<void> PodRunner::follow() {
     else if (changes_ == seen)
       co_await changed_.wait();
   }
+  is_followed_ = false;
   node_.directories.forget(watch);
 }
 
 void PodRunner::stop(int grace) {
-  if (!shim_ || (asked_grace_ && *asked_grace_ <= grace)) return;
+  if (!is_alive_ || !shim_ || (asked_grace_ && *asked_grace_ <= grace)) return;
   if (!asked_grace_) record("Normal", "Killing", "Stopping the containers of the pod");
   asked_grace_ = grace;
   stop_shim(shim_->native_handle(), grace);
@@ -336,7 +338,7 @@ Task<void> PodRunner::end_processes() {
   constexpr Milliseconds kRound{100};
   asked_grace_.reset();
   check_shim();
-  if (is_alive_) stop(0);
+  stop(0);
   for (int round = 0; round < kRounds && is_alive_; ++round) {
     co_await pause(kRound);
     check_shim();

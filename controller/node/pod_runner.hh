@@ -49,7 +49,7 @@ struct NodeContext {
   AddressTable addresses;
   kube::EventRecorder events;
   DirectoryWatcher directories;
-  kube::TaskGroup tasks;  // all of the node's
+  kube::TaskGroup tasks;                 // all of the node's
   boost::asio::thread_pool removals{1};  // of directories, which may be large
   // Of the pods of a namespace, by all their names, and of the pods that one finds by name. The
   // agent's; called while a pod starts.
@@ -69,7 +69,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // As the watch says.
   void update(kube::Json pod);
   void remove();
-  // Until the pod is removed and its processes are gone. For a pod that is bound to this node, once.
+  // Until the pod is removed and its processes are gone. For a pod that is bound to this node,
+  // once.
   kube::Task<void> run();
   // Ends its processes as a deletion would, without deleting it.
   void stop(int grace);
@@ -82,6 +83,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   std::string address() const;
   // Whether a shim holds it.
   bool has_processes() const { return is_alive_; }
+  // Whether its status is still to follow that of its processes.
+  bool is_followed() const { return is_followed_; }
   bool is_running(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
   // Writes its hosts file again, if it has one.
@@ -124,9 +127,10 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   kube::Json report_;  // of the shim; null before there is one
   std::map<std::string, bool, std::less<>> is_ready_;
   bool is_removed_ = false;
-  bool is_alive_ = false;    // its lock is held
+  bool is_alive_ = false;  // its lock is held
+  bool is_followed_ = false;
   bool has_exited_ = false;  // the shim that was observed
-  pid_t child_ = -1;  // the shim, if this process has started it
+  pid_t child_ = -1;         // the shim, if this process has started it
   std::optional<boost::asio::posix::stream_descriptor> shim_;
   std::optional<int> asked_grace_;
   kube::Notifier changed_;

@@ -113,10 +113,18 @@ bool is_still_waiting(int listener, const seccomp_notif& call) {
   return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) == 0;
 }
 
-bool is_v6_only(int socket) {
+int option_of(int socket, int level, int name) {
   int value = 0;
   socklen_t size = sizeof value;
-  return getsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &value, &size) == 0 && value != 0;
+  return getsockopt(socket, level, name, &value, &size) == 0 ? value : 0;
+}
+
+bool is_v6_only(int socket) {
+  return option_of(socket, IPPROTO_IPV6, IPV6_V6ONLY) != 0;
+}
+
+bool is_stream(int socket) {
+  return option_of(socket, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
 }
 
 }  // namespace
@@ -163,8 +171,7 @@ kube::Result<Fd> install_port_filter() {
   constexpr unsigned long kFlags =
       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
   // A signal does not interrupt a call that is being served (Linux 5.19): it would be made twice.
-  for (const unsigned long flags :
-       {kFlags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, kFlags}) {
+  for (const unsigned long flags : {kFlags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, kFlags}) {
     const long listener = syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
     if (listener >= 0) return Fd(static_cast<int>(listener));
     if (errno != EINVAL) break;
@@ -238,6 +245,11 @@ std::optional<int> PortSupervisor::bind_copy(int listener, const seccomp_notif& 
   // There is one IPv6 loopback address, so it has no ports for each pod. Programs that ask for both
   // families go on with the other.
   if (to.any.sa_family == AF_INET6 && is_v6_only(socket.get())) return EADDRNOTAVAIL;
+  // A name keeps its address, so connections of an earlier pod may still be in TIME_WAIT there.
+  if (is_stream(socket.get())) {
+    constexpr int kYes = 1;
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kYes, sizeof kYes);
+  }
   if (bind(socket.get(), &to.any, static_cast<socklen_t>(size)) != 0) return errno;
   bound_.insert(*port_of(to));
   return 0;

@@ -41,8 +41,8 @@ std::optional<SocketAddress> redirect_connect(const SocketAddress& address, in_a
                                               const std::set<std::uint16_t>& bound);
 
 // For the calling thread and what it starts, for good. The result is where notifications are
-// received: without a receiver, bind() of programs under the filter fails with ENOSYS. Errors: the kernel does not offer it, or another filter with a receiver is there.
-// Sets no_new_privs.
+// received: without a receiver the calls of programs under the filter fail with ENOSYS. Errors: the
+// kernel does not offer it, or another filter with a receiver is there. Sets no_new_privs.
 kube::Result<Fd> install_port_filter();
 
 // The receiver for the containers of one pod. Concurrency: one thread, which may not be under the

@@ -1,4 +1,5 @@
-// GET .../pods/NAME/log, as kubelet answers it (pkg/kubelet/kubelet_pods.go, validateContainerLogStatus).
+// GET .../pods/NAME/log, as kubelet answers it (pkg/kubelet/kubelet_pods.go,
+// validateContainerLogStatus).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -51,8 +52,7 @@ std::string_view waiting_reason(const Json& pod, std::string_view container) {
 
 Task<Result<void>> NodeAgent::read_logs(kube::server::LogQuery query, WriteLog write) {
   const Runner runner = find_runner(query.pod);
-  if (!runner)
-    co_return kube::fail(ErrorCode::kNotFound, "pods \"{}\" not found", query.pod.name);
+  if (!runner) co_return kube::fail(ErrorCode::kNotFound, "pods \"{}\" not found", query.pod.name);
   const auto container = container_of(runner->pod(), query);
   if (!container) co_return tl::unexpected(container.error());
   node::LogSelection selection;
@@ -73,8 +73,8 @@ Task<Result<void>> NodeAgent::read_logs(kube::server::LogQuery query, WriteLog w
   bool is_wanted = co_await write(std::string());
   while (is_wanted && !reader.is_full()) {
     // Asked before reading, so that nothing is missed at the end.
-    const bool is_growing = query.is_followed && !query.is_previous &&
-                            runner->has_processes() && runner->is_running(*container);
+    const bool is_growing = query.is_followed && !query.is_previous && runner->has_processes() &&
+                            runner->is_running(*container);
     std::string piece = reader.next();
     if (!piece.empty())
       is_wanted = co_await write(std::move(piece));

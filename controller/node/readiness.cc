@@ -13,9 +13,9 @@ namespace trainer::node {
 
 namespace {
 
+using boost::asio::ip::tcp;
 using kube::Json;
 using kube::Task;
-using boost::asio::ip::tcp;
 
 Task<bool> connects(std::string address, unsigned short port) {
   tcp::socket socket(co_await boost::asio::this_coro::executor);
@@ -38,17 +38,16 @@ std::optional<ReadinessProbe> readiness_probe_of(const Json& container) {
       made.port = static_cast<unsigned short>(port.get_int("containerPort"));
   made.initial_delay = std::chrono::seconds(probe.get_int("initialDelaySeconds"));
   made.period = std::chrono::seconds(std::max<std::int64_t>(probe.get_int("periodSeconds", 10), 1));
-  made.timeout = std::chrono::seconds(std::max<std::int64_t>(probe.get_int("timeoutSeconds", 1), 1));
+  made.timeout =
+      std::chrono::seconds(std::max<std::int64_t>(probe.get_int("timeoutSeconds", 1), 1));
   made.success_threshold = static_cast<int>(probe.get_int("successThreshold", 1));
   made.failure_threshold = static_cast<int>(probe.get_int("failureThreshold", 3));
   return made;
 }
 
-Task<bool> accepts_connections(std::string address, unsigned short port,
-                               kube::Milliseconds limit) {
-  const auto connected =
-      co_await kube::with_deadline(limit, connects(std::move(address), port));
-  co_return connected && *connected;
+Task<bool> accepts_connections(std::string address, unsigned short port, kube::Milliseconds limit) {
+  const auto connected = co_await kube::with_deadline(limit, connects(std::move(address), port));
+  co_return connected&&* connected;
 }
 
 void PodRunner::start_probes() {
@@ -67,9 +66,8 @@ Task<void> PodRunner::probe(std::shared_ptr<PodRunner> self, std::string contain
   co_await kube::sleep(clock, probe.initial_delay);
   int successes = 0, failures = 0;
   while (!self->is_over() && !self->is_removed_) {
-    const bool is_up =
-        self->is_running(container) &&
-        co_await accepts_connections(self->address(), probe.port, probe.timeout);
+    const bool is_up = self->is_running(container) &&
+                       co_await accepts_connections(self->address(), probe.port, probe.timeout);
     successes = is_up ? successes + 1 : 0;
     failures = is_up ? 0 : failures + 1;
     bool& is_ready = self->is_ready_[container];

@@ -224,7 +224,8 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
     });
     std::error_code error;
     const auto there = std::filesystem::status(mount.target, error);
-    const bool is_folder = mount.source.empty() || std::filesystem::is_directory(mount.source, error);
+    const bool is_folder =
+        mount.source.empty() || std::filesystem::is_directory(mount.source, error);
     const bool is_there = std::filesystem::exists(there);
     if (is_nested || (is_there && std::filesystem::is_directory(there) == is_folder)) continue;
     if (is_there) plan.replaced.push_back(mount.target);
@@ -235,6 +236,11 @@ Result<TreePlan> plan_tree(const std::vector<Mount>& mounts) {
                         mount.target, above.native());
     if (access(above.c_str(), R_OK | X_OK) != 0) return system_failure(above.native());
     for (; above != "/"; above = above.parent_path()) opened.insert(above);
+  }
+  // The cache of names would answer by the host's hosts file.
+  if (access("/run/nscd/socket", F_OK) == 0) {
+    opened.insert("/run");
+    plan.replaced.emplace_back("/run/nscd");
   }
   plan.opened.assign(opened.begin(), opened.end());
   return plan;

@@ -38,8 +38,8 @@ constexpr int kDefaultGrace = 30;  // seconds, as a pod's
 constexpr std::size_t kMaxMessage = 4'096;
 
 kube::Time now() {
-  return kube::Time(std::chrono::time_point_cast<std::chrono::microseconds>(
-      std::chrono::system_clock::now()));
+  return kube::Time(
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now()));
 }
 
 struct Running : ContainerState {
@@ -143,7 +143,8 @@ int Shim::run() {
 void Shim::advance() {
   for (Running& container : containers_) {
     if (is_stopping_) return;
-    if (container.phase == Phase::kEnded && restarts_after(pod_.restart_policy, container, container.is_init)) {
+    if (container.phase == Phase::kEnded &&
+        restarts_after(pod_.restart_policy, container, container.is_init)) {
       container.wait_for_restart();
       has_changed_ = true;
     }
@@ -187,7 +188,8 @@ int Shim::milliseconds_to_wait() const {
 void Shim::wait_for_events() {
   std::vector<pollfd> events{{signals_.get(), POLLIN, 0}};
   for (const Running& container : containers_)
-    for (const Fd* fd : {&container.process.out, &container.process.err, &container.process.listener})
+    for (const Fd* fd :
+         {&container.process.out, &container.process.err, &container.process.listener})
       events.push_back({fd->get(), POLLIN, 0});  // a negative one is passed by
   if (poll(events.data(), events.size(), milliseconds_to_wait()) < 0) return;
   auto event = events.begin() + 1;
@@ -210,8 +212,7 @@ void Shim::wait_for_events() {
 void Shim::on_signal() {
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo == SIGTERM)
-      stop(info.ssi_code == SI_QUEUE ? info.ssi_int : kDefaultGrace);
+    if (info.ssi_signo == SIGTERM) stop(info.ssi_code == SI_QUEUE ? info.ssi_int : kDefaultGrace);
   reap();
 }
 
@@ -288,6 +289,10 @@ void Shim::write_status() {
 
 int run_shim(const std::vector<std::string>& words) {
   using namespace node;
+  if (words.size() == 2 && words[0] == "bind") {
+    std::cout << bind_loopback(static_cast<std::uint16_t>(std::stoi(words[1]))) << std::flush;
+    return 0;
+  }
   if (words.size() != 1) return 2;
   if (words[0] == "tiers") {
     std::cout << kube::print_json(to_json(probe_tiers())) << '\n';

@@ -49,8 +49,8 @@ kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t child = -1;
   const auto argv = pointers_to(words);
   const auto envp = pointers_to(variables);
@@ -77,8 +77,8 @@ Fd lock_pod(const std::filesystem::path& directory) {
 
 kube::Result<pid_t> spawn_shim(const Command& shim, const std::filesystem::path& directory,
                                const std::string& pod_uid, const Fd& lock) {
-  const Fd log(open((directory / "shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                    0600));
+  const Fd log(
+      open((directory / "shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return system_failure(directory.native());
   Command words = shim;
   words.push_back(directory);
@@ -114,7 +114,8 @@ kube::Result<TierProbe> probe_tiers_by(const Command& shim) {
   std::array<char, 4'096> piece;
   pollfd event{output.get(), POLLIN, 0};
   ssize_t got = 0;
-  while (poll(&event, 1, kProbeLimit) > 0 && (got = read(output.get(), piece.data(), piece.size())) > 0)
+  while (poll(&event, 1, kProbeLimit) > 0 &&
+         (got = read(output.get(), piece.data(), piece.size())) > 0)
     text.append(piece.data(), static_cast<std::size_t>(got));
   kill(*child, SIGKILL);
   waitpid(*child, nullptr, 0);

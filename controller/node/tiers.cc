@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "controller/node/files.hh"
+#include "controller/node/launch.hh"
 #include "controller/node/ports.hh"
 #include "controller/node/sandbox.hh"
 
@@ -22,21 +23,15 @@ namespace {
 constexpr int kLimit = 5'000;  // milliseconds
 constexpr const char* kOwnAddress = "127.127.255.254";
 
-// What a child writes until its end, which is awaited.
+// What a child writes at once, before its end, which is awaited.
 std::string answer_of(pid_t child, const Fd& output) {
-  std::string answer;
-  std::array<char, 512> piece;
+  std::array<char, 512> text;
   pollfd event{output.get(), POLLIN, 0};
-  ssize_t got = 0;
-  while (poll(&event, 1, kLimit) > 0 && (got = read(output.get(), piece.data(), piece.size())) > 0)
-    answer.append(piece.data(), static_cast<std::size_t>(got));
+  const bool is_there = poll(&event, 1, kLimit) > 0;
+  const ssize_t got = is_there ? read(output.get(), text.data(), text.size()) : 0;
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  return answer;
-}
-
-[[noreturn]] void answer(const Fd& output, const std::string& text) {
-  _exit(write(output.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
 std::string try_namespaces() {
@@ -50,7 +45,8 @@ std::string try_namespaces() {
     pod.hostname = "probe";
     pod.memory_volumes.push_back({"/tmp"});
     const auto entered = enter_namespaces(pod);
-    answer(write_end, entered ? "ok" : entered.error().message);
+    const std::string text = entered ? "ok" : entered.error().message;
+    _exit(write(write_end.get(), text.data(), text.size()) > 0 ? 0 : 1);
   }
   write_end.reset();
   const std::string said = answer_of(child, read_end);
@@ -65,46 +61,30 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-// Under the filter: binds a port that another process has on 127.0.0.1.
-[[noreturn]] void bind_taken(const Fd& output, sockaddr_in address) {
-  const auto listener = install_port_filter();
-  const int number = listener ? listener->get() : -1;
-  if (write(output.get(), &number, sizeof number) != sizeof number || number < 0)
-    answer(output, listener ? "no pipe" : listener.error().message);
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    answer(output, "ok");
-  answer(output, "bind: " + std::generic_category().message(errno));
-}
-
+// Starts this program as a container of an address of its own, where it binds a port that this
+// process has on 127.0.0.1.
 std::string try_ports() {
   const Fd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
-  int ends[2];
   if (bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      pipe2(ends, O_CLOEXEC) != 0)
+      getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
     return "no socket";
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  const pid_t child = fork();
-  if (child == 0) bind_taken(write_end, address);
-  write_end.reset();
-  int number = -1;
-  if (read(read_end.get(), &number, sizeof number) == sizeof number && number >= 0) {
-    const Fd listener = copy_descriptor(open_process(child), number);
-    in_addr own{};
-    inet_pton(AF_INET, kOwnAddress, &own);
-    PortSupervisor ports(own);
-    pollfd event{listener.get(), POLLIN, 0};
-    if (!listener)
-      kill(child, SIGKILL);
-    else if (poll(&event, 1, kLimit) > 0)
-      ports.serve(listener.get());
-  }
-  const std::string said = answer_of(child, read_end);
-  return said == "ok" ? "" : said.empty() ? "no right to other processes' sockets" : said;
+  PodConfig pod;
+  pod.tier = Tier::kPorts;
+  pod.address = kOwnAddress;
+  ContainerConfig container;
+  container.argv = {"/proc/self/exe", "shim", "bind", std::to_string(ntohs(address.sin_port))};
+  container.working_dir = "/";
+  const auto launched = launch(pod, container, "/");
+  if (!launched) return launched.error().message;
+  in_addr own{};
+  inet_pton(AF_INET, kOwnAddress, &own);
+  PortSupervisor ports(own);
+  pollfd event{launched->listener.get(), POLLIN, 0};
+  if (poll(&event, 1, kLimit) > 0 && (event.revents & POLLIN) != 0) ports.serve(event.fd);
+  const std::string said = answer_of(launched->process, launched->out);
+  return said == "ok" ? "" : said.empty() ? "the test process was stopped" : said;
 }
 
 }  // namespace
@@ -118,6 +98,14 @@ std::string TierProbe::problem_of(Tier tier) const {
   if (tier == Tier::kPlain) return {};
   if (!ports_problem.empty()) return ports_problem;
   return tier == Tier::kNamespaces ? namespaces_problem : std::string();
+}
+
+std::string bind_loopback(std::uint16_t port) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(port);
+  const bool is_bound =
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return is_bound ? "ok" : "bind: " + std::generic_category().message(errno);
 }
 
 kube::Json to_json(const TierProbe& probe) {

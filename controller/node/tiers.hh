@@ -1,7 +1,7 @@
 // Which tiers a machine offers, found by trying.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
 #include "controller/node/pod_config.hh"
@@ -22,6 +22,9 @@ struct TierProbe {
 
 kube::Json to_json(const TierProbe& probe);
 TierProbe read_tier_probe(const kube::Json& value);
+
+// "ok", or why 127.0.0.1 has not this port for us: what a process says that the probe starts.
+std::string bind_loopback(std::uint16_t port);
 
 // Starts processes, so it is for a process with one thread. Takes some milliseconds.
 TierProbe probe_tiers();

@@ -154,8 +154,7 @@ Result<std::vector<VolumeFile>> files_of(const Json& pod, const Json& volume,
     added = files.add_source(volume, mode);
   }
   if (!added)
-    return tl::unexpected(
-        added.error().at("volume " + std::string(volume.get_string("name"))));
+    return tl::unexpected(added.error().at("volume " + std::string(volume.get_string("name"))));
   return files.take();
 }
 

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "controller/node/strays.hh"
 #include "tests/component/node_fixture.hh"
@@ -70,7 +72,12 @@ TEST_CASE("ranks find each other by name on one port, two jobs side by side", "[
   for (const std::string job : {"a", "b"}) {
     Json worker = make_rank(job, 1, {own_program(), "send", "$(MASTER)", "29500", "of-" + job});
     add_env(worker, "MASTER", job + "-node-0-0." + job);
-    Json master = make_rank(job, 0, {own_program(), "serve", "29500"});
+    const Json master = make_rank(job, 0, {own_program(), "serve", "29500"});
+    // All pods of a job are there before the first is bound.
+    for (Json pod : {worker, master}) {
+      pod["spec"].erase("nodeName");
+      test.api->put(pod);
+    }
     test.api->put(worker);
     test.api->put(master);
   }
@@ -102,7 +109,8 @@ TEST_CASE("a pod is Ready while it runs, and ends by SIGTERM when it is deleted"
 TEST_CASE("what ignores SIGTERM is killed after its grace", "[node]") {
   NodeTest test(3);
   test.api->put(make_pod("p", sh("trap '' TERM; echo up; while true; do sleep 0.05; done")));
-  test.until("it ignores the signal", [&] { return test.log("p").find("up") != std::string::npos; });
+  test.until("it ignores the signal",
+             [&] { return test.log("p").find("up") != std::string::npos; });
   test.api->remove("p", 1);
   test.until("it is gone", [&] { return test.api->pods.empty(); });
 }
@@ -133,6 +141,25 @@ TEST_CASE("pods go on without an agent, and the next one adopts them", "[node]")
   std::ifstream file(starts);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(text == "start\n");
+}
+
+TEST_CASE("each pod starts once, wherever the agent is cut off", "[node]") {
+  constexpr int kPods = 8;
+  NodeTest test(3);
+  const std::string file = test.folder.path / "starts";
+  for (int i = 0; i < kPods; ++i)
+    test.api->put(
+        make_pod("p" + std::to_string(i), sh("echo $HOSTNAME >> " + file + "; sleep 0.1")));
+  for (int steps = 1; steps < 200; steps += 7) {
+    for (int step = 0; step < steps; ++step) test.io->poll_one();
+    test.stop();
+    test.start();
+  }
+  for (int i = 0; i < kPods; ++i) test.until_phase("p" + std::to_string(i), "Succeeded");
+  std::ifstream read(file);
+  std::multiset<std::string> starts{std::istream_iterator<std::string>(read), {}};
+  CHECK(starts.size() == kPods);
+  CHECK(std::set<std::string>(starts.begin(), starts.end()).size() == kPods);
 }
 
 TEST_CASE("a pod that was deleted without an agent is ended by the next one", "[node]") {
@@ -238,7 +265,8 @@ TEST_CASE("what this machine cannot do is refused with the field", "[node]") {
   CHECK(status.get_string("message").starts_with("spec.containers[0].command: "));
 }
 
-TEST_CASE("a tier that the machine has not is refused, and a node says which one it has", "[node]") {
+TEST_CASE("a tier that the machine has not is refused, and a node says which one it has",
+          "[node]") {
   NodeTest test(3);
   CHECK(test.agent->status().tier == 3);
   CHECK(test.agent->status().notices.size() == 1);

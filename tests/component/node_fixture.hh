@@ -64,8 +64,11 @@ class PodApi final : public kube::Transport {
     return pod == pods.end() ? "" : std::string(pod->second.get("status").get_string("phase"));
   }
   const Json& ended(const std::string& name, std::size_t i = 0) const {
-    return pods.at(name).get("status").get_array("containerStatuses").at(i).get_path(
-        {"state", "terminated"});
+    return pods.at(name)
+        .get("status")
+        .get_array("containerStatuses")
+        .at(i)
+        .get_path({"state", "terminated"});
   }
 
   std::map<std::string, Json> pods;
@@ -198,13 +201,18 @@ struct NodeTest {
 
   // A new agent, as of a new process; the API keeps its objects.
   void start() {
-    io = std::make_unique<kube::asio::io_context>(1);
-    auto fresh = std::make_unique<PodApi>(*io);
+    std::map<std::string, Json> pods, objects;
     if (api) {
-      for (auto& [name, pod] : api->pods) fresh->put(pod);
-      fresh->objects = api->objects;
+      pods = std::move(api->pods);
+      objects = std::move(api->objects);
     }
-    api = std::move(fresh);
+    tasks.reset();
+    client.reset();
+    api.reset();
+    io = std::make_unique<kube::asio::io_context>(1);
+    api = std::make_unique<PodApi>(*io);
+    for (auto& [name, pod] : pods) api->put(std::move(pod));
+    api->objects = std::move(objects);
     client = std::make_unique<kube::ApiClient>(*api, clock, random);
     tasks = std::make_unique<kube::TaskGroup>(io->get_executor(), nullptr);
     NodeOptions options;
@@ -223,8 +231,9 @@ struct NodeTest {
   }
   template <class Condition>
   void until(const std::string& what, Condition condition) {
+    const bool has_come = kube::run_until(*io, condition);
     INFO("waiting until " << what << "; pods: " << pods_text());
-    REQUIRE(kube::run_until(*io, condition));
+    REQUIRE(has_come);
   }
   void until_phase(const std::string& name, const std::string& phase) {
     until(name + " is " + phase, [&] { return api->phase(name) == phase; });

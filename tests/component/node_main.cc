@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,17 +17,20 @@
 
 namespace {
 
-addrinfo* resolve(const std::string& host, const std::string& port, int flags) {
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses resolve(const std::string& host, const std::string& port, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const char* name = host.empty() ? nullptr : host.c_str();
-  return getaddrinfo(name, port.c_str(), &hints, &found) == 0 ? found : nullptr;
+  const bool is_found = getaddrinfo(name, port.c_str(), &hints, &found) == 0;
+  return {is_found ? found : nullptr, freeaddrinfo};
 }
 
 int serve(const std::string& port, const std::string& host) {
-  const addrinfo* at = resolve(host, port, AI_PASSIVE);
+  const Addresses at = resolve(host, port, AI_PASSIVE);
   const int server = socket(at->ai_family, SOCK_STREAM, 0);
   if (bind(server, at->ai_addr, at->ai_addrlen) != 0 || listen(server, 5) != 0) {
     std::perror("bind");
@@ -48,7 +52,7 @@ int serve(const std::string& port, const std::string& host) {
 
 int send_to(const std::string& host, const std::string& port, const std::string& text) {
   for (int tries = 0; tries < 500; ++tries, usleep(20'000)) {
-    const addrinfo* to = resolve(host, port, 0);
+    const Addresses to = resolve(host, port, 0);
     const int client = socket(to != nullptr ? to->ai_family : AF_INET, SOCK_STREAM, 0);
     if (to != nullptr && connect(client, to->ai_addr, to->ai_addrlen) == 0)
       return write(client, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
