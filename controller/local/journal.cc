@@ -54,8 +54,8 @@ std::string text_at(sqlite3_stmt* row, int column) {
              : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
 }
 
-// The text outlives the step.
-void bind(sqlite3_stmt* statement, int index, std::string_view text) {
+// The text outlives the step. (bind() of std would be found for std::string.)
+void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
@@ -103,13 +103,13 @@ struct Journal::Database {
     const std::string_view uid =
         change.after ? change.after->get("metadata").get_string("uid") : std::string_view();
     const Statement& statement = change.after ? put : erase;
-    bind(statement.get(), 1, kind);
-    bind(statement.get(), 2, change.key.ns);
-    bind(statement.get(), 3, change.key.name);
+    bind_text(statement.get(), 1, kind);
+    bind_text(statement.get(), 2, change.key.ns);
+    bind_text(statement.get(), 3, change.key.name);
     if (change.after) {
-      bind(statement.get(), 4, uid);
+      bind_text(statement.get(), 4, uid);
       sqlite3_bind_int64(statement.get(), 5, change.version);
-      bind(statement.get(), 6, body);
+      bind_text(statement.get(), 6, body);
     }
     sqlite3_bind_int64(set_version.get(), 1, change.version);
     return step(statement) && step(set_version);
