@@ -27,7 +27,7 @@ namespace trainer {
 // Concurrency: one thread.
 class JobCensus {
  public:
-  static constexpr std::size_t kMaxSeries = 800;
+  static constexpr std::size_t kMaxSeries = 780;
   static constexpr std::size_t kMaxSeriesOfNamespace = 100;
   static constexpr std::string_view kOther = "other";
 
