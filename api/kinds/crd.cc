@@ -40,10 +40,9 @@ Json scale_of(const ScaleSubresource& scale) {
 // What `kubectl explain` can say of each field: those of the described structs have their texts.
 Json described(const Json& schema) {
   Json out = KubernetesTypes::instance().expand(schema, read_kubernetes_descriptions());
-  Json& properties = out["properties"];
+  Json& properties = out["properties"];  // of metadata the API server accepts no description
   properties["apiVersion"].set("description", "Group and version of the kind.");
   properties["kind"].set("description", "The kind.");
-  properties["metadata"].set("description", "Name, namespace, labels, annotations and so on.");
   return out;
 }
 

@@ -105,9 +105,13 @@ void check_described(const kube::Json& schema, const std::string& path) {
 }
 
 TEST_CASE("every field has a description, those of Kubernetes' types included") {
-  for (const kube::Json& definition : custom_resource_definitions())
-    check_described(schema_of(definition),
-                    definition.find_path({"spec", "names", "kind"})->as_string());
+  for (const kube::Json& definition : custom_resource_definitions()) {
+    kube::Json schema = schema_of(definition);
+    // The API server accepts nothing there, and describes it itself.
+    CHECK(schema["properties"]["metadata"] == kube::Json::object({{"type", "object"}}));
+    schema["properties"].erase("metadata");
+    check_described(schema, definition.find_path({"spec", "names", "kind"})->as_string());
+  }
 }
 
 TEST_CASE("every description of Kubernetes' types is of a member that is there") {
