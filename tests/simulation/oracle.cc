@@ -184,7 +184,10 @@ void Oracle::check_job_deletion(const Change& change) {
 void Oracle::note_job(const Change& change) {
   const Json& job = change.after ? *change.after : *change.before;
   const auto meta = ObjectMeta::of(job);
-  if (!change.after && change.before && !is_deleting(*change.before)) abandoned_.insert(meta.uid);
+  // A user's deletion in the background also ends one in the foreground that waits for the pods.
+  if (!change.after && (!is_deleting(*change.before) || change.actor == Actor::kUser)) {
+    abandoned_.insert(meta.uid);
+  }
   const auto* owner = meta.controller();
   if (!owner || !change.after) return;
   if (is_job_condition_true(job, "FailureTarget") || is_job_condition_true(job, "Failed")) {

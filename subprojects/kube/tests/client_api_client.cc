@@ -178,8 +178,8 @@ TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   CHECK(log[2].headers.at("content-type") == "application/apply-patch+yaml");
   CHECK(log[3].headers.at("content-type") == "application/merge-patch+json");
   CHECK(log[4].headers.at("content-type") == "application/json-patch+json");
-  CHECK(log[5].body == R"({"apiVersion":"v1","kind":"DeleteOptions",)"
-                       R"("gracePeriodSeconds":0,"preconditions":{"uid":"u-1"},)"
+  CHECK(log[5].body == R"({"apiVersion":"v1","gracePeriodSeconds":0,"kind":"DeleteOptions",)"
+                       R"("preconditions":{"uid":"u-1"},)"
                        R"("propagationPolicy":"Foreground"})");
   CHECK(records[0] == "GET jobs 200");
   CHECK(records[1] == "POST jobs 201");

@@ -140,7 +140,8 @@ TEST_CASE("apply: the order of merged lists") {
     REQUIRE(world.apply(kW, "a", widget(parts(c.first))).status == 201);
     REQUIRE(world.apply(kW, "b", widget(parts(c.second))).status == 200);
     std::string names;
-    for (const Json& part : world.stored(kW).get("spec").get_array("parts"))
+    const Json stored = world.stored(kW);
+    for (const Json& part : stored.get("spec").get_array("parts"))
       names += part.get_string("name");
     CHECK(names == c.result);
   }

@@ -153,7 +153,8 @@ Json World::stored(std::string_view target) {
 
 std::string World::managers(std::string_view target) {
   std::string lines;
-  for (const Json& entry : stored(target).get("metadata").get_array("managedFields")) {
+  const Json object = stored(target);
+  for (const Json& entry : object.get("metadata").get_array("managedFields")) {
     const std::string_view subresource = entry.get_string("subresource");
     lines +=
         fmt::format("{} {}{}{}: {}\n", entry.get_string("manager"), entry.get_string("operation"),
