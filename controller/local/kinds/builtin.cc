@@ -11,6 +11,7 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   for (const char c : name)
     kind.singular += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   kind.merge_keys = types.merge_keys(name);
+  builtin.rules.may_repeat = true;
   use_schema(kind, types.schema(name), builtin.rules);
   kind.resource = std::move(builtin.resource);
   kind.short_names = std::move(builtin.short_names);

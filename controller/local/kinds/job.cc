@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
@@ -29,9 +30,9 @@ void generate_selector(Json& job) {
 
 // A Job without labels has those of its pods.
 void set_label_defaults(Json& job) {
-  const Json& labels = job.get_path({"spec", "template", "metadata", "labels"});
+  Json labels = job.get_path({"spec", "template", "metadata", "labels"});
   if (labels.is_object() && !labels.empty() && job.get("metadata").get("labels").empty())
-    job["metadata"].set("labels", Json(labels));
+    job["metadata"].set("labels", std::move(labels));
 }
 
 void set_job_defaults(Json& job) {

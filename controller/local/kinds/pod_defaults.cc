@@ -146,8 +146,9 @@ void set_pod_spec_defaults(Json& spec) {
 }
 
 void set_pod_defaults(Json& pod) {
+  if (!pod.get("spec").is_object()) return;
+  Json& status = pod["status"];  // first: a new member moves the others
   Json* spec = pod.find("spec");
-  if (spec == nullptr || !spec->is_object()) return;
   set_pod_spec_defaults(*spec);
   for_each_container(*spec, set_requests);
   set_default(*spec, "enableServiceLinks", true);
@@ -156,7 +157,6 @@ void set_pod_defaults(Json& pod) {
   set_default(*spec, "preemptionPolicy", "PreemptLowerPriority");
   set_default(*spec, "priority", 0);
   add_tolerations(*spec);
-  Json& status = pod["status"];
   set_default(status, "phase", "Pending");
   set_default(status, "qosClass", qos_class(*spec));
 }

@@ -11,6 +11,8 @@ namespace trainer::local {
 namespace {
 
 void set_service_defaults(Json& service) {
+  // First: a new member moves the others.
+  set_default(service, "status", Json::object({{"loadBalancer", Json::object()}}));
   Json& spec = service["spec"];
   if (!spec.is_object() && !spec.is_null()) return;
   set_default(spec, "type", "ClusterIP");
@@ -20,7 +22,6 @@ void set_service_defaults(Json& service) {
       set_default(port, "protocol", "TCP");
       set_default(port, "targetPort", port.get("port"));
     }
-  set_default(service, "status", Json::object({{"loadBalancer", Json::object()}}));
   if (spec.get_string("type") == "ExternalName") return;
   set_default(spec, "internalTrafficPolicy", "Cluster");
   set_default(spec, "clusterIP", "None");

@@ -58,6 +58,10 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
   };
   kind.check = [schema, rules](const Json& object, const Json* before) {
     FieldErrors errors = check_schema(object, *schema);
+    if (rules.may_repeat)
+      std::erase_if(errors, [](const kube::FieldError& error) {
+        return error.type == kube::FieldError::Type::kDuplicate;
+      });
     // As in the API server: rules run on an object whose members have the right types.
     if (errors.empty() && before != nullptr) errors = check_transitions(object, *before, *schema);
     if (errors.empty() && rules.check != nullptr) errors = rules.check(object, before);

@@ -35,6 +35,9 @@ class BuiltinTypes {
 struct Rules {
   void (*set_defaults)(Json& object) = nullptr;
   FieldErrors (*check)(const Json& object, const Json* before) = nullptr;
+  // Whether a list map or set may have an item twice: so it is in kinds that are built in, whose
+  // own checks name the lists that may not.
+  bool may_repeat = false;
 };
 
 // Sets the schema, and the functions that follow from it and the rules.
