@@ -96,6 +96,10 @@ bool is_dry_run(const Json& options, const Query& query) {
   return query.get("dryRun") == "All" || !options.get_array("dryRun").empty();
 }
 
+constexpr std::string_view kOrphansWarning =
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning";
+
 // What a client gets for an object that is gone.
 Response deleted(const Resource& resource, const Json& object) {
   const Json& metadata = object.get("metadata");
@@ -133,8 +137,12 @@ Response Api::finish_delete(const PendingWrite& write) {
     if (!write.is_dry_run) store_.erase(kind.resource, write.key);
     return deleted(kind.resource, *write.before);
   }
-  if (write.is_dry_run) return answer(200, kind, write.request, planned->object);
-  return answer(200, kind, write.request, *store_.put(kind.resource, std::move(planned->object)));
+  Response response = write.is_dry_run
+                          ? answer(200, kind, write.request, planned->object)
+                          : answer(200, kind, write.request,
+                                   *store_.put(kind.resource, std::move(planned->object)));
+  if (has_default_orphans(kind, write.options)) response.warnings.emplace_back(kOrphansWarning);
+  return response;
 }
 
 Outcome Api::delete_collection(const Request& request, const Target& target) {
@@ -166,7 +174,9 @@ Outcome Api::delete_collection(const Request& request, const Target& target) {
   list.set("apiVersion", kind.resource.api_version());
   list.set("metadata", Json::object({{"resourceVersion", std::to_string(store_.version())}}));
   list.set("items", std::move(items));
-  return json_response(200, list);
+  Response response = json_response(200, list);
+  if (has_default_orphans(kind, *options)) response.warnings.emplace_back(kOrphansWarning);
+  return response;
 }
 
 }  // namespace kube::server

@@ -63,17 +63,22 @@ std::int64_t grace_of(const Json& pod, const Json& options) {
 }
 
 // The finalizers with which the collector deletes or releases the dependents.
-void set_propagation(Json& metadata, const Json& options) {
-  const std::string_view policy = options.get_string("propagationPolicy");
+void set_propagation(const ServedKind& kind, Json& object, const Json& options) {
+  std::string_view policy = options.get_string("propagationPolicy");
   const Json& orphans = options.get("orphanDependents");
-  if (policy.empty() && !orphans.is_bool()) return;  // what it has already says it
-  const bool is_orphan = orphans.is_bool() ? orphans.as_bool() : policy == "Orphan";
-  const bool is_foreground = !orphans.is_bool() && policy == "Foreground";
+  if (orphans.is_bool()) {
+    policy = orphans.as_bool() ? "Orphan" : "Background";
+  } else if (policy.empty()) {
+    const bool is_said = has_finalizer(object, kOrphan) || has_finalizer(object, kForeground);
+    if (is_said || !has_default_orphans(kind, options)) return;
+    policy = "Orphan";
+  }
+  Json& metadata = object["metadata"];
   Json kept = Json::array();
   for (const Json& finalizer : metadata.get_array("finalizers"))
     if (finalizer != Json(kForeground) && finalizer != Json(kOrphan)) kept.push_back(finalizer);
-  if (is_orphan) kept.push_back(kOrphan);
-  if (is_foreground) kept.push_back(kForeground);
+  if (policy == "Orphan") kept.push_back(kOrphan);
+  if (policy == "Foreground") kept.push_back(kForeground);
   if (kept.empty()) {
     metadata.erase("finalizers");
   } else {
@@ -88,11 +93,15 @@ void mark(Json& metadata, Time now, std::int64_t grace) {
   metadata.set("deletionGracePeriodSeconds", grace);
 }
 
-// A pod that is ending already: a shorter time than it was given counts, a longer one does not.
+// For a pod that is ending already: a shorter time than it was given counts, a longer one does not.
+bool is_shorter(const Json& metadata, const Json& options) {
+  const Json& asked = options.get("gracePeriodSeconds");
+  return asked.is_int() && asked.as_int() < metadata.get_int("deletionGracePeriodSeconds");
+}
+
 void shorten(Json& metadata, const Json& options, Time now) {
   const std::int64_t had = metadata.get_int("deletionGracePeriodSeconds");
   const Json& asked = options.get("gracePeriodSeconds");
-  if (!asked.is_int() || asked.as_int() >= had) return;
   std::int64_t grace = asked.as_int() < 0 ? 1 : asked.as_int();
   const auto due = Time::parse(metadata.get_string("deletionTimestamp")).value_or(now);
   Time ends = due + seconds(grace - had);
@@ -124,6 +133,11 @@ bool has_finalizer(const Json& object, std::string_view name) {
   return std::find(all.begin(), all.end(), Json(name)) != all.end();
 }
 
+bool has_default_orphans(const ServedKind& kind, const Json& options) {
+  return is_kind(kind, kJobs) && options.get_string("propagationPolicy").empty() &&
+         !options.get("orphanDependents").is_bool();
+}
+
 bool is_removable(const ServedKind& kind, const Json& object) {
   const Json& metadata = object.get("metadata");
   return metadata.find("deletionTimestamp") && metadata.get_array("finalizers").empty() &&
@@ -139,9 +153,11 @@ tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Jso
   deletion.object = stored;
   if (is_kind(kind, kNamespaces)) return plan_namespace(kind, std::move(deletion), now);
   Json& metadata = deletion.object["metadata"];
-  set_propagation(metadata, options);
   const bool is_ending = metadata.find("deletionTimestamp") != nullptr;
-  if (is_ending && metadata.get_int("deletionGracePeriodSeconds") > 0) {
+  const bool has_time = is_ending && metadata.get_int("deletionGracePeriodSeconds") > 0;
+  if (has_time && !is_shorter(metadata, options)) return deletion;
+  set_propagation(kind, deletion.object, options);
+  if (has_time) {
     shorten(metadata, options, now);
   } else if (!is_ending) {
     mark(metadata, now, is_kind(kind, kPods) ? grace_of(stored, options) : 0);

@@ -24,6 +24,10 @@ tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Jso
 // Whether an object that is being deleted goes when it is stored like this.
 bool is_removable(const ServedKind& kind, const Json& object);
 
+// Whether the options do not say what becomes of the dependents, and these are kept for that: the
+// pods of a Job.
+bool has_default_orphans(const ServedKind& kind, const Json& options);
+
 bool has_finalizer(const Json& object, std::string_view name);
 inline constexpr std::string_view kForeground = "foregroundDeletion";
 inline constexpr std::string_view kOrphan = "orphan";

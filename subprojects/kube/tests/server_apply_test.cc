@@ -141,8 +141,7 @@ TEST_CASE("apply: the order of merged lists") {
     REQUIRE(world.apply(kW, "b", widget(parts(c.second))).status == 200);
     std::string names;
     const Json stored = world.stored(kW);
-    for (const Json& part : stored.get("spec").get_array("parts"))
-      names += part.get_string("name");
+    for (const Json& part : stored.get("spec").get_array("parts")) names += part.get_string("name");
     CHECK(names == c.result);
   }
 }

@@ -141,6 +141,41 @@ TEST_CASE("deletion: propagation is kept as a finalizer") {
   CHECK(finalizers() == json("['orphan']"));
 }
 
+TEST_CASE("deletion: a Job's pods are kept where the client does not say what becomes of them") {
+  struct Case {
+    std::string_view options, finalizers;  // empty: gone
+    bool has_warning;
+  };
+  const Case cases[] = {
+      {"", "['orphan']", true},
+      {"{'gracePeriodSeconds':0}", "['orphan']", true},
+      {"{'propagationPolicy':'Orphan'}", "['orphan']", false},
+      {"{'propagationPolicy':'Foreground'}", "['foregroundDeletion']", false},
+      {"{'propagationPolicy':'Background'}", "", false},
+      {"{'orphanDependents':false}", "", false},
+  };
+  constexpr std::string_view kJobsPath = "/apis/batch/v1/namespaces/n/jobs";
+  const std::string path = path_of(kJobsPath, "j");
+  for (const auto& c : cases) {
+    CAPTURE(c.options);
+    World world;
+    make(world, kJobsPath, "{'name':'j'}");
+    const auto response = world.send("DELETE", path, c.options);
+    CHECK(response.status == 200);
+    CHECK(response.warnings.size() == (c.has_warning ? 1 : 0));
+    CHECK(exists(world, kJobsPath, "j") == !c.finalizers.empty());
+    if (c.finalizers.empty()) continue;
+    CHECK(world.stored(path).get("metadata").get("finalizers") == json(c.finalizers));
+    // What was said stays.
+    world.send("DELETE", path);
+    CHECK(world.stored(path).get("metadata").get("finalizers") == json(c.finalizers));
+  }
+  World world;
+  make(world, kJobsPath, "{'name':'j'}");
+  CHECK(world.send("DELETE", kJobsPath).warnings.size() == 1);
+  CHECK(world.stored(path).get("metadata").get("finalizers") == json("['orphan']"));
+}
+
 TEST_CASE("deletion: pods have time to end") {
   struct Case {
     std::string_view spec, phase, options;
@@ -187,8 +222,10 @@ TEST_CASE("deletion: a pod that is ending may be given less time") {
   CHECK(ends() == "2026-01-01T00:00:30Z");
   world.pass(std::chrono::seconds(2));
   world.send("DELETE", path);
-  world.send("DELETE", path, "{'gracePeriodSeconds':60}");
+  world.send("DELETE", path, "{'gracePeriodSeconds':60,'propagationPolicy':'Foreground'}");
   CHECK(ends() == "2026-01-01T00:00:30Z");
+  // How its dependents go changes with its time only.
+  CHECK(world.stored(path).get("metadata").find("finalizers") == nullptr);
   world.send("DELETE", path, "{'gracePeriodSeconds':10}");
   CHECK(ends() == "2026-01-01T00:00:10Z");
   world.send("DELETE", path, "{'gracePeriodSeconds':1}");
