@@ -93,6 +93,7 @@ struct LogsOptions {
   std::int64_t tail = -1;            // lines of each pod to begin with; -1: all
   std::string since;                 // a duration; empty: from the start
   bool has_timestamps = false;
+  bool ends_when_suspended = false;  // else it is waited until the job goes on
 };
 int run_logs(const LogsOptions& options, const Registry& registry, Console& console);
 

@@ -255,6 +255,7 @@ int run_local_logs(const LocalLogsOptions& options, const Registry& registry, Co
     return refuse(console, "logs", connected.error());
   LogsOptions logs = options.logs;
   logs.cluster.kubeconfig = daemon.kubeconfig();
+  logs.ends_when_suspended = true;  // `local down` suspends all jobs, and nothing follows after it
   return run_logs(logs, registry, console);
 }
 

@@ -99,6 +99,7 @@ int run_logs(const LogsOptions& options, const Registry& registry, Console& cons
     follow.job = key;
     follow.node = options.node;
     follow.first = first_query(options);
+    follow.ends_when_suspended = options.ends_when_suspended;
     follow.print = log_printer(options, console);
     follow.report = [&console](std::string_view what) {
       console.err << "-- " << plain_text(what) << std::endl;

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 namespace trainer {
@@ -21,6 +23,17 @@ constexpr const char* kLock = "lock";
 tl::unexpected<kube::Error> failed(const std::filesystem::path& path, const char* doing) {
   return kube::fail(kube::ErrorCode::kInvalid, "{} cannot be {}: {}", path.string(), doing,
                     std::strerror(errno));
+}
+
+// That of a daemon that was killed goes a moment later than the process.
+bool take_lock(const StateDirectory& state, int lock) {
+  for (int tries = 0; ::flock(lock, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    std::string words;
+    std::getline(std::ifstream("/proc/" + state.read(kLock).value_or("") + "/cmdline"), words);
+    if (!words.empty() || tries == 400) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
 }
 
 bool write_all(int file, std::string_view text) {
@@ -45,7 +58,7 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::hold(std::filesystem::pa
   const int lock = ::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) return failed(path / kLock, "opened");
   std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), lock));
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+  if (!take_lock(*made, lock)) {
     const std::string holder = made->read(kLock).value_or("");
     return kube::fail(
         kube::ErrorCode::kInvalid,

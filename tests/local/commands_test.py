@@ -132,10 +132,11 @@ def test_a_run_that_is_killed_leaves_the_job(local):
             break
     started.kill()
     started.wait()
-    assert local.phase("stays") == "Running"
+    local.wait_for("stays", "Running")
     followed = local.start("logs", "-f", "stays")
-    assert followed.stdout.readline() and "begun" in followed.stdout.readline()
+    wait_until("its output is shown again", lambda: "begun" in followed.stdout.readline())
     local.run("stop", "stays")
+    assert followed.wait(10) == 1
 
 
 def test_other_objects_of_the_file(local):

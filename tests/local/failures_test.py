@@ -152,31 +152,32 @@ def shims(local):
 
 
 def test_a_shim_is_killed(local):
-    """Its pod is Failed with 137, its children are gone, and the job says why."""
+    """Its pod is Failed with 137, its children are gone, and the job says why. With a PID namespace it is two processes."""
     script = f"echo begun; sleep 1000 & wait # {local.scratch}"
     local.up()
-    local.create(trainjob("orphan", script))
-    local.wait_for("orphan", "Running")
-    wait_until("the script runs", lambda: bed.processes_with(script))
-    shim, = shims(local)
-    os.kill(shim, signal.SIGKILL)
-    local.wait_for("orphan", "Failed", seconds=10)
-    failure = local.job("orphan")["status"]["firstFailure"]
-    assert failure["exitCode"] == 137, failure
-    wait_until("its children are gone", lambda: not [p for p in bed.processes_with(script) if not bed.is_zombie(p)], seconds=5)
+    for which in (0, -1):
+        name = "outer" if which == 0 else "inner"
+        local.create(trainjob(name, script))
+        local.wait_for(name, "Running")
+        wait_until("the script runs", lambda: bed.processes_with(script))
+        os.kill(sorted(shims(local))[which], signal.SIGKILL)
+        local.wait_for(name, "Failed", seconds=10)
+        failure = local.job(name)["status"]["firstFailure"]
+        assert failure["exitCode"] == 137, failure
+        wait_until("its children are gone", lambda: not [p for p in bed.processes_with(script) if not bed.is_zombie(p)], seconds=5)
 
 
 def test_a_run_outlives_the_daemon(local):
     """`local run` starts a daemon that was killed again, and the job goes on."""
-    script = f"echo begun $$; sleep 4; echo ended $$ # {local.scratch}"
+    script = f"echo script begun; sleep 4; echo script ended # {local.scratch}"
     started = local.start("run", local.write("job.yaml", trainjob("goes-on", script)))
     said = []
     for line in started.stdout:
         said.append(line)
-        if "begun" in line:
+        if "script begun" in line:
             local.kill_daemon()
     assert started.wait(60) == 0, said
-    assert sum("begun" in line for line in said) == 1 and sum("ended" in line for line in said) == 1, said
+    assert sum("script begun" in line for line in said) == 1 and sum("script ended" in line for line in said) == 1, said
     assert any("it is started again" in line for line in said), said
 
 

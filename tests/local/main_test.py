@@ -71,9 +71,9 @@ def test_ordinary_user_in_tier_3(local):
 
 
 def test_without_user_namespaces(local):
-    """As in a container that has none: it is root of a user namespace in which no other may be made."""
-    inner = bed.Local(local.folder / "container", wrapper=[
-        "unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"])
+    """As in a container that has none: it is root of a user namespace, without rights, in which no other may be made."""
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
+    inner = bed.Local(local.folder / "container", wrapper=["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"])
     if subprocess.run([*inner.wrapper, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         raise bed.Skipped("this machine has no user namespaces, which the tests above have shown already")
     try:
