@@ -234,6 +234,17 @@ Json version_document(const ServerVersion& version) {
                        {"platform", version.platform}});
 }
 
+// Without types: kubectl looks here for a kind that version 3 does not have, and takes an answer of
+// 404 for an error of its own. A Document of gnostic's openapi.v2, whose field 1 is `swagger`.
+Response empty_openapi_v2(std::string_view accept) {
+  if (accept.find("+protobuf") != accept.npos)
+    return {200, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", "\n\0032.0", {}};
+  return json_response(
+      200, Json::object({{"swagger", "2.0"},
+                         {"info", Json::object({{"title", "Kubernetes"}, {"version", "v1"}})},
+                         {"paths", Json::object()}}));
+}
+
 std::optional<Response> answer_openapi(const ServedKinds& kinds, std::string_view path) {
   if (path.empty()) return json_response(200, openapi_index(kinds));
   const auto document = openapi_document(kinds, path.substr(1));
@@ -253,6 +264,7 @@ std::optional<Response> answer_discovery(const ServedKinds& kinds, const Request
   constexpr std::string_view kOpenApi = "/openapi/v3";
   if (path == kOpenApi || path.starts_with("/openapi/v3/"))
     return answer_openapi(kinds, path.substr(kOpenApi.size()));
+  if (path == "/openapi/v2") return empty_openapi_v2(request.accept);
   if (!path.starts_with("/api")) return std::nullopt;
   const std::vector<Group> groups = groups_of(kinds);
   const bool is_aggregated = wants_aggregated(request.accept);

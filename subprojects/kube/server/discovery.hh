@@ -19,8 +19,8 @@ struct ServerVersion {
 };
 
 // The answer to a GET of /version, /healthz, /livez, /readyz, /api, /apis and what is below them
-// down to a version's resources, and /openapi/v3 with its documents. nullopt for any other path or
-// method, and for a group or version without kinds.
+// down to a version's resources, /openapi/v3 with its documents, and /openapi/v2, which is empty.
+// nullopt for any other path or method, and for a group or version without kinds.
 std::optional<Response> answer_discovery(const ServedKinds& kinds, const Request& request,
                                          std::string_view path, const ServerVersion& version);
 

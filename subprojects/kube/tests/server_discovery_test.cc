@@ -65,7 +65,7 @@ TEST_CASE("the version and the health of a server") {
     CHECK(response->content_type.starts_with("text/plain"));
   }
   CHECK_FALSE(answer_discovery({}, request, "/", {}));
-  CHECK_FALSE(answer_discovery({}, request, "/openapi/v2", {}));
+  CHECK_FALSE(answer_discovery({}, request, "/openapi/v1", {}));
   request.method = "POST";
   CHECK_FALSE(answer_discovery({}, request, "/version", {}));
 }
@@ -168,6 +168,18 @@ TEST_CASE("an OpenAPI document says what kubectl looks for") {
   CHECK(kube::print_json(schema.get("properties").get("spec").get("properties").get("size")) ==
         R"({"description":"How large it is.","type":"integer"})");
   CHECK(schema.get("properties").find("metadata") != nullptr);
+}
+
+TEST_CASE("version 2 of OpenAPI has no types: kubectl then says that there is no such kind") {
+  const auto of = [](std::string accept) {
+    Request request;
+    request.accept = std::move(accept);
+    return *answer_discovery({}, request, "/openapi/v2", {});
+  };
+  const auto coded = of("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+  CHECK(coded.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+  CHECK(coded.body == "\n\0032.0");
+  CHECK(kube::parse_json(of("application/json").body)->get_string("swagger") == "2.0");
 }
 
 TEST_CASE("kinds without a namespace and without a schema have documents, too") {
