@@ -92,8 +92,13 @@ class TrainJobPlanner {
     if (!before_.runtimeSnapshotHash.empty()) return;
     const TrainJob& job = observed_.job;
     const SnapshotView* const stored = observed_.snapshot ? observed_.snapshot->get() : nullptr;
-    // A job that ended before its controller got to write them: its snapshot is still there.
-    plan_.needs_snapshot = !observed_.snapshot && is_finished(after_) && !is_finished(before_);
+    // A job that ended before its controller got to write them: its snapshot is still there, or
+    // else the runtime.
+    if (is_finished(after_) && !is_finished(before_)) {
+      plan_.needs_snapshot = !observed_.snapshot;
+      plan_.needs_live_runtime = observed_.snapshot && !stored && !observed_.live_runtime &&
+                                 observed_.runtime_error.empty();
+    }
     const auto content = stored ? stored->content : observed_.live_runtime;
     if (!content || (stored && stored->owner_uid != job.metadata.uid)) return;
     const auto runtime = runtime_in(*content, job.spec.runtimeRef, job.metadata.ns);

@@ -156,10 +156,19 @@ TEST_CASE(
     ended.object = unwritten;
     ended.restart();
     complete(ended);
-    ended.settle();
-    ended.advance(std::chrono::seconds(std::max(row.ttl, 0)));
-    ended.settle();
-    CHECK(ended.is_deleted == (row.ttl >= 0));
+    World without_snapshot = ended;
+    without_snapshot.others.erase("ConfigMap/j-runtime-snapshot");
+    World without_both = without_snapshot;
+    without_both.is_runtime_deleted = true;
+    const auto is_deleted_in_time = [&row](World& world) {
+      world.settle();
+      world.advance(std::chrono::seconds(std::max(row.ttl, 0)));
+      world.settle();
+      return world.is_deleted;
+    };
+    CHECK(is_deleted_in_time(ended) == (row.ttl >= 0));
+    CHECK(is_deleted_in_time(without_snapshot) == (row.ttl >= 0));
+    CHECK(is_deleted_in_time(without_both) == (own.get_int("ttlSecondsAfterFinished", -1) >= 0));
   }
 }
 
