@@ -47,7 +47,6 @@ class Cluster {
   void kill_pod(const kube::ObjectKey& key, const std::string& uid);
   Object live_pod(const kube::ObjectKey& key, const std::string& uid) const;
 
-
   Timeline& timeline_;
   ApiStore& store_;
   kube::server::Collector collector_;
