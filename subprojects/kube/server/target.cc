@@ -93,7 +93,10 @@ bool Query::has(std::string_view name) const {
 
 bool Query::is_true(std::string_view name) const {
   const std::string_view value = get(name);
-  return value == "true" || value == "1" || (value.empty() && has(name));
+  constexpr std::string_view kFalse = "false";
+  const bool is_false =
+      std::ranges::equal(value, kFalse, [](char a, char b) { return (a | 0x20) == b; });
+  return has(name) && !is_false && value != "0";
 }
 
 const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,

@@ -23,7 +23,9 @@ class Query {
   // The first value of this name; "" where there is none.
   std::string_view get(std::string_view name) const;
   bool has(std::string_view name) const;
-  bool is_true(std::string_view name) const;  // "true", "1", or the name alone
+  // Anything but absence, "0" and "false" in letters of any size, as the API machinery converts it:
+  // the Python client writes "True".
+  bool is_true(std::string_view name) const;
   // nullopt where it is missing or no number.
   std::optional<std::int64_t> get_int(std::string_view name) const { return parse_int(get(name)); }
 

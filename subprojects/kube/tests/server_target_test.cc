@@ -45,10 +45,13 @@ TEST_CASE("target: paths of objects, collections and subresources") {
 }
 
 TEST_CASE("target: queries") {
-  const kube::server::Query query("watch=1&labelSelector=a%3Db%2Cc&limit=5&x=a+b&bare&n=7x");
+  using kube::server::Query;
+  const Query query("watch=1&labelSelector=a%3Db%2Cc&limit=5&x=a+b&bare&n=7x");
   CHECK(query.is_true("watch"));
   CHECK(query.is_true("bare"));
-  CHECK_FALSE(query.is_true("limit"));
+  CHECK(Query("a=True").is_true("a"));
+  for (const char* text : {"a=0", "a=false", "a=False", "b=1"})
+    CHECK_FALSE(Query(text).is_true("a"));
   CHECK_FALSE(query.is_true("none"));
   CHECK(query.get("labelSelector") == "a=b,c");
   CHECK(query.get("x") == "a b");
