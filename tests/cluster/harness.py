@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -273,11 +274,24 @@ class Neighbour:
         assert max(probes) < 1, f"healthz took {max(probes):.1f} s"
 
 
+def remove_unserved_webhooks():
+    """A controller that was killed leaves its webhook configurations, which would refuse what the tests after it write."""
+    host = f"{os.environ['TESTBED_HOST']}:9443"
+    with contextlib.suppress(OSError), socket.create_connection(host.split(":"), timeout=5):
+        return
+    found = json.loads(run("kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "json").stdout)["items"]
+    left = [f"{o['kind']}/{o['metadata']['name']}".lower() for o in found
+            if any(w["clientConfig"].get("url", "").startswith(f"https://{host}/") for w in o.get("webhooks", []))]
+    if left:
+        run("kubectl", "delete", "--ignore-not-found", *left)
+
+
 def run_test(path, name, test):
     """Runs one test in its namespace and says how it went; answers whether it passed."""
     namespace = re.sub("[^a-z0-9]+", "-", f"{pathlib.Path(path).stem}-{name[5:]}")[:63].strip("-")
     began = time.monotonic()
     try:
+        remove_unserved_webhooks()
         run("kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=60s")
         run("kubectl", "create", "namespace", namespace)
         test(Cluster(namespace))

@@ -127,7 +127,9 @@ class Prometheus:
 
     def is_up(self):
         try:
-            return bool(self.query("trainer_build_info"))
+            # It answers queries with 503 until it has read its own files.
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=10):
+                return bool(self.query("trainer_build_info"))
         except OSError:
             return False
 
@@ -273,7 +275,7 @@ def test_state_and_log_level_are_for_those_who_have_the_right(cluster):
     tokens = {}
     for account, role in (("scraper", "kubeflow-trainer-metrics-reader"), ("person", "kubeflow-trainer-debugger")):
         cluster.kubectl("create", "serviceaccount", account)
-        binding = f"{cluster.namespace}-{account}"[:63]
+        binding = f"{account}-{cluster.namespace}"
         run("kubectl", "delete", "clusterrolebinding", binding, "--ignore-not-found")
         run("kubectl", "create", "clusterrolebinding", binding, f"--clusterrole={role}", f"--serviceaccount={cluster.namespace}:{account}")
         tokens[account] = cluster.kubectl("create", "token", account).strip()

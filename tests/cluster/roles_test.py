@@ -30,7 +30,10 @@ def is_allowed(cluster, user, *arguments, sent=None):
 
 
 def may(cluster, user, verb, resource):
-    return run("kubectl", "-n", cluster.namespace, f"--as={user}", "auth", "can-i", verb, resource, check=False).stdout.strip() == "yes"
+    # kubectl reads what follows a slash as a name.
+    resource, _, part = resource.partition("/")
+    return run("kubectl", "-n", cluster.namespace, f"--as={user}", "auth", "can-i", verb, resource, f"--subresource={part}",
+               check=False).stdout.strip() == "yes"
 
 
 def bind(cluster, user, role):
