@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <deque>
 #include <sstream>
+#include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/patch.hh"
 #include "runtimes/trainjob/measures.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
@@ -252,4 +254,33 @@ TEST_CASE("a reconcile counts its job by the stored status") {
   CHECK(jobs_in("Running") == 1);
   counted.trainjobs().remove(job("Running"));
   CHECK(jobs_in("Running") == -1);
+}
+
+// No reconcile follows such a write, and perhaps no event for hours.
+TEST_CASE("a reason that a reconcile has written is counted at its end") {
+  kube::Json job = *kube::parse_json(
+      R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":
+          {"name":"j","namespace":"ns","uid":"u","resourceVersion":"1","generation":1,
+           "creationTimestamp":"2027-01-15T08:00:00Z"},
+          "spec":{"runtimeRef":{"name":"rt","kind":"TrainingRuntime"}},
+          "status":{"phase":"Pending","reason":"CreatingPods","restarts":0}})");
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  const auto waiting_for = [&](const std::string& reason) {
+    return value_of(counted.metrics,
+                    "trainer_jobs_waiting{kind=\"TrainJob\",reason=\"" + reason + "\"}");
+  };
+  counted.api.on("PATCH", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/j/status")
+      .reply([&](const kube::ReceivedRequest& request) {
+        CHECK(waiting_for("CreatingPods") == 1);
+        job = kube::merge_patch(std::move(job), *kube::parse_json(request.body));
+        job["metadata"].set("resourceVersion", "2");
+        return kube::ScriptedReply(200, kube::print_json(job));
+      });
+  counted.trainjobs().update_if_newer(kube::print_json(job));
+  REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
+  REQUIRE(job.get("status").get_string("reason") == "RuntimeNotFound");
+  CHECK(waiting_for("CreatingPods") == -1);
+  CHECK(waiting_for("RuntimeNotFound") == 1);
 }

@@ -36,6 +36,12 @@ bool is_child_in_the_way(const TrainJobStatus& status) {
   return status.reason == "ChildNameTaken" || status.reason == "ChildMissing";
 }
 
+// No reconcile follows such a write.
+bool changes_reason_only(const TrainJobPlan& plan) {
+  return plan.is_status_minor && plan.status_patch &&
+         plan.status_patch->get("status").find("reason") != nullptr;
+}
+
 // The actions on dependent objects: all except those on the JobSet and the TrainJob.
 std::vector<kube::Action> dependents_in(const std::vector<kube::Action>& actions) {
   std::vector<kube::Action> dependents;
@@ -162,6 +168,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   const std::vector<kube::Action> desired = dependents_in(plan->actions);
   if (plan->total_nodes) state->total_nodes = *plan->total_nodes;
   state->scheduled_since = plan->scheduled_since;
+  const bool changes_reason = changes_reason_only(*plan);
   kube::ObjectRef ref{key, stored->uid, stored->resource_version};
   auto done = co_await context_.plan_runner.run(std::move(ref), std::move(*plan));
   if (!done) {
@@ -172,8 +179,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
     state->forget_reads();
     co_return done;
   }
-  if (state->record.awaits(JobStep::kJobSet) && jobsets_.find(key))
-    measure(*job, object, *state, nullptr);
+  if (changes_reason || state->record.awaits(JobStep::kJobSet)) measure_written(stored, *state);
   reader_.remember(desired, *state);
   if (!state->build_error.empty()) {
     state->build_error.clear();
@@ -270,7 +276,8 @@ bool TrainJobController::have_jobs_started(const kube::StoredObject& jobset) con
   return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
 }
 
-// By the stored status: what this reconcile writes is counted in the next one.
+// By the stored status. What a reconcile writes is counted in the next one, or at its end where
+// nothing else follows from it.
 void TrainJobController::measure(const TrainJob& job, const kube::Json& object, JobState& state,
                                  const JobSet* jobset) const {
   // One that had finished before it was restored is counted once its status says so.
@@ -296,6 +303,13 @@ void TrainJobController::measure(const TrainJob& job, const kube::Json& object, 
     facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};
   }
   job_metrics_.update(state.record, facts);
+}
+
+void TrainJobController::measure_written(const Stored& before, JobState& state) {
+  const auto stored = trainjobs_.find(before->object_key);
+  if (!stored || stored->uid != before->uid) return;
+  const auto decoded = decoded_.of(stored);
+  if (decoded->job) measure(*decoded->job, *decoded->object, state, nullptr);
 }
 
 // The last state of a JobSet says whether its job had ended.

@@ -80,6 +80,8 @@ class TrainJobController final : public kube::Controller {
   void keep_deleted_jobset(const kube::StoredObject& last);
   void measure(const TrainJob& job, const kube::Json& object, JobState& state,
                const JobSet* jobset) const;
+  // The status that this reconcile has written, or the one from `before` that it has kept.
+  void measure_written(const Stored& before, JobState& state);
 
   const kube::ControllerContext context_;
   const std::shared_ptr<JobSetState> shared_;
