@@ -22,10 +22,21 @@ void warn_about_patterns(const JobSetSpec& spec, AdmissionAnswer& answer) {
   if (!patterns.refusal().empty()) answer.warnings.push_back(patterns.refusal());
 }
 
+bool has_webhook_defaults(const Json& object) {
+  Json defaulted = object;
+  jobset::apply_webhook_defaults(defaulted);
+  return defaulted == object;
+}
+
 }  // namespace
 
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request) {
-  if (request.operation != "CREATE") return {};
+  // `kubectl apply` sends a list as the user's file has it, without defaults. They are immutable:
+  // without them the same file would be refused, and with them what is stored without any.
+  const bool is_defaulted =
+      request.operation == "CREATE" ||
+      (request.operation == "UPDATE" && has_webhook_defaults(request.old_object));
+  if (!is_defaulted) return {};
   Json object = request.object;
   jobset::apply_webhook_defaults(object);
   return allow_with(request.object, object, {});

@@ -32,7 +32,6 @@ Webhook webhook(bool is_mutating, std::string_view name, std::string_view path) 
   made.name = name;
   made.path = path;
   made.resource = kJobSets;
-  made.is_for_updates = !is_mutating;
   made.skips_own_writes = true;
   return made;
 }

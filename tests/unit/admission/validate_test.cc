@@ -382,7 +382,7 @@ TEST_CASE("JobSets are refused as invalid") {
         "name 'none' does not appear in .spec.ReplicatedJobs");
 }
 
-TEST_CASE("JobSets: defaults on creation only, immutability on updates, nothing on deletion") {
+TEST_CASE("JobSets: defaults on creation, immutability on updates, nothing on deletion") {
   Json good = jobset();
   good["spec"].erase("successPolicy");
   const auto request = create(good);
@@ -391,7 +391,11 @@ TEST_CASE("JobSets: defaults on creation only, immutability on updates, nothing 
   const Json defaulted = apply(request, answer);
   CHECK(defaulted.find_path({"spec", "successPolicy", "operator"})->as_string() == "All");
   CHECK(mutate_jobset(create(defaulted)).json_patch.is_null());
+  // Stored without: defaults are immutable.
   CHECK(mutate_jobset(update(good, good)).json_patch.is_null());
+  // The user's file once more.
+  const auto again = update(defaulted, good);
+  CHECK(apply(again, mutate_jobset(again)) == defaulted);
 
   Json changed = defaulted;
   changed["spec"].set("managedBy", "acme.io/other");
