@@ -105,7 +105,7 @@ Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> job
     if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
   }
   for (const ObjectKey& job : jobs) {
-    const auto done = co_await wait_until_no_pods(client, job);
+    const auto done = co_await wait_until_pods_end(client, job);
     if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
   }
   co_return Result<void>();

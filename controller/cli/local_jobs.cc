@@ -1,8 +1,10 @@
 #include "controller/cli/local_jobs.hh"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <set>
+#include <string_view>
 
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
@@ -38,6 +40,11 @@ Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, Resource resou
                                            std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error());
   co_return items;
+}
+
+bool has_ended(const Json& pod) {
+  const std::string_view phase = pod.get("status").get_string("phase");
+  return phase == "Succeeded" || phase == "Failed";
 }
 
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
@@ -166,11 +173,12 @@ Task<Result<void>> kill_pods(kube::ApiClient& client, ObjectKey key) {
   co_return Result<void>();
 }
 
-Task<Result<void>> wait_until_no_pods(kube::ApiClient& client, ObjectKey key) {
+Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key) {
   for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
     const auto pods = co_await list_pods(client, key);
     if (!pods) co_return tl::unexpected(pods.error());
-    if (pods->empty()) co_return Result<void>();
+    // A job that was about to end when it was suspended keeps its pods.
+    if (std::all_of(pods->begin(), pods->end(), has_ended)) co_return Result<void>();
     co_await kube::sleep(client.clock(), kTick);
   }
   co_return kube::fail(ErrorCode::kTimeout,
