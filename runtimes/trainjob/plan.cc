@@ -48,6 +48,7 @@ class TrainJobPlanner {
     note_run_policy();
     check_runtime_kind();
     check_deadline();
+    request_run_policy();
     if (!is_finished(after_)) children_ = plan_children(observed_, options_, plan_);
     if (needs_reading()) return reading_only();
     note_build_error();
@@ -92,13 +93,6 @@ class TrainJobPlanner {
     if (!before_.runtimeSnapshotHash.empty()) return;
     const TrainJob& job = observed_.job;
     const SnapshotView* const stored = observed_.snapshot ? observed_.snapshot->get() : nullptr;
-    // A job that ended before its controller got to write them: its snapshot is still there, or
-    // else the runtime.
-    if (is_finished(after_) && !is_finished(before_)) {
-      plan_.needs_snapshot = !observed_.snapshot;
-      plan_.needs_live_runtime = observed_.snapshot && !stored && !observed_.live_runtime &&
-                                 observed_.runtime_error.empty();
-    }
     const auto content = stored ? stored->content : observed_.live_runtime;
     if (!content || (stored && stored->owner_uid != job.metadata.uid)) return;
     const auto runtime = runtime_in(*content, job.spec.runtimeRef, job.metadata.ns);
@@ -106,6 +100,17 @@ class TrainJobPlanner {
     const RunPolicy defaults = (*runtime)->spec.runPolicy.value_or(RunPolicy());
     after_.activeDeadlineSeconds = defaults.activeDeadlineSeconds;
     after_.ttlSecondsAfterFinished = defaults.ttlSecondsAfterFinished;
+  }
+
+  // Of a job that ends before its controller got to write them: its snapshot is still there, or
+  // else the runtime.
+  void request_run_policy() {
+    const bool ends_now = is_finished(after_) && !is_finished(before_);
+    if (!ends_now || !before_.runtimeSnapshotHash.empty()) return;
+    if (!is_supported_runtime(observed_.job.spec.runtimeRef)) return;
+    plan_.needs_snapshot = !observed_.snapshot;
+    plan_.needs_live_runtime = observed_.snapshot && !*observed_.snapshot &&
+                               !observed_.live_runtime && observed_.runtime_error.empty();
   }
 
   void check_runtime_kind() {

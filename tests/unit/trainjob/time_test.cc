@@ -168,6 +168,11 @@ TEST_CASE(
     };
     CHECK(is_deleted_in_time(ended) == (row.ttl >= 0));
     CHECK(is_deleted_in_time(without_snapshot) == (row.ttl >= 0));
+    World without_jobset = without_snapshot;
+    without_jobset.jobset.reset();
+    without_jobset.advance(1h);
+    without_jobset.settle();
+    CHECK(is_deleted_in_time(without_jobset) == (has_deadline && row.ttl >= 0));
     CHECK(is_deleted_in_time(without_both) == (own.get_int("ttlSecondsAfterFinished", -1) >= 0));
   }
 }
