@@ -68,6 +68,11 @@ kube::Result<void> announce(const LocalServer& server) {
   return server.state().write(kReadyFile, kube::print_json(ready) + "\n");
 }
 
+// Another controller has rules of its own: ours would refuse what it allows.
+Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
+  return options.has_controller ? production_registry(kinds) : Registry();
+}
+
 }  // namespace
 
 int run_daemon(const LocalOptions& options) {
@@ -77,7 +82,7 @@ int run_daemon(const LocalOptions& options) {
   auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());
   if (!state) return refuse(state.error().message);
   const Process::MakeRegistry make_registry = [&options](const KindOptions& kinds) {
-    Registry registry = options.has_controller ? production_registry(kinds) : Registry();
+    Registry registry = kinds_of(options, kinds);
     const Registry local = local_registry();
     registry.insert(registry.end(), local.begin(), local.end());
     return registry;
@@ -89,7 +94,7 @@ int run_daemon(const LocalOptions& options) {
   serving.idle = options.idle;
   serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
   try {
-    LocalServer server(std::move(*state), local_kinds(), production_registry(admission),
+    LocalServer server(std::move(*state), local_kinds(), kinds_of(options, admission),
                        std::move(serving), log);
     if (auto started = server.start(); !started) return refuse(started.error().message);
     int exit_code = 0;
