@@ -116,9 +116,10 @@ def test_namespaced_needs_roles_only(cluster):
                                         change_config=lambda config: config.replace("leaderElect: false", "leaderElect: true") + "namespaced: true\n").start()
         try:
             def job(name, **ref):
-                return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": {"runtimeRef": ref}}
+                return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name},
+                        "spec": {"runtimeRef": {"name": "torch-distributed", **ref}}}
 
-            cluster.apply(job("mine", name="torch-distributed", kind="TrainingRuntime"), job("others", name="torch-distributed"))
+            cluster.apply(job("mine", kind="TrainingRuntime"), job("others"))
             wait_until("the TrainJob has its Job", lambda: cluster.get("job", "mine-node-0"))
             failed = wait_until("the other job says what to write", lambda: (cluster.get("trainjob", "others").get("status") or {}).get("message"))
             assert "runtimeRef.kind: TrainingRuntime" in failed, failed
