@@ -56,13 +56,15 @@ Task<void> Housekeeping::collect() {
     collector_.step();
     co_await kube::yield();
   }
+  if (!has_too_many_events() && clock_.steady() < drop_at_) co_return;
+  drop_at_ = clock_.steady() + kInterval;
   drop_events();
 }
 
 void Housekeeping::drop_events() {
   std::vector<std::pair<Time, kube::ObjectKey>> events;
   for (const auto& [key, event] : api_.store().all(kube::kEvents))
-    events.emplace_back(time_of(*event), key);
+    events.emplace_back(time_of(*event.get()), key);
   std::ranges::sort(events);
   const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
   // More room than for one: an Event too many must not cost this each time.

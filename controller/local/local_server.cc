@@ -26,7 +26,7 @@ using kube::Task;
 
 namespace {
 
-// Each change holds an object as it was: watches that go on from further back list again.
+// Each change holds an object's text as it was: watches that go on from further back list again.
 constexpr std::size_t kHistory = 100;
 constexpr Milliseconds kPodsEnd{30'000};
 constexpr Milliseconds kDrain{5'000};
@@ -82,7 +82,7 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
       log_(log),
       kinds_(std::move(kinds)),
       work_(io_.get_executor()),
-      store_(state_.journal->version(), kHistory),
+      store_(state_.journal->version(), kHistory, kube::server::ObjectStore::Form::kTexts),
       api_(kinds_, store_, environment()),
       server_(io_, clock_, api_, state_.access, log, state_.audit.get()),
       admission_transport_(make_local_transport(io_, server_, Caller::kController)),
@@ -212,12 +212,13 @@ MakeTransport LocalServer::transports() {
 // A suspended or finished job can wait for the next start; a pod, or a Job that makes pods, cannot.
 bool LocalServer::has_work() const {
   const auto is_active = [](const auto& entry) {
-    const std::string_view phase = entry.second->get("status").get_string("phase");
+    const auto pod = entry.second.get();
+    const std::string_view phase = pod->get("status").get_string("phase");
     return phase != "Succeeded" && phase != "Failed";
   };
   const auto is_unfinished = [](const auto& entry) {
-    const Json& job = *entry.second;
-    return !job.get("spec").get_bool("suspend") && !has_condition(job, {"Complete", "Failed"});
+    const auto job = entry.second.get();
+    return !job->get("spec").get_bool("suspend") && !has_condition(*job, {"Complete", "Failed"});
   };
   return std::ranges::any_of(store_.all(kube::kPods), is_active) ||
          std::ranges::any_of(store_.all(kube::kJobs), is_unfinished);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,11 +34,30 @@ constexpr Milliseconds kPoll{1'000};
 constexpr Milliseconds kBrief{50};
 constexpr int kDefaultGrace = 30;
 
+// What is looked at here: not who has written what, and of a finished pod, which may stay for long,
+// only its names.
+Json shortened(Json pod) {
+  pod["metadata"].erase("managedFields");
+  if (!is_finished(pod)) return pod;
+  Json spec = Json::object();
+  for (const char* name : {"nodeName", "hostNetwork"})
+    if (const Json* value = pod["spec"].find(name)) spec.set(name, *value);
+  for (const char* list : {"initContainers", "containers"}) {
+    Json names = Json::array();
+    for (const Json& container : pod["spec"].get_array(list))
+      names.push_back(Json::object({{"name", container.get("name")}}));
+    spec.set(list, std::move(names));
+  }
+  Json phase = pod["status"].get("phase");
+  pod.set("spec", std::move(spec)).set("status", Json::object({{"phase", std::move(phase)}}));
+  return pod;
+}
+
 }  // namespace
 
 PodRunner::PodRunner(NodeContext& node, Json pod)
     : node_(node),
-      pod_(std::move(pod)),
+      pod_(shortened(std::move(pod))),
       uid_(pod_.get("metadata").get_string("uid")),
       key_(kube::ObjectMeta::of(pod_).key()),
       name_(PodName::of(pod_)),
@@ -53,7 +73,7 @@ void PodRunner::update(Json pod) {
   const auto version = [](const Json& object) {
     return object.get("metadata").get_string("resourceVersion");
   };
-  if (kube::is_newer_version(version(pod), version(pod_))) pod_ = std::move(pod);
+  if (kube::is_newer_version(version(pod), version(pod_))) pod_ = shortened(std::move(pod));
   touch();
 }
 
@@ -220,9 +240,16 @@ void PodRunner::observe_shim(pid_t pid) {
   Fd process = open_process(pid);
   if (!process) return;
   shim_.emplace(node_.io.get_executor(), process.release());
+  await_exit();
+}
+
+void PodRunner::await_exit() {
   shim_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const boost::system::error_code& error) {
                       if (error) return;
+                      // Asio may be awake for a descriptor that was closed meanwhile.
+                      pollfd process{self->shim_->native_handle(), POLLIN, 0};
+                      if (poll(&process, 1, 0) <= 0) return self->await_exit();
                       self->has_exited_ = true;
                       if (self->child_ > 0) waitpid(self->child_, nullptr, WNOHANG);
                       self->check_shim();

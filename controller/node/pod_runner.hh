@@ -100,6 +100,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   bool adopt();
   kube::Task<void> follow();
   void observe_shim(pid_t pid);
+  void await_exit();
   void check_shim();
   void read_report();
   void end_as_killed();

@@ -136,7 +136,8 @@ def test_a_run_that_is_killed_leaves_the_job(local):
     followed = local.start("logs", "-f", "stays")
     wait_until("its output is shown again", lambda: "begun" in followed.stdout.readline())
     local.run("stop", "stays")
-    assert followed.wait(10) == 1
+    said = followed.communicate(timeout=10)[0]
+    assert followed.returncode == 0 and "Suspended" in said, (followed.returncode, said)
 
 
 def test_other_objects_of_the_file(local):

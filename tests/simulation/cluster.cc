@@ -70,7 +70,7 @@ void Cluster::sync_job(const ObjectKey& key) {
   batch::Observed observed;
   for (const auto& [name, pod] : store_.all("pods")) {
     if (name.ns != key.ns) continue;
-    auto view = batch::view_pod(*pod);
+    auto view = batch::view_pod(*pod.get());
     if (view->job != key.name) continue;
     observed.pods.push_back(view.get());
     views.push_back(std::move(view));

@@ -165,7 +165,8 @@ Expectation::Missing Expectation::stale_mirror(const Lineage& lineage, const Jso
 Expectation::Missing Expectation::orphan() const {
   for (const std::string_view plural :
        {"jobsets", "jobs", "pods", "services", "configmaps", "trainjobs"}) {
-    for (const auto& [key, object] : store_.all(plural)) {
+    for (const auto& [key, held] : store_.all(plural)) {
+      const Object object = held.get();
       if (is_deleting(*object)) return fmt::format("{} {} is still going", plural, key.to_string());
       const auto meta = kube::ObjectMeta::of(*object);
       const auto* owner = meta.controller();
@@ -179,7 +180,8 @@ Expectation::Missing Expectation::orphan() const {
 
 int Expectation::live_pods(const Lineage& lineage) const {
   int count = 0;
-  for (const auto& [key, pod] : store_.all("pods")) {
+  for (const auto& [key, held] : store_.all("pods")) {
+    const Object pod = held.get();
     const Json* labels = pod->find_path({"metadata", "labels"});
     if (labels->get_string("jobset.sigs.k8s.io/jobset-name") == lineage.key.name &&
         !is_over(*pod)) {

@@ -151,7 +151,8 @@ void Oracle::check_creation(const Change& change) {
   const Json* strategy = owner->find_path({"spec", "failurePolicy", "restartStrategy"});
   if (!strategy || *strategy != Json("BlockingRecreate")) return;
   const auto uid = ObjectMeta::of(*owner).uid;
-  for (const auto& [key, job] : store_.all("jobs")) {
+  for (const auto& [key, held] : store_.all("jobs")) {
+    const Object job = held.get();
     const auto meta = ObjectMeta::of(*job);
     const auto* other = meta.controller();
     if (other && other->uid == uid && attempt_of(*job) < attempt_of(*change.after)) {
@@ -201,7 +202,8 @@ void Oracle::check_overlap(const Change& change) {
   const auto created = ObjectMeta::of(*change.after);
   const auto* owner = created.controller();
   const std::string job_uid = owner ? owner->uid : "";
-  for (const auto& [key, pod] : store_.all("pods")) {
+  for (const auto& [key, held] : store_.all("pods")) {
+    const Object pod = held.get();
     if (key == change.key || key.ns != change.key.ns || is_over(*pod)) continue;
     if (!is_one_pod(*pod, *change.after)) continue;
     const auto meta = ObjectMeta::of(*pod);

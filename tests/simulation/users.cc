@@ -237,7 +237,8 @@ void Users::remove(std::string_view plural, const ObjectKey& key) {
 
 void Users::remove_any_child(const Lineage& lineage, std::string_view plural) {
   std::vector<ObjectKey> children;
-  for (const auto& [key, object] : store_.all(plural)) {
+  for (const auto& [key, held] : store_.all(plural)) {
+    const Object object = held.get();
     const Json* labels = object->find_path({"metadata", "labels"});
     if (labels && labels->get_string("jobset.sigs.k8s.io/jobset-name") == lineage.key.name) {
       children.push_back(key);

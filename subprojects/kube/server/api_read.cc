@@ -37,7 +37,7 @@ struct Continue {
 };
 
 struct Page {
-  std::vector<const Json*> objects;
+  std::vector<Object> objects;
   ObjectKey last;
   std::size_t remaining = 0;  // that are shown on later pages
 };
@@ -49,14 +49,16 @@ Page page_of(const ObjectStore::Collection& objects, const Target& target, const
             : target.key.ns.empty() ? objects.begin()
                                     : objects.lower_bound(ObjectKey{target.key.ns, ""});
   for (; at != objects.end(); ++at) {
-    const auto& [key, object] = *at;
+    const ObjectKey& key = at->first;
     if (!target.key.ns.empty() && key.ns != target.key.ns) break;
-    if (!selector.matches(*object)) continue;
-    if (limit > 0 && page.objects.size() == limit) {
+    const bool is_full = limit > 0 && page.objects.size() == limit;
+    Object object = is_full && selector.empty() ? nullptr : at->second.get();
+    if (object && !selector.matches(*object)) continue;
+    if (is_full) {
       ++page.remaining;
       continue;
     }
-    page.objects.push_back(object.get());
+    page.objects.push_back(std::move(object));
     page.last = key;
   }
   return page;
@@ -179,10 +181,13 @@ Outcome Api::list(const Request& request, const Target& target) const {
     if (selector->empty())
       metadata.set("remainingItemCount", static_cast<std::int64_t>(page.remaining));
   }
-  if (wants_table(request))
+  if (wants_table(request)) {
+    std::vector<const Json*> rows;
+    for (const Object& object : page.objects) rows.push_back(object.get());
     return json_response(
-        200, environment_.surface.table_of(kind, page.objects, metadata, query.get("includeObject"),
+        200, environment_.surface.table_of(kind, rows, metadata, query.get("includeObject"),
                                            environment_.now()));
+  }
   Response response;
   response.body = print_list(kind, page, metadata);
   return response;
@@ -219,7 +224,7 @@ Outcome Api::watch(const Request& request, const Target& target) const {
   const std::string_view from = query.get("resourceVersion");
   if (from.empty() || from == "0") {
     const Page page = page_of(store_.all(kind.resource), target, lines->selector, {}, 0);
-    for (const Json* object : page.objects)
+    for (const Object& object : page.objects)
       watch.initial.push_back(watch_line("ADDED", lines->shape(*object)));
     return watch;
   }

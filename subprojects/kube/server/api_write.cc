@@ -155,9 +155,11 @@ Outcome Api::delete_collection(const Request& request, const Target& target) {
                                         target.query.get("fieldSelector"), kind.resource);
   if (!selector) return bad_request(selector.error().message);
   std::vector<std::pair<ObjectKey, Object>> chosen;
-  for (const auto& [key, object] : store_.all(kind.resource))
-    if ((target.key.ns.empty() || key.ns == target.key.ns) && selector->matches(*object))
-      chosen.emplace_back(key, object);
+  for (const auto& [key, held] : store_.all(kind.resource)) {
+    if (!target.key.ns.empty() && key.ns != target.key.ns) continue;
+    if (Object object = held.get(); selector->matches(*object))
+      chosen.emplace_back(key, std::move(object));
+  }
   Json items = Json::array();
   for (const auto& [key, object] : chosen) {
     PendingWrite write;

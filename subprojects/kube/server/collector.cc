@@ -59,7 +59,8 @@ Collector::Collector(const ServedKinds& kinds, ObjectStore& store, std::function
     : kinds_(kinds), store_(store), now_(std::move(now)) {
   for (const ServedKind& kind : kinds_) {
     if (kind_of(kind.resource) != &kind) continue;  // another version of a kind
-    for (const auto& [key, object] : store_.all(kind.resource)) {
+    for (const auto& [key, held] : store_.all(kind.resource)) {
+      const Object object = held.get();
       index(*object, true);
       enqueue(uid_of(*object));
     }

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kube/model/json_text.hh"
+
 namespace kube::server {
 namespace {
 
@@ -26,8 +28,30 @@ std::int64_t version_of(const Json& object) {
 
 }  // namespace
 
-ObjectStore::ObjectStore(std::int64_t version, std::size_t max_history)
-    : version_(version), start_(version), max_history_(max_history) {}
+Held::Held(Object object, bool is_text) {
+  if (is_text && object) {
+    text_ = std::make_shared<const std::string>(print_json(*object));
+    used_ = object;
+  } else {
+    object_ = std::move(object);
+  }
+}
+
+Object Held::get() const {
+  if (!text_) return object_;
+  Object object = used_.lock();
+  if (!object) {
+    object = std::make_shared<const Json>(parse_json(*text_).value());
+    used_ = object;
+  }
+  return object;
+}
+
+ObjectStore::ObjectStore(std::int64_t version, std::size_t max_history, Form form)
+    : version_(version),
+      start_(version),
+      max_history_(max_history),
+      is_text_(form == Form::kTexts) {}
 
 void ObjectStore::add_collection(const Resource& resource) {
   Stored& stored = collections_[name_of(resource)];
@@ -55,7 +79,7 @@ const ObjectStore::Collection& ObjectStore::all(const Resource& resource) const 
 Object ObjectStore::find(const Resource& resource, const ObjectKey& key) const {
   const Collection& objects = all(resource);
   const auto at = objects.find(key);
-  return at == objects.end() ? nullptr : at->second;
+  return at == objects.end() ? nullptr : at->second.get();
 }
 
 const ObjectStore::Place* ObjectStore::find_uid(std::string_view uid) const {
@@ -79,7 +103,7 @@ Object ObjectStore::put(const Resource& resource, Json object) {
   change.after = std::make_shared<const Json>(std::move(object));
   change.state = change.after;
   Object stored_now = change.after;
-  publish(in, std::move(change));
+  publish(in, change);
   return stored_now;
 }
 
@@ -95,31 +119,32 @@ Object ObjectStore::erase(const Resource& resource, const ObjectKey& key) {
   last["metadata"].set("resourceVersion", std::to_string(change.version));
   change.state = std::make_shared<const Json>(std::move(last));
   Object state = change.state;
-  publish(in, std::move(change));
+  publish(in, change);
   return state;
 }
 
-void ObjectStore::publish(Stored& stored, Change change) {
+void ObjectStore::publish(Stored& stored, const Change& change) {
   const auto uid_of = [](const Json& object) {
     return std::string(object.get("metadata").get_string("uid"));
   };
   if (journal_) journal_(change);
   version_ = change.version;
   if (change.before) places_.erase(uid_of(*change.before));
+  Past past{change.version, change.key, {}, {}, {}};
+  if (change.before) past.before = stored.objects.at(change.key);
   if (change.after) {
-    stored.objects[change.key] = change.after;
+    past.state = past.after = stored.objects[change.key] = Held(change.after, is_text_);
     places_[uid_of(*change.after)] = {&stored.resource, change.key};
   } else {
+    past.state = Held(change.state, is_text_);
     stored.objects.erase(change.key);
   }
-  stored.history.push_back(std::move(change));
+  stored.history.push_back(std::move(past));
   if (stored.history.size() > std::max<std::size_t>(max_history_, 1)) {
     stored.dropped = stored.history.front().version;
     stored.history.pop_front();
   }
-  // A copy: an observer may compact the history.
-  const Change published = stored.history.back();
-  for (const Observer& observer : observers_) observer(published);
+  for (const Observer& observer : observers_) observer(change);
 }
 
 void ObjectStore::restore(const Resource& resource, Json object) {
@@ -128,7 +153,7 @@ void ObjectStore::restore(const Resource& resource, Json object) {
   version_ = std::max(version_, version_of(object));
   start_ = version_;
   places_[std::string(object.get("metadata").get_string("uid"))] = {&in.resource, key};
-  in.objects[key] = std::make_shared<const Json>(std::move(object));
+  in.objects[key] = Held(std::make_shared<const Json>(std::move(object)), is_text_);
 }
 
 std::optional<std::vector<Change>> ObjectStore::changes_since(const Resource& resource,
@@ -137,8 +162,12 @@ std::optional<std::vector<Change>> ObjectStore::changes_since(const Resource& re
   if (in == nullptr || version < std::max(in->dropped, start_)) return std::nullopt;
   const auto first =
       std::upper_bound(in->history.begin(), in->history.end(), version,
-                       [](std::int64_t at, const Change& change) { return at < change.version; });
-  return std::vector<Change>(first, in->history.end());
+                       [](std::int64_t at, const Past& past) { return at < past.version; });
+  std::vector<Change> changes;
+  for (auto past = first; past != in->history.end(); ++past)
+    changes.push_back({past->version, &in->resource, past->key, past->before.get(),
+                       past->after.get(), past->state.get()});
+  return changes;
 }
 
 void ObjectStore::compact(const Resource& resource) {

@@ -20,6 +20,22 @@ namespace kube::server {
 
 using Object = std::shared_ptr<const Json>;
 
+// An object as the store holds it: as such, or as its text, which needs a sixth of the memory.
+class Held {
+ public:
+  Held() = default;  // none
+  Held(Object object, bool is_text);
+  // nullptr where there is none. Of a text: read when no one has it in use.
+  Object get() const;
+  // Good for one expression.
+  Object operator->() const { return get(); }
+
+ private:
+  Object object_;
+  std::shared_ptr<const std::string> text_;
+  mutable std::weak_ptr<const Json> used_;
+};
+
 // One change of one object.
 struct Change {
   std::int64_t version = 0;  // increases by one with each change of the store
@@ -36,11 +52,14 @@ struct Change {
 // not write.
 class ObjectStore {
  public:
-  using Collection = std::map<ObjectKey, Object>;
+  using Collection = std::map<ObjectKey, Held>;
+  // Objects are quick to use, texts small: for a process that holds little else.
+  enum class Form { kObjects, kTexts };
   using Observer = std::function<void(const Change& change)>;
 
   // `max_history`: changes of a collection that watches may still ask for.
-  explicit ObjectStore(std::int64_t version = 1, std::size_t max_history = 5'000);
+  explicit ObjectStore(std::int64_t version = 1, std::size_t max_history = 5'000,
+                       Form form = Form::kObjects);
 
   // Makes a collection known, by group and plural. Others are empty and cannot be written.
   void add_collection(const Resource& resource);
@@ -75,15 +94,20 @@ class ObjectStore {
   void compact(const Resource& resource);
 
  private:
+  struct Past {
+    std::int64_t version = 0;
+    ObjectKey key;
+    Held before, after, state;
+  };
   struct Stored {
     Resource resource;
     Collection objects;
-    std::deque<Change> history;
+    std::deque<Past> history;
     std::int64_t dropped = 0;  // the version of the last change that the history lacks
   };
   Stored& stored(const Resource& resource);
   const Stored* find_stored(const Resource& resource) const;
-  void publish(Stored& stored, Change change);
+  void publish(Stored& stored, const Change& change);
 
   std::map<std::string, Stored, std::less<>> collections_;  // by "GROUP/PLURAL"
   std::unordered_map<std::string, Place> places_;           // by uid
@@ -92,6 +116,7 @@ class ObjectStore {
   std::int64_t version_;
   std::int64_t start_;  // no collection has a history from before it
   std::size_t max_history_;
+  bool is_text_;
 };
 
 }  // namespace kube::server
