@@ -280,6 +280,8 @@ TEST_CASE("a reason that a reconcile has written is counted at its end") {
       });
   counted.trainjobs().update_if_newer(kube::print_json(job));
   REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
+  counted.clock.advance(seconds(3));  // such a write waits for others
+  REQUIRE(counted.reconcile("trainjob_controller", {"ns", "j"}));
   REQUIRE(job.get("status").get_string("reason") == "RuntimeNotFound");
   CHECK(waiting_for("CreatingPods") == -1);
   CHECK(waiting_for("RuntimeNotFound") == 1);
