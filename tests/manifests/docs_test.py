@@ -75,7 +75,8 @@ def check_command(block, words, files):
     elif words[0] == "kubectl":
         while words[at] in ("-n", "--namespace"):
             at += 2
-        known = flags_of(KUBECTL, *words[at:at + (2 if words[at] in GROUPS else 1)])
+        depth = 3 if words[at:at + 2] == ["create", "secret"] else 2 if words[at] in GROUPS else 1
+        known = flags_of(KUBECTL, *words[at:at + depth])
         check(block, known is not None, f"kubectl has no {words[at]}")
         if "-f" in words and block.page in pages.USERS:
             check(block, words[words.index("-f") + 1] in files, f"the page has no {words[words.index('-f') + 1]}")
