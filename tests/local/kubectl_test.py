@@ -76,7 +76,7 @@ def step(command, *objects, rows="", env=None, is_sorted=False, keep="", until="
 SCRIPT = [
     # Discovery.
     step("api-resources --api-group=trainer.kubeflow.org"), step("api-resources --api-group=jobset.x-k8s.io -o wide"),
-    step("api-resources --api-group=batch --namespaced", rows="jobs .*Job$"),
+    step("api-resources --api-group=batch --namespaced", rows="^jobs .*Job$"),
     step("api-resources --api-group=", rows="^(configmaps|events|namespaces|nodes|persistentvolumeclaims|pods|secrets|serviceaccounts|services) "),
     step("get --raw /readyz"), step("get nothing"), step("get nothing.acme.io x"),
     # What kubectl sends in protobuf.
@@ -159,6 +159,8 @@ PLAIN = (
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"), (r'("?resourceVersion"?: )"\d+"', r'\1"VERSION"'),
     (r"(Resource Version: +)\d+", r"\1VERSION"), (r"https?://[\w.:-]+", "SERVER"), (r"\b(\d+y)?(\d+d)?(\d+h)?(\d+m)?\d+s\b", "AGE"),
     (r"\b\d+[mhdy](\d+[hmd])?\b", "AGE"), (r"\S*/(LIVE|MERGED)-\d+/", r"\1/"), (r"kubectl-edit-\w+\.yaml", "EDITED"), (r" {2,}", "  "), (r" +$", ""),
+    # The difference of two pods as structs of Go.
+    (r"(if it was previously negative\))[\s\S]*", r"\1\n"),
     # Which field is refused counts, and not the words.
     (r"(: (Invalid|Unsupported|Duplicate) value): .*", r"\1"),
 )

@@ -80,11 +80,22 @@ FieldErrors check_config_map(const Json& map, const Json* before) {
   return errors;
 }
 
+// As a struct of Go prints it: without what is empty.
+void drop_empty(Json& object, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (object.get(name).is_object() && object.get(name).empty()) object.erase(name);
+}
+
+void set_config_map_defaults(Json& map) {
+  drop_empty(map, {"data", "binaryData"});
+}
+
 void set_secret_defaults(Json& secret) {
   set_default(secret, "type", "Opaque");
   for (const auto& [key, value] : secret.get_object("stringData"))
     if (value.is_string()) secret["data"].set(key, kube::base64_encode(value.as_string()));
   secret.erase("stringData");
+  drop_empty(secret, {"data"});
 }
 
 FieldErrors check_secret(const Json& secret, const Json* before) {
@@ -202,7 +213,7 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
   std::vector<Builtin> kinds{
       {.resource = kube::kConfigMaps,
        .short_names = {"cm"},
-       .rules = {nullptr, check_config_map},
+       .rules = {set_config_map_defaults, check_config_map},
        .columns = "Name,Data,Age",
        .cells = config_map_cells},
       {.resource = kube::kEvents,

@@ -1,5 +1,6 @@
 #include "controller/local/kinds/types.hh"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,6 +28,14 @@ void drop_required(Json& schema) {
     for (auto& [name, property] : properties->as_object()) drop_required(property);
   for (const char* inner : {"items", "additionalProperties"})
     if (Json* found = schema.find(inner)) drop_required(*found);
+}
+
+// apiextensions-apiserver, pkg/registry/customresource/strategy.go hasBlockingErr
+bool hides_rules(const kube::FieldError& error) {
+  using Type = kube::FieldError::Type;
+  return error.type == Type::kNotSupported || error.type == Type::kRequired ||
+         error.type == Type::kTooLong || error.type == Type::kTooMany ||
+         error.type == Type::kTypeInvalid;
 }
 
 }  // namespace
@@ -62,6 +71,11 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
       std::erase_if(errors, [](const kube::FieldError& error) {
         return error.type == kube::FieldError::Type::kDuplicate;
       });
+    else if (!schema->predicates.empty() && std::ranges::any_of(errors, hides_rules))
+      errors.push_back(kube::invalid(
+          "", Json(),
+          "some validation rules were not checked because the object was invalid; correct the "
+          "existing errors to complete validation"));
     // As in the API server: rules run on an object whose members have the right types.
     if (errors.empty() && before != nullptr) errors = check_transitions(object, *before, *schema);
     if (errors.empty() && rules.check != nullptr) errors = rules.check(object, before);

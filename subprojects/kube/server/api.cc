@@ -21,10 +21,27 @@ namespace {
 constexpr int kMaxNameAttempts = 8;
 // So that a suffix of five makes a label of at most 63 bytes.
 constexpr std::size_t kLongestGeneratedBase = 58;
+constexpr std::size_t kLongestManager = 128;
 
 bool is_review(std::string_view path) {
   return path.starts_with("/apis/authorization.k8s.io/") ||
          path.starts_with("/apis/authentication.k8s.io/");
+}
+
+// What create, update, patch and delete have in common.
+std::optional<Response> check_options(std::string_view method, const Query& query) {
+  FieldErrors errors;
+  const std::string_view dry = query.get("dryRun");
+  if (!dry.empty() && dry != "All")
+    errors.push_back(not_supported("dryRun", Json::array({dry}), {"All"}));
+  if (query.get("fieldManager").size() > kLongestManager)
+    errors.push_back(too_long("fieldManager", kLongestManager));
+  if (errors.empty()) return std::nullopt;
+  const std::string_view kind = method == "POST"    ? "CreateOptions"
+                                : method == "PUT"   ? "UpdateOptions"
+                                : method == "PATCH" ? "PatchOptions"
+                                                    : "DeleteOptions";
+  return invalid_object(kind, "meta.k8s.io", "", errors);
 }
 
 }  // namespace
@@ -87,9 +104,7 @@ Outcome Api::begin(Request request) {
     return no_such_page();
   }
   if (request.method == "GET") return read(request, target);
-  if (const std::string_view dry = target.query.get("dryRun"); !dry.empty() && dry != "All")
-    return bad_request(
-        fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", dry));
+  if (auto refusal = check_options(request.method, target.query)) return *std::move(refusal);
   const bool has_name = !target.key.name.empty();
   if (request.method == "POST" && !has_name) return create(std::move(request), target);
   if (request.method == "PUT" && has_name) return update(std::move(request), target);

@@ -34,6 +34,8 @@ bool is_patch_type(std::string_view type, const ServedKind& kind) {
 }
 
 tl::expected<Json, Response> patched_by_operations(Json current, const Json& operations) {
+  if (!operations.is_array())
+    return tl::unexpected(bad_request("error decoding patch: it must be a list of operations"));
   if (operations.size() > kMaxOperations)
     return tl::unexpected(failure(
         413, "RequestEntityTooLarge",
@@ -43,9 +45,7 @@ tl::expected<Json, Response> patched_by_operations(Json current, const Json& ope
   auto patched = apply_json_patch(std::move(current), operations);
   if (patched) return std::move(*patched);
   return tl::unexpected(
-      failure(422, "Invalid",
-              fmt::format("the server rejected our request due to an error in our request ({})",
-                          patched.error().message)));
+      failure(422, "Invalid", "the server rejected our request due to an error in our request"));
 }
 
 // `current` as the patch changes it.
@@ -91,7 +91,7 @@ Outcome Api::patch(Request request, const Target& target) const {
   if (is_scale) {
     object = scaled(kind, *before, *object);
   } else {
-    if (auto refusal = settle(target, *object)) return *std::move(refusal);
+    if (auto refusal = settle(target, *object, true)) return *std::move(refusal);
     if (auto refusal = validate_fields(target, *object, true, warnings)) return *std::move(refusal);
   }
   if (auto refusal = check_version(target, *before, *object)) return *std::move(refusal);
@@ -117,7 +117,10 @@ Outcome Api::apply(Request request, const Target& target, Json config) const {
   if (!config.is_object()) return bad_request("error decoding patch: it must be an object");
   if (!config.get("metadata").get("managedFields").is_null())
     return bad_request("metadata.managedFields must be nil");
-  // What identifies the object may be left out; the config itself stays as it was sent.
+  if (config.get_string("apiVersion").empty() || config.get_string("kind") != kind.resource.kind)
+    return bad_request(fmt::format("invalid object type: {}, Kind={}",
+                                   config.get_string("apiVersion"), config.get_string("kind")));
+  // The name of the object may be left out; the config itself stays as it was sent.
   Json settled = config;
   Json& metadata = settled["metadata"];
   if (metadata.is_null()) metadata = Json::object();

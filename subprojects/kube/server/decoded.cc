@@ -22,15 +22,20 @@ Response cannot_be_handled(const Json& object, const Resource& resource, std::st
       slash == std::string_view::npos ? version : version.substr(slash + 1), resource.kind, why));
 }
 
-std::optional<Response> settle_type(const Resource& resource, Json& object) {
+std::optional<Response> settle_type(const Target& target, Json& object, bool is_patched) {
+  const Resource& resource = target.kind->resource;
   const std::string expected = resource.api_version();
   const std::string_view version = object.get_string("apiVersion");
+  const std::string_view kind = object.get_string("kind");
   if (!version.empty() && version != expected)
     return bad_request(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
                     version, expected));
-  if (const std::string_view kind = object.get_string("kind");
-      !kind.empty() && kind != resource.kind)
+  const bool is_other = !kind.empty() && kind != resource.kind;
+  if (is_other && (is_patched || is_custom(resource)))
+    return invalid_object(resource.kind, resource.group, target.key.name,
+                          {invalid("kind", kind, "must be {}", resource.kind)});
+  if (is_other)
     return cannot_be_handled(object, resource,
                              fmt::format("the kind in the data does not match {}", resource.kind));
   object.set("apiVersion", expected).set("kind", resource.kind);
@@ -50,6 +55,12 @@ std::optional<Response> settle_metadata(const Target& target, Json& object) {
       return cannot_be_handled(
           object, resource,
           fmt::format("metadata.{} must be of type {}", name, schema.member(name).type()));
+  // As a struct of Go prints it: without what is empty. An empty managedFields is a command.
+  metadata.as_object().keep_if([](JsonObject::Member& member) {
+    const Json& value = member.second;
+    return member.first == "managedFields" || !(value.is_object() || value.is_array()) ||
+           !value.empty();
+  });
   const std::string_view ns = metadata.get_string("namespace");
   if (!resource.namespaced || target.key.ns.empty()) {
     if (!resource.namespaced) metadata.erase("namespace");
@@ -64,13 +75,13 @@ std::optional<Response> settle_metadata(const Target& target, Json& object) {
 
 }  // namespace
 
-std::optional<Response> settle(const Target& target, Json& object) {
+std::optional<Response> settle(const Target& target, Json& object, bool is_patched) {
   const Resource& resource = target.kind->resource;
   if (!object.is_object())
     return bad_request(fmt::format(
         "the object provided is unrecognized (must be of type {}): it is no JSON object",
         resource.kind));
-  if (auto refusal = settle_type(resource, object)) return refusal;
+  if (auto refusal = settle_type(target, object, is_patched)) return refusal;
   if (auto refusal = settle_metadata(target, object)) return refusal;
   const std::string_view name = object.get("metadata").get_string("name");
   if (!target.key.name.empty() && name != target.key.name)

@@ -14,7 +14,8 @@ namespace kube::server {
 
 // Checks that the object is of the target's kind and namespace, and fills in both. A Response is
 // the refusal.
-std::optional<Response> settle(const Target& target, Json& object);
+// `is_patched`: as a patch has made it.
+std::optional<Response> settle(const Target& target, Json& object, bool is_patched = false);
 
 // The query's fieldValidation for the fields of `object` that the schema does not have: Strict
 // refuses them, Warn (the default) warns of them. They are removed in any case.

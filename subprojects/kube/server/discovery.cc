@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kube/server/accept.hh"
+#include "kube/server/object_rules.hh"
 #include "kube/server/openapi.hh"
 
 namespace kube::server {
@@ -67,7 +68,11 @@ std::vector<Subresource> subresources_of(const ServedKind& kind) {
   return found;
 }
 
-Json resource_verbs() {
+// In the order of the genuine server.
+Json resource_verbs(const Resource& resource) {
+  if (is_custom(resource))
+    return Json::array(
+        {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"});
   return Json::array(
       {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"});
 }
@@ -94,7 +99,7 @@ Json aggregated(const ServedKind& kind) {
                     {"responseKind", kind_of(resource.group, resource.version, resource.kind)},
                     {"scope", resource.namespaced ? "Namespaced" : "Cluster"},
                     {"singularResource", kind.singular},
-                    {"verbs", resource_verbs()}});
+                    {"verbs", resource_verbs(resource)}});
   set_names(out, kind);
   for (Subresource& below : subresources_of(kind))
     out["subresources"].push_back(
@@ -181,7 +186,7 @@ Json resource_list(const Group& group, const Version& version) {
                              {"singularName", kind->singular},
                              {"namespaced", resource.namespaced},
                              {"kind", resource.kind},
-                             {"verbs", resource_verbs()}});
+                             {"verbs", resource_verbs(resource)}});
     set_names(out, *kind);
     resources.push_back(std::move(out));
     for (Subresource& below : subresources_of(*kind)) {

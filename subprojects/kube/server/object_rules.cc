@@ -63,6 +63,14 @@ bool is_qualified_name(std::string_view text) {
   return !text.empty() && check_label_value(text).empty();
 }
 
+// Kubernetes' own have no prefix; custom resources may have others without.
+bool is_finalizer(const Resource& resource, const Json& finalizer) {
+  if (!finalizer.is_string() || !is_qualified_name(finalizer.as_string())) return false;
+  const std::string& name = finalizer.as_string();
+  return is_custom(resource) || name.find('/') != std::string::npos || name == "orphan" ||
+         name == "foregroundDeletion" || name == "kubernetes";
+}
+
 void check_names(const Json& metadata, std::string_view member, FieldErrors& errors) {
   for (const auto& [name, value] : metadata.get_object(member)) {
     std::string lower = name;
@@ -165,11 +173,7 @@ void wipe_system_fields(Json& metadata) {
 }
 
 void prepare_create(const ServedKind& kind, Json& object) {
-  if (kind.has_generation) {
-    object["metadata"].set("generation", 1);
-  } else {
-    object["metadata"].erase("generation");
-  }
+  if (kind.has_generation) object["metadata"].set("generation", 1);
   if (kind.has_status) object.erase("status");
 }
 
@@ -210,7 +214,7 @@ FieldErrors check_metadata(const ServedKind& kind, const Json& object, const Jso
   if (size > kMaxAnnotations) errors.push_back(too_long("metadata.annotations", kMaxAnnotations));
   check_owners(metadata, errors);
   for (const Json& finalizer : metadata.get_array("finalizers"))
-    if (!finalizer.is_string() || !is_qualified_name(finalizer.as_string()))
+    if (!is_finalizer(kind.resource, finalizer))
       errors.push_back(invalid("metadata.finalizers", finalizer, "name is not qualified"));
   if (before != nullptr) check_immutable(metadata, before->get("metadata"), errors);
   return errors;

@@ -100,7 +100,7 @@ Response invalid_object(std::string_view kind, std::string_view group, std::stri
     const std::string text = error.to_string();
     const std::size_t prefix = (error.path.empty() ? 5 : error.path.size()) + 2;
     Json cause = Json::object({{"reason", cause_of(error.type)}, {"message", text.substr(prefix)}});
-    if (!error.path.empty()) cause.set("field", error.path);
+    cause.set("field", error.path.empty() ? "<nil>" : error.path);
     causes.push_back(std::move(cause));
   }
   if (!errors.empty()) details.set("causes", std::move(causes));

@@ -171,6 +171,11 @@ Result<std::vector<Selector::Requirement>> Selector::parse_fields(std::string_vi
     one.key = part.substr(0, is_unequal ? sign - 1 : sign);
     const bool is_double = !is_unequal && sign + 1 < part.size() && part[sign + 1] == '=';
     one.values.emplace_back(part.substr(sign + (is_double ? 2 : 1)));
+    if (!is_selectable(one.key, resource) && resource.plural == "configmaps")
+      return fail(ErrorCode::kBadRequest,
+                  "\"{}\" is not a known field selector: only \"metadata.name\", "
+                  "\"metadata.namespace\"",
+                  one.key);
     if (!is_selectable(one.key, resource))
       return fail(ErrorCode::kBadRequest, "field label not supported: {}", one.key);
     all.push_back(std::move(one));

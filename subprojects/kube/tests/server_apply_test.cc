@@ -270,13 +270,16 @@ TEST_CASE("apply: what it is refused for") {
             .find("metadata.uid: Invalid value: \"other\": field is immutable") !=
         std::string::npos);
   CHECK(outcome(world.apply(std::string(kWidgetsPath) + "/q", "a",
-                            "{'metadata':{'name':'q','uid':'u'}}")) ==
+                            "{'apiVersion':'example.com/v1','kind':'Widget','metadata':{"
+                            "'name':'q','uid':'u'}}")) ==
         "409 Conflict: Operation cannot be fulfilled on widgets.example.com \"q\": uid mismatch: "
         "the provided object specified uid u, and no existing object was found");
   CHECK(outcome(world.apply(kW, "a",
                             "{'apiVersion':'example.com/v1','kind':'Widget','metadata':{"
                             "'name':'w','resourceVersion':'1'},'spec':{'size':2}}"))
             .substr(0, 12) == "409 Conflict");
+  CHECK(outcome(world.apply(kW, "a", "{'metadata':{'name':'w'}}")) ==
+        "400 BadRequest: invalid object type: , Kind=");
 }
 
 TEST_CASE("apply: kubectl's annotation") {

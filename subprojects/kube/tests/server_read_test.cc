@@ -81,7 +81,8 @@ TEST_CASE("server: lists") {
   CHECK(outcome(world.get("/api/v1/configmaps?labelSelector=a%20b")).substr(0, 14) ==
         "400 BadRequest");
   CHECK(outcome(world.get("/api/v1/configmaps?fieldSelector=data.x%3Da")) ==
-        "400 BadRequest: field label not supported: data.x");
+        "400 BadRequest: \"data.x\" is not a known field selector: only \"metadata.name\", "
+        "\"metadata.namespace\"");
 }
 
 TEST_CASE("server: lists in pages") {

@@ -108,7 +108,15 @@ TEST_CASE("server: what creates and reads are refused for") {
        "422 Invalid: Widget.example.com \"v\" is invalid: spec.size: Invalid value: -1: should be "
        "greater than or equal to 0"},
       {"POST", "/api/v1/namespaces/n/configmaps?dryRun=Some", "{'metadata':{'name':'a'}}",
-       "400 BadRequest: dryRun: Unsupported value: \"Some\": supported values: \"All\""},
+       "422 Invalid: CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: "
+       "[\"Some\"]: supported values: \"All\""},
+      {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a','finalizers':['hold']}}",
+       "422 Invalid: ConfigMap \"a\" is invalid: metadata.finalizers: Invalid value: \"hold\": "
+       "name "
+       "is not qualified"},
+      {"POST", kWidgetsPath, "{'kind':'Gadget','metadata':{'name':'v'}}",
+       "422 Invalid: Widget.example.com \"\" is invalid: kind: Invalid value: \"Gadget\": must be "
+       "Widget"},
   };
   for (const auto& c : cases) {
     CAPTURE(c.method, c.target, c.text);
