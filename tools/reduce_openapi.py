@@ -10,7 +10,7 @@ Without --openapi the documents come from the Go module k8s.io/kubernetes at VER
     source      the module and version
     types       by short name, the types reachable from ROOTS, as structural schemas; {"$ref": "#/NAME"} refers within `types`
     mergeKeys   by root, the strategic-merge key of every list below it: {dotted path of members: key}
-What a type says is kept but for descriptions (ours are in api/schema/descriptions.json), defaults that are only Go's zero value, and what a
+What a type says is kept but for descriptions (api/schema/descriptions.json has the project's), defaults that are only Go's zero value, and what a
 CustomResourceDefinition cannot hold.
 """
 import argparse

@@ -393,7 +393,7 @@ TEST_CASE("JobSets: defaults on creation, immutability on updates, nothing on de
   CHECK(mutate_jobset(create(defaulted)).json_patch.is_null());
   // Stored without: defaults are immutable.
   CHECK(mutate_jobset(update(good, good)).json_patch.is_null());
-  // The user's file once more.
+  // The user's file again.
   const auto again = update(defaulted, good);
   CHECK(apply(again, mutate_jobset(again)) == defaulted);
 
