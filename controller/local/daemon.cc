@@ -1,5 +1,6 @@
 #include "controller/local/daemon.hh"
 
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -77,6 +78,7 @@ Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
 
 int run_daemon(const LocalOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::mallopt(M_ARENA_MAX, 1);  // two threads, of which one waits for the other
   raise_descriptor_limit();
   kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
   auto state = open_local_state(options.state, options.audit, kube::SystemClock().now());

@@ -1,5 +1,7 @@
 #include "controller/local/housekeeping.hh"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kInterval(60);
 constexpr std::chrono::seconds kRetry(5);
+constexpr std::chrono::seconds kStart(1);  // what a start has to do is done then
 
 // Of its last change.
 Time time_of(const Json& event) {
@@ -39,7 +42,8 @@ Housekeeping::Housekeeping(kube::asio::any_io_executor executor, kube::Clock& cl
       api_(api),
       log_(log),
       collector_(api.kinds(), api.store(), [&clock] { return clock.now(); }),
-      wake_(std::move(executor)) {
+      wake_(std::move(executor)),
+      drop_at_(clock.steady() + kStart) {
   // After the collector, which follows the store, too.
   api_.store().subscribe([this](const Change&) {
     if (collector_.has_work() || has_too_many_events()) wake_.notify();
@@ -59,6 +63,7 @@ Task<void> Housekeeping::collect() {
   if (!has_too_many_events() && clock_.steady() < drop_at_) co_return;
   drop_at_ = clock_.steady() + kInterval;
   drop_events();
+  malloc_trim(0);  // bursts of jobs leave much that is free
 }
 
 void Housekeeping::drop_events() {
@@ -78,15 +83,16 @@ void Housekeeping::drop_events() {
 }
 
 Task<void> Housekeeping::run() {
+  auto interval = kStart;
   for (;;) {
-    std::chrono::seconds pause = kInterval;
+    std::chrono::seconds pause = std::exchange(interval, kInterval);
     try {
       co_await collect();
     } catch (const StorageError& error) {
       log_.warn("housekeeping", {{"why", error.what()}});
       pause = kRetry;
     }
-    const bool has_more = pause == kInterval && collector_.has_work();
+    const bool has_more = pause != kRetry && collector_.has_work();
     if (!has_more) co_await wake_.wait_for(clock_, pause);
   }
 }

@@ -37,7 +37,7 @@ class Housekeeping {
   const kube::Log& log_;
   kube::server::Collector collector_;
   kube::Notifier wake_;
-  kube::Clock::Steady drop_at_{};  // when old Events are looked for again
+  kube::Clock::Steady drop_at_;  // when old Events are looked for again
 };
 
 }  // namespace trainer

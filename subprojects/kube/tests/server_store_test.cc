@@ -99,3 +99,26 @@ TEST_CASE("object_store: versions go on after a restart, and there is no older h
   CHECK_FALSE(store.changes_since(kConfigMaps, 30));
   CHECK(store.changes_since(kConfigMaps, 31)->empty());
 }
+
+TEST_CASE("object_store: as texts, objects are read again when no one has them") {
+  ObjectStore store(5, 10, ObjectStore::Form::kTexts);
+  store.add_collection(kConfigMaps);
+  std::string_view seen;
+  store.subscribe([&seen](const Change& change) { seen = change.type(); });
+  kube::server::Object put = store.put(kConfigMaps, config_map("a", "1"));
+  CHECK(store.find(kConfigMaps, {"n", "a"}) == put);  // in use: not read again
+  const Json before = *put;
+  put = nullptr;
+  CHECK(*store.find(kConfigMaps, {"n", "a"}) == before);
+  CHECK(version_of(store.put(kConfigMaps, config_map("a", "1"))) == "6");  // equal
+  store.put(kConfigMaps, config_map("a", "2"));
+  CHECK(seen == "MODIFIED");
+  store.erase(kConfigMaps, {"n", "a"});
+  const auto changes = store.changes_since(kConfigMaps, 6);
+  REQUIRE(changes);
+  REQUIRE(changes->size() == 2);
+  CHECK(*changes->front().before == before);
+  CHECK(version_of(changes->front().after) == "7");
+  CHECK(changes->back().type() == "DELETED");
+  CHECK(version_of(changes->back().state) == "8");
+}
