@@ -69,7 +69,7 @@ kube::Result<void> announce(const LocalServer& server) {
   return server.state().write(kReadyFile, kube::print_json(ready) + "\n");
 }
 
-// Another controller has rules of its own: ours would refuse what it allows.
+// Another controller has rules of its own, and those of this program would refuse what it allows.
 Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
   return options.has_controller ? production_registry(kinds) : Registry();
 }
