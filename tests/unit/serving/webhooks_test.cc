@@ -81,7 +81,7 @@ TEST_CASE(
        2},
       {"MutatingWebhookConfiguration jobset.trainer.kubeflow.org",
        "defaulter.jobset.trainer.kubeflow.org", "/mutate-jobset-x-k8s-io-v1alpha2-jobset",
-       "jobsets", 1},
+       "jobsets", 2},
       {"ValidatingWebhookConfiguration jobset.trainer.kubeflow.org",
        "validator.jobset.trainer.kubeflow.org", "/validate-jobset-x-k8s-io-v1alpha2-jobset",
        "jobsets", 2},
