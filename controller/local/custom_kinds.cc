@@ -11,7 +11,8 @@ CustomKinds::CustomKinds(kube::server::ServedKinds& kinds, kube::server::ObjectS
                          const kube::Log& log)
     : kinds_(kinds), store_(store), log_(log), own_(kinds.size()) {
   kinds_.reserve(kMaxKinds);
-  for (const auto& [key, definition] : store_.all(kCustomResourceDefinitions)) serve(*definition.get());
+  for (const auto& [key, definition] : store_.all(kCustomResourceDefinitions))
+    serve(*definition.get());
   store_.subscribe([this](const kube::server::Change& change) {
     if (change.after && change.resource->plural == kCustomResourceDefinitions.plural)
       serve(*change.after);

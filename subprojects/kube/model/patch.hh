@@ -56,7 +56,6 @@ Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& ke
 // The same with the directives that kubectl sends: `$patch` (replace, delete, merge) in objects and
 // in items of lists, `$retainKeys`, `$setElementOrder/LIST` and `$deleteFromPrimitiveList/LIST`.
 // Lists of scalars whose key in the table is "" merge as sets. Errors (kInvalid) name the path.
-Result<Json> strategic_merge_with_directives(Json target, const Json& patch,
-                                             const MergeKeys& keys);
+Result<Json> strategic_merge_with_directives(Json target, const Json& patch, const MergeKeys& keys);
 
 }  // namespace kube
