@@ -17,7 +17,9 @@ void set_service_defaults(Json& service) {
   if (!spec.is_object() && !spec.is_null()) return;
   set_default(spec, "type", "ClusterIP");
   set_default(spec, "sessionAffinity", "None");
-  if (Json* ports = spec.find("ports"))
+  // What Go leaves out.
+  if (spec.get("publishNotReadyAddresses") == Json(false)) spec.erase("publishNotReadyAddresses");
+  if (Json* ports = spec.find("ports"); ports && ports->is_array())
     for (Json& port : ports->as_array()) {
       set_default(port, "protocol", "TCP");
       set_default(port, "targetPort", port.get("port"));

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "api/describe/patterns.hh"
 #include "api/schema/structural_schema.hh"
@@ -63,7 +64,12 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
   kind.schema = std::shared_ptr<const Json>(schema, &schema->document);
   kind.set_defaults = [schema, rules](Json& object) {
     apply_schema_defaults(object, *schema);
-    if (rules.set_defaults != nullptr) rules.set_defaults(object);
+    if (rules.set_defaults == nullptr) return;
+    try {
+      rules.set_defaults(object);
+    } catch (const std::bad_variant_access&) {
+      // A member has a wrong type: what stores the object checks its schema next, and names it.
+    }
   };
   kind.check = [schema, rules](const Json& object, const Json* before) {
     FieldErrors errors = check_schema(object, *schema);

@@ -57,6 +57,10 @@ TEST_CASE("pods that cannot be right") {
       {"containers: [{name: a, image: x, resources: {requests: {cpu: lots}}}]",
        "spec.containers[0].resources.requests.cpu: Invalid value: \"lots\""},
       {"hostNetwork: maybe, containers: [{name: a, image: x}]", "spec.hostNetwork: Invalid value"},
+      // Defaults are set before types are checked.
+      {"containers: {}", "spec.containers: Invalid value"},
+      {"containers: [{name: a, image: x, env: {a: b}}]", "spec.containers[0].env: Invalid value"},
+      {"containers: [{name: a, image: x}], volumes: [3]", "spec.volumes[0]: Invalid value"},
   };
   for (const auto& c : kCases) {
     INFO(c.spec);
