@@ -10,6 +10,7 @@ import subprocess
 
 # What only tests call, each with its reason.
 TESTS_ONLY = {
+    "kube::server::ObjectStore::compact": "the simulation's API server forgets its history at any moment",
     "trainer::Serving::webhook_port": "tests listen on any free port",
     "trainer::check_schema": "without a schema, by the object's kind: render has the schema of its registration",
 }

@@ -51,11 +51,6 @@ Api::Api(const ServedKinds& kinds, ObjectStore& store, Environment environment)
   for (const ServedKind& kind : kinds_) store_.add_collection(kind.resource);
 }
 
-const ServedKind* Api::find_kind(std::string_view group, std::string_view version,
-                                 std::string_view plural) const {
-  return server::find_kind(kinds_, group, version, plural);
-}
-
 bool Api::wants_table(const Request& request) const {
   const Surface& surface = environment_.surface;
   return surface.wants_table && surface.table_of && surface.wants_table(request.accept);

@@ -104,8 +104,6 @@ class Api {
   // begin() and finish() without admission.
   Outcome handle(Request request);
 
-  const ServedKind* find_kind(std::string_view group, std::string_view version,
-                              std::string_view plural) const;
   const ServedKinds& kinds() const { return kinds_; }
   ObjectStore& store() { return store_; }
 
