@@ -36,6 +36,12 @@ Task<kube::Result<void>> answered(kube::Result<void> outcome) {
   co_return outcome;
 }
 
+Task<ApiServer::Admitted> warn_and_refuse_bad(kube::server::PendingWrite write, Caller) {
+  write.warnings = {"say \"why\""};
+  if (write.key.name != "bad") co_return write;
+  co_return tl::unexpected(kube::server::failure(403, "Forbidden", "no"));
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(test::LocalApi, "over HTTP only the holder of the token is served") {
@@ -117,11 +123,7 @@ TEST_CASE_METHOD(test::LocalApi, "a client that leaves ends the log that it foll
 }
 
 TEST_CASE_METHOD(test::LocalApi, "warnings are headers, and a refusal of admission is an answer") {
-  hooks.admit = [](kube::server::PendingWrite write, Caller) -> Task<ApiServer::Admitted> {
-    write.warnings = {"say \"why\""};
-    if (write.key.name != "bad") co_return write;
-    co_return tl::unexpected(kube::server::failure(403, "Forbidden", "no"));
-  };
+  hooks.admit = warn_and_refuse_bad;
   start();
   use_http("secret");
   kube::HttpRequest request("POST", kConfigMapsPath);
