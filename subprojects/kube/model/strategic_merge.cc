@@ -339,7 +339,7 @@ class DirectiveMerger {
       if (has(patch, value) || has(target.as_array(), value)) ordered.push_back(value);
     for (const Json& value : patch)
       if (!has(ordered, value)) ordered.push_back(value);
-    const MergeKeys keys({{"l", "v"}});
+    const MergeKeys keys(std::map<std::string, std::string, std::less<>>{{"l", "v"}});
     auto merged = strategic_merge(wrapped(target.as_array()), wrapped(ordered), keys);
     if (!merged) return std::move(merged.error());
     target = Json::array();
