@@ -15,7 +15,7 @@ PASSED=0 FAILED=0
 mkdir -p "$LOGS"
 
 # step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
-# a failure without such a line counts as one. What follows a line `open:` or `figures:`, up to an empty line, is shown.
+# a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. What follows a line `open:` or `figures:`, up to an empty line, is shown.
 # Answers the command's status.
 step() {
   local title=$1 log began took result=0 counts shown
@@ -38,7 +38,7 @@ step() {
   if [ $result = 0 ]; then
     sed -n '/^open:\|^figures:/,/^$/p' "$log" | sed 's/^/             /'
   else
-    tail -n 30 "$log" | cut -c1-300 | sed 's/^/    | /'
+    { grep -E '^FAIL ' "$log" | head -n 10 | cut -c1-1500; tail -n 30 "$log" | cut -c1-300; } | sed 's/^/    | /'
     printf '    the whole log: %s\n' "${log#"$ROOT"/}"
   fi
   return $result

@@ -8,11 +8,13 @@
 #include <iterator>
 
 #include "kube/model/json_text.hh"
+#include "tests/support/source_root.hh"
 
 namespace trainer::instructions {
 
 std::string object_text(std::string_view name) {
-  std::ifstream file(fmt::format("{}/{}.json", OBJECTS, name));
+  std::ifstream file(
+      fmt::format("{}/tests/instructions/objects/{}.json", test::source_root(), name));
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (text.empty()) fail(fmt::format("no object {}", name));
   text.pop_back();  // the end of the line

@@ -12,6 +12,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 namespace trainer {
 namespace {
@@ -26,7 +27,7 @@ std::vector<kube::Json> custom_resource_definitions() {
 std::string file_of(const kube::Json& definition) {
   const std::string group(definition.find("spec")->get_string("group"));
   const char* const folder = group == "kubeflow.org" ? "/manifests/v1/crds/" : "/manifests/crds/";
-  return std::string(SOURCE_ROOT) + folder + group + "_" +
+  return test::source_root() + folder + group + "_" +
          definition.find_path({"spec", "names", "plural"})->as_string() + ".yaml";
 }
 

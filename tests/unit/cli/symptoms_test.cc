@@ -13,6 +13,7 @@
 #include "controller/kinds/trainjob/command_hooks.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 using namespace trainer;
 using kube::Json;
@@ -252,7 +253,7 @@ WhyReport report_of(const Row& row) {
   return why(kTrainJobs, job->metadata.key(), trainjob_state(*job, "trainer"), facts, kNow);
 }
 
-const std::string kDocument = std::string(SOURCE_ROOT) + "/docs/troubleshooting.md";
+const std::string kDocument = test::source_root() + "/docs/troubleshooting.md";
 
 std::string read_document() {
   std::ostringstream text;

@@ -9,6 +9,7 @@
 #include "kube/model/names.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 using namespace trainer;
 using namespace std::chrono_literals;
@@ -397,7 +398,7 @@ TEST_CASE("upstream's manager has its own defaults") {
 }
 
 TEST_CASE("the configuration in the manifests equals the defaults") {
-  std::ifstream file(SOURCE_ROOT "/manifests/base/config.yaml");
+  std::ifstream file(test::source_root() + "/manifests/base/config.yaml");
   std::ostringstream text;
   text << file.rdbuf();
   const auto documents = kube::parse_yaml_documents(text.str());

@@ -10,6 +10,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
+#include "tests/support/source_root.hh"
 #include "tests/unit/jobset/world.hh"
 
 using namespace trainer::jobset;
@@ -34,7 +35,7 @@ struct Case {
 };
 
 Case load(const std::string& name) {
-  const std::string path = std::string(SOURCE_ROOT) + "/tests/conformance/jobset/" + name;
+  const std::string path = trainer::test::source_root() + "/tests/conformance/jobset/" + name;
   // The cases are read by PyYAML, to which a plain y is a string; to Kubernetes it is a boolean.
   std::string text = read_file(path + ".yaml");
   if (const std::size_t at = text.find("{x: y}"); at != text.npos) text.replace(at, 6, "{x: 'y'}");

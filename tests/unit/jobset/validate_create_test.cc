@@ -5,6 +5,7 @@
 
 #include "kube/model/json_text.hh"
 #include "kube/model/names.hh"
+#include "tests/support/source_root.hh"
 #include "tests/unit/jobset/admission_support.hh"
 
 using namespace trainer;
@@ -230,7 +231,7 @@ TEST_CASE("23 to 29, U6: claims") {
 }
 
 TEST_CASE("recorded: refusals of the webhook") {
-  const std::string path = std::string(SOURCE_ROOT) + "/tests/conformance/jobset/js-refusals";
+  const std::string path = trainer::test::source_root() + "/tests/conformance/jobset/js-refusals";
   const auto text = [](const std::string& file) {
     std::ifstream stream(file);
     REQUIRE(stream.good());

@@ -12,6 +12,7 @@
 #include "kube/model/patch.hh"
 #include "kube/tests/merge_patch.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
 namespace trainer::test {
@@ -164,7 +165,7 @@ std::map<std::string, std::string> replay(const std::string& name) {
 std::vector<std::string> cases() {
   std::vector<std::string> names;
   for (const auto& file :
-       std::filesystem::directory_iterator(SOURCE_ROOT "/tests/conformance/cases"))
+       std::filesystem::directory_iterator(test::source_root() + "/tests/conformance/cases"))
     if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;

@@ -12,6 +12,7 @@
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/warnings.hh"
 #include "runtimes/plugins/registry.hh"
+#include "tests/support/source_root.hh"
 
 namespace trainer::test {
 
@@ -43,7 +44,7 @@ kube::Json yaml(std::string_view text) {
 }
 
 std::string text_of_file(const std::string& path) {
-  std::ifstream file(std::string(SOURCE_ROOT) + "/" + path);
+  std::ifstream file(test::source_root() + "/" + path);
   if (!file) throw std::runtime_error("cannot read " + path);
   std::ostringstream text;
   text << file.rdbuf();

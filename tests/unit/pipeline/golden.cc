@@ -5,11 +5,12 @@
 #include <sstream>
 
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 namespace trainer::test {
 
 void check_golden(const std::string& path, const std::string& text) {
-  const std::string file = std::string(SOURCE_ROOT) + "/" + path;
+  const std::string file = test::source_root() + "/" + path;
   std::ostringstream kept;
   kept << std::ifstream(file).rdbuf();
   if (kept.str() == text) return;

@@ -8,6 +8,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 using namespace trainer;
 using kube::Json;
@@ -194,7 +195,7 @@ TEST_CASE("pods of no JobSet are never sent, and only followers and leaders may 
 namespace {
 
 void check_same(const std::string& path, const std::vector<WebhookConfiguration>& expected) {
-  std::ifstream file(SOURCE_ROOT "/manifests/" + path);
+  std::ifstream file(test::source_root() + "/manifests/" + path);
   std::ostringstream text;
   text << file.rdbuf();
   const auto documents = kube::parse_yaml_documents(text.str());

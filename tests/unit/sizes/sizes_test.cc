@@ -17,21 +17,17 @@
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/sanitizer.hh"
 
 namespace trainer::test {
 namespace {
 
 using kube::Json;
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TRAINER_IS_SLOW
-#endif
-#endif
-#if defined(TRAINER_IS_SLOW) || !defined(__OPTIMIZE__)
-constexpr std::size_t kObjectLimit = 200'000;
+#if defined(__OPTIMIZE__)
+constexpr std::size_t kObjectLimit = kIsSanitized ? 200'000 : 1'500'000;  // the latter is etcd's
 #else
-constexpr std::size_t kObjectLimit = 1'500'000;  // of etcd
+constexpr std::size_t kObjectLimit = 200'000;
 #endif
 constexpr double kMaxGrowth = 11;  // of four times the length; quadratic code needs sixteen times
 constexpr double kMaxSeconds = 20;

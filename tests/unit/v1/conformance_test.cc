@@ -10,6 +10,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
+#include "tests/support/source_root.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -18,7 +19,7 @@ using kube::Json;
 
 namespace {
 
-const std::string kFolder = std::string(SOURCE_ROOT) + "/tests/conformance/v1/";
+const std::string kFolder = trainer::test::source_root() + "/tests/conformance/v1/";
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/support/sanitizer.hh"
 #include "tests/unit/v1/world.hh"
 
 using namespace trainer::v1;
@@ -105,7 +106,7 @@ void play(const Framework& framework, unsigned seed) {
 
 TEST_CASE("random lives of jobs of every kind") {
   for (const Framework* framework : frameworks())
-    for (unsigned seed = 0; seed < 1000; ++seed) {
+    for (unsigned seed = 0; seed < (trainer::test::kIsSanitized ? 200 : 1000); ++seed) {
       INFO(framework->resource.kind << " seed " << seed);
       play(*framework, seed);
     }
