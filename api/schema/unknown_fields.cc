@@ -4,29 +4,13 @@
 #include "api/describe/path.hh"
 #include "api/schema/schema_view.hh"
 #include "api/schema/structural_schema.hh"
+#include "kube/model/object_meta_fields.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Json;
 using wire::FieldPath;
-
-// metav1.ObjectMeta: the schema leaves an object's own metadata to the API server.
-constexpr std::string_view kMetadata[] = {"annotations",
-                                          "creationTimestamp",
-                                          "deletionGracePeriodSeconds",
-                                          "deletionTimestamp",
-                                          "finalizers",
-                                          "generateName",
-                                          "generation",
-                                          "labels",
-                                          "managedFields",
-                                          "name",
-                                          "namespace",
-                                          "ownerReferences",
-                                          "resourceVersion",
-                                          "selfLink",
-                                          "uid"};
 
 void find_unknown(const Json& value, const Json& schema, const FieldPath& path,
                   std::vector<std::string>& found) {
@@ -59,8 +43,7 @@ std::vector<std::string> unknown_fields(const Json& object, const wire::Schema& 
     const FieldPath path(root, name);
     if (name == "metadata") {
       for (const auto& [field, unused] : object.get_object("metadata"))
-        if (std::find(std::begin(kMetadata), std::end(kMetadata), field) == std::end(kMetadata))
-          found.push_back(FieldPath(path, field).to_string());
+        if (!kube::is_object_meta_field(field)) found.push_back(FieldPath(path, field).to_string());
     } else if (const Json* known = view.member(name)) {
       find_unknown(value, *known, path, found);
     } else if (name != "apiVersion" && name != "kind" && !is_open) {

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <boost/algorithm/string/case_conv.hpp>
+#include <functional>
 #include <ostream>
 
 #include "kube/client/kubeconfig.hh"
+#include "kube/model/json_text.hh"
 
 namespace trainer {
 namespace {
@@ -20,6 +22,19 @@ bool is_called(const kube::Resource& resource, const std::string& word) {
 }
 
 }  // namespace
+
+kube::Task<kube::Result<std::vector<kube::Json>>> list_all(kube::ApiClient& client,
+                                                           kube::Resource resource, std::string ns,
+                                                           std::string query) {
+  std::vector<kube::Json> items;
+  std::function<void(std::string_view)> on_item = [&items](std::string_view text) {
+    if (auto item = kube::parse_json(text)) items.push_back(std::move(*item));
+  };
+  const auto listed = co_await client.list(std::move(resource), std::move(ns), std::move(query),
+                                           std::move(on_item));
+  if (!listed) co_return tl::unexpected(listed.error());
+  co_return items;
+}
 
 kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
                                  bool (*has_hook)(const KindRegistration& kind)) {

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "controller/cli/commands.hh"
 #include "kube/client/api_client.hh"
@@ -66,6 +67,11 @@ int in_cluster(const ClusterOptions& options, Console& console, const Make& make
   console.err << done.error().message << '\n';
   return done.error().code == kube::ErrorCode::kNetwork ? kExitNoCluster : kExitRefused;
 }
+
+// Every object of a list; `query` may select some of them. One that is no JSON is left out.
+kube::Task<kube::Result<std::vector<kube::Json>>> list_all(kube::ApiClient& client,
+                                                           kube::Resource resource, std::string ns,
+                                                           std::string query);
 
 // Which object `why` and `logs` are about.
 struct Target {

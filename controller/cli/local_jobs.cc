@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <set>
 #include <string_view>
 
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
+#include "controller/cli/cluster.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -29,18 +29,6 @@ constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
 
 const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-
-Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, Resource resource, std::string ns,
-                                         std::string query) {
-  std::vector<Json> items;
-  std::function<void(std::string_view)> on_item = [&items](std::string_view text) {
-    if (auto item = kube::parse_json(text)) items.push_back(std::move(*item));
-  };
-  const auto listed = co_await client.list(std::move(resource), std::move(ns), std::move(query),
-                                           std::move(on_item));
-  if (!listed) co_return tl::unexpected(listed.error());
-  co_return items;
-}
 
 bool has_ended(const Json& pod) {
   const std::string_view phase = pod.get("status").get_string("phase");

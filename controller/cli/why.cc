@@ -19,18 +19,6 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-Task<Result<std::vector<Json>>> list_all(kube::ApiClient& client, kube::Resource resource,
-                                         std::string ns, std::string query) {
-  std::vector<Json> items;
-  std::function<void(std::string_view)> on_item = [&items](std::string_view text) {
-    if (auto item = kube::parse_json(text)) items.push_back(std::move(*item));
-  };
-  const auto listed = co_await client.list(std::move(resource), std::move(ns), std::move(query),
-                                           std::move(on_item));
-  if (!listed) co_return tl::unexpected(listed.error());
-  co_return items;
-}
-
 constexpr std::size_t kMaxOutputs = 8;       // pods
 constexpr std::int64_t kLinesOfOutput = 20;  // each
 

@@ -84,6 +84,10 @@ struct JobFacts {
   std::uint8_t steps = 0;  // of JobStep, that it has reached
   // nullopt: not known now. What was before the record's first facts is not counted.
   std::optional<JobRestarts> restarts;
+
+  void reach(JobStep step, bool is_reached) {
+    if (is_reached) steps |= static_cast<std::uint8_t>(step);
+  }
 };
 
 // What is kept of one job between reconciles. Counts it in the census while it lives.

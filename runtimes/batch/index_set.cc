@@ -3,23 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
+#include "runtimes/views/text.hh"
+
 namespace trainer::batch {
-namespace {
-
-std::optional<std::int32_t> index_of(std::string_view text) {
-  std::int32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end || value < 0)
-    return std::nullopt;
-  return value;
-}
-
-}  // namespace
 
 IndexSet IndexSet::parse(std::string_view text, std::int32_t limit) {
   IndexSet set;
@@ -27,8 +16,9 @@ IndexSet IndexSet::parse(std::string_view text, std::int32_t limit) {
     const std::string_view interval = text.substr(0, text.find(','));
     text.remove_prefix(std::min(interval.size() + 1, text.size()));
     const std::size_t dash = interval.find('-');
-    const auto first = index_of(interval.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : index_of(interval.substr(dash + 1));
+    const auto first = parse_unsigned(interval.substr(0, dash));
+    const auto last =
+        dash == std::string_view::npos ? first : parse_unsigned(interval.substr(dash + 1));
     if (first && last && *first <= *last && *first < limit)
       set.add(*first, std::min(*last, limit - 1));
   }

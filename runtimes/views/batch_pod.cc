@@ -1,26 +1,17 @@
 #include "runtimes/views/batch_pod.hh"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "kube/model/json_text.hh"
 #include "runtimes/views/labels.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::batch {
 namespace {
 
 using kube::Json;
-
-std::optional<std::int32_t> count_of_text(std::string_view text) {
-  std::int32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end || value < 0)
-    return std::nullopt;
-  return value;
-}
 
 void read_owner(PodView& view, const kube::ObjectMeta& meta) {
   const auto label = [&meta](std::string_view name) {
@@ -38,7 +29,7 @@ void read_owner(PodView& view, const kube::ObjectMeta& meta) {
   view.jobset = label(jobset::kJobSetNameKey);
   view.replicated_job = label(jobset::kReplicatedJobNameKey);
   view.replicated_job_replicas =
-      count_of_text(label(jobset::kReplicatedJobReplicasKey)).value_or(0);
+      parse_unsigned(label(jobset::kReplicatedJobReplicasKey)).value_or(0);
 }
 
 void read_metadata(PodView& view, const kube::ObjectMeta& meta) {
@@ -54,7 +45,7 @@ void read_metadata(PodView& view, const kube::ObjectMeta& meta) {
   }
   const auto count = [&meta](std::string_view name) -> std::optional<std::int32_t> {
     const auto at = meta.annotations.find(name);
-    return at == meta.annotations.end() ? std::nullopt : count_of_text(at->second);
+    return at == meta.annotations.end() ? std::nullopt : parse_unsigned(at->second);
   };
   view.index = count(kCompletionIndexKey);
   view.index_failures = count(kIndexFailureCountKey).value_or(0);

@@ -1,7 +1,6 @@
 #include "runtimes/views/pod.hh"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -67,14 +66,6 @@ const MemberRules<PodMembers>& members_of_pods() {
 const Json::Array& items_of(const Json& list) {
   static const Json::Array kNone;
   return list.is_array() ? list.as_array() : kNone;
-}
-
-std::optional<std::int32_t> parse_int(std::string_view text) {
-  std::int32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return value;
 }
 
 const Json* find_condition(const PodMembers& of, std::string_view type) {

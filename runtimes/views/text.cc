@@ -1,5 +1,7 @@
 #include "runtimes/views/text.hh"
 
+#include <charconv>
+
 namespace trainer {
 namespace {
 
@@ -20,6 +22,19 @@ std::string keep_tail(std::string_view text, std::size_t limit) {
   std::size_t start = text.size() - limit;
   while (start < text.size() && is_continuation(text[start])) ++start;
   return std::string(text.substr(start));
+}
+
+std::optional<std::int32_t> parse_int(std::string_view text) {
+  std::int32_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int32_t> parse_unsigned(std::string_view text) {
+  const auto value = parse_int(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::string to_lower(std::string_view text) {

@@ -1,8 +1,9 @@
-// Texts of bounded length: what others wrote must fit into a status.
+// Texts of bounded length, since what others wrote must fit into a status, and numbers in texts.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,12 @@ namespace trainer {
 // The first or the last `limit` bytes at most, cut between characters.
 std::string keep_head(std::string_view text, std::size_t limit);
 std::string keep_tail(std::string_view text, std::size_t limit);
+
+// The number that the whole text is, with a "-" in front where it is negative; nullopt where it is
+// something else, or too large.
+std::optional<std::int32_t> parse_int(std::string_view text);
+// The same of a number that is not negative.
+std::optional<std::int32_t> parse_unsigned(std::string_view text);
 
 // ASCII letters only.
 std::string to_lower(std::string_view text);

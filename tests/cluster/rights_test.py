@@ -239,13 +239,7 @@ class Scenario:
         try:
             self.wait("the controller is ready", self.controller.is_ready)
             self.wait("the webhooks have a CA", self.have_webhooks_a_ca)
-            self.create()
-            for step in (self.resume_with_keys_and_gangs, self.move, self.restart, self.place, self.report, self.ask_for_metrics,
-                         self.meet_conflicts):
-                step()
-            self.wait_for(("delete", "trainer.kubeflow.org", "trainjobs"), ("delete", "jobset.x-k8s.io", "jobsets"),
-                          ("list", "", "events"), ("patch", "", "events"), ("get", "batch", "jobs"),
-                          ("patch", "trainer.kubeflow.org", "trainingruntimes"), ("patch", "trainer.kubeflow.org", "clustertrainingruntimes"))
+            self.live()
             self.controller.stop()   # gives the Lease back
             self.audit.read()
         except AssertionError as error:
@@ -255,6 +249,16 @@ class Scenario:
             raise
         finally:
             self.controller.kill()
+
+    def live(self):
+        """All that takes a right."""
+        self.create()
+        for step in (self.resume_with_keys_and_gangs, self.move, self.restart, self.place, self.report, self.ask_for_metrics,
+                     self.meet_conflicts):
+            step()
+        self.wait_for(("delete", "trainer.kubeflow.org", "trainjobs"), ("delete", "jobset.x-k8s.io", "jobsets"),
+                      ("list", "", "events"), ("patch", "", "events"), ("get", "batch", "jobs"),
+                      ("patch", "trainer.kubeflow.org", "trainingruntimes"), ("patch", "trainer.kubeflow.org", "clustertrainingruntimes"))
 
     def have_webhooks_a_ca(self):
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):

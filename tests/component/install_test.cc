@@ -2,18 +2,18 @@
 // `--remove-unused`, `trainer check`, against a scripted API server.
 #include <unistd.h>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
-#include <thread>
+#include <utility>
 
 #include "api/runtime.hh"
 #include "controller/cli/commands.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/tests/scripted_server.hh"
+#include "tests/component/command_run.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -59,18 +59,10 @@ struct Fixture {
   Fixture& operator=(const Fixture&) = delete;
   ~Fixture() { fs::remove_all(folder); }
 
-  // The server runs in a thread of its own, since the subcommand has its own loop.
   std::string run(const std::function<int(Console&)>& command) {
-    auto guard = kube::asio::make_work_guard(io);
-    std::thread server([this] { io.run(); });
-    std::istringstream in;
-    std::ostringstream out;
-    std::ostringstream err;
-    Console console{in, out, err};
-    code = command(console);
-    io.stop();
-    server.join();
-    return out.str() + err.str();
+    test::CommandRun done = test::run_beside(io, command);
+    code = done.code;
+    return std::move(done.said);
   }
   std::string apply_crds(const CrdsOptions& options) {
     return run([&](Console& console) { return run_crds(options, console); });

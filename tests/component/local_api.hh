@@ -61,6 +61,16 @@ inline kube::Json config_map(const std::string& name, const std::string& value =
   return object;
 }
 
+// With a container "c".
+inline kube::Json pod(const std::string& name) {
+  using kube::Json;
+  Json object = config_map(name);
+  object.set("kind", "Pod");
+  object.set("spec", Json::object({{"containers", Json::array({Json::object({{"name", "c"}})})}}));
+  object["metadata"].set("uid", "1");
+  return object;
+}
+
 // What runs on the server's thread; a test may use it before start() and after end().
 struct LocalApi {
   kube::asio::io_context server_io{1};

@@ -92,11 +92,7 @@ TEST_CASE_METHOD(test::LocalApi, "a client that leaves ends the log that it foll
   hooks.read_logs = [&](kube::server::LogQuery query, kube::WriteBody write) {
     return query.is_followed ? follow(has_ended, never, std::move(write)) : answered(outcome);
   };
-  Json pod = test::config_map("p");
-  pod.set("kind", "Pod");
-  pod.set("spec", Json::object({{"containers", Json::array({Json::object({{"name", "c"}})})}}));
-  pod["metadata"].set("uid", "1");
-  store.put(kube::kPods, pod);
+  store.put(kube::kPods, test::pod("p"));
   start();
   use_http("secret");
   const std::string path = "/api/v1/namespaces/default/pods/p/log";

@@ -129,11 +129,7 @@ TEST_CASE_METHOD(test::LocalApi, "in process: cancelled, a request and a stream 
   hooks.admit = [&gate](kube::server::PendingWrite write, Caller) {
     return gate.wait(std::move(write));
   };
-  Json pod = test::config_map("p");
-  pod.set("kind", "Pod");
-  pod.set("spec", Json::object({{"containers", Json::array({Json::object({{"name", "c"}})})}}));
-  pod["metadata"].set("uid", "1");
-  store.put(kube::kPods, pod);
+  store.put(kube::kPods, test::pod("p"));
   start();
   SECTION("a write") {
     kube::TaskGroup tasks(io.get_executor(), nullptr);

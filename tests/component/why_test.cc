@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
-#include <thread>
+#include <utility>
 
 #include "controller/cli/commands.hh"
 #include "controller/kinds/registry.hh"
 #include "kube/tests/scripted_server.hh"
+#include "tests/component/command_run.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -52,7 +51,6 @@ struct Fixture {
   Fixture& operator=(const Fixture&) = delete;
   ~Fixture() { fs::remove_all(folder); }
 
-  // The server runs in a thread of its own, since the subcommand has its own loop.
   std::string ask(const std::string& user) {
     const fs::path config = folder / "config";
     std::ofstream(config)
@@ -60,19 +58,14 @@ struct Fixture {
            "contexts: [{name: c, context: {cluster: c, user: u, namespace: ns}}]\n"
            "clusters: [{name: c, cluster: {server: '"
         << api.config().server << "'}}]\nusers: [{name: u, user: {" << user << "}}]\n";
-    auto guard = kube::asio::make_work_guard(io);
-    std::thread server([this] { io.run(); });
-    std::istringstream in;
-    std::ostringstream out;
-    std::ostringstream err;
-    Console console{in, out, err};
     WhyOptions options;
     options.cluster.kubeconfig = config.string();
     options.target = {"j"};
-    code = run_why(options, production_registry(KindOptions()), console);
-    io.stop();
-    server.join();
-    return out.str() + err.str();
+    test::CommandRun done = test::run_beside(io, [&options](Console& console) {
+      return run_why(options, production_registry(KindOptions()), console);
+    });
+    code = done.code;
+    return std::move(done.said);
   }
   int code = -1;
 };

@@ -5,6 +5,7 @@ failure: `raise bed.Skipped(reason)`. The program is $TRAINER (default: build/tr
 """
 import atexit
 import base64
+import functools
 import inspect
 import json
 import os
@@ -22,7 +23,10 @@ import urllib.request
 
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+import harness  # noqa: E402
+from harness import ROOT, Failed  # noqa: E402
+
 EXAMPLES = ROOT / "docs/examples"
 LONG = bool(os.environ.get("LONG"))
 API = "trainer.kubeflow.org/v1alpha1"
@@ -33,24 +37,11 @@ FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="trainer-local-"))
 TRAINER = FOLDER / "trainer"
 
 
-class Failed(AssertionError):
-    pass
-
-
 class Skipped(Exception):
     pass
 
 
-def wait_until(what, probe, seconds=30, every=0.02):
-    """Calls probe() until it answers something true, which is returned."""
-    end = time.monotonic() + seconds
-    while True:
-        found = probe()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise Failed(f"not within {seconds} s: {what}")
-        time.sleep(every)
+wait_until = functools.partial(harness.wait_until, every=0.02)   # nothing here is far away
 
 
 def torch():

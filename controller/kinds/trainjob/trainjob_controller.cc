@@ -290,14 +290,12 @@ void TrainJobController::measure(const TrainJob& job, const kube::Json& object, 
   facts.waiting = waiting_reason(job.status);
   facts.failure = failure_reason(job.status);
   facts.created = meta.creation_timestamp.value_or(kube::Time());
-  const auto reach = [&facts](JobStep step, bool is_reached) {
-    if (is_reached) facts.steps |= static_cast<std::uint8_t>(step);
-  };
   const JobRecord& record = state.record;
-  reach(JobStep::kJobSet, record.awaits(JobStep::kJobSet) && jobsets_.find(meta.key()) != nullptr);
-  reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
-                                pods_.bucket_of(kByJobSet, meta.ns, meta.name) != nullptr);
-  reach(JobStep::kRunning, facts.phase == "Running");
+  facts.reach(JobStep::kJobSet,
+              record.awaits(JobStep::kJobSet) && jobsets_.find(meta.key()) != nullptr);
+  facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
+                                      pods_.bucket_of(kByJobSet, meta.ns, meta.name) != nullptr);
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
   if (jobset) {
     const std::int32_t counted = jobset->status.restartsCountTowardsMax;
     facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};

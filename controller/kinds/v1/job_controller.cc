@@ -200,12 +200,9 @@ void JobController::measure(const Job& job) {
   facts.waiting = waiting_reason(facts.phase);
   facts.failure = failure_reason(job.status);
   facts.created = meta.creation_timestamp.value_or(kube::Time());
-  const auto reach = [&facts](JobStep step, bool is_reached) {
-    if (is_reached) facts.steps |= static_cast<std::uint8_t>(step);
-  };
-  reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
-                                pods_.bucket_of(kByOwner, meta.ns, meta.uid) != nullptr);
-  reach(JobStep::kRunning, facts.phase == "Running");
+  facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
+                                      pods_.bucket_of(kByOwner, meta.ns, meta.uid) != nullptr);
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
   job_metrics_.update(record, facts);
 }
 

@@ -63,7 +63,6 @@ struct PendingWrite {
   std::vector<std::string> warnings;
   bool is_conditional = false;  // on a resourceVersion that the client sent
   Request request;              // to begin again where the object has changed meanwhile
-  Response preview;             // of a delete: nothing
 };
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;

@@ -95,11 +95,8 @@ Outcome Api::patch(Request request, const Target& target) const {
     if (auto refusal = validate_fields(target, *object, true, warnings)) return *std::move(refusal);
   }
   if (auto refusal = check_version(target, *before, *object)) return *std::move(refusal);
-  if (kind.set_defaults) kind.set_defaults(*object);
-  track_update(
-      kind, before.get(), *object,
-      {manager_of(target.query, request.user_agent), target.subresource, environment_.now()});
-  PendingWrite write = pending(target, before, std::move(*object), std::move(request));
+  PendingWrite write =
+      pending_update(target, before, std::move(*object), std::move(request), environment_.now());
   write.warnings = std::move(warnings);
   write.is_conditional = is_conditional;
   return write;

@@ -7,7 +7,6 @@
 #include "kube/server/api.hh"
 #include "kube/server/decoded.hh"
 #include "kube/server/deletion.hh"
-#include "kube/server/managed_fields.hh"
 #include "kube/server/object_rules.hh"
 #include "kube/server/pending.hh"
 #include "kube/server/refusals.hh"
@@ -30,10 +29,8 @@ Outcome Api::create(Request request, const Target& target) const {
   wipe_system_fields(metadata);
   const ObjectKey key{target.key.ns, std::string(metadata.get_string("name"))};
   if (auto refusal = check_namespace(kinds_, store_, kind, key)) return *std::move(refusal);
-  if (kind.set_defaults) kind.set_defaults(*object);
-  track_update(kind, nullptr, *object,
-               {manager_of(target.query, request.user_agent), "", environment_.now()});
-  PendingWrite write = pending(target, nullptr, std::move(*object), std::move(request));
+  PendingWrite write =
+      pending_update(target, nullptr, std::move(*object), std::move(request), environment_.now());
   write.key = key;
   write.warnings = std::move(warnings);
   return write;
@@ -67,11 +64,8 @@ Outcome Api::update(Request request, const Target& target) const {
                     known));
   if (auto refusal = check_version(target, *before, *object)) return *std::move(refusal);
   const bool is_conditional = !metadata.get_string("resourceVersion").empty();
-  if (kind.set_defaults) kind.set_defaults(*object);
-  track_update(
-      kind, before.get(), *object,
-      {manager_of(target.query, request.user_agent), target.subresource, environment_.now()});
-  PendingWrite write = pending(target, before, std::move(*object), std::move(request));
+  PendingWrite write =
+      pending_update(target, before, std::move(*object), std::move(request), environment_.now());
   write.warnings = std::move(warnings);
   write.is_conditional = is_conditional;
   return write;

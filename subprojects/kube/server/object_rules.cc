@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/names.hh"
+#include "kube/model/object_meta_fields.hh"
 #include "kube/server/field_schema.hh"
 
 namespace kube::server {
@@ -129,25 +129,6 @@ void check_immutable(const Json& metadata, const Json& before, FieldErrors& erro
                                            fmt::join(added, ", "))));
 }
 
-// metav1.ObjectMeta.
-bool is_of_metadata(std::string_view name) {
-  constexpr std::array<std::string_view, 14> kNames = {"annotations",
-                                                       "creationTimestamp",
-                                                       "deletionGracePeriodSeconds",
-                                                       "deletionTimestamp",
-                                                       "finalizers",
-                                                       "generateName",
-                                                       "generation",
-                                                       "labels",
-                                                       "managedFields",
-                                                       "name",
-                                                       "namespace",
-                                                       "ownerReferences",
-                                                       "resourceVersion",
-                                                       "uid"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 void prune_value(Json& value, const FieldSchema& schema) {
   if (value.is_array()) {
     for (Json& item : value.as_array()) prune_value(item, schema.items());
@@ -227,7 +208,7 @@ void prune(const ServedKind& kind, Json& object) {
     if (member.first == "metadata") {
       if (member.second.is_object())
         member.second.as_object().keep_if(
-            [](JsonObject::Member& field) { return is_of_metadata(field.first); });
+            [](JsonObject::Member& field) { return is_object_meta_field(field.first); });
       return true;
     }
     if (member.first == "apiVersion" || member.first == "kind") return true;

@@ -6,6 +6,7 @@
 
 #include "kube/model/resources.hh"
 #include "kube/server/decoded.hh"
+#include "kube/server/managed_fields.hh"
 #include "kube/server/object_rules.hh"
 #include "kube/server/refusals.hh"
 #include "kube/server/shown.hh"
@@ -41,6 +42,15 @@ PendingWrite pending(const Target& target, Object before, Json object, Request r
                              target.query);
   write.request = std::move(request);
   return write;
+}
+
+PendingWrite pending_update(const Target& target, Object before, Json object, Request request,
+                            Time now) {
+  const ServedKind& kind = *target.kind;
+  if (kind.set_defaults) kind.set_defaults(object);
+  track_update(kind, before.get(), object,
+               {manager_of(target.query, request.user_agent), target.subresource, now});
+  return pending(target, std::move(before), std::move(object), std::move(request));
 }
 
 std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectStore& store,

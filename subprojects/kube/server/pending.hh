@@ -9,6 +9,10 @@
 namespace kube::server {
 
 PendingWrite pending(const Target& target, Object before, Json object, Request request);
+// The same of an object that gets its defaults, and whose changed fields its manager owns from now
+// on: all but server-side apply.
+PendingWrite pending_update(const Target& target, Object before, Json object, Request request,
+                            Time now);
 
 // The object itself, or a subresource that the kind has.
 bool is_writable(const Target& target);
