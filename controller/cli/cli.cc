@@ -8,23 +8,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <functional>
 #include <iostream>
-#include <map>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "controller/cli/commands.hh"
+#include "controller/cli/common_flags.hh"
+#include "controller/cli/controller_flags.hh"
 #include "controller/cli/local_flags.hh"
 #include "controller/cli/upstream_flags.hh"
-#include "controller/cli/zap_flags.hh"
 #include "controller/config/configuration.hh"
-#include "controller/config/options.hh"
-#include "controller/config/values.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/node/shim.hh"
-#include "controller/process/run.hh"
 
 namespace trainer {
 namespace {
@@ -35,11 +31,7 @@ constexpr const char* kFooter =
 
 // Outlives the parse and the run: CLI11 writes the options through references.
 struct AllOptions {
-  ControllerOptions controller;
-  std::string jobset_controller_mode;
-  std::string log_format = "text";
-  std::string zap_level;
-  std::string zap_encoder;
+  ControllerFlags controller;
   std::string manifest_option;
   CrdsOptions crds;
   RuntimesOptions builtin_runtimes;
@@ -50,132 +42,6 @@ struct AllOptions {
   LocalFlags local;
   OutputFormat version = OutputFormat::kText;
 };
-
-void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats) {
-  const auto set = [&output](const std::string& text) {
-    output = text == "json"   ? OutputFormat::kJson
-             : text == "yaml" ? OutputFormat::kYaml
-                              : OutputFormat::kText;
-  };
-  app.add_option_function<std::string>("-o,--output", set, "Output format")
-      ->check(CLI::IsMember(formats));
-}
-
-void add_target(CLI::App& app, std::vector<std::string>& target) {
-  const auto add = [&target](const std::string& word) { target.push_back(word); };
-  app.add_option_function<std::string>("JOB", add, "Name of the TrainJob; or KIND/NAME, or a KIND")
-      ->required();
-  app.add_option_function<std::string>("NAME", add, "Name of an object of this KIND");
-}
-
-void add_cluster(CLI::App& app, ClusterOptions& cluster) {
-  app.add_option("--kubeconfig", cluster.kubeconfig,
-                 "Path of a kubeconfig; default: $KUBECONFIG, ~/.kube/config");
-  app.add_option("--context", cluster.context,
-                 "Context of the kubeconfig; default: the current one");
-  app.add_option("-n,--namespace", cluster.ns, "Namespace; default: the context's");
-}
-
-// Refuses what `is_good` does, in these words after the value.
-template <class IsGood>
-CLI::Validator check_by(const IsGood& is_good, std::string problem) {
-  const auto check = [is_good, problem = std::move(problem)](const std::string& text) {
-    return is_good(text) ? std::string() : "\"" + text + "\" " + problem;
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator check_bind_address() {
-  return check_by([](const std::string& text) { return text == "0" || parse_endpoint(text); },
-                  "is no address: write HOST:PORT, :PORT, or 0 for none");
-}
-
-template <class Number>
-CLI::Validator check_count() {
-  return check_by(
-      [](const std::string& text) { return parse_number<Number>(text).value_or(-1) >= 0; },
-      "is too large or no whole number: write 0 or more");
-}
-
-// Flags of upstream's manager, accepted for its Deployments: not shown in --help.
-void add_upstream(CLI::App& command, AllOptions& all) {
-  command.add_option("--zap-log-level", all.zap_level)->group("");
-  command.add_option("--zap-encoder", all.zap_encoder)->group("");
-  command.add_flag("--zap-devel")->group("");
-  command.add_option("--zap-stacktrace-level")->group("");
-  command.add_option("--zap-time-encoding")->group("");
-}
-
-// The controllers, by their keys in the configuration's groupKindConcurrency.
-std::string controllers_footer() {
-  std::string text = "Controllers, with the objects that each reconciles at a time:";
-  for (const KindRegistration& kind : full_registry()) {
-    const kube::ControllerRegistration& controller = kind.controller;
-    text += fmt::format("\n  {:<32} {:>2}{}",
-                        controller.group_kind.empty() ? controller.name : controller.group_kind,
-                        controller.workers,
-                        controller.group_kind.empty() ? ""
-                        : kind.option.empty()         ? ", see groupKindConcurrency"
-                                                      : ", with --enable-scheme");
-  }
-  return text;
-}
-
-CLI::App* add_controller(CLI::App& app, AllOptions& all) {
-  CLI::App* command =
-      app.add_subcommand("controller", "Run the controller, in the cluster or outside it");
-  ControllerOptions& o = all.controller;
-  command->add_option(
-      "--kubeconfig", o.kubeconfig,
-      "Path of a kubeconfig; default: $KUBECONFIG, the pod's service account, ~/.kube/config");
-  command->add_option("--context", o.context,
-                      "Context of the kubeconfig; default: the current one");
-  command->add_option("--config", o.config_file,
-                      "Configuration file (config.trainer.kubeflow.org/v1alpha1)");
-  command->add_option(
-      "--namespace", o.ns,
-      "Namespace of the Lease and the certificates; default: the pod's, else kubeflow-system");
-  auto* url = command->add_option(
-      "--webhook-url", o.webhook_url,
-      "Serve admission from outside the cluster: the URL by which the API server reaches this "
-      "process, https://HOST:PORT. The webhook configurations are created, and removed at the end. "
-      "The process listens on PORT, unless the configuration file sets webhook.port (for a "
-      "tunnel)");
-  url->check(
-      check_by(parse_https_url,
-               "cannot be reached by the API server: write https://HOST:PORT, without a path"));
-  command->add_option("--webhook-client-ca", o.webhook_client_ca,
-                      "File of CA certificates (PEM): only clients with a certificate that one of "
-                      "them has signed may send admission reviews; wins over the file");
-  command
-      ->add_flag("--no-webhooks", o.no_webhooks,
-                 "Serve no admission webhooks; violations of the rules are then reported in status")
-      ->excludes(url);
-  command->add_option("--feature-gates", o.feature_gates, "NAME=true,...; wins over the file");
-  command
-      ->add_option(
-          "--expander", all.jobset_controller_mode,
-          "Which JobSets become Jobs here: Auto, Own (all), Share (those of TrainJobs), Off")
-      ->check(CLI::IsMember({"auto", "own", "share", "off"}, CLI::ignore_case));
-  command->add_option("--log-level", o.log_level, "How much is logged")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
-  command->add_option("--log-format", all.log_format, "Log lines as text or JSON")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  command
-      ->add_option("--health-address", o.health_address,
-                   "Health endpoints: HOST:PORT, :PORT, or 0 for none")
-      ->check(check_bind_address());
-  command
-      ->add_option("--metrics-address", o.metrics_address,
-                   "Metrics: HOST:PORT, :PORT, or 0 for none")
-      ->check(check_bind_address());
-  add_training_operator_flags(*command, o);
-  add_upstream(*command, all);
-  command->footer(controllers_footer());
-  return command;
-}
 
 CLI::App* add_render(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
@@ -190,53 +56,12 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   return command;
 }
 
-// But for the cluster's.
-void add_logs_flags(CLI::App& command, LogsOptions& logs) {
-  add_target(command, logs.target);
-  command.add_flag("-f,--follow", logs.is_followed,
-                   "Wait for the start, follow restarts, end with the job");
-  command.add_option("--node", logs.node, "Only this training node")
-      ->check(check_count<std::int32_t>());
-  command.add_option("--tail", logs.tail, "Only the last lines of each pod; default: all")
-      ->check(check_count<std::int64_t>());
-  command.add_option("--since", logs.since, "Only lines younger than this, such as 30s or 2h")
-      ->check(check_by(parse_duration, "is no duration: write 30s, 15m or 2h"));
-  command.add_flag("--timestamps", logs.has_timestamps, "Print each line's time");
-}
-
 CLI::App* add_logs(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "logs", "Print the logs of all pods of a TrainJob, each line with its node");
   add_logs_flags(*command, all.logs);
   add_cluster(*command, all.logs.cluster);
   return command;
-}
-
-void add_local_commands(CLI::App& app, AllOptions& all, Commands& commands) {
-  LogsOptions& logs = all.local.logs.logs;
-  CLI::App* command = add_local(app, all.local, commands);
-  add_logs_flags(*command, logs);
-  command->add_option("-n,--namespace", logs.cluster.ns, "Namespace; default: default");
-}
-
-// This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
-// their values are checked here; false where one is wrong, after an error message.
-bool use_zap_flags(AllOptions& all, const CLI::App& command, Console& console) {
-  const auto is_good = [&console](const auto& value, std::string_view flag, const std::string& text,
-                                  std::string_view problem) {
-    if (value || text.empty()) return true;
-    console.err << console.program << ": " << flag << ": \"" << text << "\" " << problem << '\n';
-    return false;
-  };
-  const auto level = level_of_zap(all.zap_level);
-  const auto format = format_of_zap(all.zap_encoder);
-  if (!is_good(level, "--zap-log-level", all.zap_level,
-               "is no level: write debug, info, error, panic or a number from 1 on") ||
-      !is_good(format, "--zap-encoder", all.zap_encoder, "is no encoder: write json or console"))
-    return false;
-  if (level && command.count("--log-level") == 0) all.controller.log_level = *level;
-  if (format && command.count("--log-format") == 0) all.controller.log_format = *format;
-  return true;
 }
 
 CLI::App* add_crds(CLI::App& app, AllOptions& all) {
@@ -273,15 +98,7 @@ CLI::App* add_runtimes(CLI::App& app, AllOptions& all) {
 }
 
 void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
-  CLI::App* controller = add_controller(app, all);
-  commands[controller] = [&all, controller](Console& console) {
-    if (!all.jobset_controller_mode.empty())
-      all.controller.jobset_controller_mode =
-          parse_jobset_controller_mode(all.jobset_controller_mode);
-    all.controller.log_format = all.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
-    if (!use_zap_flags(all, *controller, console)) return static_cast<int>(kExitUsage);
-    return run_controller(all.controller);
-  };
+  add_controller(app, all.controller, commands);
   commands[add_render(app, all)] = [&all](Console& console) {
     return run_render(all.render, full_registry(), console);
   };
@@ -316,7 +133,7 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
   commands[add_logs(app, all)] = [&all](Console& console) {
     return run_logs(all.logs, full_registry(), console);
   };
-  add_local_commands(app, all, commands);
+  add_local(app, all.local, commands);
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_output(*version, all.version, {"text", "json", "yaml"});
@@ -408,7 +225,7 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
   Commands commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
-  all.controller.training_operator.is_alone = use_upstream_words(app, program, words);
+  all.controller.options.training_operator.is_alone = use_upstream_words(app, program, words);
   if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';
     return kExitUsage;

@@ -80,6 +80,16 @@ CLI::App* add_run(CLI::App& local, LocalFlags& flags) {
   return command;
 }
 
+CLI::App* add_logs(CLI::App& local, LocalFlags& flags) {
+  LogsOptions& logs = flags.logs.logs;
+  CLI::App* command =
+      local.add_subcommand("logs", "Print the logs of all pods of a job, each line with its node");
+  add_state(*command, flags.logs.state);
+  add_logs_flags(*command, logs);
+  add_namespace(*command, logs.cluster.ns);
+  return command;
+}
+
 CLI::App* add_stop(CLI::App& local, LocalFlags& flags) {
   LocalStopOptions& o = flags.stop;
   CLI::App* command = local.add_subcommand("stop", "Suspend TrainJobs: their processes end");
@@ -93,32 +103,20 @@ CLI::App* add_stop(CLI::App& local, LocalFlags& flags) {
 CLI::App* add_status(CLI::App& local, LocalFlags& flags) {
   CLI::App* command = local.add_subcommand("status", "Show the daemon, the machine and the jobs");
   add_state(*command, flags.status.state);
-  command
-      ->add_option_function<std::string>(
-          "-o,--output",
-          [&flags](const std::string& text) {
-            flags.status.format = text == "json"   ? OutputFormat::kJson
-                                  : text == "yaml" ? OutputFormat::kYaml
-                                                   : OutputFormat::kText;
-          },
-          "Output format")
-      ->check(CLI::IsMember({"text", "json", "yaml"}));
+  add_output(*command, flags.status.format, {"text", "json", "yaml"});
   return command;
 }
 
 }  // namespace
 
-CLI::App* add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
+void add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
   CLI::App* local = app.add_subcommand(
       "local", "Run TrainJobs on this machine, as processes, without a cluster (Linux only)");
   local->require_subcommand(1);
   commands[add_run(*local, flags)] = [&flags](Console& console) {
     return run_local_run(flags.run, full_registry(), console);
   };
-  CLI::App* logs =
-      local->add_subcommand("logs", "Print the logs of all pods of a job, each line with its node");
-  add_state(*logs, flags.logs.state);
-  commands[logs] = [&flags](Console& console) {
+  commands[add_logs(*local, flags)] = [&flags](Console& console) {
     return run_local_logs(flags.logs, full_registry(), console);
   };
   commands[add_stop(*local, flags)] = [&flags](Console& console) {
@@ -137,7 +135,6 @@ CLI::App* add_local(CLI::App& app, LocalFlags& flags, Commands& commands) {
       "env", "Print assignments for eval: kubectl and the SDK then use local mode");
   add_state(*env, flags.state);
   commands[env] = [&flags](Console& console) { return run_local_env(flags.state, console); };
-  return logs;
 }
 
 }  // namespace trainer

@@ -1,20 +1,12 @@
 // The command line of `trainer local`.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <string>
 
+#include "controller/cli/common_flags.hh"
 #include "controller/cli/local.hh"
 
-namespace CLI {
-class App;
-}
-
 namespace trainer {
-
-// What runs where a subcommand was chosen.
-using Command = std::function<int(Console&)>;
-using Commands = std::map<const CLI::App*, Command>;
 
 // Of all its subcommands; outlives the parse and the run.
 struct LocalFlags {
@@ -26,8 +18,7 @@ struct LocalFlags {
   LocalStatusOptions status;
 };
 
-// Adds `local` with its subcommands, but for the options of `local logs`, which are those of
-// `logs`: the result.
-CLI::App* add_local(CLI::App& app, LocalFlags& flags, Commands& commands);
+// Adds `local` with its subcommands.
+void add_local(CLI::App& app, LocalFlags& flags, Commands& commands);
 
 }  // namespace trainer

@@ -1,0 +1,58 @@
+#include "controller/cli/common_flags.hh"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "controller/config/values.hh"
+
+namespace trainer {
+namespace {
+
+template <class Number>
+CLI::Validator check_count() {
+  return check_by(
+      [](const std::string& text) { return parse_number<Number>(text).value_or(-1) >= 0; },
+      "is too large or no whole number: write 0 or more");
+}
+
+}  // namespace
+
+void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats) {
+  const auto set = [&output](const std::string& text) {
+    output = text == "json"   ? OutputFormat::kJson
+             : text == "yaml" ? OutputFormat::kYaml
+                              : OutputFormat::kText;
+  };
+  app.add_option_function<std::string>("-o,--output", set, "Output format")
+      ->check(CLI::IsMember(formats));
+}
+
+void add_target(CLI::App& app, std::vector<std::string>& target) {
+  const auto add = [&target](const std::string& word) { target.push_back(word); };
+  app.add_option_function<std::string>("JOB", add, "Name of the TrainJob; or KIND/NAME, or a KIND")
+      ->required();
+  app.add_option_function<std::string>("NAME", add, "Name of an object of this KIND");
+}
+
+void add_cluster(CLI::App& app, ClusterOptions& cluster) {
+  app.add_option("--kubeconfig", cluster.kubeconfig,
+                 "Path of a kubeconfig; default: $KUBECONFIG, ~/.kube/config");
+  app.add_option("--context", cluster.context,
+                 "Context of the kubeconfig; default: the current one");
+  app.add_option("-n,--namespace", cluster.ns, "Namespace; default: the context's");
+}
+
+void add_logs_flags(CLI::App& command, LogsOptions& logs) {
+  add_target(command, logs.target);
+  command.add_flag("-f,--follow", logs.is_followed,
+                   "Wait for the start, follow restarts, end with the job");
+  command.add_option("--node", logs.node, "Only this training node")
+      ->check(check_count<std::int32_t>());
+  command.add_option("--tail", logs.tail, "Only the last lines of each pod; default: all")
+      ->check(check_count<std::int64_t>());
+  command.add_option("--since", logs.since, "Only lines younger than this, such as 30s or 2h")
+      ->check(check_by(parse_duration, "is no duration: write 30s, 15m or 2h"));
+  command.add_flag("--timestamps", logs.has_timestamps, "Print each line's time");
+}
+
+}  // namespace trainer
