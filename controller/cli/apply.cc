@@ -1,8 +1,8 @@
 #include "controller/cli/apply.hh"
 
-#include <algorithm>
 #include <utility>
 
+#include "controller/cli/documents.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 
@@ -24,14 +24,6 @@ bool is_worth_waiting(const kube::Error& error) {
   return error.is_transient() || error.code == kube::ErrorCode::kNotFound;
 }
 
-bool is_served(const Json& crd) {
-  const auto& conditions = crd.get("status").get_array("conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
-    return condition.get_string("type") == "Established" &&
-           condition.get_string("status") == "True";
-  });
-}
-
 }  // namespace
 
 Task<Result<Json>> apply_object(kube::ApiClient& client, kube::Resource resource, Json object) {
@@ -51,7 +43,7 @@ Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
   const kube::ObjectKey key = kube::ObjectMeta::of(crd).key();
   const auto end = client.clock().steady() + kLimit;
   auto now = co_await apply_object(client, kCrds, std::move(crd));
-  while (now && !is_served(*now)) {
+  while (now && !is_condition_true(*now, "Established")) {
     if (client.clock().steady() >= end) {
       co_return kube::fail(kube::ErrorCode::kTimeout,
                            "CustomResourceDefinition {}: its kind is not served after {} s: see "

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -62,6 +63,17 @@ void print_value(const kube::Json& value, std::string_view text, OutputFormat fo
   } else {
     out << kube::print_json_pretty(value) << '\n';
   }
+}
+
+bool is_condition_true(const kube::Json& object, std::string_view type) {
+  return std::ranges::any_of(
+      object.get("status").get_array("conditions"), [type](const kube::Json& condition) {
+        return condition.get_string("type") == type && condition.get_string("status") == "True";
+      });
+}
+
+bool is_finished(const kube::Json& trainjob) {
+  return is_condition_true(trainjob, "Complete") || is_condition_true(trainjob, "Failed");
 }
 
 std::string title_of(const kube::Json& object) {

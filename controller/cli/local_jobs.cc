@@ -8,6 +8,7 @@
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
+#include "controller/cli/documents.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
@@ -39,12 +40,6 @@ Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key
   std::string selector =
       "labelSelector=" + kube::percent_encode(std::string(jobset::kJobSetNameKey) + "=" + key.name);
   return list_all(client, kube::kPods, key.ns, std::move(selector));
-}
-
-bool is_condition_true(const Json& job, std::string_view type) {
-  for (const Json& condition : job.get("status").get_array("conditions"))
-    if (condition.get_string("type") == type) return condition.get_string("status") == "True";
-  return false;
 }
 
 }  // namespace
@@ -98,7 +93,7 @@ Task<Result<Json>> get_runtime_of(kube::ApiClient& client, Json job) {
 bool is_running(const Json& job) {
   const bool is_suspended =
       job.get("spec").get_bool("suspend") && job.get("status").get_string("phase") == "Suspended";
-  return !is_suspended && !is_condition_true(job, "Complete") && !is_condition_true(job, "Failed");
+  return !is_suspended && !is_finished(job);
 }
 
 Task<Result<void>> check_job_may_run(kube::ApiClient& client, ObjectKey key) {

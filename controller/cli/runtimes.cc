@@ -125,21 +125,13 @@ Result<void> set_labels(std::vector<Json>& runtimes, const std::vector<std::stri
   return {};
 }
 
-bool is_unfinished(const Json& job) {
-  const auto& conditions = job.get("status").get_array("conditions");
-  return std::none_of(conditions.begin(), conditions.end(), [](const Json& condition) {
-    const std::string_view type = condition.get_string("type");
-    return (type == "Complete" || type == "Failed") && condition.get_string("status") == "True";
-  });
-}
-
 // The ClusterTrainingRuntimes of unfinished TrainJobs, by name. A kind that is not served has no
 // objects.
 Task<Result<std::set<std::string>>> used_runtimes(kube::ApiClient& client) {
   std::set<std::string> used;
   std::function<void(std::string_view)> on_item = [&used](std::string_view text) {
     const auto job = kube::parse_json(text, kube::kObjectLimits);
-    if (!job || !is_unfinished(*job)) return;
+    if (!job || is_finished(*job)) return;
     const Json& ref = job->get("spec").get("runtimeRef");
     if (ref.get_string("kind", kClusterTrainingRuntimes.kind) == kClusterTrainingRuntimes.kind)
       used.emplace(ref.get_string("name"));
