@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "controller/node/files.hh"
-#include "controller/node/log_writer.hh"
+#include "controller/node/pod_start.hh"
 #include "controller/node/spawn.hh"
 #include "controller/node/strays.hh"
 #include "kube/model/json_text.hh"
@@ -160,36 +160,12 @@ bool PodRunner::adopt() {
   return true;
 }
 
-Task<Result<void>> PodRunner::fetch(kube::Resource resource, std::string name,
-                                    std::map<std::string, Json, std::less<>>& into) {
-  kube::ObjectKey key{key_.ns, name};
-  auto object = co_await node_.client.get(std::move(resource), std::move(key));
-  if (object)
-    into[name] = std::move(*object);
-  else if (object.error().code != ErrorCode::kNotFound)
-    co_return tl::unexpected(object.error());
-  co_return Result<void>();
-}
-
-Task<Result<Sources>> PodRunner::fetch_sources() {
-  const SourceNames names = sources_of(pod_);
-  Sources sources;
-  for (const std::string& name : names.config_maps) {
-    const auto done = co_await fetch(kube::kConfigMaps, name, sources.config_maps);
-    if (!done) co_return tl::unexpected(done.error());
-  }
-  for (const std::string& name : names.secrets) {
-    const auto done = co_await fetch(kube::kSecrets, name, sources.secrets);
-    if (!done) co_return tl::unexpected(done.error());
-  }
-  co_return std::move(sources);
-}
-
 Task<Result<void>> PodRunner::try_start() {
   // The one that it replaces has its name and its address until its end.
   if (address() != kHostAddress && node_.is_taken(address(), uid_))
     co_return kube::fail(ErrorCode::kConflict, "the processes of another pod of this name end");
-  const auto sources = co_await fetch_sources();
+  SourceNames names = sources_of(pod_);
+  const auto sources = co_await fetch_sources(node_.client, key_.ns, std::move(names));
   if (!sources) co_return tl::unexpected(sources.error());
   if (is_removed_ || is_deleting())
     co_return kube::fail(ErrorCode::kCancelled, "the pod is being deleted");
@@ -202,22 +178,7 @@ Result<void> PodRunner::launch(const Sources& sources) {
   place.name = name_;
   place.facts = {node_.options.name, kHostAddress, address(), node_.allocatable};
   if (node_.facts.tier != Tier::kNamespaces) place.names = node_.replacements(name_);
-  const auto config = make_config(pod_, sources, place, node_.facts);
-  if (!config) return tl::unexpected(config.error());
-  for (const char* folder : {kScratch, kVolumes, kLogs, kRoot, "termination"})
-    if (const auto made = make_directories(directory_ / folder); !made) return made;
-  for (const MemoryVolume& volume : config->memory_volumes)
-    if (const auto made = make_directories(volume.path); !made) return made;
-  if (const auto made = make_volumes(pod_, sources, place.facts, place.volumes); !made) return made;
-  const std::string nsswitch = nsswitch_text(read_file("/etc/nsswitch.conf").value_or(""));
-  if (const auto made = write_file(directory_ / kNsswitchFile, nsswitch, 0644); !made) return made;
-  if (const auto made = write_file(directory_ / kHostsFile, "", 0644); !made) return made;
-  refresh_hosts();
-  const Fd lock = lock_pod(directory_);
-  if (!lock) return kube::fail(ErrorCode::kConflict, "another shim holds the pod");
-  const auto written = replace_file(directory_ / kConfigFile, kube::print_json(to_json(*config)));
-  if (!written) return written;
-  const auto child = spawn_shim(node_.options.shim, directory_, uid_, lock);
+  const auto child = start_shim(pod_, sources, place, node_.facts, hosts(), node_.options.shim);
   if (!child) return tl::unexpected(child.error());
   is_alive_ = true;
   child_ = *child;
@@ -225,10 +186,14 @@ Result<void> PodRunner::launch(const Sources& sources) {
   return {};
 }
 
+std::string PodRunner::hosts() const {
+  return hosts_text(name_, address(), node_.neighbours(name_),
+                    read_file("/etc/hosts").value_or(""));
+}
+
 void PodRunner::refresh_hosts() const {
   if (access((directory_ / kHostsFile).c_str(), F_OK) != 0) return;
-  const std::string text =
-      hosts_text(name_, address(), node_.neighbours(name_), read_file("/etc/hosts").value_or(""));
+  const std::string text = hosts();
   // In place: it is mounted.
   if (read_file(directory_ / kHostsFile).value_or("") != text)
     static_cast<void>(write_file(directory_ / kHostsFile, text, 0644));
@@ -270,7 +235,9 @@ void PodRunner::read_report() {
   if (!report) return;
   const bool is_first = report_.is_null() && child_ < 0;  // of an adopted pod: known before
   const Json before = std::exchange(report_, std::move(*report));
-  if (!is_first) record_changes(before);
+  if (is_first) return;
+  for (PodEvent& event : events_of(before, report_))
+    record(event.type, event.reason, std::move(event.message));
 }
 
 void PodRunner::end_as_killed() {
@@ -388,29 +355,6 @@ void PodRunner::record(std::string_view type, std::string_view reason, std::stri
   event.reason = reason;
   event.message = std::move(message);
   node_.events.record(std::move(event));
-}
-
-void PodRunner::record_changes(const Json& before) {
-  const auto state_of = [](const Json& report, const char* list, std::size_t i) -> const Json& {
-    const auto& statuses = report.get_array(list);
-    return i < statuses.size() ? statuses[i].get("state") : Json::null();
-  };
-  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    std::size_t i = 0;
-    for (const Json& status : report_.get_array(list)) {
-      const Json& state = status.get("state");
-      const std::string name(status.get_string("name"));
-      if (state == state_of(before, list, i++)) continue;
-      const Json& end = state.get("terminated");
-      const Json& wait = state.get("waiting");
-      if (state.find("running") != nullptr)
-        record("Normal", "Started", "Started container " + name);
-      else if (end.get_string("reason") == "StartError")
-        record("Warning", "Failed", "Error: " + std::string(end.get_string("message")));
-      else if (wait.get_string("reason") == "CrashLoopBackOff")
-        record("Warning", "BackOff", std::string(wait.get_string("message")));
-    }
-  }
 }
 
 }  // namespace trainer::node

@@ -93,10 +93,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
  private:
   kube::Task<bool> start();
   kube::Task<kube::Result<void>> try_start();
-  kube::Task<kube::Result<Sources>> fetch_sources();
-  kube::Task<kube::Result<void>> fetch(kube::Resource resource, std::string name,
-                                       std::map<std::string, kube::Json, std::less<>>& into);
   kube::Result<void> launch(const Sources& sources);
+  std::string hosts() const;  // the text of its hosts file
   bool adopt();
   kube::Task<void> follow();
   void observe_shim(pid_t pid);
@@ -104,7 +102,6 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   void check_shim();
   void read_report();
   void end_as_killed();
-  void record_changes(const kube::Json& before);
   void record(std::string_view type, std::string_view reason, std::string message);
   kube::Task<bool> write(kube::Json status);
   kube::Task<void> await_removal();

@@ -166,6 +166,31 @@ Json report_of_killed(Json report, Time now) {
   return report;
 }
 
+std::vector<PodEvent> events_of(const Json& before, const Json& report) {
+  const auto state_before = [&before](const char* list, std::size_t i) -> const Json& {
+    const auto& statuses = before.get_array(list);
+    return i < statuses.size() ? statuses[i].get("state") : Json::null();
+  };
+  std::vector<PodEvent> events;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    std::size_t i = 0;
+    for (const Json& status : report.get_array(list)) {
+      const Json& state = status.get("state");
+      const std::string name(status.get_string("name"));
+      if (state == state_before(list, i++)) continue;
+      const Json& end = state.get("terminated");
+      const Json& wait = state.get("waiting");
+      if (state.find("running") != nullptr)
+        events.push_back({"Normal", "Started", "Started container " + name});
+      else if (end.get_string("reason") == "StartError")
+        events.push_back({"Warning", "Failed", "Error: " + std::string(end.get_string("message"))});
+      else if (wait.get_string("reason") == "CrashLoopBackOff")
+        events.push_back({"Warning", "BackOff", std::string(wait.get_string("message"))});
+    }
+  }
+  return events;
+}
+
 bool is_finished(const Json& pod) {
   const std::string_view phase = pod.get("status").get_string("phase");
   return phase == "Succeeded" || phase == "Failed";

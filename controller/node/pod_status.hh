@@ -1,9 +1,10 @@
-// The status of a pod, of what its shim has written. Pure.
+// The status and the events of a pod, of what its shim has written. Pure.
 #pragma once
 
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/model/json.hh"
 #include "kube/model/time.hh"
@@ -29,6 +30,14 @@ kube::Json refused_status(const kube::Json& pod, std::string_view reason, std::s
                           const StatusFacts& facts, kube::Time now);
 // The report of a shim that has ended without one: what has run, was killed.
 kube::Json report_of_killed(kube::Json report, kube::Time now);
+
+struct PodEvent {
+  std::string_view type;
+  std::string_view reason;
+  std::string message;
+};
+// What has become of the containers since an earlier report.
+std::vector<PodEvent> events_of(const kube::Json& before, const kube::Json& report);
 
 bool is_finished(const kube::Json& pod);
 // A merge patch of the pod that sets what is different in its status; null: nothing is.
