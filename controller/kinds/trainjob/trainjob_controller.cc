@@ -36,6 +36,23 @@ bool is_child_in_the_way(const TrainJobStatus& status) {
   return status.reason == "ChildNameTaken" || status.reason == "ChildMissing";
 }
 
+// Forgets what this reconcile has to read again. `shape`: the job's.
+void forget_outdated(const TrainJobStatus& status, std::size_t shape, JobState& state) {
+  // Dependent objects are not watched: a deleted one is created again when the job changes, and
+  // when pods need it again.
+  if (state.shape != shape) {
+    if (state.shape) state.forget_reads();
+    state.shape = shape;
+  }
+  // An existing object blocks this one, or a missing one does: read again, since either may have
+  // changed meanwhile.
+  if (is_snapshot_refused(status) || is_child_in_the_way(status)) state.forget_reads();
+  if (is_finished(status)) {  // nothing is built any more, and a snapshot may be large
+    state.forget_reads();
+    state.former_content.reset();
+  }
+}
+
 // No reconcile follows such a write.
 bool changes_reason_only(const TrainJobPlan& plan) {
   return plan.is_status_minor && plan.status_patch &&
@@ -139,19 +156,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   if (!slot) slot = std::make_shared<JobState>();
   const auto state = slot;  // the map may change during a co_await
   if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
-  // Dependent objects are not watched: a deleted one is created again when the job changes, and
-  // when pods need it again.
-  if (state->shape != decoded->shape) {
-    if (state->shape) state->forget_reads();
-    state->shape = decoded->shape;
-  }
-  // An existing object blocks this one, or a missing one does: read again, since either may have
-  // changed meanwhile.
-  if (is_snapshot_refused(job->status) || is_child_in_the_way(job->status)) state->forget_reads();
-  if (is_finished(job->status)) {  // nothing is built any more, and a snapshot may be large
-    state->forget_reads();
-    state->former_content.reset();
-  }
+  forget_outdated(job->status, decoded->shape, *state);
   const Child child = child_of(key, *state);
   if (child.stored && child.stored->body.size() >= kube::kLargeText) co_await kube::yield();
   if (const JobSet* jobset = child.jobset()) {
