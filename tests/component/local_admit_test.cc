@@ -2,9 +2,8 @@
 #include "api/kinds/kinds.hh"
 #include "controller/kinds/registry.hh"
 #include "controller/local/builtin_kinds.hh"
-#include "controller/local/local_server.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
-#include "tests/component/local_api.hh"
+#include "tests/component/local_server_fixture.hh"
 
 using namespace trainer;
 using kube::Json;
@@ -12,30 +11,11 @@ using kube::Json;
 namespace {
 
 // The production rules and kinds.
-struct Ruled {
-  const test::TemporaryFolder folder;
-  kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
-  kube::asio::io_context io;
-  kube::SystemClock clock;
-  kube::SystemRandom random;
-  std::unique_ptr<LocalServer> server;
-  std::unique_ptr<kube::Transport> transport;
-  std::unique_ptr<kube::ApiClient> client;
-
+struct Ruled : test::LocalServerFixture {
   Ruled() {
     KindOptions options;
     options.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
-    auto state = open_local_state(folder.path, "", clock.now());
-    REQUIRE(state);
-    server = std::make_unique<LocalServer>(std::move(*state), local_kinds(),
-                                           production_registry(options), LocalServerOptions(), log);
-    REQUIRE(server->start());
-    transport = server->transports()(io, kube::TransportLimits());
-    client = std::make_unique<kube::ApiClient>(*transport, clock, random);
-  }
-  kube::Result<std::string> create(const kube::Resource& resource, Json object,
-                                   const std::string& manager) {
-    return kube::run_task(io, client->create(resource, std::move(object), manager));
+    REQUIRE(start(local_kinds(), production_registry(options)));
   }
 };
 

@@ -6,41 +6,19 @@
 
 #include "kube/client/task_group.hh"
 #include "kube/tests/fake_clock.hh"
-#include "tests/component/local_api.hh"
+#include "tests/component/local_server_fixture.hh"
 
 using namespace trainer;
 using kube::Json;
 
 namespace {
 
-// Without a node.
-struct Started {
-  kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
-  kube::asio::io_context io;
-  kube::SystemClock clock;
-  kube::SystemRandom random;
-  std::unique_ptr<LocalServer> server;
-  std::unique_ptr<kube::Transport> transport;
-  std::unique_ptr<kube::ApiClient> client;
-
-  kube::Result<void> start(const std::filesystem::path& folder,
-                           LocalServerOptions options = LocalServerOptions()) {
-    auto state = open_local_state(folder, "", clock.now());
-    if (!state) return tl::unexpected(state.error());
-    server = std::make_unique<LocalServer>(std::move(*state), test::few_kinds(), Registry(),
-                                           std::move(options), log);
-    if (auto started = server->start(); !started) return started;
-    transport = server->transports()(io, kube::TransportLimits());
-    client = std::make_unique<kube::ApiClient>(*transport, clock, random);
-    return {};
-  }
-  void end() {
-    client.reset();
-    transport.reset();
-    server.reset();
+struct Started : test::LocalServerFixture {
+  kube::Result<void> start(LocalServerOptions options = LocalServerOptions()) {
+    return LocalServerFixture::start(test::few_kinds(), Registry(), std::move(options));
   }
   kube::Result<std::string> create(Json object) {
-    return kube::run_task(io, client->create(kube::kConfigMaps, std::move(object)));
+    return LocalServerFixture::create(kube::kConfigMaps, std::move(object));
   }
   kube::Result<Json> get(const std::string& name) {
     return kube::run_task(io, client->get(kube::kConfigMaps, {"default", name}));
@@ -58,13 +36,12 @@ Json event_at(int number, kube::Time time) {
 }  // namespace
 
 TEST_CASE_METHOD(Started, "a restart keeps objects, port, token and namespaces") {
-  const test::TemporaryFolder folder;
-  REQUIRE(start(folder.path));
+  REQUIRE(start());
   REQUIRE(create(test::config_map("a")));
   const std::string address = server->address();
   const auto before = get("a");
   end();
-  REQUIRE(start(folder.path));
+  REQUIRE(start());
   CHECK(server->address() == address);
   CHECK(*get("a") == *before);
   CHECK(kube::run_task(io, client->get(kube::kNamespaces, {"", "kubeflow-system"})));
@@ -79,8 +56,7 @@ TEST_CASE_METHOD(Started, "a restart keeps objects, port, token and namespaces")
 }
 
 TEST_CASE_METHOD(Started, "namespaces: none is made by naming it") {
-  const test::TemporaryFolder folder;
-  REQUIRE(start(folder.path));
+  REQUIRE(start());
   Json object = test::config_map("a");
   object["metadata"].set("namespace", "none");
   const auto refused = create(std::move(object));
@@ -94,32 +70,30 @@ TEST_CASE_METHOD(Started, "namespaces: none is made by naming it") {
 }
 
 TEST_CASE_METHOD(Started, "a port that is taken, and a second server, are one sentence each") {
-  const test::TemporaryFolder folder;
   SECTION("the port") {
     using kube::asio::ip::tcp;
     const tcp::acceptor taken(io, tcp::endpoint(kube::asio::ip::address_v4::loopback(), 0));
     std::ofstream(folder.path / "port") << taken.local_endpoint().port();
-    const auto refused = start(folder.path);
+    const auto refused = start();
     REQUIRE_FALSE(refused);
     CHECK_THAT(refused.error().message,
                Catch::Contains(std::to_string(taken.local_endpoint().port())) &&
                    Catch::Contains("taken by another program"));
   }
   SECTION("the directory") {
-    REQUIRE(start(folder.path));
+    REQUIRE(start());
     CHECK_THAT(open_local_state(folder.path, "", clock.now()).error().message,
                Catch::Contains("another daemon uses it"));
   }
 }
 
 TEST_CASE_METHOD(Started, "it leaves when there is nothing to do, but not before") {
-  const test::TemporaryFolder folder;
   std::atomic<bool> is_idle = false;
   LocalServerOptions options;
   options.idle = std::chrono::seconds(2);
   options.on_idle = [&is_idle] { is_idle = true; };
   const bool has_pod = GENERATE(false, true);
-  REQUIRE(start(folder.path, std::move(options)));
+  REQUIRE(start(std::move(options)));
   if (has_pod) {
     Json pod = test::config_map("p");
     pod.set("kind", "Pod");
