@@ -48,8 +48,10 @@ Result<Connected> connect(const LocalDaemon& daemon, const std::string& ns = "")
 }
 
 std::string summary(const DaemonStatus& running) {
-  std::string text = fmt::format("up at {}, tier {}, process {}, version {}\n", running.address,
-                                 running.tier, running.pid, running.version);
+  std::string text = fmt::format("up at {}, {}process {}, version {}\n", running.address,
+                                 running.tier ? fmt::format("tier {}, ", *running.tier) : "",
+                                 running.pid, running.version);
+  if (!running.tier) text += fmt::format("  {}\n", kNoNode);
   for (const std::string& notice : running.notices) text += "  " + notice + "\n";
   return text;
 }
@@ -229,8 +231,7 @@ int run_local_status(const LocalStatusOptions& options, Console& console) {
   std::vector<std::string> amounts;
   for (const auto& [name, amount] : capacity->is_object() ? capacity->as_object() : Json::Object())
     amounts.push_back(fmt::format("{} {}", name, amount.is_string() ? amount.as_string() : "?"));
-  text += amounts.empty() ? "  no node: pods stay Pending\n"
-                          : fmt::format("  for jobs: {}\n", fmt::join(amounts, ", "));
+  if (!amounts.empty()) text += fmt::format("  for jobs: {}\n", fmt::join(amounts, ", "));
   if (!jobs->empty()) text += table_of(*jobs);
   Json value = connected->daemon.json;
   value.set("allocatable", *capacity);

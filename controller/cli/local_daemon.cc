@@ -114,7 +114,7 @@ std::optional<DaemonStatus> LocalDaemon::status() const {
   if (status.pid <= 0 || !is_daemon(status.pid)) return std::nullopt;
   status.address = json->get_string("address");
   status.version = json->get_string("version");
-  status.tier = json->get_int("tier");
+  if (json->find("tier") != nullptr) status.tier = json->get_int("tier");
   status.path = json->get_string("path");
   for (const kube::Json& notice : json->get_array("notices"))
     if (notice.is_string()) status.notices.push_back(notice.as_string());

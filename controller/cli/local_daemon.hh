@@ -14,6 +14,9 @@
 
 namespace trainer {
 
+// Said of a daemon that was started with --no-node.
+inline constexpr std::string_view kNoNode = "without a node: pods stay Pending";
+
 // Said at the first start.
 inline constexpr std::string_view kNoSandbox =
     "Pods are processes of yours, with your rights: there is no sandbox. Who can read the "
@@ -30,7 +33,7 @@ struct DaemonStatus {
   pid_t pid = 0;
   std::string address;  // "https://127.0.0.1:PORT"
   std::string version;
-  std::int64_t tier = 0;
+  std::optional<std::int64_t> tier;  // nullopt: it has no node
   std::vector<std::string> notices;  // what this machine does not offer
   std::string path;                  // $PATH of pods
   kube::Json json;                   // all of it

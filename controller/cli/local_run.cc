@@ -173,6 +173,7 @@ class LocalRun {
       follow.hook = hook_;
       follow.job = job;
       follow.ends_when_suspended = true;
+      follow.omits_failure = true;  // `why` follows
       follow.print = log_printer(logs_, console_);
       follow.report = [this](std::string_view what) { say(what); };
       LogFollower follower(io_, client_, std::move(follow));
@@ -278,19 +279,24 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
   const std::string path = callers_path();
   if (path != running->path) changes->path = path;
   const std::string python = find_program("python3", path);
-  console.err << fmt::format("-- local mode, tier {}: images are not used, python3 is {}\n",
-                             running->tier, python.empty() ? "not in PATH" : python);
+  if (running->tier)
+    console.err << fmt::format("-- local mode, tier {}: images are not used, python3 is {}\n",
+                               *running->tier, python.empty() ? "not in PATH" : python);
+  else
+    console.err << fmt::format("-- local mode {}\n", kNoNode);
   if (is_new) console.err << "-- " << kNoSandbox;
 
   LocalRun run(options, std::move(*changes), registry, daemon, **cluster, console);
   const auto failed = (*cluster)->run(run.run(std::move(*objects)));
   if (!failed) return tl::unexpected(failed.error());
+  Console local = console;
+  local.program += " local";  // advice names its subcommands
   for (const ObjectKey& job : *failed) {
     console.out << std::flush;
     WhyOptions why;
     why.cluster = {daemon.kubeconfig(), "", job.ns};
     why.target = {job.name};
-    run_why(why, registry, console);
+    run_why(why, registry, local);
   }
   return run.is_complete() ? kExitDone : kExitRefused;
 }

@@ -82,7 +82,8 @@ void LogFollower::pod_gone(const std::string& uid) {
 
 void LogFollower::job_seen(ObjectState job) {
   std::string state = job.phase.empty() ? "not started" : job.phase;
-  if (!job.phase.empty() && job.phase != "Running" && !job.message.empty())
+  const bool is_omitted = job.is_failed && options_.omits_failure;
+  if (!job.phase.empty() && job.phase != "Running" && !job.message.empty() && !is_omitted)
     state += ": " + job.message;
   if (state != reported_) {
     options_.report(fmt::format("{}: {}", options_.title(), state));

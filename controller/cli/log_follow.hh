@@ -26,6 +26,7 @@ class LogFollower {
     std::optional<std::int32_t> node;
     LogQuery first;                    // what the first request for each log asks for
     bool ends_when_suspended = false;  // once the pods of a suspended job are gone
+    bool omits_failure = false;        // the caller says why a job has failed
     PrintLine print;
     std::function<void(std::string_view)> report;  // changes of the job, and errors
     Options() {}

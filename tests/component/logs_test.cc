@@ -106,9 +106,11 @@ struct Fixture {
       clock.advance(std::chrono::ceil<std::chrono::microseconds>(clock.until_next()));
     }
   }
-  void serve_job(const std::string& phase) {
-    api.on("GET", kJobsPath + "/j").answer(200, job(phase, true)).always();
-    api.on("GET", kJobsPath).answer(200, list(job(phase, true)));
+  void serve_job(const std::string& phase, const std::string& message = "") {
+    std::string object = job(phase, true);
+    object.insert(object.find("\"phase\""), "\"message\":\"" + message + "\",");
+    api.on("GET", kJobsPath + "/j").answer(200, object).always();
+    api.on("GET", kJobsPath).answer(200, list(object));
     api.on("GET", kJobsPath).stream({}).stay_open();
   }
   // `at_the_end`: the items of the last list, after all known pods are over.
@@ -150,6 +152,18 @@ TEST_CASE_METHOD(Fixture, "a running container is followed until it has ended, t
   CHECK(lines == Lines{"[node-1] a", "[node-1] the last words"});
   CHECK(std::find(reported.begin(), reported.end(), "[node-1] ended with exit code 3 (Error)") !=
         reported.end());
+}
+
+TEST_CASE_METHOD(Fixture, "why a job has failed is left to a caller that says it") {
+  const bool is_omitted = GENERATE(false, true);
+  serve_job("Failed", "boom");
+  serve_pods(pod(0, "Failed", kFailed));
+  log_of(0).stream({line(1, "a")}).always();
+  auto made = options();
+  made.omits_failure = is_omitted;
+  REQUIRE(follow(std::move(made)));
+  const std::string said = is_omitted ? "TrainJob ns/j: Failed" : "TrainJob ns/j: Failed: boom";
+  CHECK(std::count(reported.begin(), reported.end(), said) == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a container that was restarted is read from both of its runs") {

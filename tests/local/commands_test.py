@@ -42,10 +42,16 @@ def test_wrong_words(local):
 
 
 def test_without_a_node(local):
-    local.up("--no-node")
+    done = local.run("up", "--no-node")
+    for said in (done.stdout, local.run("up", code=None).stderr, local.run("status").stdout):
+        assert said.count("without a node: pods stay Pending") == 1 and "tier" not in said, said
+    assert "tier" not in json.loads(local.run("status", "-o", "json").stdout)
     local.create(trainjob("waits", "true"))
     wait_until("there is a pod", lambda: local.pods("waits"))
-    assert "no node" in local.run("status").stdout
+    followed = local.start("run", local.write("job.yaml", trainjob("follows", "true")))
+    assert "-- local mode without a node: pods stay Pending" in followed.stdout.readline()
+    followed.kill()
+    followed.wait()
     assert local.pods("waits")[0]["status"]["phase"] == "Pending"
 
 

@@ -16,6 +16,11 @@ def test_a_failing_job_says_why(local):
     done = local.run("run", bed.EXAMPLES / "failing.yaml", code=1)
     for words in ("TrainJob default/failing: Failed", "exit code 3", "FileNotFoundError: /data/train.parquet", "Next step:"):
         assert words in done.stdout, done.stdout
+    # Once in the log and once in what was wrong, with a command that needs no kubeconfig.
+    assert (done.stdout + done.stderr).count("FileNotFoundError: /data/train.parquet") == 2, done.stdout + done.stderr
+    assert "-- TrainJob default/failing: Failed\n" in done.stderr, done.stderr
+    assert "`trainer local logs failing -n default`" in done.stdout, done.stdout
+    assert "FileNotFoundError" in local.run("logs", "failing", "-n", "default").stdout
     assert not bed.processes_with("train.parquet")
 
 
