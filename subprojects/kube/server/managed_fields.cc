@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -152,8 +153,17 @@ class Update {
     pruned = without_fields(merged, all - kept, schema_);
     const FieldSet dropped = (all - named(fields_of(pruned, schema_))) & gone;
     Json rest = without_fields(merged, dropped, schema_);
-    discard_emptied(rest, dropped, schema_);
+    discard_emptied(rest, discarded_if_empty(dropped), schema_);
     return rest;
+  }
+
+  // A struct of Go has no null where an apply has emptied a list or map. Of a custom resource only
+  // the metadata is a struct.
+  FieldSet discarded_if_empty(const FieldSet& dropped) const {
+    if (!is_custom(kind_.resource)) return dropped;
+    FieldSet metadata;
+    if (const FieldSet* below = dropped.below("f:metadata")) metadata.attach("f:metadata", *below);
+    return metadata;
   }
 
   const ServedKind& kind_;
@@ -224,6 +234,33 @@ Response untyped(const ServedKind& kind, const Json& config,
                                   kind.resource.api_version(), kind.resource.kind, text));
 }
 
+// Nulls of a custom resource that has just been applied. The API server removes those that a client
+// sends when it decodes an object, but an apply is merged after that, so its nulls are checked.
+void find_nulls(const Json& value, const FieldSchema& schema, const std::string& path,
+                FieldErrors& errors) {
+  if (value.is_null() && !schema.type().empty()) {
+    errors.push_back({FieldError::Type::kTypeInvalid, path, "null",
+                      fmt::format("must be of type {}: \"null\"", schema.type())});
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.as_object())
+      if (!member.is_null() || schema.default_of(name).is_null())
+        find_nulls(member, schema.member(name), join_field(path, name), errors);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      find_nulls(value.as_array()[i], schema.items(), join_index(path, i), errors);
+  }
+}
+
+std::optional<Response> refuse_nulls(const ServedKind& kind, Json applied) {
+  if (!is_custom(kind.resource)) return std::nullopt;
+  const std::string name(applied.get("metadata").get_string("name"));
+  applied.erase("metadata");  // a struct of Go
+  FieldErrors errors;
+  find_nulls(applied, FieldSchema::of(kind), "", errors);
+  if (errors.empty()) return std::nullopt;
+  return invalid_object(kind.resource.kind, kind.resource.group, name, errors);
+}
+
 // kubectl may take over what it manages by its annotation: those are no conflicts.
 void forgive(const Update& update, const Json& live, std::vector<Conflict>& conflicts) {
   const FieldSet allowed = update.last_applied_fields(live);
@@ -283,6 +320,7 @@ tl::expected<Json, Response> apply_config(const ServedKind& kind, const Json* be
     entries = std::move(*stored);
     merged = update.apply(live, config, true, entries, conflicts);
   }
+  if (auto refusal = refuse_nulls(kind, merged)) return tl::unexpected(std::move(*refusal));
   if (by.manager == kKubectl) write_annotation(config, merged);
   write_entries(merged, entries);
   return merged;

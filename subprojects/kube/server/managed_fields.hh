@@ -27,7 +27,9 @@ void track_update(const ServedKind& kind, const Json* before, Json& object, cons
 // `before` with what `config` says and without what only this manager had applied before and
 // `config` no longer says. The result is equal to `before` where nothing changes, entries of
 // managedFields included. Errors: 409 with a cause for each field of another manager, 400 for a
-// config that cannot be applied, 500 for a field that the schema does not have.
+// config that cannot be applied, 422 for a null in a custom resource (what only this manager has
+// filled, and now empties, is one if another manager has the list itself), 500 for a field that the
+// schema does not have.
 tl::expected<Json, Response> apply_config(const ServedKind& kind, const Json* before,
                                           const Json& config, const Writer& by, bool is_forced);
 

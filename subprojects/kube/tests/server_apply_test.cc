@@ -246,6 +246,37 @@ TEST_CASE("apply: the status subresource") {
   CHECK(world.stored(kW).get("status") == json("{'phase':'on'}"));
 }
 
+TEST_CASE("apply: what it has emptied is null, and that is no list of a custom resource") {
+  World world;
+  REQUIRE(world.post(kWidgetsPath, widget("{'parts':[],'size':1}")).status == 201);
+  REQUIRE(world.apply(kW, "a", widget("{'parts':[{'name':'p'}]}")).status == 200);
+  // The list itself is the creator's, so it stays; where it is no one's it goes.
+  const Json before = world.stored(kW);
+  CHECK(outcome(world.apply(kW, "a", widget("{'parts':[]}"))) ==
+        "422 Invalid: Widget.example.com \"w\" is invalid: spec.parts: Invalid value: \"null\": "
+        "must be of type array: \"null\"");
+  CHECK(world.stored(kW) == before);
+  CHECK(spec_after(world, {"a {'parts':[{'name':'q'}]}"}) == "{'parts':[{'name':'q'}],'size':1}");
+  World other;
+  CHECK(spec_after(other, {"a {'size':1,'parts':[{'name':'p'}]}", "a {'size':1,'parts':[]}"}) ==
+        "{'size':1}");
+  CHECK(spec_after(other, {"a {'size':1,'labels':{'x':'1'}}", "a {'size':1,'labels':{}}"})
+            .find("spec.labels: Invalid value: \"null\": must be of type object") !=
+        std::string::npos);
+  CHECK(outcome(other.apply(kW, "b", widget("{'order':null}"))).find("spec.order") !=
+        std::string::npos);
+  // A struct of Go has none; of a custom resource the metadata is one.
+  World third;
+  const std::string labelled =
+      "{'apiVersion':'example.com/v1','kind':'Widget','metadata':{'name':'w','labels':";
+  REQUIRE(third.apply(kW, "a", labelled + "{'x':'1'}}}").status == 201);
+  REQUIRE(third.apply(kW, "a", labelled + "{}}}").status == 200);
+  CHECK(third.stored(kW).get("metadata").find("labels") == nullptr);
+  REQUIRE(third.apply(kA, "a", config_map("{'x':'1'}")).status == 201);
+  REQUIRE(third.apply(kA, "a", config_map("{}")).status == 200);
+  CHECK(third.stored(kA).find("data") == nullptr);
+}
+
 TEST_CASE("apply: what it is refused for") {
   World world;
   REQUIRE(world.apply(kW, "a", widget("{'size':1}")).status == 201);
@@ -280,6 +311,17 @@ TEST_CASE("apply: what it is refused for") {
             .substr(0, 12) == "409 Conflict");
   CHECK(outcome(world.apply(kW, "a", "{'metadata':{'name':'w'}}")) ==
         "400 BadRequest: invalid object type: , Kind=");
+}
+
+TEST_CASE("apply: what the merged object cannot hold") {
+  World world;
+  CHECK(outcome(world.apply(kA, "m", config_map("{'x':1}"))) ==
+        "500 : failed to create typed patch object (/a; v1, Kind=ConfigMap): .data.x: expected "
+        "string, got &{1}");
+  CHECK(outcome(world.apply(kA, "m",
+                            "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'a'},"
+                            "'binaryData':{'x':'*'}}")) ==
+        "500 : illegal base64 data at input byte 0");
 }
 
 TEST_CASE("apply: kubectl's annotation") {
