@@ -2,6 +2,7 @@
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
+#include "kube/server/decoding.hh"
 
 namespace trainer::local {
 
@@ -14,6 +15,11 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   builtin.rules.may_repeat = true;
   use_schema(kind, types.schema(name), builtin.rules);
   kind.resource = std::move(builtin.resource);
+  kind.decoding_problem = [schema = kind.schema, resource = kind.resource](const Json& object) {
+    if (kube::server::decoding_problem(object, *schema, {}).empty()) return std::string();
+    // The schema has no names of types: they are read again, to be named.
+    return BuiltinTypes().decoding_problem(resource, object);
+  };
   kind.short_names = std::move(builtin.short_names);
   if (builtin.is_of_all) kind.categories = {"all"};
   kind.columns = columns_of(builtin.columns);

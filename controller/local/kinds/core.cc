@@ -41,17 +41,15 @@ void check_key(std::string_view key, std::string_view path, FieldErrors& errors)
     errors.push_back(kube::invalid(at, key, fmt::format("must not be '{}'", key)));
 }
 
-// Keys of a map, and how many bytes its values have; `is_encoded`: they are base64.
+// Keys of a map, and how many bytes its values have; `is_encoded`: they are base64, as decoding has
+// seen.
 std::size_t check_data(const Json& object, std::string_view member, bool is_encoded,
                        FieldErrors& errors) {
   std::size_t size = 0;
   for (const auto& [key, value] : object.get_object(member)) {
     check_key(key, member, errors);
     const std::string text = value.is_string() ? value.as_string() : "";
-    const auto data = is_encoded ? kube::base64_decode(text) : std::optional(text);
-    if (!data)
-      errors.push_back(kube::invalid(kube::join_key(member, key), "<hidden>", "must be base64"));
-    size += data ? data->size() : 0;
+    size += is_encoded ? kube::base64_decode(text).value_or("").size() : text.size();
   }
   return size;
 }

@@ -8,7 +8,9 @@
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
+#include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
+#include "kube/server/decoding.hh"
 
 namespace trainer::local {
 namespace {
@@ -92,6 +94,18 @@ void set_crd_defaults(Json& crd) {
                                      "the initial names have been accepted")}));
 }
 
+// A definition's own schema would refer to itself. This is what defaults rely on.
+std::string crd_problem(const Json& crd) {
+  static const KubernetesTypes kTypes(*kube::parse_json(R"({
+    "CustomResourceDefinition": {"type": "object", "properties": {
+      "spec": {"$ref": "#/CustomResourceDefinitionSpec"},
+      "status": {"$ref": "#/CustomResourceDefinitionStatus"}}},
+    "CustomResourceDefinitionSpec": {"type": "object", "properties": {}},
+    "CustomResourceDefinitionStatus": {"type": "object", "properties": {}}})"));
+  return kube::server::decoding_problem(crd, Json::object({{"$ref", "#/CustomResourceDefinition"}}),
+                                        {[](const Json& part) { return kTypes.target_of(part); }});
+}
+
 }  // namespace
 
 kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
@@ -125,7 +139,7 @@ kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
 }
 
 // Stored without a check, and served where the process that holds the store makes a kind of it
-// (kinds_of_crd). Its schema refers to itself, so there is none here.
+// (kinds_of_crd).
 ServedKind crd_kind() {
   ServedKind kind;
   kind.resource = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",
@@ -136,6 +150,7 @@ ServedKind crd_kind() {
   kind.columns = columns_of("Name,Created At");
   kind.has_status = true;
   kind.cells = created_cells;
+  kind.decoding_problem = crd_problem;
   kind.set_defaults = set_crd_defaults;
   return kind;
 }

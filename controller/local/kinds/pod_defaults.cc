@@ -19,7 +19,7 @@ bool is_latest(std::string_view image) {
 
 void set_action_defaults(Json& action) {
   Json* http = action.find("httpGet");
-  if (http == nullptr || !http->is_object()) return;
+  if (http == nullptr) return;
   set_default(*http, "path", "/");
   set_default(*http, "scheme", "HTTP");
 }

@@ -14,12 +14,11 @@ void set_service_defaults(Json& service) {
   // First: a new member moves the others.
   set_default(service, "status", Json::object({{"loadBalancer", Json::object()}}));
   Json& spec = service["spec"];
-  if (!spec.is_object() && !spec.is_null()) return;
   set_default(spec, "type", "ClusterIP");
   set_default(spec, "sessionAffinity", "None");
   // What Go leaves out.
   if (spec.get("publishNotReadyAddresses") == Json(false)) spec.erase("publishNotReadyAddresses");
-  if (Json* ports = spec.find("ports"); ports && ports->is_array())
+  if (Json* ports = spec.find("ports"))
     for (Json& port : ports->as_array()) {
       set_default(port, "protocol", "TCP");
       set_default(port, "targetPort", port.get("port"));

@@ -4,11 +4,11 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "api/describe/patterns.hh"
 #include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
+#include "kube/server/decoding.hh"
 
 namespace trainer::local {
 
@@ -53,6 +53,14 @@ SharedSchema BuiltinTypes::schema(std::string_view kind) const {
   return schema;
 }
 
+std::string BuiltinTypes::decoding_problem(const kube::Resource& resource,
+                                           const Json& object) const {
+  const kube::server::GoTypes types{[this](const Json& part) { return types_.target_of(part); },
+                                    resource.version};
+  return kube::server::decoding_problem(object, Json::object({{"$ref", "#/" + resource.kind}}),
+                                        types);
+}
+
 std::shared_ptr<const kube::MergeKeys> BuiltinTypes::merge_keys(std::string_view kind) const {
   std::map<std::string, std::string, std::less<>> keys{{"metadata.ownerReferences", "uid"}};
   for (const auto& [path, key] : data_.get("mergeKeys").get_object(kind))
@@ -64,12 +72,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
   kind.schema = std::shared_ptr<const Json>(schema, &schema->document);
   kind.set_defaults = [schema, rules](Json& object) {
     apply_schema_defaults(object, *schema);
-    if (rules.set_defaults == nullptr) return;
-    try {
-      rules.set_defaults(object);
-    } catch (const std::bad_variant_access&) {
-      // A member has a wrong type: what stores the object checks its schema next, and names it.
-    }
+    if (rules.set_defaults != nullptr) rules.set_defaults(object);
   };
   kind.check = [schema, rules](const Json& object, const Json* before) {
     FieldErrors errors = check_schema(object, *schema);

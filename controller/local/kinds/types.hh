@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "api/describe/schema_builder.hh"
@@ -24,6 +25,8 @@ class BuiltinTypes {
   // Of a whole object, its own metadata excepted, without references. Nothing below `status` is
   // required: the server decodes statuses into structs, whose members may be empty.
   SharedSchema schema(std::string_view kind) const;
+  // Of an object of this kind.
+  std::string decoding_problem(const kube::Resource& resource, const Json& object) const;
   std::shared_ptr<const kube::MergeKeys> merge_keys(std::string_view kind) const;
 
  private:

@@ -139,6 +139,8 @@ Outcome Api::apply(Request request, const Target& target, Json config) const {
       apply_config(kind, before ? &current : nullptr, config, by, target.query.is_true("force"));
   if (!object) return object.error();
   if (auto refusal = settle(target, *object)) return *std::move(refusal);
+  const std::string problem = kind.decoding_problem ? kind.decoding_problem(*object) : "";
+  if (!problem.empty()) return server_error(problem);
   if (kind.set_defaults) kind.set_defaults(*object);
   if (before)
     if (auto refusal = check_version(target, *before, *object)) return *std::move(refusal);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/server/decoding.hh"
 #include "kube/server/field_schema.hh"
 #include "kube/server/object_rules.hh"
 #include "kube/server/refusals.hh"
@@ -20,6 +21,17 @@ Response cannot_be_handled(const Json& object, const Resource& resource, std::st
   return bad_request(fmt::format(
       "{} in version \"{}\" cannot be handled as a {}: {}", object.get_string("kind"),
       slash == std::string_view::npos ? version : version.substr(slash + 1), resource.kind, why));
+}
+
+// `is_patched`: as a patch has made it.
+Response undecodable(const Json& object, const Resource& resource, bool is_patched,
+                     std::string problem) {
+  if (!is_patched) return cannot_be_handled(object, resource, problem);
+  return invalid_object("", "", "", {invalid("patch", print_json(object), std::move(problem))});
+}
+
+std::string metadata_problem(const Json& object) {
+  return decoding_problem(object.get("metadata"), object_meta_schema(), {}, "metadata");
 }
 
 std::optional<Response> settle_type(const Target& target, Json& object, bool is_patched) {
@@ -42,19 +54,20 @@ std::optional<Response> settle_type(const Target& target, Json& object, bool is_
   return std::nullopt;
 }
 
-std::optional<Response> settle_metadata(const Target& target, Json& object) {
+std::optional<Response> settle_metadata(const Target& target, Json& object, bool is_patched) {
   const Resource& resource = target.kind->resource;
   Json& metadata = object["metadata"];
   if (metadata.is_null()) metadata = Json::object();
   const FieldSchema schema = FieldSchema::of(*target.kind).member("metadata");
   if (!metadata.is_object())
-    return cannot_be_handled(object, resource, "metadata must be an object");
+    return undecodable(object, resource, is_patched,
+                       fmt::format("json: cannot unmarshal {} into Go struct field {}.metadata of "
+                                   "type v1.ObjectMeta",
+                                   metadata.type_name(), resource.kind));
   metadata.as_object().keep_if([](JsonObject::Member& member) { return !member.second.is_null(); });
   for (const auto& [name, value] : metadata.as_object())
     if (!schema.member(name).accepts(value))
-      return cannot_be_handled(
-          object, resource,
-          fmt::format("metadata.{} must be of type {}", name, schema.member(name).type()));
+      return undecodable(object, resource, is_patched, metadata_problem(object));
   // As a struct of Go prints it: without what is empty. An empty managedFields is a command.
   metadata.as_object().keep_if([](JsonObject::Member& member) {
     const Json& value = member.second;
@@ -82,7 +95,7 @@ std::optional<Response> settle(const Target& target, Json& object, bool is_patch
         "the object provided is unrecognized (must be of type {}): it is no JSON object",
         resource.kind));
   if (auto refusal = settle_type(target, object, is_patched)) return refusal;
-  if (auto refusal = settle_metadata(target, object)) return refusal;
+  if (auto refusal = settle_metadata(target, object, is_patched)) return refusal;
   const std::string_view name = object.get("metadata").get_string("name");
   if (!target.key.name.empty() && name != target.key.name)
     return bad_request(
@@ -99,15 +112,16 @@ std::optional<Response> validate_fields(const Target& target, Json& object, bool
     return invalid_object(
         is_patch ? "PatchOptions" : "CreateOptions", "meta.k8s.io", "",
         {not_supported("fieldValidation", directive, {"Ignore", "Strict", "Warn"})});
+  std::string problem = metadata_problem(object);
+  if (problem.empty() && kind.decoding_problem) problem = kind.decoding_problem(object);
+  if (!problem.empty()) return undecodable(object, kind.resource, is_patch, std::move(problem));
   std::vector<std::string> texts;
   if (kind.unknown_fields && directive != "Ignore")
     for (const std::string& path : kind.unknown_fields(object))
       texts.push_back(fmt::format("unknown field \"{}\"", path));
-  if (!texts.empty() && directive == "Strict") {
-    const std::string problem = fmt::format("strict decoding error: {}", fmt::join(texts, ", "));
-    if (!is_patch) return cannot_be_handled(object, kind.resource, problem);
-    return invalid_object("", "", "", {invalid("patch", print_json(object), problem)});
-  }
+  if (!texts.empty() && directive == "Strict")
+    return undecodable(object, kind.resource, is_patch,
+                       fmt::format("strict decoding error: {}", fmt::join(texts, ", ")));
   warnings.insert(warnings.end(), texts.begin(), texts.end());
   prune(kind, object);
   return std::nullopt;

@@ -17,8 +17,9 @@ namespace kube::server {
 // `is_patched`: as a patch has made it.
 std::optional<Response> settle(const Target& target, Json& object, bool is_patched = false);
 
-// The query's fieldValidation for the fields of `object` that the schema does not have: Strict
-// refuses them, Warn (the default) warns of them. They are removed in any case.
+// Refuses what the kind cannot hold. The query's fieldValidation for the fields of `object` that
+// the schema does not have: Strict refuses them, Warn (the default) warns of them. They are removed
+// in any case.
 std::optional<Response> validate_fields(const Target& target, Json& object, bool is_patch,
                                         std::vector<std::string>& warnings);
 

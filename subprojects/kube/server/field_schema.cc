@@ -3,25 +3,25 @@
 #include "kube/model/json_text.hh"
 
 namespace kube::server {
-namespace {
 
-// The parts of metav1.ObjectMeta that are no scalars.
-const Json& metadata_schema() {
-  static const Json kSchema = *parse_json(R"({"type": "object", "properties": {
+const Json& object_meta_schema() {
+  static const Json kSchema =
+      *parse_json(R"({"type": "object", "title": "ObjectMeta", "properties": {
     "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
-    "creationTimestamp": {"type": "string"},
-    "deletionGracePeriodSeconds": {"type": "integer"},
-    "deletionTimestamp": {"type": "string"},
+    "creationTimestamp": {"type": "string", "format": "date-time"},
+    "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
+    "deletionTimestamp": {"type": "string", "format": "date-time"},
     "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
     "generateName": {"type": "string"},
-    "generation": {"type": "integer"},
+    "generation": {"type": "integer", "format": "int64"},
     "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {}},
     "name": {"type": "string"},
     "namespace": {"type": "string"},
     "ownerReferences": {"type": "array", "x-kubernetes-list-type": "map",
       "x-kubernetes-list-map-keys": ["uid"],
-      "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+      "items": {"type": "object", "title": "OwnerReference", "x-kubernetes-map-type": "atomic",
+        "properties": {
         "apiVersion": {"type": "string"}, "blockOwnerDeletion": {"type": "boolean"},
         "controller": {"type": "boolean"}, "kind": {"type": "string"},
         "name": {"type": "string"}, "uid": {"type": "string"}}}},
@@ -30,8 +30,6 @@ const Json& metadata_schema() {
     "uid": {"type": "string"}}})");
   return kSchema;
 }
-
-}  // namespace
 
 FieldSchema::FieldSchema(const ServedKind& kind, const Json* own)
     : kind_(&kind),
@@ -69,7 +67,7 @@ bool FieldSchema::is_open() const {
 }
 
 FieldSchema FieldSchema::member(std::string_view name) const {
-  if (is_root_ && name == "metadata") return FieldSchema(*kind_, &metadata_schema());
+  if (is_root_ && name == "metadata") return FieldSchema(*kind_, &object_meta_schema());
   if (const Json* properties = find("properties"))
     if (const Json* property = properties->find(name)) return FieldSchema(*kind_, property);
   const Json* additional = find("additionalProperties");

@@ -8,6 +8,9 @@
 
 namespace kube::server {
 
+// Of metav1.ObjectMeta.
+const Json& object_meta_schema();
+
 // One part of a structural schema, or none: then a value is as it looks, its objects are merged
 // member by member and its lists are replaced whole (structured-merge-diff calls that deduced).
 // Refers to the kind, which must live longer.

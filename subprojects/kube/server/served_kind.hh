@@ -50,6 +50,10 @@ struct ServedKind {
   std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
+  // What a decoder of Go says of what was sent where it does not fit the kind's struct, see
+  // decoding_problem(); "" where it does. No other function is given what does not. Empty for
+  // custom resources, which are no structs: `check` says what is wrong with their types.
+  std::function<std::string(const Json& object)> decoding_problem;
   // Fills in defaults before an object is checked. Called more than once for a write, so what it
   // has done it finds done; the last time with metadata.uid, and on a create without the status
   // that was sent: a Job's selector and the status of a new Pod are defaults, too. May be empty.

@@ -70,6 +70,19 @@ TEST_CASE("patch: merge patches") {
             kMerge)) == "200");
 }
 
+TEST_CASE("patch: what the patched object cannot hold") {
+  World world;
+  REQUIRE(outcome(world.post(kConfigMapsPath, "{'metadata':{'name':'a'}}")) == "201");
+  const std::string data =
+      outcome(world.send("PATCH", kA, "{'data':{'x':5}}", std::string(kMerge)));
+  CHECK(data.starts_with("422 Invalid:  \"\" is invalid: patch: Invalid value: "));
+  CHECK(data.ends_with(
+      ": json: cannot unmarshal number into Go struct field ConfigMap.data of type string"));
+  CHECK(outcome(world.send("PATCH", kA, "[{'op':'add','path':'/metadata/labels','value':5}]",
+                           std::string(kOperations)))
+            .ends_with("ObjectMeta.metadata.labels of type map[string]string"));
+}
+
 TEST_CASE("patch: JSON patches") {
   World world;
   make(world);

@@ -7,6 +7,7 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/resources.hh"
+#include "kube/server/decoding.hh"
 #include "kube/tests/catch.hh"
 
 namespace kube::test {
@@ -28,12 +29,16 @@ ServedKind kind(const Resource& resource, bool has_status) {
 ServedKind config_maps() {
   ServedKind served = kind(kConfigMaps, false);
   served.has_generation = false;
-  served.schema = schema(R"({'type': 'object', 'properties': {
+  served.schema = schema(R"({'type': 'object', 'title': 'ConfigMap', 'properties': {
     'apiVersion': {'type': 'string'}, 'kind': {'type': 'string'}, 'metadata': {'type': 'object'},
     'immutable': {'type': 'boolean'},
     'data': {'type': 'object', 'additionalProperties': {'type': 'string'}},
-    'binaryData': {'type': 'object', 'additionalProperties': {'type': 'string'}}}})");
+    'binaryData': {'type': 'object', 'additionalProperties': {
+      'type': 'string', 'format': 'byte'}}}})");
   served.merge_keys = std::make_shared<const MergeKeys>();
+  served.decoding_problem = [schema = served.schema](const Json& map) {
+    return server::decoding_problem(map, *schema, {});
+  };
   return served;
 }
 

@@ -97,7 +97,25 @@ TEST_CASE("server: what creates and reads are refused for") {
        "404 NotFound: namespaces \"q\" not found"},
       {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a','labels':[]}}",
        "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
-       "metadata.labels must be of type object"},
+       "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type "
+       "map[string]string"},
+      {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a','labels':{'b':5}}}",
+       "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
+       "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type "
+       "string"},
+      {"POST", kWidgetsPath, "{'metadata':{'name':'v','ownerReferences':[{'controller':'yes'}]}}",
+       "400 BadRequest: Widget in version \"v1\" cannot be handled as a Widget: json: cannot "
+       "unmarshal string into Go struct field OwnerReference.metadata.ownerReferences.controller "
+       "of type bool"},
+      {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a'},'data':{'b':5}}",
+       "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
+       "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"},
+      // Before unknown fields, and before what the object is called is looked at.
+      {"POST", "/api/v1/namespaces/n/configmaps?fieldValidation=Strict",
+       "{'data':'b','immutable':'yes'}",
+       "400 BadRequest: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
+       "json: cannot unmarshal string into Go struct field ConfigMap.data of type "
+       "map[string]string"},
       {"POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a','resourceVersion':'7'}}",
        "500 : resourceVersion should not be set on objects to be created"},
       {"POST", "/api/v1/namespaces/n/configmaps", "{}",

@@ -1,4 +1,8 @@
 // What local mode refuses, as kube-apiserver would.
+#include <functional>
+#include <utility>
+
+#include "kube/server/decoding.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/local/support.hh"
 
@@ -54,18 +58,113 @@ TEST_CASE("pods that cannot be right") {
       {"containers: [{name: a, image: x, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]",
        "spec.containers[0].resources.requests: Invalid value: \"2\": must be less than or equal to "
        "cpu limit of 1"},
-      {"containers: [{name: a, image: x, resources: {requests: {cpu: lots}}}]",
-       "spec.containers[0].resources.requests.cpu: Invalid value: \"lots\""},
-      {"hostNetwork: maybe, containers: [{name: a, image: x}]", "spec.hostNetwork: Invalid value"},
-      // Defaults are set before types are checked.
-      {"containers: {}", "spec.containers: Invalid value"},
-      {"containers: [{name: a, image: x, env: {a: b}}]", "spec.containers[0].env: Invalid value"},
-      {"containers: [{name: a, image: x}], volumes: [3]", "spec.volumes[0]: Invalid value"},
   };
   for (const auto& c : kCases) {
     INFO(c.spec);
     const std::string text = refusal("Pod", pod_with(c.spec));
     CHECK((c.refusal.empty() ? text.empty() : has(text, c.refusal)));
+  }
+}
+
+TEST_CASE("objects that cannot be decoded") {
+  const std::string kUnmarshal = "json: cannot unmarshal ";
+  const struct {
+    std::string kind, object, problem;
+  } kCases[] = {
+      {"Pod", "spec: {containers: [{name: a, image: x, env: null}], volumes: null, extra: 1}", ""},
+      {"Pod", "spec: {containers: 5}",
+       kUnmarshal + "number into Go struct field PodSpec.spec.containers of type []v1.Container"},
+      {"Pod", "spec: {containers: [{env: {a: b}}]}",
+       kUnmarshal +
+           "object into Go struct field Container.spec.containers.env of type []v1.EnvVar"},
+      {"Pod", "spec: {containers: [{env: [{name: a, value: 1}]}]}",
+       kUnmarshal + "number into Go struct field EnvVar.spec.containers.env.value of type string"},
+      {"Pod", "spec: {volumes: [3]}",
+       kUnmarshal + "number into Go struct field PodSpec.spec.volumes of type v1.Volume"},
+      {"Pod", "spec: {terminationGracePeriodSeconds: '3'}",
+       kUnmarshal +
+           "string into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64"},
+      {"Pod", "status: {phase: 1}",
+       kUnmarshal + "number into Go struct field PodStatus.status.phase of type string"},
+      {"Pod", "spec: {containers: [{resources: {requests: {cpu: lots}}}]}",
+       "quantities must match the regular expression "
+       "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+      {"Job", "spec: {completions: many}",
+       kUnmarshal + "string into Go struct field JobSpec.spec.completions of type int32"},
+      {"Job", "spec: {template: {spec: {hostNetwork: maybe}}}",
+       kUnmarshal +
+           "string into Go struct field PodSpec.spec.template.spec.hostNetwork of type bool"},
+      {"Service", "spec: {ports: 80}",
+       kUnmarshal + "number into Go struct field ServiceSpec.spec.ports of type []v1.ServicePort"},
+      {"ConfigMap", "data: {a: 1}",
+       kUnmarshal + "number into Go struct field ConfigMap.data of type string"},
+      {"ConfigMap", "binaryData: {a: '*'}", "illegal base64 data at input byte 0"},
+      // It is not shown.
+      {"Secret", "data: {a: pass word}", "illegal base64 data at input byte 4"},
+      {"Namespace", "status: 5",
+       kUnmarshal + "number into Go struct field Namespace.status of type v1.NamespaceStatus"},
+      {"HorizontalPodAutoscaler", "spec: []",
+       kUnmarshal + "array into Go struct field HorizontalPodAutoscaler.spec of type "
+                    "v2.HorizontalPodAutoscalerSpec"},
+      {"CustomResourceDefinition", "status: 5",
+       kUnmarshal + "number into Go struct field CustomResourceDefinition.status of type "
+                    "v1.CustomResourceDefinitionStatus"},
+  };
+  for (const auto& c : kCases) {
+    INFO(c.kind << " " << c.object);
+    CHECK(misfit(c.kind, c.object) == c.problem);
+  }
+}
+
+namespace {
+
+using Around = std::function<Json(Json inner)>;
+
+// Puts values of each kind in the place of each part of an object, one at a time, and gives the
+// kind what can be decoded.
+void try_values(const kube::server::ServedKind& kind, const Json& schema, int depth,
+                const Around& around) {
+  const Json values[] = {Json(),
+                         true,
+                         5,
+                         0.5,
+                         "x",
+                         "",
+                         Json::object(),
+                         Json::array(),
+                         Json::array({Json()}),
+                         Json::array({5}),
+                         Json::array({Json::object()}),
+                         Json::object({{"a", "b"}}),
+                         Json::object({{"a", Json::object()}})};
+  for (const Json& value : values) {
+    Json object = around(value);
+    if (!kube::server::decoding_problem(object, *kind.schema, {}).empty()) continue;
+    INFO(kube::print_json(object));
+    CHECK_NOTHROW(kind.set_defaults(object));
+    CHECK_NOTHROW(kind.check(object, nullptr));
+  }
+  if (depth == 0) return;
+  for (const auto& [name, member] : schema.get_object("properties"))
+    try_values(kind, member, depth - 1, [&around, &name = name](Json inner) {
+      return around(Json::object({{name, std::move(inner)}}));
+    });
+  if (const Json* items = schema.find("items"))
+    try_values(kind, *items, depth - 1,
+               [&around](Json inner) { return around(Json::array({std::move(inner)})); });
+}
+
+}  // namespace
+
+TEST_CASE("defaults and checks take whatever can be decoded") {
+  for (const auto& kind : kinds()) {
+    if (!kind.decoding_problem || !kind.schema) continue;
+    INFO(kind.resource.kind);
+    const bool is_job = kind.resource.kind == "Job";  // its pods are two levels further below
+    for (const auto& [name, member] : kind.schema->get_object("properties"))
+      try_values(kind, member, is_job ? 7 : 5, [&name = name](Json inner) {
+        return Json::object({{name, std::move(inner)}});
+      });
   }
 }
 
@@ -91,8 +190,6 @@ TEST_CASE("statuses are stored as they come, with members of the right types") {
   // What is required of a container's status is empty in a struct, too.
   pod["status"] = from_yaml("{phase: Running, containerStatuses: [{name: a, ready: true}]}");
   CHECK(refusal("Pod", pod).empty());
-  pod["status"] = from_yaml("{phase: 1}");
-  CHECK(has(refusal("Pod", pod), "status.phase: Invalid value"));
 }
 
 TEST_CASE("Jobs that cannot be right") {
@@ -108,7 +205,6 @@ TEST_CASE("Jobs that cannot be right") {
        "spec.parallelism: Invalid value: 100001"},
       {"backoffLimitPerIndex: 1", "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed"},
       {"successPolicy: {rules: [{succeededCount: 1}]}", "spec.successPolicy: Invalid value"},
-      {"completions: many", "spec.completions: Invalid value"},
   };
   for (const auto& c : kCases) {
     INFO(c.spec);
@@ -165,8 +261,6 @@ TEST_CASE("ConfigMaps and Secrets") {
   CHECK(has(refusal("ConfigMap", from_yaml("{data: {'a b': c}}")), "data[a b]: Invalid value"));
   CHECK(has(refusal("ConfigMap", from_yaml("{data: {a: b}, binaryData: {a: Yg==}}")),
             "duplicate of key present in binaryData"));
-  CHECK(has(refusal("ConfigMap", from_yaml("{binaryData: {a: '*'}}")), "must be base64"));
-  CHECK(has(refusal("ConfigMap", from_yaml("{data: {a: 1}}")), "data.a: Invalid value"));
   Json large = from_yaml("{data: {a: b}}");
   large["data"].set("big", std::string((1U << 20) + 1, 'x'));
   CHECK(has(refusal("ConfigMap", large), "Too long"));
@@ -179,10 +273,6 @@ TEST_CASE("ConfigMaps and Secrets") {
   CHECK(refusal("Secret", secret).empty());
   CHECK(has(refusal("Secret", from_yaml("{type: Other, data: {a: Yg==}}"), &secret),
             "type: Invalid value: \"Other\": field is immutable"));
-  // What cannot be decoded is not shown.
-  const std::string text = refusal("Secret", from_yaml("{data: {a: 'pass word'}}"));
-  CHECK(has(text, "data[a]: Invalid value"));
-  CHECK_FALSE(has(text, "pass word"));
 }
 
 TEST_CASE("other kinds") {
