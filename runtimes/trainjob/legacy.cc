@@ -253,7 +253,8 @@ void convert_implementation(Json& mpi, const std::string& path, Conversion& conv
 
 }  // namespace
 
-// The match condition of the mutating webhook (controller/admission/webhooks.cc) asks for the same.
+// The match condition of the mutating webhook asks for the same
+// (controller/kinds/trainjob/webhooks.cc).
 bool has_legacy_fields(const Json& trainjob) {
   const Json* spec = trainjob.find("spec");
   if (!spec) return false;
