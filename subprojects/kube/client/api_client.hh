@@ -34,7 +34,7 @@ struct ListPage {
   std::string continue_token;  // empty on the last page
 };
 
-// One per finished attempt of a request, for metrics and for tests that count them.
+// One for each attempt of a request that has ended, for metrics and for tests that count them.
 struct RequestRecord {
   std::string_view method;
   std::string_view resource;  // plural, or "" for a raw path

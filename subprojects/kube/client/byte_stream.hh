@@ -31,7 +31,8 @@ class ByteStream {
   virtual Task<IoResult> write_all(std::string_view text) = 0;       // so does the text
   virtual void set_deadline(Deadline when) = 0;                      // Deadline::max(): none
   virtual bool is_timed_out() const = 0;
-  // True while nothing waits in the socket: no bytes, no end, no alert.
+  // True while a read would have to wait: the socket has no bytes (a TLS alert is some), no error
+  // and no end of the stream.
   virtual bool is_quiet() = 0;
   // Says to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;

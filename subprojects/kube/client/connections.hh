@@ -35,7 +35,7 @@ struct ServerConnection {
 
 using ServerConnections = std::list<ServerConnection>;
 
-// What is short: connections, or room for bodies.
+// What the server has run out of: connections, or memory for bodies.
 enum class Scarce { kConnections, kBodyBytes };
 
 // The connection to close: the oldest of those that have been unfinished for `grace`, of the peer
@@ -46,9 +46,9 @@ enum class Scarce { kConnections, kBodyBytes };
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace);
 
-// How many connections, or bytes of bodies, are held by those that were closed to make room: they
-// are given back within a few turns of the event loop. A handler that runs all the same is none of
-// these.
+// How many connections, or bytes of bodies, are still held by connections that were closed to make
+// room: these become free within a few turns of the event loop. A connection whose handler still
+// runs does not count.
 std::size_t held_by_evicted(const ServerConnections& connections, Scarce what);
 
 }  // namespace kube

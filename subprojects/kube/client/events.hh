@@ -20,17 +20,17 @@ struct Event {
   std::string type = "Normal";  // or "Warning"
   std::string reason;           // CamelCase
   std::string message;          // cut to 1,024 bytes at a character's end
-  bool is_terminal = false;     // never dropped under load
+  bool is_terminal = false;     // says how the object has ended: never dropped under load
   std::string component;        // its source; "": the recorder's
 };
 
-// Sends events in the background, behind everything else: one request at a time, equal ones
-// (object, type, reason, message) within ten minutes counted up by a patch instead of written
-// again; when more than 1,000 wait, the oldest that are not terminal are dropped and counted.
-// Concurrency: the io_context thread. A write that fails is retried while the process lives
-// (terminal) or dropped after three tries; one that is refused for good (the namespace is gone,
-// forbidden, invalid) is dropped and counted at once. Lives in the object's namespace, in "default"
-// for objects without one.
+// Sends events in the background, one request at a time. An event that is equal to one of the last
+// ten minutes (object, type, reason, message) raises the count of that one by a patch. When more
+// than 1,000 wait, the oldest that are not terminal are dropped and counted. A write that fails is
+// retried: of a terminal event while the process lives, of others three times. One that is refused
+// for good (the namespace is gone, forbidden, invalid) is dropped and counted at once. An Event is
+// in its object's namespace, or in "default" for an object without one. Concurrency: the io_context
+// thread.
 class EventRecorder {
  public:
   EventRecorder(ApiClient& client, std::string component);

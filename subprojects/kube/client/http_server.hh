@@ -15,7 +15,8 @@
 
 namespace kube {
 
-// Takes a piece of a body; false: the client has gone, or does not read, and nothing more is sent.
+// Sends a piece of a body; false: the client has closed the connection, or does not read, and
+// nothing more is sent.
 using WriteBody = std::function<Task<bool>(std::string piece)>;
 using StreamBody = std::function<Task<void>(WriteBody write)>;
 

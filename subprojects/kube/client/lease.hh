@@ -17,10 +17,11 @@ struct LeaseOptions {
   Milliseconds retry_period{2'000};
   std::function<void(std::string_view holder)>
       on_holder;  // called with every new holder, also others
-  // Called when the lease was acquired or renewed, with the time by Clock::since_boot() until which
-  // no other process can hold it: counted from when that was sent, less half of what the duration
-  // has beyond the renew_deadline, for writes that are on their way then. Before it is given back:
-  // with a time long past. May be empty.
+  // Called when the lease was acquired or renewed, with the time (by Clock::since_boot()) until
+  // which this process may write, since no other process can hold the lease: the time when the
+  // request was sent, plus `duration`, less half of (`duration` - `renew_deadline`). That half is
+  // for writes that are in flight at that time. Called with a time long past before the lease is
+  // released. May be empty.
   std::function<void(Clock::Steady until)> on_renewed;
   // Called with the reason why an attempt failed, such as a right that is missing; may be empty.
   std::function<void(std::string_view)> on_error;

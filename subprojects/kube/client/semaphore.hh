@@ -12,9 +12,10 @@
 
 namespace kube {
 
-// Namespaces take turns, one permit each; among equals of a namespace the first to come goes first.
-// Concurrency: one thread. Lifecycle: permits, and those who wait for one, may outlive it: the
-// frames that hold them may go with the io_context, which goes last. Cost: O(1).
+// Namespaces take turns, one permit each; in a namespace, waiters of one priority are served in the
+// order in which they came. Concurrency: one thread. Lifecycle: permits and waiters may outlive it,
+// since the coroutine frames that hold them are destroyed with the io_context, which is destroyed
+// last. Cost: O(1).
 class Semaphore {
   struct State;
 

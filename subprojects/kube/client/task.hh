@@ -1,5 +1,5 @@
-// Coroutine vocabulary. Everything here runs on one io_context thread unless a class says
-// otherwise.
+// Names for coroutines. Everything in this folder runs on the one thread that runs its io_context
+// (in other comments: the io thread), unless a class says otherwise.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -21,8 +21,9 @@ class TokenSource {
   const Secret<std::string>& authorization(Now now);
   // Looks into the file at once; true when the token has become another one.
   bool refresh(Now now);
-  // After a 401 to a request that carried `sent`: looks into the file, and is true when there is
-  // another one to try. Of several requests refused together only the first finds the file changed.
+  // After a 401 to a request that was sent with `sent`: reads the file, and is true when there is
+  // now another token to try. (So also for the later ones of several requests that were refused
+  // together, where the first has read the new token.)
   bool has_other_than(const Secret<std::string>& sent, Now now);
 
   // Takes another token, without a file. What is no token is passed over.

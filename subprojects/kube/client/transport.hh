@@ -58,8 +58,8 @@ class HttpStream {
   // The next bytes; an empty string at the end of the body. kTimeout when nothing arrived within
   // `idle`. After an error the stream is over.
   virtual Task<Result<std::string>> read_some(Milliseconds idle) = 0;
-  // Whether nothing waits in the connection, not even its end. What has left it already, a part of
-  // a record of TLS with what came along, does not count.
+  // Whether a read would have to wait: the socket has no bytes and no end of the stream. Bytes that
+  // were taken from the socket already (a part of a TLS record) do not count.
   virtual bool is_quiet() = 0;
 };
 
@@ -71,8 +71,8 @@ class Transport {
   // One exchange on a pooled connection. An answer of any status is a value; an error is kNetwork,
   // kTimeout, kTooLarge or kCancelled.
   virtual Task<Result<HttpResponse>> send(HttpRequest request) = 0;
-  // A connection that it keeps to the stream's end: an idle one of the pool where there is one. For
-  // a status other than 200 the body is read with read_some like any other.
+  // The stream has a connection to itself until it ends: an idle one of the pool where there is
+  // one. For a status other than 200 the body is read with read_some like any other.
   virtual Task<Result<std::unique_ptr<HttpStream>>> open(HttpRequest request) = 0;
 };
 

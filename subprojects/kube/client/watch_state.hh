@@ -20,7 +20,7 @@ struct Resuming {
   std::string version;
   int failures = 0;
   bool is_fresh = false;   // listed, and no event seen since
-  bool is_prompt = false;  // straight from the list, which has waited already
+  bool is_prompt = false;  // right after a list: no pause, since there was one before the list
   Milliseconds asked{0};   // as of Listing
   friend bool operator==(const Resuming&, const Resuming&) = default;
 };

@@ -9,11 +9,11 @@
 
 namespace kube {
 
-// What a collection turns into. Called on the io thread; must not block. `object` is one object's
-// JSON text, valid for the call. During a (re)list: begin_list, upsert for every item, listed_at,
-// end_list, which makes the listed state visible at once and drops what was not in it; a list that
-// fails midway is begun again. For an object that cannot be decoded upsert and remove return false,
-// and the watcher reports it as "malformed" and goes on.
+// What a watch writes the objects of its collection into. Called on the io thread; must not block.
+// `object` is one object's JSON text, valid for the call. During a (re)list: begin_list, upsert for
+// every item, listed_at, end_list, which makes the listed state visible at once and drops what was
+// not in it; a list that fails midway is begun again. For an object that cannot be decoded upsert
+// and remove return false, and the watcher reports it as "malformed" and goes on.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;

@@ -15,21 +15,22 @@ namespace kube {
 
 // Guarantees: a key is queued at most once; it is never handed out while it is being worked on, and
 // if it was added meanwhile it is handed out again after done(); of several delays for a key the
-// earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. A delay that is pending when its
-// key is handed out has come early: it counts again only where the work fails. So a worker reads
-// all that a key needs, and asks again for what is still to come.
+// earliest wins; a failing key backs off 5 ms, 10 ms, ... 1000 s. When a key is handed out, its
+// pending delay is dropped: it comes back only where the work fails. So a worker does all that is
+// due for the key, and calls add_after() again for what is due later.
 // Namespaces take turns, one key each; within a namespace the first key to become ready goes first.
 // So a key that is added again goes behind all that its namespace has ready.
 // Concurrency: the io_context thread. Lifecycle: close() drops the keys that wait and makes every
-// waiting and later next() answer nullopt. Cost: O(1) for what is ready, plus a step for each
-// namespace that is held back; O(log n) for delays.
+// waiting and later next() answer nullopt. Cost: O(1) for a ready key, plus a step for each
+// namespace that already has its share of the workers; O(log n) for delays.
 class WorkQueue {
  public:
   WorkQueue(asio::io_context& io, Clock& clock);
   ~WorkQueue();
-  // At most `workers` call next(). From now on a namespace that holds some of them gets another one
-  // only while it holds fewer than `share` times as many as would be left free, so that others find
-  // a free one: with 32 and 7 one namespace gets 28, two get 29. Before that: no bound.
+  // At most `workers` workers call next(). From now on a namespace that has some of them gets
+  // another one only while (workers that it has) < `share` * (workers that would then be free), so
+  // that other namespaces find a free one: with 32 and 7 one namespace gets 28, two get 29. Before
+  // this call there is no bound.
   void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);

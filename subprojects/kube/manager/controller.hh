@@ -30,7 +30,7 @@ struct ControllerContext {
   ApiClient& client;
   const CacheSet& caches;
   EventRouter& router;
-  std::size_t id;  // this controller's, for the router
+  std::size_t id;  // of this controller in the router
   PlanRunner& plan_runner;
   Executor& executor;
   const Log& log;

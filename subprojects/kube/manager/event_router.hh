@@ -14,7 +14,8 @@
 
 namespace kube {
 
-// Who wrote the version that event handlers see.
+// Which write made the version that event handlers see: one of another client, a status of this
+// process, or a status of this process that only changed counters.
 enum class ChangeSource { kOthers, kOwnStatus, kOwnCounters };
 
 // The queues of all controllers, and the owner index: uid -> (controller, key). Concurrency: the

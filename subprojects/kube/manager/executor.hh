@@ -42,7 +42,7 @@ class Executor {
   // has been tried; later stages are then skipped. Every answer enters the caches.
   Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
 
-  // Whether writes queue, or did so a moment ago.
+  // Whether writes wait for the semaphore, or did so within Pacing::kLoadCooldown.
   bool is_under_load();
 
  private:

@@ -72,8 +72,8 @@ class Manager {
   }
   // Reads queues, workers, caches and watches into the metrics.
   void collect();
-  // The same with the keys that are reconciled or wait, as many as kMaxShownKeys of each queue, for
-  // a person who looks for what is wrong.
+  // The same as JSON, for /debug/state, with the keys that are being reconciled or wait: at most
+  // kMaxShownKeys of each queue.
   Json state() const;
   static constexpr std::size_t kMaxShownKeys = 100;
 

@@ -30,7 +30,7 @@ class ManagerMetrics {
   // `result` is "success", "requeue_after" or "error".
   virtual void reconciled(std::string_view controller, std::string_view result,
                           std::chrono::steady_clock::duration took) = 0;
-  // A reconcile has thrown: a bug.
+  // A reconcile has thrown an exception, which is a bug. (The metric's name is Go's word.)
   virtual void panicked(std::string_view controller) = 0;
   virtual void queued(std::string_view controller, std::chrono::steady_clock::duration waited) = 0;
   virtual void watched(std::string_view resource, std::string_view what) = 0;
@@ -49,7 +49,7 @@ class ManagerMetrics {
   // By Manager::collect().
   virtual void set_queue(std::string_view controller, const QueueFigures& figures) = 0;
   virtual void set_objects(std::string_view kind, std::size_t count) = 0;
-  // How long the watches of this resource have brought nothing, of the one that is silent longest.
+  // How long the watches of this resource have received nothing: the longest such time.
   virtual void set_watch_age(std::string_view resource,
                              std::chrono::steady_clock::duration age) = 0;
   virtual void set_events_pending(std::size_t pending, std::size_t dropped) = 0;

@@ -53,8 +53,8 @@ class PlanRunner {
  private:
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
-  // When to reconcile again for the plan's own sake. One that writes nothing and asks for that at
-  // once would be the same again: it waits, and longer each time.
+  // When to reconcile again because the plan asks for it. A plan that wrote nothing and asks to be
+  // made again at once would be the same again, so it has to wait, each time longer.
   Requeue paced(const ObjectRef& object, Requeue asked, bool has_written);
   void record_failure(const ObjectRef& object, const ActionFailure& failure);
   void record_refused_status(const ObjectRef& object, const Error& error);

@@ -33,7 +33,8 @@ class StatusRateLimiter {
   }
   // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
   void changed(const std::string& uid, Time now) { changed_object(uid, now); }
-  // No difference that was known at `planned` waits any more: it was written, or there was none.
+  // `planned`: when the plan was made. No difference that existed then waits any more: it was
+  // written, or there was none.
   void clear_waiting(const std::string& uid, Time planned) {
     const auto at = objects_.find(uid);
     if (at == objects_.end()) return;

@@ -31,7 +31,8 @@ struct StoredObject {
   std::shared_ptr<const Json> object() const;
 };
 
-// A number computed from parts of metadata before managedFields are cut out, to compare versions.
+// How a number is computed from parts of metadata, before managedFields are removed from the text,
+// so that two versions of an object can be compared by it.
 struct Fingerprint {
   JsonFilter of_metadata;  // the members of metadata that `compute` reads
   std::optional<std::uint64_t> (*compute)(const Json& object) = nullptr;

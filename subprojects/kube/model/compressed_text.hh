@@ -20,8 +20,8 @@ class CompressedText {
   // last 32 KiB count) takes almost no space, and the dictionary lives as long as the result.
   static CompressedText deflated(const std::string& text,
                                  std::shared_ptr<const std::string> dictionary);
-  // Deflated if that halves it; stops as soon as a part of it shows the contrary, since what
-  // does not shrink takes the longest.
+  // Deflated if that makes it half as long or shorter. It stops as soon as the part of the text
+  // that it has read has not become half as long, since such texts take the longest.
   static CompressedText deflated_if_halved(std::string text);
 
   std::string text() const;
@@ -46,8 +46,8 @@ class CompressedText {
 // Concurrency: one thread; what it made may be read from any.
 class TextCompressor {
  public:
-  // A longer text takes milliseconds to compress, and does not use the dictionary. It is kept as it
-  // is where that does not halve it.
+  // In bytes. A longer text takes milliseconds to compress, and does not use the dictionary. It is
+  // kept uncompressed where compression does not make it half as long.
   static constexpr std::size_t kLong = std::size_t{64} << 10;
 
   CompressedText compress(std::string text);

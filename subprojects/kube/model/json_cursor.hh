@@ -1,5 +1,5 @@
-// Reads JSON text without decoding it: the parts of watch lines and lists, and what filters keep.
-// Pure.
+// Reads JSON text without decoding it: the parts of the lines of a watch and of lists, and what a
+// JsonFilter keeps. Pure.
 #pragma once
 
 #include <cstddef>

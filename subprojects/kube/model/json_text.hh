@@ -20,8 +20,8 @@ struct JsonLimits {
   std::size_t max_values = std::numeric_limits<std::size_t>::max();
 };
 
-// Of an object of the API, whose text etcd bounds to 1.5 MB: that could become 750,000 values, and
-// a JobSet of that size has 100,000.
+// For one object of the API. etcd bounds its text to 1.5 MB, which could become 750,000 values; a
+// real JobSet of that size has 100,000.
 inline constexpr JsonLimits kObjectLimits{.max_values = 300'000};
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the

@@ -59,7 +59,8 @@ struct Resource {
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-// Of metadata what every object has, name, namespace, uid and resourceVersion, and `more`.
+// A filter of an object's metadata that keeps name, namespace, uid and resourceVersion, and the
+// members of `more`.
 JsonFilter metadata_with(std::vector<JsonFilter> more);
 
 struct OwnerReference {

@@ -26,7 +26,8 @@ struct Action {
   Json body;
   // kApply: false where the object must not exist yet; then the fields that others own conflict.
   bool is_forced = true;
-  // kDelete: preconditions and propagation ("Foreground", "Background").
+  // kDelete: the uid that the object must have, and the propagation policy ("Foreground",
+  // "Background").
   std::string uid;
   std::string propagation;
   // kCreate answered 409: where the existing object has a controller owner of this uid, the create
@@ -49,11 +50,11 @@ struct PlannedEvent {
   std::string type = "Normal";
   std::string reason;
   std::string message;
-  bool is_terminal = false;
-  // is_terminal: by a failure, also where the event is Normal.
+  bool is_terminal = false;  // it says how the object has ended, so it is never dropped
+  // Of a terminal event: the object has failed, also where the event's type is Normal.
   bool is_failure = false;
-  // True: it follows the actions, and no status has to be written first. A status that is held back
-  // loses the other events.
+  // True: it is recorded after the actions, whatever happens to the status. False: it is recorded
+  // after the status, and not at all where that is held back (see is_status_minor) or refused.
   bool is_of_actions = false;
 };
 

@@ -1,4 +1,4 @@
-// Reviews of the client's own rights: a server whose only client may do everything. Pure.
+// Reviews of the client's own rights, for a server whose only client may do everything. Pure.
 #pragma once
 
 #include <optional>

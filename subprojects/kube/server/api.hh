@@ -59,15 +59,16 @@ struct PendingWrite {
   Json object;
   bool is_dry_run = false;
   Json options;         // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as sent
-  std::string manager;  // of fields
+  std::string manager;  // the field manager
   std::vector<std::string> warnings;
   bool is_conditional = false;  // on a resourceVersion that the client sent
-  Request request;              // to begin again where the object has changed meanwhile
+  Request request;              // to call begin() again where the object has changed meanwhile
 };
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;
 
-// What an API server answers besides objects. Empty members are not served.
+// What an API server answers besides objects: discovery, reviews, protobuf bodies, Tables. What an
+// empty member would answer is not served.
 struct Surface {
   std::function<std::optional<Response>(const Request& request, std::string_view path)> discovery;
   std::function<std::optional<Response>(std::string_view path, const Json& body)> review;
@@ -92,9 +93,10 @@ class Api {
 
   // Answers a request, or says what the caller has to do for it.
   Outcome begin(Request request);
-  // What the server does between mutating and validating admission: system fields, a generated
-  // name, generation, and the checks of metadata and schema. A Response is the refusal. Doing it
-  // twice is doing it once, and finish() does it, too.
+  // What the server does between mutating and validating admission: it sets the system fields
+  // (those that no client may set: uid, creationTimestamp, ...), a generated name and the
+  // generation, and checks metadata and schema. A Response is the refusal. Idempotent; finish()
+  // does it, too.
   std::optional<Response> check(PendingWrite& write) const;
   // Stores what admission has let through, as admission has changed it. Where the stored object has
   // changed since begin(), a patch without resourceVersion begins again (the Outcome is a

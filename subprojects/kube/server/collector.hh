@@ -1,4 +1,5 @@
-// The garbage collector and the end of namespaces: what goes because something else has gone.
+// The garbage collector and the deletion of namespaces: objects that are deleted because another
+// object was deleted.
 #pragma once
 
 #include <deque>
@@ -27,7 +28,8 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
 
   bool has_work() const { return !queue_.empty(); }
-  // Does what is due. What that changes may be due in turn: until has_work() is false.
+  // Examines the objects that are queued. What it changes is queued again, so call it until
+  // has_work() is false.
   void step();
 
  private:
@@ -40,7 +42,8 @@ class Collector {
   void examine(const std::string& uid);
   void examine_namespace(const Json& ns);
   void examine_owners(const ServedKind& kind, const ObjectKey& key, const Json& object);
-  // True where the finalizer was taken away.
+  // Removes the object's finalizer of the collector (`foregroundDeletion`, `orphan`), once its
+  // dependents allow it. True where one was removed.
   bool release(const ServedKind& kind, const Json& object);
   void orphan_dependents(const Json& object);
   void remove(const ServedKind& kind, const ObjectKey& key, std::string_view propagation);

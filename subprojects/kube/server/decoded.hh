@@ -1,4 +1,4 @@
-// What a client has sent, made fit to be stored.
+// What a client has sent, checked and completed before it is stored.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ std::optional<Response> settle(const Target& target, Json& object, bool is_patch
 std::optional<Response> validate_fields(const Target& target, Json& object, bool is_patch,
                                         std::vector<std::string>& warnings);
 
-// The manager of fields that the query names, else the first word of the user agent.
+// The field manager: the one that the query names, else the first word of the user agent.
 std::string manager_of(const Query& query, std::string_view user_agent);
 
 }  // namespace kube::server

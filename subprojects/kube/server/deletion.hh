@@ -12,7 +12,7 @@
 namespace kube::server {
 
 struct Deletion {
-  bool is_immediate = false;  // it goes at once; else it is to be stored as `object`
+  bool is_immediate = false;  // the object is removed now; else it is stored as `object`
   Json object;
 };
 
@@ -21,11 +21,12 @@ struct Deletion {
 tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Json& stored,
                                                const Json& options, Time now);
 
-// Whether an object that is being deleted goes when it is stored like this.
+// Whether the object is removed when it is stored like this: it has a deletionTimestamp, no
+// finalizers and no grace period left. Never a Namespace, which the Collector removes.
 bool is_removable(const ServedKind& kind, const Json& object);
 
-// Whether the options do not say what becomes of the dependents, and these are kept for that: the
-// pods of a Job.
+// Whether the dependents are orphaned because `options` say nothing about them: that is so for Jobs
+// alone, whose pods stay.
 bool has_default_orphans(const ServedKind& kind, const Json& options);
 
 bool has_finalizer(const Json& object, std::string_view name);

@@ -11,9 +11,9 @@ namespace kube::server {
 // Of metav1.ObjectMeta.
 const Json& object_meta_schema();
 
-// One part of a structural schema, or none: then a value is as it looks, its objects are merged
-// member by member and its lists are replaced whole (structured-merge-diff calls that deduced).
-// Refers to the kind, which must live longer.
+// The part of a structural schema that belongs to one value. It may be absent: then objects are
+// merged member by member and lists are replaced whole (structured-merge-diff calls that a deduced
+// type). Refers to the kind, which must live longer.
 class FieldSchema {
  public:
   // Of the whole object. Its metadata is metav1.ObjectMeta, whatever the schema says.
@@ -46,7 +46,7 @@ class FieldSchema {
 
   const ServedKind* kind_;
   const Json* own_;     // nullptr: no schema
-  const Json* target_;  // what it refers to
+  const Json* target_;  // the type that its $ref names; nullptr without one
   bool is_root_ = false;
 };
 

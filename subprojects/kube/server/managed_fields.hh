@@ -14,7 +14,7 @@ namespace kube::server {
 
 // On whose behalf an object is written.
 struct Writer {
-  std::string manager;      // of fields; empty: "unknown"
+  std::string manager;      // the field manager; empty: "unknown"
   std::string subresource;  // "", "status" or "scale"
   Time now;
 };
@@ -24,12 +24,13 @@ struct Writer {
 // ones; an empty list resets them.
 void track_update(const ServedKind& kind, const Json* before, Json& object, const Writer& by);
 
-// `before` with what `config` says and without what only this manager had applied before and
-// `config` no longer says. The result is equal to `before` where nothing changes, entries of
-// managedFields included. Errors: 409 with a cause for each field of another manager, 400 for a
-// config that cannot be applied, 422 for a null in a custom resource (what only this manager has
-// filled, and now empties, is one if another manager has the list itself), 500 for a field that the
-// schema does not have.
+// Server-side apply. `config` is the applied configuration: the fields that the client wants to
+// own. The result is `before` with these fields, and without those that only this manager had
+// applied before and that `config` no longer has. The result is equal to `before` where nothing
+// changes, entries of managedFields included. Errors: 409 with a cause for each field of another
+// manager, 400 for a config that cannot be applied, 422 for a null in a custom resource (a list that
+// another manager has, and which this one empties, becomes null), 500 for a field that the schema
+// does not have.
 tl::expected<Json, Response> apply_config(const ServedKind& kind, const Json* before,
                                           const Json& config, const Writer& by, bool is_forced);
 

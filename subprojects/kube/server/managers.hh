@@ -29,10 +29,10 @@ struct ManagedEntry {
   bool is_apply() const { return id.operation == "Apply"; }
 };
 
-// Order means nothing until it is written.
+// All entries of one object. They have no order in memory; to_json() sorts them.
 class ManagedEntries {
  public:
-  // Errors (kInvalid): an entry that is none.
+  // Errors (kInvalid): an item that is not an entry of managedFields.
   static Result<ManagedEntries> read(const Json& managed_fields);
   // Sorted as the API server does; null where there is none.
   Json to_json() const;

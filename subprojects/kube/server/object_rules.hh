@@ -11,20 +11,23 @@
 
 namespace kube::server {
 
-// Removes what a client may not say of an object that is to be created.
+// Removes the fields of metadata that the server alone sets: uid, creationTimestamp,
+// deletionTimestamp, deletionGracePeriodSeconds and selfLink. For a create.
 void wipe_system_fields(Json& metadata);
 
-// Of an object to be created: generation, and no status where a subresource has it.
+// For a create: sets the generation, and removes the status where the kind has the subresource
+// `status`.
 void prepare_create(const ServedKind& kind, Json& object);
-// Of an update through the object itself, "status" or "scale": what that way may not change is as
-// before, and a changed spec counts in metadata.generation.
+// For an update. `subresource`: "", "status" or "scale". What a request to it may not change gets
+// its value of `before`; a changed spec raises metadata.generation.
 void prepare_update(const ServedKind& kind, const Json& before, Json& object,
                     std::string_view subresource);
 
 // k8s.io/apimachinery/pkg/api/validation/objectmeta.go. `before` is nullptr for a create.
 FieldErrors check_metadata(const ServedKind& kind, const Json& object, const Json* before);
 
-// Kinds that a CustomResourceDefinition would define, in whose API some rules differ.
+// Whether the kind is one that a CustomResourceDefinition defines in a cluster, not one that is
+// built into Kubernetes: some rules differ.
 bool is_custom(const Resource& resource);
 
 // Removes the members that the schema does not have.

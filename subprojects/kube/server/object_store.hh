@@ -25,9 +25,10 @@ class Held {
  public:
   Held() = default;  // none
   Held(Object object, bool is_text);
-  // nullptr where there is none. Of a text: read when no one has it in use.
+  // nullptr where there is none. A text is parsed, unless a caller still holds the object of an
+  // earlier call.
   Object get() const;
-  // Good for one expression.
+  // The result is a temporary: use it in this expression only.
   Object operator->() const { return get(); }
 
  private:
@@ -53,7 +54,8 @@ struct Change {
 class ObjectStore {
  public:
   using Collection = std::map<ObjectKey, Held>;
-  // Objects are quick to use, texts small: for a process that holds little else.
+  // kObjects: quick to use. kTexts: takes less memory, for a process whose memory is mostly this
+  // store.
   enum class Form { kObjects, kTexts };
   using Observer = std::function<void(const Change& change)>;
 
@@ -94,6 +96,7 @@ class ObjectStore {
   void compact(const Resource& resource);
 
  private:
+  // One change in the history, as Change.
   struct Past {
     std::int64_t version = 0;
     ObjectKey key;

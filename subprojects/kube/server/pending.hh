@@ -9,8 +9,8 @@
 namespace kube::server {
 
 PendingWrite pending(const Target& target, Object before, Json object, Request request);
-// The same of an object that gets its defaults, and whose changed fields its manager owns from now
-// on: all but server-side apply.
+// The same for every write but server-side apply: the object also gets its defaults, and the field
+// manager of the request owns the fields that it has changed.
 PendingWrite pending_update(const Target& target, Object before, Json object, Request request,
                             Time now);
 
@@ -18,8 +18,8 @@ PendingWrite pending_update(const Target& target, Object before, Json object, Re
 bool is_writable(const Target& target);
 bool is_scale_of(const Target& target);
 
-// NamespaceLifecycle: nothing is created where there is no namespace, or where one ends. Holds only
-// where namespaces are served.
+// As the admission plugin NamespaceLifecycle: nothing is created in a namespace that does not exist
+// or is being deleted. Only where the kind Namespace is served.
 std::optional<Response> check_namespace(const ServedKinds& kinds, const ObjectStore& store,
                                         const ServedKind& kind, const ObjectKey& key);
 

@@ -14,7 +14,7 @@ namespace kube::server {
 std::string qualified(std::string_view name, std::string_view group);
 
 Response not_found(const Resource& resource, std::string_view name);
-// Also of a name whose object is still being deleted.
+// `is_ending`: the object that has the name is being deleted.
 Response already_exists(const Resource& resource, std::string_view name, bool is_ending);
 // "Operation cannot be fulfilled on jobs.batch "x": WHY"
 Response conflict(const Resource& resource, std::string_view name, std::string_view why);

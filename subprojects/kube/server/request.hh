@@ -1,4 +1,4 @@
-// What an API server gets and gives, apart from how it is carried.
+// Requests and responses of an API server, independent of the transport.
 #pragma once
 
 #include <string>

@@ -50,17 +50,18 @@ struct ServedKind {
   std::function<const Json*(const Json& schema)> target_of;
   // How strategic merge patches merge lists; nullptr: such patches are answered 415.
   std::shared_ptr<const MergeKeys> merge_keys;
-  // What a decoder of Go says of what was sent where it does not fit the kind's struct, see
-  // decoding_problem(); "" where it does. No other function is given what does not. Empty for
-  // custom resources, which are no structs: `check` says what is wrong with their types.
+  // What a decoder of Go says of an object that does not fit the kind's struct, see
+  // decoding_problem(); "" if it fits. The other functions get only objects that fit. Empty for
+  // custom resources, which have no structs: `check` says what is wrong with their types.
   std::function<std::string(const Json& object)> decoding_problem;
-  // Fills in defaults before an object is checked. Called more than once for a write, so what it
-  // has done it finds done; the last time with metadata.uid, and on a create without the status
-  // that was sent: a Job's selector and the status of a new Pod are defaults, too. May be empty.
+  // Fills in defaults before an object is checked. It is called several times for one write, so it
+  // must be idempotent. In the last call the object has a uid and, on a create, no status of the
+  // client: a Job's selector and the status of a new Pod are defaults, too. May be empty.
   std::function<void(Json& object)> set_defaults;
   // What a write is refused for with 422; `before` is nullptr for a create. May be empty.
   std::function<FieldErrors(const Json& object, const Json* before)> check;
-  // The paths that the schema does not have, of the object as it was sent. May be empty.
+  // The paths of the fields that the schema does not have, in the object as it was sent. May be
+  // empty.
   std::function<std::vector<std::string>(const Json& object)> unknown_fields;
   // Whether metadata.generation counts changes of everything but metadata and status.
   bool has_generation = true;

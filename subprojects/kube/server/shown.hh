@@ -10,7 +10,8 @@
 
 namespace kube::server {
 
-// A Json that is the stored one where that will do, else a copy.
+// A Json as clients see it: the stored one where it need not be changed for that, else a changed
+// copy.
 class Shown {
  public:
   explicit Shown(const Json* stored) : at_(stored) {}

@@ -31,10 +31,10 @@ Comparison compare(const Json& before, const Json& after, const FieldSchema& sch
 // `current` with what `config` says. Items of a list that both have are in the order of `config`.
 Json merge_typed(const Json& current, const Json& config, const FieldSchema& schema);
 
-// The value without these members and items. What loses all that it has becomes null, which still
-// is a field.
+// The value without these members and items. An object or list that loses all its content becomes
+// null, and still counts as a field.
 Json without_fields(const Json& value, const FieldSet& gone, const FieldSchema& schema);
-// Removes the members that have become null so.
+// Removes the members that without_fields() has made null.
 void discard_emptied(Json& value, const FieldSet& gone, const FieldSchema& schema);
 
 // How a list names an item: "k:{...}" or "v:..."; nullopt for one that it cannot have, or of a list
