@@ -9,7 +9,7 @@ namespace trainer {
 
 struct IntOrString {
   std::optional<std::int32_t> number;
-  std::string word;  // without a number
+  std::string word;  // where there is no number
 };
 
 }  // namespace trainer

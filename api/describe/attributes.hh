@@ -26,12 +26,13 @@ constexpr Rule at_least_one(std::string_view message) {
           [](const kube::Json& self) { return self.is_int() && self.as_int() >= 1; }};
 }
 
-// The type of a member that was taken out of the API but is still found in guides and old files.
+// The type of a removed member: one that the API no longer has, but that guides and old files still
+// contain.
 enum class Removed { kObject, kObjects, kStrings };
 
-// The attributes as a visitor sees them that does not read them. SchemaAttributes
+// Attributes for a visitor that reads none of them: each member does nothing. SchemaAttributes
 // (schema_builder.hh) has the same members and documents them; a visitor that reads some of them
-// derives from this and hides those.
+// derives from this and redefines those.
 template <class Derived>
 struct UnreadAttributes {
   using Self = const Derived&;
@@ -66,7 +67,7 @@ struct UnreadAttributes {
   Self self() const { return static_cast<Self>(*this); }
 };
 
-// Of readers and writers.
+// For readers and writers.
 struct NoAttributes : UnreadAttributes<NoAttributes> {};
 
 }  // namespace trainer::wire

@@ -17,7 +17,7 @@
 
 namespace trainer::wire {
 
-// What was cut, a sentence each.
+// One sentence for each value that was cut.
 using Cuts = std::vector<std::string>;
 
 // Cuts a text or a list to `most` bytes or items; never a character in two.
@@ -53,7 +53,8 @@ void fit(std::vector<T>& value, Cuts& cuts) {
   for (T& item : value) fit(item, cuts);
 }
 
-// Texts are cut at bytes, where the API counts characters: never more than it takes.
+// Lengths of texts are counted in bytes here, while the API counts characters, so a text is never
+// too long for the API.
 template <class Member>
 class FitAttributes : public UnreadAttributes<FitAttributes<Member>> {
  public:

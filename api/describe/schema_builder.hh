@@ -93,7 +93,10 @@ kube::Json removed_schema(Removed type);
 template <class T>
 struct SchemaOf;  // members: static kube::Json make(Predicates&)
 
-// The visitor: collects properties and what is required.
+// The visitor: collects properties and what is required. All visitors (Reader, Writer, Fitter) have
+// these members: field(), a member that is left out where it is empty; required(), one that must be
+// there; always(), one that is optional, but is written also where it is empty; derived(), one that
+// is computed by a function of the struct; removed(); and self(), the struct itself.
 template <class T>
 class SchemaBuilder {
  public:

@@ -12,8 +12,8 @@ namespace trainer {
 kube::Json read_kubernetes_types();
 
 // What `kubectl explain` says of the members of these types, from the data file descriptions.json:
-// {TYPE: {MEMBER: sentence}}. What the type "*" has is said of a member of any type that has no
-// sentence of its own. Parsed again by every call: only definitions that are printed need them.
+// {TYPE: {MEMBER: sentence}}. The sentences of the type "*" are for members of any type that have
+// none there. Parsed again by every call: only definitions that are printed need them.
 kube::Json read_kubernetes_descriptions();
 
 // Resolves references, {"$ref": "#/NAME"}: NAME is a type of the table, and the members

@@ -46,7 +46,7 @@ class Admission {
   AdmissionReader reader_;
   const kube::Log& log_;
   OnReview on_review_;
-  kube::TokenBucket shown_refusals_;  // those that are logged at info
+  kube::TokenBucket shown_refusals_;  // limits how many refusals are logged at info
 };
 
 }  // namespace trainer

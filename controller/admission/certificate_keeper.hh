@@ -22,9 +22,10 @@ struct CertificateOptions {
   kube::Milliseconds poll{30'000};       // between two reads of the Secret
   kube::Milliseconds first_poll{2'000};  // the same while there is no certificate yet
   kube::Milliseconds reminder{300'000};  // after this time the same error is logged again
-  // How long clients trust a new CA before it signs what they are served: the caBundle of webhooks
-  // takes seconds, a ConfigMap that pods have mounted up to two and a half minutes (a kubelet's
-  // sync period of 60 to 90 s, and the lifetime of its cache), after each job's has been written.
+  // How long a new CA is published before the servers use a certificate that it has signed, so that
+  // all clients trust it by then. The caBundle of webhooks takes seconds; a ConfigMap that pods
+  // have mounted takes up to two and a half minutes after it was written (a kubelet's sync period
+  // of 60 to 90 s, and the lifetime of its cache), and each job has one.
   kube::Milliseconds trust_ahead{240'000};
   CertificateOptions() {}
 };

@@ -14,9 +14,9 @@
 namespace trainer {
 
 struct CertificateBundle {
-  // PEM. The first certificate signs. The one that it replaced may follow, so that clients still
-  // trust servers with an old certificate. Another client that fills the Secret may leave the CA
-  // out (kubectl create secret tls, ACME).
+  // PEM. The first certificate is the CA that signs. The CA that it replaced may follow, so that
+  // clients still trust servers with an old certificate. Empty where another client fills the
+  // Secret without a CA (kubectl create secret tls, ACME).
   std::string ca_certificate;
   kube::Secret<std::string> ca_key;
   std::string certificate;

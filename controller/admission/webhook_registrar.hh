@@ -66,8 +66,9 @@ class WebhookRegistrar {
   // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
   // name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
-  // Removes what publish() made, also where a publish() is still running. Call it before the
-  // process ends: with a webhook that no process serves, the API server refuses every request.
+  // Deletes the configurations that publish() made, also where a publish() is still running. Call
+  // it before the process ends: with a webhook that no process serves, the API server refuses every
+  // request.
   kube::Task<void> withdraw();
 
  private:

@@ -63,10 +63,11 @@ int run_runtimes(const RuntimesOptions& options, Console& console);
 
 struct CheckOptions {
   ClusterOptions cluster;
-  std::string lease;               // empty: not looked at
+  std::string lease;               // empty: it is not checked
   std::chrono::seconds limit{30};  // for how long what is wrong is tried again
 };
-// Whether an installation works: its kinds are served, a leader is at work, admission answers.
+// Whether an installation works: its kinds are served, a leader renews the Lease, admission
+// answers.
 int run_check(const CheckOptions& options, Console& console);
 
 struct RenderOptions {

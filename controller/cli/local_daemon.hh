@@ -51,7 +51,8 @@ class LocalDaemon {
   // nullopt: none is up.
   std::optional<DaemonStatus> status() const;
   // Starts this program again as `local up --foreground OPTION...`, in a session of its own, and
-  // waits until it serves; the status of one that is up already. Errors: its last words.
+  // waits until it serves. Where a daemon runs already, its status. Errors: the last line of the
+  // new daemon's log.
   kube::Result<DaemonStatus> start(const std::vector<std::string>& options) const;
   // Starts one with the options of the last start.
   kube::Result<DaemonStatus> restart() const;

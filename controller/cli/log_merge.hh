@@ -13,9 +13,9 @@ namespace trainer {
 using PrintLine =
     std::function<void(const LogPod& pod, std::string_view container, const LogLine& line)>;
 
-// The logs of all containers of the pods, as `query` asks, merged by their timestamps; of more than
-// 64 containers only each 64 are merged with each other, to bound the connections. A log that
-// cannot be read is reported to `on_error` and left out.
+// The logs of all containers of the pods, as `query` asks, merged by their timestamps. More than 64
+// containers are merged in groups of 64, one group after the other, to bound the connections. A log
+// that cannot be read is reported to `on_error` and left out.
 kube::Task<kube::Result<void>> merge_logs(kube::ApiClient& client, std::vector<LogPod> pods,
                                           LogQuery query, PrintLine print,
                                           std::function<void(std::string_view)> on_error);

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// A text of others, for a line of standard error.
+// A text of a cluster's object, without control characters, for a line of standard error.
 std::string plain_text(std::string_view text);
 // A text of a log: a terminal gets no control characters of it, a pipe gets its bytes.
 std::string text_for_output(const std::string& text, const Console& console);

@@ -34,8 +34,8 @@ struct Symptom {
   std::string next_step;
 };
 
-// Most likely cause first: what ends one node makes the others time out. Empty for a job that is
-// complete.
+// Most likely cause first: a failure of one node comes before the timeouts of the other nodes,
+// which follow from it. Empty for a job that is complete.
 std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, kube::Time now);
 
 // The symptoms that lines of output show, in the same order. `outputs` ends with the failure that

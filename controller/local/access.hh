@@ -29,11 +29,12 @@ struct Access {
   kube::server::Response review(const kube::Json& token_review) const;
 };
 
-// What is kept, or what is made now, and then kept; certificates that end soon are made again.
-// Errors (kInvalid): a file that cannot be written, or holds something else.
+// Reads token and certificates from the state directory, or makes them and stores them there;
+// certificates that expire soon are made again. Errors (kInvalid): a file that cannot be written,
+// or has another content.
 kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
 
-// The port that was kept; 0 where there is none yet.
+// The port that keep_port() has stored; 0 where there is none yet.
 unsigned short kept_port(const StateDirectory& state);
 kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
 

@@ -12,8 +12,8 @@ namespace trainer {
 inline const kube::Resource kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
-// Serves the kind of each CustomResourceDefinition in the store, unless the program has one of this
-// name of its own. A definition that goes leaves its kind until the next start. Concurrency: the
+// Serves the kind of each CustomResourceDefinition in the store, unless it is one of the program's
+// own kinds. The kind of a deleted definition is served until the next start. Concurrency: the
 // store's thread. Outlives the store's last change.
 class CustomKinds {
  public:

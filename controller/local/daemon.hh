@@ -17,14 +17,14 @@ struct LocalOptions {
   std::optional<int> tier;          // of the node; nullopt: the best that this machine offers
   std::vector<std::string> mounts;  // "DIR:/PATH", in every pod
   std::map<std::string, std::string> capacity;  // of the node, instead of what it finds
-  std::chrono::seconds idle{600};               // it ends after so long without work; 0: it stays
+  std::chrono::seconds idle{600};               // it exits after this time without work; 0: never
   std::string audit;                            // the file of the audit log; empty: none
 };
 
 // Serves until SIGTERM or SIGINT (returns 0): then the pods that run are stopped, and their state
-// is stored. Killed, it leaves them running, and the next one takes them over. A start that is
-// refused is one sentence on standard error, and 1; so is an error that ends the control loops.
-// STATE/daemon.json is there while requests are served: {pid, address, version, tier, notices,
+// is stored. If it is killed the pods go on, and the next daemon takes them over. Where it cannot
+// start, or an error ends the control loops, it prints one sentence to standard error and returns
+// 1. STATE/daemon.json exists while requests are served: {pid, address, version, tier, notices,
 // path}. STATE/kubeconfig stays.
 int run_daemon(const LocalOptions& options);
 

@@ -25,7 +25,7 @@ namespace trainer {
 
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
-  std::chrono::seconds idle{0};     // 0: on_idle is not called
+  std::chrono::seconds idle{0};     // see on_idle; 0: it is not called
   std::function<void()> on_idle;  // called once, on the server's thread, after so long without work
 };
 

@@ -1,4 +1,4 @@
-// What local mode keeps between two runs.
+// What local mode keeps in its state directory between two runs of the daemon.
 #pragma once
 
 #include <filesystem>

@@ -29,7 +29,7 @@ class Mailbox {
 // One writer and one reader, each with a thread of its own.
 class Pipe {
  public:
-  // The waiting end of a thread. Only that thread owns it.
+  // What a thread waits on for the other end. Only that thread owns it.
   using End = std::shared_ptr<kube::Notifier>;
 
   struct Side {

@@ -59,14 +59,14 @@ class ApiServer {
 
   kube::Task<Answer> answer(kube::server::Request request, Caller caller);
 
-  // Ends what serves others: listening, streams, requests that wait.
+  // Stops listening, and ends streams and requests that wait.
   void stop();
   kube::Task<void> drained();
 
   // Logs an exception of a task (a bug).
   void report(std::string_view what);
 
-  // When no request has come over HTTP, and no stream to there was open, since.
+  // The time since which no request has come over HTTP, and no stream over HTTP was open.
   kube::Clock::Steady quiet_since() const;
   kube::asio::io_context& io() { return io_; }
   // Of requests from this process, and of their streams.

@@ -18,8 +18,9 @@
 
 namespace trainer {
 
-// Guarantees: a pod's processes are started at most once, whenever this process is killed; pods of
-// before are adopted; what has no pod any more is ended. Concurrency: the thread of its io_context.
+// Guarantees: a pod's processes are started at most once, whenever this process is killed; pods
+// that an earlier process has started are adopted: their shims go on, and this process follows
+// them; processes whose pod no longer exists are ended. Concurrency: the thread of its io_context.
 // Lifecycle: run() in a task group; the io_context ends before this does.
 class NodeAgent {
  public:

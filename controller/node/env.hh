@@ -31,7 +31,7 @@ struct Sources {
 // The data of a ConfigMap (with binaryData) or of a Secret, decoded.
 std::map<std::string, std::string> data_of(const kube::Json& object, bool is_secret);
 
-// What a pod may ask of its place.
+// What a pod may read of its node by the downward API.
 struct PodFacts {
   std::string node_name;
   std::string host_address;
@@ -54,8 +54,8 @@ kube::Result<kube::StringMap> declared_env(const kube::Json& pod, const kube::Js
 // Replaces $(NAME) by the variable's value, and $$ by $. What is no variable stays.
 std::string expand(std::string_view text, const kube::StringMap& variables);
 
-// A daemon's own environment without what a training or cluster of its own has left there, and
-// without what is no UTF-8: what pods begin with.
+// The environment that containers begin with: the daemon's own, without variables that a training
+// or a cluster sets, and without those that are not UTF-8.
 kube::StringMap base_environment(const char* const* variables);
 
 }  // namespace trainer::node

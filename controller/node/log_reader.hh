@@ -20,8 +20,8 @@ struct LogSelection {
   std::optional<kube::Time> since;
 };
 
-// Begins with the older file. A file that is moved away while it is read is read to its end; then
-// the one in its place is.
+// Begins with the older file. Where the file is renamed while it is read (LogWriter starts a new
+// one), it is read to its end, and then the new one is.
 class LogReader {
  public:
   LogReader(std::filesystem::path file, LogSelection selection);

@@ -1,4 +1,4 @@
-// What a shim is given, made of a pod. Pure.
+// The configuration of a shim, made from a pod. Pure.
 #pragma once
 
 #include <string>
@@ -23,6 +23,8 @@ struct NodeFacts {
   std::string working_dir;      // where a container names none; empty: the scratch directory
 };
 
+// Where a pod runs, and under which names. (Another PodPlace, of the subcommands, is its place in
+// its job.)
 struct PodPlace {
   VolumePlaces volumes;
   PodName name;
@@ -30,7 +32,7 @@ struct PodPlace {
   Replacements names;  // names of pods -> addresses, where there is no hosts file
 };
 
-// Whether it shares the host's ports, by its own wish.
+// Whether the pod asks for the host's ports (spec.hostNetwork).
 bool is_on_host_network(const kube::Json& pod);
 
 // Errors: kUnsupported for what this machine will never run, with the field and a way out;

@@ -29,7 +29,7 @@ struct PodName {
 class AddressTable {
  public:
   const std::string& address_of(const PodName& name);
-  // What a pod has that runs since before.
+  // Reserves the address of an adopted pod.
   void keep(const PodName& name, const std::string& address);
   void release(const PodName& name);
 
@@ -47,8 +47,8 @@ std::string hosts_text(const PodName& own, const std::string& own_address,
 // The host's nsswitch.conf with names from /etc/hosts first.
 std::string nsswitch_text(std::string_view nsswitch_of_host);
 
-// Replaces words of a text, the longest first; one ends where a character comes that names have
-// not.
+// Replaces words of a text, the longest first. A word ends before a character that cannot be in a
+// name.
 std::string replace_words(std::string text, const Replacements& words);
 
 }  // namespace trainer::node

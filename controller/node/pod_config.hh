@@ -1,5 +1,5 @@
-// What a shim runs: a pod as processes. Written by the agent and read by the shim, which are of the
-// same program. Pure.
+// What a shim runs: a pod as processes. The agent writes it and the shim reads it; both are the
+// same version of this program. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The life of one pod on this node: start or adoption of its shim, its status, its end.
+// The life of one pod on this node: the start of its shim, or its adoption (an earlier daemon has
+// started it), its status, its end.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -66,7 +67,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
  public:
   PodRunner(NodeContext& node, kube::Json pod);
 
-  // As the watch says.
+  // A watch event of the pod: changed, or deleted.
   void update(kube::Json pod);
   void remove();
   // Until the pod is removed and its processes are gone. For a pod that is bound to this node,
@@ -83,7 +84,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   std::string address() const;
   // Whether a shim holds it.
   bool has_processes() const { return is_alive_; }
-  // Whether its status is still to follow that of its processes.
+  // Whether its status is still updated from the reports of its shim.
   bool is_followed() const { return is_followed_; }
   bool is_running(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
@@ -122,7 +123,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   const kube::ObjectKey key_;
   const PodName name_;
   const std::filesystem::path directory_;
-  kube::Json report_;  // of the shim; null before there is one
+  kube::Json report_;  // the shim's status.json; null before there is one
   std::map<std::string, bool, std::less<>> is_ready_;
   bool is_removed_ = false;
   bool is_alive_ = false;  // its lock is held

@@ -1,4 +1,4 @@
-// The status and the events of a pod, of what its shim has written. Pure.
+// The status and the events of a pod, made from the report of its shim (status.json). Pure.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ kube::Json waiting_status(const kube::Json& pod, std::string_view reason, std::s
 // Of a pod that never runs.
 kube::Json refused_status(const kube::Json& pod, std::string_view reason, std::string_view message,
                           const StatusFacts& facts, kube::Time now);
-// The report of a shim that has ended without one: what has run, was killed.
+// The report for a shim that has ended without a last one: containers that ran were killed.
 kube::Json report_of_killed(kube::Json report, kube::Time now);
 
 struct PodEvent {

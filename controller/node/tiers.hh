@@ -1,4 +1,4 @@
-// Which tiers a machine offers, found by trying.
+// Which tiers (Tier, pod_config.hh) a machine offers, found by trying.
 #pragma once
 
 #include <cstdint>

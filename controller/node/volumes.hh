@@ -12,7 +12,7 @@
 
 namespace trainer::node {
 
-// Where volumes lie.
+// The directories in which volumes are.
 struct VolumePlaces {
   std::filesystem::path pod;     // the pod's directory
   std::filesystem::path claims;  // of persistent volume claims: NAMESPACE/NAME below it

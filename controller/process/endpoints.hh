@@ -1,5 +1,5 @@
-// The small servers of the control loops' thread: probes and metrics. Of the options address, port
-// and limits are set here.
+// The small servers of the control loops' thread: probes and metrics. endpoint_options() makes
+// their options; serve_probes() and serve_metrics() set address, port and limits in them.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ namespace trainer {
 // Errors (kInvalid) quote the text.
 kube::Result<std::optional<Endpoint>> listen_address(std::string_view text);
 
-// Exceptions of the server's handlers are logged, and connections that it closes counted, by its
-// name.
+// Options that log exceptions of the server's handlers, and count connections that it closes, with
+// `name` as the server's name.
 kube::ServerOptions endpoint_options(const char* name, Metrics& metrics, const kube::Log& log);
 
 // /healthz answers 503 with the text of `not_live`, and /readyz with that of `not_ready`.
@@ -30,7 +30,7 @@ kube::Result<std::unique_ptr<kube::HttpServer>> serve_probes(
     kube::asio::io_context& io, const Endpoint& address, kube::ServerOptions options,
     std::function<std::string()> not_live, std::function<std::string()> not_ready);
 
-// What a person who looks for what is wrong may ask of the running process.
+// What /debug/ needs: it is for a person who debugs the running process.
 struct DebugOptions {
   kube::Log* log = nullptr;           // whose level can be changed
   std::function<kube::Json()> state;  // queues, caches, leadership

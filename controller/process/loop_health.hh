@@ -1,4 +1,4 @@
-// Whether a thread still runs its loop.
+// Whether a thread still runs the handlers of its event loop.
 #pragma once
 
 #include <atomic>

@@ -9,10 +9,10 @@
 
 namespace trainer {
 
-// A Lease excludes replicas of one namespace only: an installation in another namespace reconciles
-// the same objects. Reads the Leases of this name in all namespaces every half minute; one that was
-// renewed in between belongs to another leader. `on_count` gets their number, and each is logged
-// once. Runs until it is cancelled; the leader's client.
+// A Lease only excludes replicas in its namespace: an installation in another namespace would
+// reconcile the same objects. Reads the Leases of this name in all namespaces every half minute;
+// one that was renewed since the last read belongs to another leader. `on_count` gets their number,
+// and each is logged once. Runs until it is cancelled; for the leader only.
 kube::Task<void> look_for_other_leaders(
     kube::ApiClient& client, kube::ObjectKey own,
     std::function<void(std::string_view name, std::size_t count)> on_count, const kube::Log& log);

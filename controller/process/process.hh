@@ -48,7 +48,7 @@ class Process {
 
   static Webhooks webhooks_of(const ControllerOptions& options, bool is_namespaced);
   kube::ApiClient::Options client_options();
-  // Of the control loops' client: it writes while this process holds the Lease.
+  // For the client of the control loops: it may write only while this process holds the Lease.
   kube::ApiClient::Options writer_options();
   kube::ManagerOptions manager_options();
   kube::Result<void> start_serving();
@@ -97,8 +97,8 @@ class Process {
   kube::SystemRandom random_;
   std::unique_ptr<kube::Transport> transport_;
   kube::ApiClient client_;
-  // Of tokens that clients of the metrics send, also on a replica that does not lead: apart from
-  // the limits of the control loops.
+  // For the reviews of tokens that clients of the metrics server send, also on a replica that does
+  // not lead. A client of its own, so that the limits of the control loops' client do not count.
   std::unique_ptr<kube::Transport> reviews_transport_;
   kube::ApiClient reviews_;
   Election election_;

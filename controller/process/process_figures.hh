@@ -1,4 +1,5 @@
-// What the kernel says of this process, for the metrics process_*.
+// Memory, processor time and descriptors of this process, as the kernel counts them, for the
+// metrics process_*.
 #pragma once
 
 namespace trainer {

@@ -36,7 +36,8 @@ struct ServingOptions {
   std::function<void()> on_exception;
   LoopHealth* health = nullptr;                  // of the serving thread
   kube::Milliseconds certificates_limit{5'000};  // how long set_certificates() waits for the thread
-  // The same of stop(); longer than its three waits of five seconds for requests and reports.
+  // How long stop() waits for the thread: longer than the thread's own three waits of five seconds
+  // for requests and reports.
   kube::Milliseconds stop_limit{20'000};
   ServingOptions() {}
 };

@@ -1,5 +1,5 @@
-// What is measured of jobs, whatever their kind: how many there are in each phase, and how long
-// they take to come up. A kind keeps a JobRecord for each of its jobs.
+// Metrics of jobs of all kinds: how many there are in each phase, and how long they take until they
+// run. The controller of a kind keeps a JobRecord for each of its jobs.
 #pragma once
 
 #include <chrono>
@@ -63,11 +63,12 @@ class JobCensus {
   std::map<std::string, std::size_t, std::less<>> of_namespaces_;  // series
 };
 
-// Steps of a job that has come up, as bits.
+// What happens to a job until it runs, as bits: its JobSet exists, its first pod exists, it runs.
+// The time of each is measured.
 enum class JobStep : std::uint8_t { kJobSet = 1, kFirstPod = 2, kRunning = 4 };
 
-// So far, by cause: those that count towards its limit, and those that do not, as after
-// disruptions.
+// The restarts of a job so far: those that count towards its limit, and those that do not, such as
+// after disruptions.
 struct JobRestarts {
   std::int32_t failures = 0;
   std::int32_t disruptions = 0;
@@ -124,9 +125,9 @@ class JobMetrics {
   JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,
              const kube::Clock& clock, const Kind& kind);
 
-  // In each reconcile, on the leader. Where nothing has changed it costs a few comparisons.
-  // Times count from the POST: the API server stores it in whole seconds, so it is taken as the
-  // first facts within that second, or else as the second's end.
+  // Call in each reconcile, on the leader. Where nothing has changed it costs a few comparisons.
+  // Times are measured from the job's POST. Its creationTimestamp has whole seconds only: where the
+  // first facts come within that second, their time is taken, else the second's end.
   void update(JobRecord& record, const JobFacts& facts) const;
   // Restarts that no status counts.
   void restarted(std::string_view cause, std::int32_t times) const;

@@ -33,12 +33,13 @@ struct KindOptions {
   Configuration configuration;
   std::shared_ptr<ServerIdentity> server = std::make_shared<ServerIdentity>();
   std::string ns = "kubeflow-system";  // where this process runs
-  // What the process shows of the jobs of all kinds.
+  // The counts of the jobs of all kinds, for metrics.
   std::shared_ptr<JobCensus> jobs = std::make_shared<JobCensus>();
 };
 
 struct KindRegistration {
-  // "": of every installation. Else manifests have it apart from others (`trainer crds OPTION`,
+  // "": every installation has this kind. Else the name of the option of an installation that has
+  // it, such as "v1"; its CRDs and rules are in manifests of their own (`trainer crds OPTION`,
   // `trainer rbac OPTION`).
   std::string option;
   kube::ControllerRegistration controller;

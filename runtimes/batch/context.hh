@@ -58,11 +58,11 @@ struct Context {
 
   bool is_failed(const PodView& pod) const;
   bool is_terminating(const PodView& pod) const;
-  // Has not been counted, and has a place in this Job.
+  // Whether the pod has not been counted yet, and has an index of this Job (see Job::has_place()).
   bool is_new(const PodView& pod, const UidSet& uncounted) const;
 
   void delete_pod(const PodView& pod, int stage);
-  // Takes the tracking finalizer away.
+  // Removes the finalizer batch.kubernetes.io/job-tracking from the pod.
   void release(const PodView& pod, int stage);
   void fail(std::string_view reason, std::string message);
   void succeed(std::string_view reason, std::string message);

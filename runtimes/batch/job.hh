@@ -36,7 +36,8 @@ struct Job {
   // The condition of this type, where it is True; nullptr otherwise.
   const kube::Json* find_true(std::string_view type) const;
   bool is_finished() const { return find_true("Complete") || find_true("Failed"); }
-  // Whether a pod of an Indexed Job has an index of this Job; of any other Job every pod counts.
+  // Whether a pod with this completion index belongs to the Job as it is now: in an Indexed Job the
+  // index must exist and be below `completions`; in any other Job every pod belongs to it.
   bool has_place(const std::optional<std::int32_t>& index) const {
     return !is_indexed || (index && *index < completions.value_or(0));
   }

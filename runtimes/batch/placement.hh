@@ -14,7 +14,7 @@
 
 namespace trainer::batch {
 
-// Of a Node: its pods share the machine's ports, so two JobSets cannot have the same one.
+// A label of a Node: its pods share the machine's ports, so two JobSets cannot have the same port.
 inline constexpr std::string_view kSharedPortsKey = "trainer.kubeflow.org/shared-ports";
 
 struct NodeView {

@@ -31,7 +31,7 @@ std::vector<std::int32_t> ready_indexes(Context& context, const std::vector<std:
 // What the pod of an index takes over from the one that it replaces.
 void set_failure_counts(const Context& context, std::int32_t index, kube::Json& pod);
 
-// verdict.cc
+// verdict.cc: set Context::verdict where the Job has failed or is complete.
 void decide(Context& context);
 void decide_completion(Context& context);
 // success_policy.cc: the message where a rule is met, else "".

@@ -14,8 +14,9 @@ namespace trainer::jobset {
 // The mutating webhook's defaults, on the object as it is sent; the JSON Patch is the caller's to
 // make.
 void apply_webhook_defaults(kube::Json& jobset);
-// Those that hold also for one that is stored without them. The network is not among them: where it
-// is absent, or was removed, there is no Service and pods have no host names.
+// The late defaults: those of the above that also count for a JobSet that was stored while no
+// webhook was served. spec.network is not among them: where it is absent there is no Service and
+// pods have no host names.
 void apply_late_defaults(kube::Json& jobset);
 // Whether these change anything: nearly never, and asking is cheaper than a copy of the object.
 bool lacks_late_defaults(const kube::Json& jobset);

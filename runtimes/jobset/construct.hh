@@ -40,8 +40,9 @@ class JobFactory {
   kube::Json prototype_;
 };
 
-// A decorator: without a policy of its own a container that fails leaves no message; with this one
-// its last lines outlive the pod, in the status that names the first failure.
+// A Job decorator. It sets terminationMessagePolicy FallbackToLogsOnError in containers that set
+// none: then a failed container leaves its last lines as its message, which status.firstFailure
+// keeps when the pod is gone.
 void keep_last_lines(kube::Json& job, const JobSet& jobset);
 
 // A PersistentVolumeClaim made from a template of a claim policy.

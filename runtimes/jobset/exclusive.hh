@@ -50,7 +50,8 @@ kube::Result<kube::Json> place_pod(kube::Json pod, const PlacementLookups& looku
 // Why the validating webhook refuses the pod; nullopt when it does not.
 std::optional<std::string> deny_pod(const kube::Json& pod, const PlacementLookups& lookups);
 
-// What of a listed pod is read here: a namespace may have many, and large ones.
+// The members of a listed pod that are read here; the others are not parsed, since a namespace may
+// have many large pods.
 const kube::JsonFilter& read_of_listed_pods();
 
 // What selects the candidates for this follower's leader by label: the whole Job's pods at most.
@@ -61,8 +62,7 @@ kube::Result<std::string> leader_selector(const kube::Json& pod);
 std::optional<LeaderPod> read_leader(const kube::Json& pod, std::string_view base_name);
 
 // Whether a pod is a leader that has a node (PodView::is_exclusive_leader): its events start a
-// check of its followers. One that is over no longer decides where they belong: another may lead by
-// now.
+// check of its followers. False for a pod that has ended: another one may be the leader by now.
 bool is_scheduled_leader(const kube::Json& pod);
 
 // Followers that are in another domain than their leader are marked as disrupted, so that a

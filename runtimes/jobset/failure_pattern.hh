@@ -38,7 +38,7 @@ class FailurePatterns {
 
   // Whether a pattern of the rule at this index is found anywhere in the text.
   bool finds_any(std::size_t rule, std::string_view text) const;
-  // What searching a text of this length for all patterns costs at most, in nanoseconds or so.
+  // What searching a text of this length for all patterns costs at most, in about nanoseconds.
   std::size_t cost(std::size_t bytes) const;
   // Names the first pattern that exceeds a limit or is no expression; "" where none does.
   const std::string& refusal() const { return refusal_; }

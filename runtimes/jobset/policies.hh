@@ -38,12 +38,13 @@ void restart_all(ReconcileContext& context, bool is_counted, std::string_view re
                  std::string_view message);
 // Just this Job (gate RestartJob). False where its labels do not say which one it is.
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
-// Of the first failure, before its restart: records the node that caused it, if one did.
+// Call for the first failure, before its restart is counted: records the node that caused it, if a
+// node did.
 void record_avoided_node(ReconcileContext& context, const JobView& first);
-// What the annotation kept-on-restart names.
+// Sets is_kept and is_server of the replicated jobs that the annotation kept-on-restart names.
 void mark_kept_jobs(ReconcileContext& context);
-// Whether this Job of an earlier attempt serves the current one as well: it is complete, or is
-// ready and a server, of which others only wait that it is ready.
+// Whether this Job of an earlier attempt is kept for the current one: it is complete, or it is
+// ready and others only wait for that (ReplicatedJobState::is_server).
 bool is_kept(const ReplicatedJobState& rjob, const JobView& job);
 // Gives such Jobs the label of the current attempt, so that they stay in it.
 void keep_jobs(ReconcileContext& context);

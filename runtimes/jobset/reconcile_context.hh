@@ -29,8 +29,9 @@ struct ReplicatedJobState {
   const ReplicatedJob* spec = nullptr;
   const ReplicatedJobStatus* stored = nullptr;  // its entry in the stored status, if any
   std::int32_t replicas = 0;
-  bool is_kept = false;             // its Jobs may outlive a restart
-  bool is_server = false;           // is_kept: others wait for it to be ready, and none for its end
+  bool is_kept = false;  // the annotation kept-on-restart names it
+  // A kept job that serves: others wait until it is ready, and none until it is complete.
+  bool is_server = false;
   std::vector<std::int32_t> taken;  // indices whose Job name exists, of any attempt; sorted
   std::vector<std::int32_t> done;   // indices of Jobs that were complete and are gone; sorted
   std::int32_t current = 0;         // Jobs of the current attempt

@@ -26,7 +26,8 @@ inline constexpr std::string_view kDatasetStep = "dataset-initializer";
 inline constexpr std::string_view kModelStep = "model-initializer";
 inline constexpr std::int32_t kTrainerPort = 29500;
 
-// One container of a draft. Every edit is noted with its source.
+// One container of a draft, for changes. Each change is noted in the journal with its source, such
+// as "plugin torch".
 class ContainerEdit {
  public:
   ContainerEdit(Journal journal, kube::Json& container, std::string path, std::string_view source)
@@ -72,7 +73,7 @@ struct Draft {
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
-  const MlPolicy* implied_ml_policy = nullptr;  // a plugin's, where the runtime has none
+  const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime has no mlPolicy
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}
@@ -103,8 +104,7 @@ struct Draft {
   void upsert_volume(std::size_t index, kube::Json volume, std::string_view source);
   void set_count(std::size_t index, std::int32_t count, std::string_view source);
 
-  // The name under which the pods of this JobSet find each other: network.subdomain, else the job's
-  // name.
+  // The subdomain of the pods' DNS names: network.subdomain of the JobSet, else the job's name.
   std::string_view subdomain() const;
   // The DNS name of a job's first pod.
   std::string first_host(std::size_t index) const;

@@ -5,8 +5,10 @@
 
 namespace trainer::pipeline {
 
-// Over the template's, member by member; the job's own goes last. Where either asks for anything,
-// the JobSet also names what a restart keeps (docs/decisions/0050). Without them nothing changes.
+// Merges runPolicy.failurePolicy of the runtime, then the job's own failurePolicy, member by member
+// into the failurePolicy of the template; later ones win. Where there is either, the JobSet also
+// gets the annotation kept-on-restart, which names the replicated jobs whose Jobs a restart keeps
+// (docs/decisions/0050). Without them nothing changes.
 void merge_failure_policy(Draft& draft);
 
 }  // namespace trainer::pipeline

@@ -9,11 +9,11 @@
 
 namespace trainer::pipeline {
 
-// The gang: the jobs that train, and all that can start with them. A job is
-// outside when the trainer waits for it (an initializer), when another job awaits its completion,
-// or when it waits for a member itself (an MPI launcher, an evaluation): its pods do not exist
-// while the gang is being placed, so a gang that counted them would never be complete. One flag for
-// each replicated job. Needs nothing but the names and dependencies.
+// One flag for each replicated job: whether its pods are in the gang. These are the jobs that
+// train, and all that can start with them. A job is not in the gang when the trainer waits for it
+// (an initializer), when another job waits for its completion, or when it waits for a member itself
+// (an MPI launcher, an evaluation): its pods do not exist while the gang is being scheduled, so a
+// gang that counted them would never be complete. Reads nothing but names and dependencies.
 std::vector<bool> gang_members(const Draft& draft);
 
 struct GangSize {

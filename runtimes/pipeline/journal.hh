@@ -9,8 +9,9 @@
 
 namespace trainer::pipeline {
 
-// Collects explanations, or nothing without a list for them: callers test is_on() before they spend
-// time on a path. Of several notes about one path the last one says where the value comes from.
+// Collects explanations. Without a list to put them into it is off: callers test is_on() before
+// they spend time on a path. Of several notes about one path the last one says where the value
+// comes from.
 class Journal {
  public:
   explicit Journal(std::vector<Explanation>* out = nullptr) : out_(out) {}

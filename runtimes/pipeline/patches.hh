@@ -22,7 +22,8 @@ bool merge_template(Draft& draft);
 // looked up in the unpatched template: once merged, an unknown name would find itself.
 kube::FieldErrors check_patches(const TrainJob& job, const Runtime& runtime);
 
-// One sentence for each value that two managers set differently; the later one wins.
+// One sentence for each value that the patches of two managers (runtimePatches[].manager) set
+// differently; the later one wins.
 std::vector<std::string> find_patch_conflicts(const TrainJob& job);
 
 }  // namespace trainer::pipeline

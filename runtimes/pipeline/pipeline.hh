@@ -28,8 +28,8 @@ struct PipelineOptions {
 
   const pipeline::Plugins* plugins;  // outlives the options
   bool is_progress_enabled = false;  // the status server runs
-  // Only jobs whose annotation asks for it report (or whose runtime's does), and not all but those
-  // that say no: the gate TrainJobStatus is closed.
+  // Whether jobs report progress only where an annotation of the job or its runtime asks for it:
+  // the feature gate TrainJobStatus is off. Else all report but those whose annotation says no.
   bool is_progress_opt_in = false;
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
@@ -39,8 +39,8 @@ struct PipelineOptions {
 // One replicated job as gangs, Kueue and the SDK see it.
 struct PodSet {
   std::string name;
-  std::string ancestor;    // the ancestor label's value, "" without
-  std::int32_t count = 1;  // pods a Job
+  std::string ancestor;    // the value of the ancestor label; "" without it
+  std::int32_t count = 1;  // pods of each Job
   std::int32_t replicas = 1;
   kube::ResourceList requests;  // of one pod, from the merged template
   std::string pod_prefix;       // "j-node-"

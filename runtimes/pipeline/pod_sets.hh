@@ -6,21 +6,22 @@
 
 namespace trainer::pipeline {
 
-// The merged templates as upstream has them, where they go through Go types before any plugin sees
-// them. Typed clients read and write them so, and an object that says the same in another form
-// would be a changed one for them. What the job itself says comes later: there a zero is meant,
-// such as the `value: ""` of its env.
+// Writes the merged templates as Go types print them (kube::write_as_go), as upstream does before
+// any plugin sees them: typed clients such as Kueue would take the same content in another form for
+// a change. The values of the job itself are added later and are not normalised: a zero there is
+// meant, such as the `value: ""` of its env.
 void normalize(Draft& draft);
 
 // One pod set for each replicated job, in order, with its count before any plugin.
 void count_pods(Draft& draft);
 
-// What a job's own settings may become in all jobs of its runtime together: ten times of what the
-// API server takes.
+// How many bytes all copies of a job's own settings may have together, one for each job of its
+// runtime: ten times what the API server accepts for an object.
 inline constexpr std::size_t kMaxCopiedBytes = 16 << 20;
 
-// Refuses, in draft.errors, what would multiply: the job's own settings go into each job that
-// trains or initializes, the subdomain into each of its hosts' names. False where it did.
+// Checks that limit: the job's own settings are copied into each replicated job that trains or
+// initializes, the subdomain into the name of each host. False, with the reason in draft.errors,
+// where it is exceeded.
 bool check_copies(Draft& draft);
 
 // spec.trainer.resourcesPerNode over the runtime's, key by key, in every container that trains.
@@ -34,9 +35,9 @@ void apply_num_nodes(Draft& draft, std::string_view source);
 // its pods.
 void finalize_pod_sets(Draft& draft);
 
-// What one Job may have, since batch/v1 refuses an indexed Job of more, and what all Jobs of a
-// TrainJob may have together: Kubernetes is built for 150,000 pods a cluster. A number with too
-// many zeros must be refused before anything is computed for each pod. The pod sets are final.
+// The most pods of one Job, since batch/v1 refuses a larger Indexed Job, and of all Jobs of a
+// TrainJob together: Kubernetes is built for 150,000 pods in a cluster. check_sizes() needs final
+// pod sets, and comes before anything is computed for each pod.
 inline constexpr std::int32_t kMaxPods = 100'000;
 kube::FieldErrors check_sizes(const Draft& draft);
 

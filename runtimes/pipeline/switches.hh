@@ -1,5 +1,5 @@
-// Extensions that a job or a runtime asks for by annotation: typed clients of the upstream API,
-// which do not know other fields, keep those.
+// Extensions that a job or a runtime asks for by annotation, not by a field: typed clients of the
+// upstream API drop fields that they do not know, and keep annotations.
 #pragma once
 
 #include <optional>

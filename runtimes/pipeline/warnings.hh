@@ -1,4 +1,4 @@
-// What works badly with the SDK, Kueue or gangs without being wrong.
+// Warnings about what is valid, but causes trouble with the SDK, Kueue or gangs.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ std::optional<kube::Action> mark_finished(const kube::Resource& resource,
 // The status that the mark of this job holds; nullopt without one. Any user may have written it.
 std::optional<kube::Json> marked_status(const kube::ObjectMeta& meta);
 
-// What is said of a job whose status was put back.
+// The event of a job whose status was restored from its mark.
 kube::PlannedEvent restored_event();
 
 }  // namespace trainer

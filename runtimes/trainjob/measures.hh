@@ -1,5 +1,5 @@
-// What metrics say of a TrainJob's status: words of a bounded number, whatever the status holds.
-// Pure.
+// The values of metrics' labels for a TrainJob's status: words from fixed lists, whatever the
+// status holds. Pure.
 #pragma once
 
 #include <span>

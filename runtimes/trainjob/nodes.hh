@@ -13,12 +13,13 @@
 
 namespace trainer {
 
-// The replicated jobs that take part in the training. An MPI launcher that only launches is none of
-// them.
+// The number of a job's nodes: the pods of the replicated jobs that train. An MPI launcher that
+// only launches does not count.
 std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& runtime);
 
-// How many places there are for nodes, and which pods they have now. Only pods of the JobSet's
-// current attempt count, and of several pods for one place the one that got furthest.
+// The nodes of a job, counted. A place is one node, whichever pod is it now: a replicated job that
+// trains, with the index of a Job and of a pod. Only pods of the JobSet's current attempt count,
+// and of several pods in one place the one that got furthest.
 struct NodeCounts {
   std::int32_t total = 0;
   std::int32_t created = 0;
@@ -26,8 +27,8 @@ struct NodeCounts {
   std::int32_t running = 0;  // phase Running or Succeeded
   std::int32_t ready = 0;    // Ready, or Succeeded
   std::int32_t failed = 0;   // failed and not replaced
-  std::int32_t replaced =
-      0;  // places whose pod is not running yet while another pod of that place has ended
+  // Places whose pod is not running yet, and that had another pod, which has ended.
+  std::int32_t replaced = 0;
 };
 
 // What the pods of this attempt say together, those of nodes and of initializers.

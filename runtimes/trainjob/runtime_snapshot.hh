@@ -1,4 +1,4 @@
-// What a snapshot of a runtime says, without whose it is: one for all jobs made from the same text.
+// The content of a snapshot of a runtime. All jobs whose snapshots have the same text share one.
 // Pure.
 #pragma once
 
@@ -36,8 +36,8 @@ std::shared_ptr<const RuntimeSnapshot> snapshot_of(const kube::Json& runtime);
 // there is none; a text with this hash is the controller's, and up to 1 MiB of it is read.
 std::shared_ptr<const RuntimeSnapshot> snapshot_from(std::string text,
                                                      std::string_view own_hash = {});
-// One that is not the job's, or no longer: nothing of it is read or kept but its hash. Any client
-// may write a ConfigMap of that name, and reading YAML can cost a great deal.
+// For a ConfigMap that is not the job's snapshot, or no longer: only the hash of its text is kept.
+// Any client may write a ConfigMap of that name, and parsing YAML can cost much time.
 std::shared_ptr<const RuntimeSnapshot> unread_snapshot(std::string_view text);
 // Whether a job of this status may use a text: it is the one it started with, or none is known.
 bool is_text_of(const TrainJobStatus& status, std::string_view text);

@@ -42,7 +42,7 @@ struct ReconcileContext {
   const Job job;     // with defaults
   JobStatus status;  // what will be written
   std::vector<RoleState> roles;
-  std::vector<const PodView*> surplus;  // own pods that no role has a place for
+  std::vector<const PodView*> surplus;  // the job's pods whose role or index it does not have
   JobPlan plan;
   std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods
   bool is_resumed = false;                  // in this reconcile
@@ -60,12 +60,14 @@ struct ReconcileContext {
   bool is_finished() const { return is_true(kSucceeded) || is_true(kFailed); }
   std::string reason_of(std::string_view reason) const;  // "PyTorchJobRunning"
 
-  // An event that a condition change of this reconcile is reported by; it is left out where the
-  // stored status has that condition already.
+  // Plans the event of a condition that this reconcile sets, to be recorded after the status.
+  // Nothing where the stored status has that condition already.
   void report(std::string_view type, std::string reason, std::string message);
-  // An event that follows the actions.
+  // Plans an event that is recorded after the actions, where these succeed, whatever happens to the
+  // status.
   void note(std::string_view type, std::string_view reason, std::string message);
-  // An event that is recorded once as long as its cause remains.
+  // As note(), but only once as long as the cause of the event remains: later plans of the same
+  // event do nothing (JobPlan::relayed).
   void relay(std::string_view type, std::string_view reason, const std::string& message);
 
   // A new object of this job: name, namespace and owner are added to `body`.

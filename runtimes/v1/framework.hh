@@ -18,8 +18,8 @@ namespace trainer::v1 {
 
 struct ReconcileContext;
 
-// In all roles of a job. Pods of TFJobs and XGBoostJobs name all others: with more, they would be
-// larger than an object may be before long.
+// The most pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the names of all
+// others in its environment, so with many more a pod would exceed the size limit of an object.
 inline constexpr std::int64_t kMaxPods = 10'000;
 
 // What the process was started with.
@@ -53,7 +53,7 @@ struct Framework {
   std::string_view port_name;           // with `port`, added to that container where it is missing
   std::int32_t port = 0;
   std::string_view restart_policy;   // where a role has none
-  bool has_closed_roles = true;      // no role of another name is admitted
+  bool has_closed_roles = true;      // a job with a role that is not in `roles` is refused
   bool any_worker_succeeds = false;  // of a job with an elasticPolicy and without a Master
   bool has_services = true;          // one headless Service for each pod
   bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
@@ -62,7 +62,7 @@ struct Framework {
   // A failed pod stays, whatever the restart policy, and a running pod that is being deleted
   // counts as active.
   bool keeps_failed_pods = false;
-  // In the reason of the event about a job's end by its TTL: "SuccessfulDelete" + this.
+  // The reason of the event when a job is deleted by its TTL is "SuccessfulDelete" + this.
   std::string_view deleted_noun = "Job";
   // Reasons of the warnings about what a pod template should not have.
   std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";

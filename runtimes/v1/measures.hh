@@ -1,4 +1,5 @@
-// What metrics say of a V1 job's status: words of a bounded number, the same as of TrainJobs. Pure.
+// The values of metrics' labels for a V1 job's status: words from fixed lists, the same as for
+// TrainJobs (trainjob/measures.hh). Pure.
 #pragma once
 
 #include <span>

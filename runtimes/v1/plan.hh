@@ -36,7 +36,7 @@ struct Observed {
   // As stored, of any owner; null: known to be absent; no entry: not known.
   Dependents dependents;
   // JobPlan::relayed of the last plan of this process. nullopt: this process sees the job for the
-  // first time. Of one that has a status, an earlier process has reported what there was.
+  // first time. If that job has a status, an earlier process has made the events of its troubles.
   std::optional<std::unordered_set<std::uint64_t>> relayed;
   const Settings& settings;
   kube::Time now;
@@ -46,7 +46,8 @@ struct JobPlan : kube::Plan {
   // What must be known before the plan can be complete. The plan holds nothing else then: read
   // (from a cache or live), and plan again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
-  // Hashes of the troubles of pods that were reported in events.
+  // Hashes of the events that ReconcileContext::relay() has planned, most of them about troubles of
+  // pods (PodView::Trouble): an event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;
   // For training_operator_jobs_*_total: add them once the plan has run.
   struct Counts {
@@ -69,8 +70,8 @@ JobPlan plan(const Observed& observed);
 // it brought (trainjob/finished_marker.hh). nullopt for every other job.
 std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job);
 
-// What is remembered of a dependent object that was read: of another owner's, which may be large,
-// only who that is.
+// The part of a dependent object that is kept after a read: all of it where the job owns it, else
+// only its owner, since it may be large.
 kube::Json trim_dependent(const Job& job, kube::Json object);
 
 // The collection of PodGroups that the settings need; nullptr without a gang scheduler.

@@ -35,7 +35,7 @@ class JobReader {
   // Reads what the plan lacks. True when something was read, so that planning again makes sense.
   kube::Task<kube::Result<bool>> read_needs(const TrainJob& job, const TrainJobPlan& plan,
                                             std::shared_ptr<JobState> state, Reads& reads);
-  // Keeps of the written objects those that are in no cache.
+  // Stores those of the written objects in `state` that are in no cache.
   void remember(const std::vector<kube::Action>& written, JobState& state);
 
  private:

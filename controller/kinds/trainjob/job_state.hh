@@ -18,18 +18,22 @@ namespace trainer {
 // What was read by name, once for a uid and a process: these objects are not watched.
 struct JobState {
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;
-  bool is_fresh = true;  // nothing was read or written for this job by this process
+  bool is_fresh = true;  // this process has not read or written anything for this job yet
+  // TrainJobObserved has the meaning of these, and of the members of the same name below.
   std::map<std::string, bool> dependents;
   std::map<std::string, std::shared_ptr<const kube::Json>> dependent_objects;
   std::shared_ptr<const kube::CompressedText> deleted_jobset;
-  std::optional<std::size_t> shape;  // the job's, at the last reconcile
-  std::int32_t read_restarts = 0;    // of the JobSet, when dependents were read again for it
-  std::int32_t total_nodes = 0;      // of the JobSet that was built
+  // Of the job at the last reconcile: a hash of generation, labels and annotations. Where it
+  // differs, snapshot and dependent objects are read again.
+  std::optional<std::size_t> shape;
+  // status.restarts of the JobSet when dependent objects were last read again for a restart.
+  std::int32_t read_restarts = 0;
+  std::int32_t total_nodes = 0;                              // of the JobSet that was built
   std::optional<std::optional<kube::Time>> scheduled_since;  // of the last plan
   std::string build_error;
   std::string waiting_event;
   std::optional<std::chrono::steady_clock::time_point> events_read_at;
-  JobRecord record;  // of metrics
+  JobRecord record;  // for metrics
 
   // Of a snapshot that was forgotten: if the text is still the same, it is not parsed again.
   std::shared_ptr<const RuntimeSnapshot> former_content;

@@ -1,4 +1,4 @@
-// Snapshots of runtimes: read from the API server, and each text kept once.
+// Snapshots of runtimes: read from the API server; equal texts are kept in memory once.
 #pragma once
 
 #include <map>

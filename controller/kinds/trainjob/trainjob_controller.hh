@@ -58,7 +58,7 @@ class TrainJobController final : public kube::Controller {
   };
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
 
-  // The JobSet of the job's name, and the last state of one that was deleted before.
+  // The JobSet that has the job's name, and the last state of an earlier one that was deleted.
   struct Child {
     Stored stored;
     std::shared_ptr<const DecodedJobSet> decoded;  // of `stored`, with it
@@ -74,13 +74,15 @@ class TrainJobController final : public kube::Controller {
   kube::Task<kube::Result<TrainJobPlan>> make_plan(const TrainJob& job, const kube::Json& object,
                                                    std::shared_ptr<JobState> state,
                                                    const Child& child);
-  // With the status server's address and its current CA, for new pods.
+  // The options of the installation, with the status server's address and its current CA, which new
+  // pods get.
   PipelineOptions pipeline_options() const;
   bool have_jobs_started(const kube::StoredObject& jobset) const;
   void keep_deleted_jobset(const kube::StoredObject& last);
   void measure(const TrainJob& job, const kube::Json& object, JobState& state,
                const JobSet* jobset) const;
-  // The status that this reconcile has written, or the one from `before` that it has kept.
+  // Updates the job's metrics by its status in the cache, which may be one that this reconcile has
+  // written. `before`: the object as it was reconciled.
   void measure_written(const Stored& before, JobState& state);
 
   const kube::ControllerContext context_;

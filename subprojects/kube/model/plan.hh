@@ -53,8 +53,9 @@ struct PlannedEvent {
   bool is_terminal = false;  // it says how the object has ended, so it is never dropped
   // Of a terminal event: the object has failed, also where the event's type is Normal.
   bool is_failure = false;
-  // True: it is recorded after the actions, whatever happens to the status. False: it is recorded
-  // after the status, and not at all where that is held back (see is_status_minor) or refused.
+  // True: it is recorded after the actions, where all of them succeeded, whatever happens to the
+  // status. False: it is recorded after the status, and not at all where that is held back (see
+  // is_status_minor) or refused.
   bool is_of_actions = false;
 };
 
