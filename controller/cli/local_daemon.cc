@@ -172,9 +172,10 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   while (Clock::now() < end) {
     if (auto running = status(); running && running->pid == pid) return *running;
     if (waitpid(pid, nullptr, WNOHANG) == pid) {
-      const std::string said = last_words();
-      return kube::fail(kube::ErrorCode::kInternal, "{}",
-                        said.empty() ? "the daemon ended at once; its log is " + log : said);
+      const std::string last_line = last_words();
+      return kube::fail(
+          kube::ErrorCode::kInternal, "{}",
+          last_line.empty() ? "the daemon ended at once; its log is " + log : last_line);
     }
     // Woken by the file that says that it is ready; its end is looked for now and then.
     pollfd ready{changes.get(), POLLIN, 0};

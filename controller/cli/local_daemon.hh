@@ -61,7 +61,7 @@ class LocalDaemon {
 
  private:
   kube::Result<DaemonStatus> spawn(const std::vector<std::string>& options) const;
-  std::string last_words() const;
+  std::string last_words() const;  // the last line of the daemon's log
 
   std::filesystem::path state_;  // absolute
 };

@@ -25,8 +25,9 @@ kube::Task<kube::Result<void>> apply_crds(kube::ApiClient& client, std::vector<k
                                           Console& console) {
   for (kube::Json& crd : crds) {
     const std::string name = name_of(crd);
-    // What every job of the cluster depends on is not deleted with a release that had it, such as
-    // one of upstream's chart (Helm looks for this annotation before it deletes an object).
+    // Keeps CRDs when a Helm release that contained them is deleted, such as one of upstream's
+    // chart: every job of the cluster depends on them. (Helm looks for this annotation before it
+    // deletes an object.)
     crd["metadata"]["annotations"].set("helm.sh/resource-policy", "keep");
     const auto applied = co_await apply_crd(client, std::move(crd));
     if (!applied) co_return tl::unexpected(applied.error());

@@ -28,7 +28,7 @@ Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook
   std::vector<LogPod> pods;
   for (const Json& object : objects)
     if (auto pod = LogPod::read(object, hook)) pods.push_back(std::move(*pod));
-  // Those that ended first: a failure is there.
+  // Those that ended first: the cause of a failure is in their output.
   std::stable_sort(pods.begin(), pods.end(),
                    [](const LogPod& a, const LogPod& b) { return a.is_over && !b.is_over; });
   LogQuery query;

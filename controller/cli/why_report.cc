@@ -115,7 +115,7 @@ bool is_known(const std::vector<std::string>& lines, const std::string& text) {
   });
 }
 
-// The likeliest cause leads; others may follow from it.
+// The most likely cause comes first; the others may be its consequences.
 void add_symptoms(std::vector<Symptom> symptoms, WhyReport& report) {
   std::vector<std::string> lines;
   for (const Symptom& symptom : symptoms) {

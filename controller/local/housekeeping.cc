@@ -72,7 +72,7 @@ void Housekeeping::drop_events() {
     events.emplace_back(time_of(*event.get()), key);
   std::ranges::sort(events);
   const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
-  // More room than for one: an Event too many must not cost this each time.
+  // More than one is removed at a time, so that not each further Event costs a pass over all.
   const std::size_t most = events.size() > kMaxEvents ? kMaxEvents - kMaxEvents / 20 : kMaxEvents;
   std::size_t left = events.size();
   for (const auto& [time, key] : events) {

@@ -214,7 +214,7 @@ void NodeAgent::names_changed(const PodName& name) {
   });
 }
 
-// What was left by an earlier process, and whose pod has been deleted meanwhile.
+// Pods that an earlier daemon has left, and whose Pod objects were deleted meanwhile.
 void NodeAgent::remove_orphans() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(node_.pods(), error)) {

@@ -26,7 +26,7 @@ tl::unexpected<kube::Error> refuse(std::string_view field, std::string_view what
   return kube::fail(ErrorCode::kUnsupported, "{}: {}", field, what);
 }
 
-// What would change how a pod runs, and is not done here.
+// Fields that would change how a pod runs, and that local mode does not support.
 Result<void> check_container(const Json& container, const std::string& field) {
   static constexpr std::array<std::pair<const char*, const char*>, 4> kLeftOut = {{
       {"livenessProbe", "local mode has no liveness probes: remove it"},

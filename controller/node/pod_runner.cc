@@ -29,7 +29,7 @@ using kube::Result;
 using kube::Task;
 
 constexpr Milliseconds kRetry{500};
-// Where no descriptor or watch says that something has happened.
+// How often the state is checked where no descriptor or watch reports a change.
 constexpr Milliseconds kPoll{1'000};
 constexpr Milliseconds kBrief{50};
 constexpr int kDefaultGrace = 30;
@@ -144,8 +144,8 @@ Task<bool> PodRunner::start() {
   }
 }
 
-// Whether the pod has been started before, by this process or an earlier one. One whose shim was
-// killed before it wrote anything was not.
+// Whether the pod has been started before, by this process or an earlier one; then its shim is
+// followed. A pod whose shim was killed before it wrote a report counts as not started.
 bool PodRunner::adopt() {
   if (access((directory_ / kConfigFile).c_str(), F_OK) != 0) return false;
   const Fd lock = lock_pod(directory_);

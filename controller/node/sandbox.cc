@@ -59,7 +59,8 @@ Result<void> leave_namespaces(const PodConfig& pod) {
   return map_ids(pod, user, group);
 }
 
-// Of the process that stays behind: passes on what the agent asks for.
+// For the process that stays outside of the namespaces: passes signals of the agent on to the other
+// one.
 [[noreturn]] void relay_to(pid_t first) {
   sigset_t awaited;
   sigemptyset(&awaited);

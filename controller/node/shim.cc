@@ -118,7 +118,8 @@ int Shim::run() {
   sigemptyset(&awaited);
   for (const int signal : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGPIPE}) sigaddset(&awaited, signal);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  // Without a status nothing has been started: the agent may start this pod again.
+  // As long as there is no status.json, no container has been started, and the agent may start this
+  // pod again.
   write_status();
   if (pod_.tier == Tier::kNamespaces) {
     if (const auto entered = enter_namespaces(pod_); !entered)

@@ -105,7 +105,7 @@ void manage_pods(Context& context) {
   const std::int32_t want = wanted(context);
   const auto surplus = surplus_pods(context, context.active_count - want);
   for (const PodView* pod : surplus) {
-    // Not counted: that it goes is not its failure.
+    // Not counted as failed: this plan deletes it.
     context.release(*pod, kFirst);
     context.delete_pod(*pod, kSecond);
   }

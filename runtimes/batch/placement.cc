@@ -125,8 +125,8 @@ class Placer {
     return groups;
   }
 
-  // Whether all pods exist that the JobSet's Jobs begin with. A Job that has seen an end of a pod
-  // may never have all again, as some indexes need not run.
+  // Whether all pods exist with which the JobSet's Jobs start. A Job in which a pod has ended may
+  // never have all of them again, since some indexes need not run again.
   bool is_complete(const Group& group) const {
     const std::string& uid = jobs_.at(group.waiting.front()->controller_uid)->owner_uid;
     std::unordered_map<std::string_view, std::int32_t> pods;  // by the uid of their Job
@@ -160,7 +160,7 @@ class Placer {
     for (const PodView* pod : pods) report(*pod, "Unschedulable", message);
   }
 
-  // Why the load does not fit now; `is_hopeless`: nor would it on an empty node.
+  // Why the load does not fit now; `is_hopeless`: it would not fit on an empty node either.
   std::vector<std::string> obstacles(const Group& group, const Load& load, bool& is_hopeless) {
     std::set<std::string> reasons;
     if (!observed_.node) return {};

@@ -12,7 +12,8 @@ namespace {
 
 using kube::Json;
 
-// A pod whose Job is gone, or has another uid: no Job counts it any more, and it could not go.
+// A pod whose Job is gone, or has another uid: no Job will count it, so its finalizer is removed
+// here, or it could never be deleted.
 void release_strangers(Context& context) {
   for (const PodView* pod : context.observed.pods)
     if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)

@@ -49,8 +49,10 @@ bool same_restarts(const ReplicatedJobStatus& a, const ReplicatedJobStatus& b) {
 
 struct Changes {
   bool counters = false;  // of Jobs
-  bool is_major = false;  // anything else, and successes that only the status will remember
-  bool is_first = false;  // what is written before anything is deleted: restarts and the end
+  // Anything else, and successes of Jobs that are gone, which only the status records.
+  bool is_major = false;
+  // Restarts and the end, which are written before anything is deleted (Plan::is_status_first).
+  bool is_first = false;
 };
 
 Changes compare(const ReconcileContext& context) {

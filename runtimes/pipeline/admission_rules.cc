@@ -51,8 +51,9 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   if (before != nullptr && pipeline_input(job) == pipeline_input(*before)) return {};
   kube::FieldErrors errors = errors_of(job, runtime, plugins);
   if (before == nullptr || errors.empty()) return errors;
-  // An annotation that came by itself, or what an earlier version took, must not keep a scheduler
-  // from starting the job by its patch.
+  // Errors that the stored job has already do not count: they come from an annotation (annotations
+  // are not checked when only they change) or were accepted by an earlier version, and must not
+  // prevent a scheduler from starting the job by its patch.
   std::set<std::string> known;
   for (const kube::FieldError& error : errors_of(*before, runtime, plugins))
     known.insert(error.to_string());

@@ -29,7 +29,7 @@ std::string names_in(const kube::Json& list_owner, std::string_view list) {
                     [](const kube::Json& item) { return item.get_string("name"); });
 }
 
-// More would not be read, and each holds a list of names.
+// No one reads more of these errors, and each holds a list of names.
 constexpr std::size_t kEnoughErrors = 200;
 
 // The trainer and the initializers take their env from fields of their own.

@@ -24,7 +24,8 @@ using kube::Debounce;
 using kube::Result;
 using kube::Task;
 
-// A plan that still needs reads after this many rounds has a bug; it is tried again with backoff.
+// How often one reconcile reads and plans again. A plan that still needs reads then has a bug; the
+// reconcile is tried again with backoff.
 constexpr int kMaxRounds = 6;
 
 // A refused snapshot is repaired with a ConfigMap, which is not watched.

@@ -190,7 +190,8 @@ struct EventRecorder::State {
     made.count = is_made_before ? 0 : one.count;
     made.at = client.clock().steady();
     remember(one.identity, std::move(made));
-    // An earlier try came through, with the count of that time; more may have been counted since.
+    // An earlier try was stored, though its answer was lost, with the count of that time; the count
+    // may be higher now.
     if (is_made_before) co_return co_await count_up(one, sent.at(one.identity));
     co_return Result<void>();
   }

@@ -44,8 +44,8 @@ struct File {
   Json root;
 };
 
-// A mapping of a file that has been found, and its place there: "users[me].user". Of what is wrong
-// only the first counts, so reading goes on and the error is looked at once, at the end.
+// A mapping of a file, and its path there: "users[me].user". Only the first error is kept, so the
+// caller reads all fields and checks for an error once, at the end.
 class Section {
  public:
   Section(const File& file, std::string place, const Json& value, std::optional<Error>& error)

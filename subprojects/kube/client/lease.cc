@@ -44,8 +44,8 @@ class Election {
       co_await sleep(client_.clock(), options_.retry_period);
       const auto deadline = sent_at_ + options_.retry_period + options_.renew_deadline;
       for (;;) {
-        // Time for one attempt is left also after a standstill: perhaps no other process wanted the
-        // lease.
+        // There is one attempt even if this process was stopped for longer than the deadline:
+        // perhaps no other process has taken the lease.
         const auto left =
             std::chrono::duration_cast<Milliseconds>(deadline - client_.clock().since_boot());
         if (co_await is_held_within(std::max(options_.retry_period, left))) break;
@@ -91,8 +91,8 @@ class Election {
     co_return co_await write(true);
   }
 
-  // What was cut off on its way may have been written nevertheless: then the version that we know
-  // is an old one, and the lease is read first.
+  // A request that was interrupted may have been stored nevertheless: then the known version is an
+  // old one, and the lease is read first.
   Task<Result<void>> give_back() {
     bool is_known = !is_unsure_;
     for (;;) {
@@ -161,7 +161,7 @@ class Election {
   bool accept(const Result<std::string>& answer) {
     const auto written = answer.and_then([](const std::string& text) { return parse_json(text); });
     if (!written) {
-      // Another was faster: that is what the election is for.
+      // Another process was faster, which is no error in an election.
       if (written.error().code != ErrorCode::kConflict &&
           written.error().code != ErrorCode::kAlreadyExists) {
         report(written.error());

@@ -42,7 +42,7 @@ struct Sender {
     tasks.cancel();
   }
 
-  // A client says nothing more on this connection: what it sends is passed over.
+  // The client has nothing more to send on this connection: what it sends is read and ignored.
   Task<void> await_client() {
     std::array<char, 512> passed_over;
     IoResult got;

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxSpareBuffers = 4;  // more than are read into at a tim
 
 using Parser = http::response_parser<http::string_body>;
 
-// The caller looks after the body's length: it knows which bodies are only handed on.
+// No limit for the body: the caller checks its length, except where the body goes to on_body.
 void configure(Parser& parser) {
   parser.header_limit(InputBuffer::kSize);
   parser.body_limit(boost::none);
@@ -144,8 +144,8 @@ class PooledTransport final : public Transport {
     co_return std::move(done);
   }
 
-  // A connection that was used before may have been closed by the server just now, so one reset is
-  // forgiven there.
+  // A connection of the pool may have been closed by the server just before it is used, so after
+  // one reset the request is sent again.
   template <class T>
   Task<Result<T>> on_connection(Exchange<T> exchange, const HttpRequest& request,
                                 const Secret<std::string>& token, Deadline deadline) {
@@ -254,7 +254,7 @@ class PooledTransport final : public Transport {
     co_return std::move(response);
   }
 
-  // Mostly on the connection of the list that came before.
+  // Usually on the connection of the list before it.
   Task<tl::expected<std::unique_ptr<HttpStream>, ReadFailure>> open_on(
       std::unique_ptr<ByteStream> connection, const HttpRequest& request, const std::string& text) {
     const auto sent = co_await write_request(*connection, request, text);
@@ -265,7 +265,7 @@ class PooledTransport final : public Transport {
     co_return std::move(stream);
   }
 
-  // The one used last: the others may then grow old and go.
+  // The one used last, so that connections that are not needed stay idle and are closed.
   std::unique_ptr<ByteStream> take_idle() {
     while (!idle_.empty()) {
       Idle last = std::move(idle_.back());
@@ -275,7 +275,7 @@ class PooledTransport final : public Transport {
     return nullptr;
   }
 
-  // The one used last: the caches still have it.
+  // The one used last: the processor's caches still have its memory.
   InputBuffer take_buffer() {
     if (spare_.empty()) return InputBuffer();
     InputBuffer last = std::move(spare_.back());

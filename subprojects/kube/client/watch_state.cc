@@ -20,7 +20,8 @@ constexpr Milliseconds kFirstPause{500};
 // was away; a pause is at most 1.25 times this.
 constexpr Milliseconds kLongestPause{12'000};
 constexpr Milliseconds kLongestUnserved{30'000};
-// A server that asks for more is asked again all the same: how else would it be seen to be well?
+// The longest pause that a server can ask for. After it the request is sent again even if the
+// server asked for more, or its recovery would not be noticed.
 constexpr Milliseconds kLongestAsked{300'000};
 
 Milliseconds pause_after(int failures, Milliseconds longest = kLongestPause) {

@@ -50,7 +50,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     Entry* next = nullptr;            // the one after it that is ready
     Clock::Steady since;              // when it became ready
     std::optional<ByTime::iterator> due;
-    // Of what is being worked on: the delay that this answers if it succeeds.
+    // While it is being worked on: the delay that was pending when it was handed out. It counts
+    // again where the work fails.
     std::optional<Clock::Steady> answered;
   };
 
@@ -284,7 +285,7 @@ Task<std::optional<ObjectKey>> WorkQueue::next() {
   }
   const auto asked = co_await asio::this_coro::cancellation_state;
   if (asked.cancelled() != asio::cancellation_type::none && waiter->key) {
-    // The one who asked will not come back for it.
+    // The caller was cancelled, so it will not call done(): the key is ready again.
     state->finish(*state->items.find(*waiter->key), true);
     co_return std::nullopt;
   }

@@ -16,7 +16,7 @@ Json without_nulls(const Json& value) {
   return JsonObject::of(std::move(kept));
 }
 
-// The members of the patch that turns `from` into `to`; empty when nothing is to be done.
+// The members of the patch that turns `from` into `to`; empty when they are equal.
 std::optional<Json> diff(const Json& from, const Json& to) {
   if (!from.is_object() || !to.is_object()) {
     if (from == to) return std::nullopt;

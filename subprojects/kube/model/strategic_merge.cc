@@ -294,7 +294,7 @@ class DirectiveMerger {
         changes.push_back(item);
       }
     }
-    // What is there already is merged here; the order of all is Merger's business.
+    // Items that exist already are merged here; Merger decides the order of all items.
     for (Json& change : changes) {
       const Json* value = change.find(key);
       Json* known = value ? const_cast<Json*>(find_item(target, key, *value)) : nullptr;

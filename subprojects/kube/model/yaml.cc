@@ -230,7 +230,7 @@ class Builder : public YAML::EventHandler {
     finish(done.mark, done.anchor, std::move(node));
   }
 
-  // Every copy is paid for, whether or not it outlives its document.
+  // Every copy counts towards the limit, also one that is dropped later.
   void charge(const YAML::Mark& mark, std::size_t weight) {
     copied_ += weight;
     if (copied_ > kMaxCopied)

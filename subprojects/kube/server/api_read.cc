@@ -116,7 +116,8 @@ struct Lines {
     if (is_now) return watch_line(was_shown ? "MODIFIED" : "ADDED", shape(*change.after));
     if (!was_shown) return {};
     if (!change.after) return watch_line("DELETED", shape(*change.state));
-    // It no longer matches: its last state that did, with the version of the change.
+    // The object no longer matches the selector: the event has its last state that did, with the
+    // version of the change.
     Json last = *change.before;
     last["metadata"].set("resourceVersion", std::to_string(change.version));
     return watch_line("DELETED", shape(last));

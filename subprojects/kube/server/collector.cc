@@ -150,7 +150,7 @@ void Collector::examine(const std::string& uid) {
   if (!owners_of(*object).empty()) examine_owners(*kind, key, *object);
 }
 
-// A dependent that is to go before this one.
+// Whether a dependent exists that must be removed before this owner (blockOwnerDeletion).
 bool Collector::is_blocked(const std::string& uid) const {
   const auto at = dependents_.find(uid);
   if (at == dependents_.end()) return false;
@@ -204,7 +204,7 @@ void Collector::orphan_dependents(const Json& object) {
 void Collector::examine_owners(const ServedKind& kind, const ObjectKey& key, const Json& object) {
   bool has_solid = false;
   bool has_waiting = false;
-  std::set<std::string> gone;  // and those that wait for this object to go
+  std::set<std::string> gone;  // uids: owners that do not exist, or wait for their dependents
   for (const Json& owner : owners_of(object)) {
     const std::string uid(owner.get_string("uid"));
     const auto* place = store_.find_uid(uid);

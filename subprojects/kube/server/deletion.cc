@@ -120,7 +120,7 @@ tl::expected<Deletion, Response> plan_namespace(const ServedKind& kind, Deletion
   if (name == "default" || name == "kube-system" || name == "kube-public")
     return tl::unexpected(
         forbidden_write(kind.resource, name, "this namespace may not be deleted"));
-  // What is in it goes first; the collector takes it away then.
+  // Its objects are deleted first; then the Collector removes it.
   if (!metadata.find("deletionTimestamp")) mark(metadata, now, 0);
   deletion.object["status"].set("phase", "Terminating");
   return deletion;

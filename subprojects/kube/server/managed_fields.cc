@@ -120,7 +120,8 @@ class Update {
     return merged;
   }
 
-  // What kubectl's annotation says, as far as the object still is so.
+  // The fields of the annotation last-applied-configuration whose values in the object are still
+  // the same.
   FieldSet last_applied_fields(const Json& live) const {
     const auto last = parse_json(live.get("metadata").get("annotations").get_string(kLastApplied));
     if (!last || !last->is_object() || last->get_string("apiVersion") != version_) return {};

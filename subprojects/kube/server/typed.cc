@@ -199,7 +199,7 @@ Json merge_items(const Json& current, const Json& config, const FieldSchema& sch
       ++right;
       continue;
     }
-    // One that `config` has moved: it comes when its turn is there.
+    // An item that `config` has at another place: it is emitted there.
     if (has_both && is_desired(old[left].first) && next_shared < shared.size() &&
         shared[next_shared] != old[left].first) {
       ++left;
