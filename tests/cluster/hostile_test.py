@@ -377,15 +377,43 @@ def test_metrics_are_for_those_who_may_get_them(cluster):
             run("kubectl", "delete", "clusterrole,clusterrolebinding", role, "--ignore-not-found")
 
 
+def test_why_shows_no_escape_sequences_of_a_pod(cluster):
+    cluster.apply(runtime("plain"), trainjob("shown"))
+    create(cluster, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shown-node-0-0", "labels": {
+        "jobset.sigs.k8s.io/jobset-name": "shown", "jobset.sigs.k8s.io/replicatedjob-name": "node"}},
+        "spec": {"containers": [{"name": "node", "image": "localhost/none:1"}]}})
+    cluster.kubectl("patch", "pod", "shown-node-0-0", "--subresource=status", "--type=merge", "-p", json.dumps(
+        {"status": {"phase": "Failed", "reason": "Evicted", "message": "\x1b]0;owned\x07\x1b[2Jall is well"}}))
+    said = run(harness.TRAINER, "why", "-n", cluster.namespace, "shown", check=False).stdout
+    assert "all is well" in said, said
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", said), f"control characters reach the terminal: {said!r}"
+
+
+def memory(controller):
+    """Its resident memory, now and at most so far, in MB."""
+    with open(f"/proc/{controller.process.pid}/status") as status:
+        text = status.read()
+    return [int(re.search(rf"{name}:\s+(\d+)", text)[1]) / 1024 for name in ("VmRSS", "VmHWM")]
+
+
 def attacked(test):
-    """Runs test(cluster, controller, neighbour); afterwards no step of a loop may have been slow."""
+    """Runs test(cluster, controller, neighbour). Admission goes through the controller too. Afterwards no step of a loop may have been
+    slow, nor memory have been filled, and it is given back."""
     def run_attacked(cluster):
         with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
-            controller = harness.Controller(directory, "--no-webhooks").start()
+            controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443").start()
             try:
+                wait_until("admission", lambda: "webhooks published" in controller.said())
                 neighbour.check_is_served()   # also what else the first JobSets make the controller do
+                before, _ = memory(controller)
                 test(cluster, controller, neighbour)
                 slow_steps(controller)
+                _, most = memory(controller)
+                print(f"     {before:.0f} MB before, {most:.0f} MB at most")
+                assert most < 150, f"{most:.0f} MB were resident"
+                cluster.kubectl("delete", "jobsets,trainjobs,trainingruntimes", "--all", "--wait=false")
+                wait_until("memory is given back", lambda: memory(controller)[0] < before + 30, seconds=60, every=1)
+                controller.stop()
             except AssertionError as error:
                 raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")
             finally:
@@ -425,6 +453,31 @@ def test_patterns_that_are_too_large_delay_no_one(cluster, controller, neighbour
     has_failed(cluster, "bomb")
     reasons = {event["reason"] for event in cluster.list("events") if event["involvedObject"]["name"] == "bomb"}
     assert "FailurePatternRefused" in reasons, reasons
+
+
+@attacked
+def test_counts_that_multiply_are_refused(cluster, controller, neighbour):
+    """Each is small: what they come to together would be forty million host names."""
+    node, launcher = replicated_job(), {**replicated_job(), "name": "launcher"}
+    node["replicas"] = 20_000
+    del node["template"]["metadata"]
+    product = runtime("product", template={"spec": {"replicatedJobs": [node, launcher]}})
+    product["spec"]["mlPolicy"] = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "runLauncherAsNode": True}}
+    cluster.apply(product, trainjob("product", {**refers_to("product"), "trainer": {"numNodes": 2001}}))
+    neighbour.check_is_served()
+    wait_until("TrainJob product says why it does not run", lambda: "product" in reported(cluster), seconds=60)
+
+
+@attacked
+def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+    """Each waits for the one before it."""
+    pod = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}}}}
+    jobs = [replicated_job()] + [{"name": f"j{i}", "template": pod, "dependsOn": [
+        {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(2_999)]
+    create(cluster, runtime("chain", template={"spec": {"replicatedJobs": jobs}}))
+    create(cluster, trainjob("chain", refers_to("chain")))
+    neighbour.check_is_served()
+    wait_until("TrainJob chain says why it does not run", lambda: "chain" in reported(cluster), seconds=60)
 
 
 @attacked

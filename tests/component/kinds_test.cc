@@ -1,7 +1,5 @@
 // Kinds are registrations: one that tests bring, and production's with one taken out.
 #include <algorithm>
-#include <boost/asio/error.hpp>
-#include <boost/system/system_error.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -12,9 +10,6 @@
 #include "controller/cli/why_report.hh"
 #include "controller/process/metrics.hh"
 #include "controller/registration/cluster_role.hh"
-#include "kube/client/task_group.hh"
-#include "kube/client/work_queue.hh"
-#include "kube/manager/worker_pool.hh"
 #include "kube/model/json_text.hh"
 #include "tests/component/captured_errors.hh"
 #include "tests/component/idle_manager.hh"
@@ -39,11 +34,6 @@ kube::ManagerOptions manager_options() {
 
 std::string list_of(const std::string& items) {
   return R"({"kind":"List","metadata":{"resourceVersion":"5"},"items":[)" + items + "]}";
-}
-
-kube::Task<kube::Result<kube::Requeue>> abort_first(int& reconciles) {
-  if (++reconciles == 1) throw boost::system::system_error(kube::asio::error::operation_aborted);
-  co_return kube::Requeue{};
 }
 
 Registry without(const std::string& controller) {
@@ -143,24 +133,6 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   CHECK(kube::run_until(io, [&lost] { return lost > 0; }));
   kube::run_task(io, manager.drain(std::chrono::milliseconds(0)));
   CHECK(lost == 1);
-}
-
-TEST_CASE_METHOD(test::ScriptedPeer, "a reconcile that is aborted without reason ends no worker") {
-  Metrics metrics;
-  kube::WorkQueue queue(io, clock);
-  int reconciles = 0;
-  kube::Reconcile reconcile = [&reconciles](const kube::ObjectKey&) {
-    return abort_first(reconciles);
-  };
-  kube::WorkerPool pool{"widget", queue, reconcile, metrics, log};
-  kube::TaskGroup group(io.get_executor(), [](auto, std::string_view what) { FAIL(what); });
-  kube::start_workers(group, pool, 1);
-  queue.add({"n", "w"});
-  REQUIRE(kube::run_until(io, [&] { return reconciles == 1 && clock.timers() > 0; }));
-  clock.advance(std::chrono::seconds(60));
-  CHECK(kube::run_until(io, [&reconciles] { return reconciles == 2; }));
-  group.cancel();
-  kube::run_task(io, group.join());
 }
 
 TEST_CASE_METHOD(test::ScriptedPeer, "its webhook answers without an HTTP server") {

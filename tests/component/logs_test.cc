@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <sstream>
 
 #include "controller/cli/log_follow.hh"
+#include "controller/cli/log_print.hh"
 #include "controller/kinds/registry.hh"
 #include "kube/client/task_group.hh"
 #include "kube/model/json_text.hh"
@@ -297,4 +299,25 @@ TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again wh
                                  [&](std::string_view what) { errors.emplace_back(what); })));
   CHECK(lines == Lines{"[node-0] late"});
   CHECK(errors.empty());
+}
+
+TEST_CASE("a terminal gets no control characters of a log, a pipe gets its bytes") {
+  const auto object = kube::parse_json(pod(0, "Running", kRunning));
+  REQUIRE(object);
+  const auto place = LogPod::read(*object, hook());
+  REQUIRE(place);
+  const std::string text = "\x1b[31m10%\r\x1b]0;owned\x07\xff";
+  for (const bool is_terminal : {true, false}) {
+    INFO(is_terminal);
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostringstream err;
+    Console console{in, out, err};
+    console.is_terminal = is_terminal;
+    LogLine one;
+    one.text = text;
+    log_printer(LogsOptions(), console)(*place, "node", one);
+    const std::string printed = is_terminal ? "\x1b[31m10%\r\\x1b]0;owned\\x07\xff" : text;
+    CHECK(out.str() == "[node-0] " + printed + "\n");
+  }
 }

@@ -15,7 +15,6 @@ namespace kube {
 namespace {
 
 constexpr Milliseconds kFirstBackoff{5};
-constexpr Milliseconds kLongestBackoff{1'000'000};
 constexpr int kMaxDoublings = 18;  // 5 ms * 2^18 is above the 1000 s where it ends
 
 }  // namespace
@@ -251,11 +250,11 @@ void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
   }
 }
 
-void WorkQueue::add_rate_limited(ObjectKey key) {
+void WorkQueue::add_rate_limited(ObjectKey key, Milliseconds longest) {
   const int failures = state_->items[key].failures++;
   ++state_->retries;
   const auto delay = kFirstBackoff * (std::int64_t{1} << std::min(failures, kMaxDoublings));
-  add_after(std::move(key), std::min<Milliseconds>(delay, kLongestBackoff));
+  add_after(std::move(key), std::min<Milliseconds>(delay, longest));
 }
 
 void WorkQueue::forget(const ObjectKey& key) {

@@ -25,6 +25,8 @@ namespace kube {
 // namespace that already has its share of the workers; O(log n) for delays.
 class WorkQueue {
  public:
+  static constexpr Milliseconds kLongestBackoff{1'000'000};
+
   WorkQueue(asio::io_context& io, Clock& clock);
   ~WorkQueue();
   // At most `workers` workers call next(). From now on a namespace that has some of them gets
@@ -34,7 +36,8 @@ class WorkQueue {
   void share_workers(std::size_t workers, std::size_t share);
   void add(ObjectKey key);
   void add_after(ObjectKey key, Milliseconds delay);
-  void add_rate_limited(ObjectKey key);  // add_after with this key's backoff, which doubles
+  // add_after with this key's backoff, which doubles up to `longest`.
+  void add_rate_limited(ObjectKey key, Milliseconds longest = kLongestBackoff);
   // Success, called before done(): the backoff starts again.
   void forget(const ObjectKey& key);
   int failures(const ObjectKey& key) const;

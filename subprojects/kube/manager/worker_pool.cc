@@ -12,6 +12,16 @@ namespace kube {
 namespace {
 
 constexpr Milliseconds kLongestWait{300'000};
+// What an outage has failed goes on this long after its end at the latest.
+constexpr Milliseconds kLongestInOutage{60'000};
+
+// Whether others than the object's user have to change something. Quotas and webhooks answer 403
+// too; a missing right has the words of k8s.io/apiserver, pkg/endpoints/handlers/responsewriters.
+bool is_outage(const Error& error) {
+  const bool is_right_missing = error.code == ErrorCode::kForbidden &&
+                                error.message.find("is forbidden: User \"") != std::string::npos;
+  return error.is_transient() || error.code == ErrorCode::kUnauthorized || is_right_missing;
+}
 
 // Turns an exception (a bug in a rule) into an error of one object.
 Task<Result<Requeue>> guarded(WorkerPool& pool, ObjectKey key) {
@@ -37,7 +47,8 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
   if (const auto wait = result.error().retry_after) {
     pool.queue.add_after(key, std::min(*wait, kLongestWait));  // the API server has asked for it
   } else {
-    pool.queue.add_rate_limited(key);
+    pool.queue.add_rate_limited(
+        key, is_outage(result.error()) ? kLongestInOutage : WorkQueue::kLongestBackoff);
   }
   // Another client wrote in between: the event of the newer version follows.
   if (result.error().code == ErrorCode::kConflict) return;

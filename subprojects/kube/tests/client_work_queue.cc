@@ -148,6 +148,10 @@ TEST_CASE_METHOD(Fixture, "a failing key backs off from 5 ms to 1000 s until it 
     expected = std::min<std::int64_t>(expected * 2, 1'000'000);
   }
   CHECK(queue.failures(key("a")) == 20);
+  queue.add_rate_limited(key("a"), Milliseconds(60'000));
+  advance(Milliseconds(60'000));
+  REQUIRE(ready() == "a");
+  queue.done(key("a"));
   queue.forget(key("a"));
   CHECK(queue.failures(key("a")) == 0);
   queue.add_rate_limited(key("a"));
