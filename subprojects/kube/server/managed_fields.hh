@@ -28,9 +28,9 @@ void track_update(const ServedKind& kind, const Json* before, Json& object, cons
 // own. The result is `before` with these fields, and without those that only this manager had
 // applied before and that `config` no longer has. The result is equal to `before` where nothing
 // changes, entries of managedFields included. Errors: 409 with a cause for each field of another
-// manager, 400 for a config that cannot be applied, 422 for a null in a custom resource (a list that
-// another manager has, and which this one empties, becomes null), 500 for a field that the schema
-// does not have.
+// manager, 400 for a config that cannot be applied, 422 for a null in a custom resource (a list
+// that another manager has, and which this one empties, becomes null), 500 for a field that the
+// schema does not have.
 tl::expected<Json, Response> apply_config(const ServedKind& kind, const Json* before,
                                           const Json& config, const Writer& by, bool is_forced);
 
