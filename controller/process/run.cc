@@ -1,5 +1,6 @@
 #include "controller/process/run.hh"
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -30,6 +31,10 @@ bool raise_descriptor_limit() {
 
 int run_controller(const ControllerOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
+  // Large objects are mapped one by one, so that they are given back when they go. The allocator's
+  // own threshold grows with the first of them, and they fragment the heap from then on.
+  ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
   kube::Log log(level_of(options.log_level), options.log_format);
   auto parsed = load_configuration(options);
   if (!parsed) {

@@ -19,7 +19,7 @@ namespace {
 void warn_about_patterns(const JobSetSpec& spec, AdmissionAnswer& answer) {
   if (!answer.is_allowed || !spec.failurePolicy) return;
   const jobset::FailurePatterns patterns(*spec.failurePolicy);
-  if (!patterns.refusal().empty()) answer.warnings.push_back(patterns.refusal());
+  if (patterns.refusal()) answer.warnings.push_back(patterns.refusal()->to_string());
 }
 
 bool has_webhook_defaults(const Json& object) {

@@ -85,10 +85,12 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   std::vector<std::string> warnings = built->warnings;
   const auto jobset = read_jobset(built->jobset);
   if (!jobset) return warnings;
+  // The job's own were refused.
   if (jobset->spec.failurePolicy)
-    if (const jobset::FailurePatterns patterns(*jobset->spec.failurePolicy);
-        !patterns.refusal().empty())
-      warnings.push_back(patterns.refusal());
+    if (const jobset::FailurePatterns patterns(*jobset->spec.failurePolicy); patterns.refusal())
+      warnings.push_back(fmt::format("spec.runtimeRef: of {} \"{}\", in the JobSet: {}",
+                                     runtime.kind, runtime.metadata.name,
+                                     patterns.refusal()->to_string()));
   const auto refused = jobset::validate_create(
       *jobset, gates, [](const std::string&, const std::string&) { return std::optional<Json>(); });
   if (!refused.empty())

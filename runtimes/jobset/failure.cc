@@ -71,7 +71,7 @@ Decision decide(ReconcileContext& context) {
   FailurePatternCache own;
   FailurePatternCache* const shared = context.observed.failure_patterns;
   const FailurePatterns& patterns = (shared ? shared : &own)->of(context.jobset);
-  if (!patterns.refusal().empty()) context.warn("FailurePatternRefused", patterns.refusal());
+  if (patterns.refusal()) context.warn("FailurePatternRefused", patterns.refusal()->to_string());
   const std::vector<const JobView*> failed = candidates(context, patterns);
   const auto& rules = context.jobset.spec.failurePolicy->rules;
   for (std::size_t i = 0; i < rules.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtimes/views/text.hh"
 
@@ -15,42 +16,47 @@ constexpr std::size_t kMaxEntries = 4;
 constexpr std::size_t kCostOfState = 200;
 constexpr std::size_t kQuotedBytes = 64;
 
+kube::FieldError refuse(std::string path, const std::string& pattern) {
+  const bool is_long = pattern.size() > kQuotedBytes;
+  return kube::invalid(
+      std::move(path), is_long ? keep_head(pattern, kQuotedBytes) + "..." : pattern,
+      "finds nothing: it is no expression of RE2, or exceeds a failure policy's {} patterns of {} "
+      "bytes in all, which compile to {} instructions in all and {} KiB each; correct it, or have "
+      "fewer or shorter ones",
+      FailurePatterns::kMaxPatterns, FailurePatterns::kMaxBytes, FailurePatterns::kMaxInstructions,
+      FailurePatterns::kMaxMemory >> 10);
+}
+
 }  // namespace
 
-FailurePatterns::FailurePatterns(const FailurePolicy& policy) : rules_(policy.rules.size()) {
+FailurePatterns::FailurePatterns(const FailurePolicy& policy, std::string_view path)
+    : rules_(policy.rules.size()) {
   for (std::size_t rule = 0; rule < policy.rules.size(); ++rule) {
     const auto& patterns = policy.rules[rule].onJobFailureMessagePatterns;
-    for (std::size_t i = 0; i < patterns.size(); ++i) add(rule, i, patterns[i]);
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      if (add(rule, patterns[i]) || refusal_) continue;
+      refusal_ = refuse(fmt::format("{}.rules[{}].onJobFailureMessagePatterns[{}]", path, rule, i),
+                        patterns[i]);
+    }
   }
 }
 FailurePatterns::FailurePatterns(FailurePatterns&&) noexcept = default;
 FailurePatterns::~FailurePatterns() = default;
 
-void FailurePatterns::add(std::size_t rule, std::size_t index, const std::string& pattern) {
+bool FailurePatterns::add(std::size_t rule, const std::string& pattern) {
   bytes_ += pattern.size();
-  if (patterns_ == kMaxPatterns || bytes_ > kMaxBytes) return refuse(rule, index, pattern);
+  if (patterns_ == kMaxPatterns || bytes_ > kMaxBytes) return false;
   ++patterns_;
   RE2::Options options(RE2::Quiet);
   options.set_max_mem(kMaxMemory);
   options.set_never_capture(true);
   auto compiled = std::make_unique<RE2>(pattern, options);
-  if (!compiled->ok()) return refuse(rule, index, pattern);
+  if (!compiled->ok()) return false;
   const auto size = static_cast<std::size_t>(compiled->ProgramSize());
-  if (instructions_ + size > kMaxInstructions) return refuse(rule, index, pattern);
+  if (instructions_ + size > kMaxInstructions) return false;
   instructions_ += size;
   rules_[rule].push_back(std::move(compiled));
-}
-
-void FailurePatterns::refuse(std::size_t rule, std::size_t index, const std::string& pattern) {
-  if (!refusal_.empty()) return;
-  refusal_ = fmt::format(
-      "spec.failurePolicy.rules[{}].onJobFailureMessagePatterns[{}]: \"{}{}\" finds nothing: it "
-      "is no expression of RE2, or exceeds a failure policy's {} patterns of {} bytes in all, "
-      "which "
-      "compile to {} instructions in all and {} KiB each; correct it, or have fewer or shorter "
-      "ones",
-      rule, index, keep_head(pattern, kQuotedBytes), pattern.size() > kQuotedBytes ? "..." : "",
-      kMaxPatterns, kMaxBytes, kMaxInstructions, kMaxMemory >> 10);
+  return true;
 }
 
 bool FailurePatterns::finds_any(std::size_t rule, std::string_view text) const {

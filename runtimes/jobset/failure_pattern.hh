@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/jobset.hh"
+#include "kube/model/field_error.hh"
 
 namespace re2 {
 class RE2;
@@ -32,7 +34,9 @@ class FailurePatterns {
   // What is searched of a message, from its start; the Job controller's are shorter.
   static constexpr std::size_t kSearchedBytes = 1'024;
 
-  explicit FailurePatterns(const FailurePolicy& policy);
+  // `path` is the policy's, for refusal().
+  explicit FailurePatterns(const FailurePolicy& policy,
+                           std::string_view path = "spec.failurePolicy");
   FailurePatterns(FailurePatterns&&) noexcept;
   ~FailurePatterns();
 
@@ -40,18 +44,17 @@ class FailurePatterns {
   bool finds_any(std::size_t rule, std::string_view text) const;
   // What searching a text of this length for all patterns costs at most, in about nanoseconds.
   std::size_t cost(std::size_t bytes) const;
-  // Names the first pattern that exceeds a limit or is no expression; "" where none does.
-  const std::string& refusal() const { return refusal_; }
+  // The first pattern that exceeds a limit or is no expression.
+  const std::optional<kube::FieldError>& refusal() const { return refusal_; }
 
  private:
-  void add(std::size_t rule, std::size_t index, const std::string& pattern);
-  void refuse(std::size_t rule, std::size_t index, const std::string& pattern);
+  bool add(std::size_t rule, const std::string& pattern);
 
   std::vector<std::vector<std::unique_ptr<re2::RE2>>> rules_;
   std::size_t patterns_ = 0;
   std::size_t bytes_ = 0;
   std::size_t instructions_ = 0;
-  std::string refusal_;
+  std::optional<kube::FieldError> refusal_;
 };
 
 // The compiled patterns of the JobSets that asked last, once for each uid and generation. What

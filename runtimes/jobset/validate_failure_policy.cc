@@ -3,33 +3,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <vector>
 
+#include "runtimes/jobset/failure_rules.hh"
 #include "runtimes/jobset/validation.hh"
 
 namespace trainer::jobset {
 namespace {
-
-constexpr std::size_t kLongestName = 128;
-
-constexpr std::array<std::string_view, 5> kJobFailureReasons = {
-    "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded",
-    "PodFailurePolicy"};
 
 bool is_letter(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 bool is_word(char c) {
   return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
-}
-
-// A rule's name becomes part of a condition's reason and obeys its grammar.
-bool is_rule_name(std::string_view name) {
-  if (name.empty() || !is_letter(name.front()) || !is_word(name.back())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_word(c) || c == ',' || c == ':'; });
 }
 
 bool restarts_single_jobs(const FailurePolicyRule& rule) {
@@ -56,11 +43,11 @@ bool check_single_restarts(ValidatedJobSet& checked, const FailurePolicy& policy
 }
 
 void check_rule(ValidatedJobSet& checked, const FailurePolicyRule& rule) {
-  if (rule.name.empty() || rule.name.size() > kLongestName) {
+  if (rule.name.empty() || rule.name.size() > kLongestRuleName) {
     checked.refuse(
         "invalid failure policy rule name of length {}, the rule name must be at least "
         "1 characters long and at most {} characters long",
-        rule.name.size(), kLongestName);
+        rule.name.size(), kLongestRuleName);
   }
   if (!is_rule_name(rule.name)) {
     checked.refuse(
@@ -76,10 +63,7 @@ void check_rule(ValidatedJobSet& checked, const FailurePolicyRule& rule) {
         target);
   }
   for (const std::string& reason : rule.onJobFailureReasons) {
-    if (std::find(kJobFailureReasons.begin(), kJobFailureReasons.end(), reason) !=
-        kJobFailureReasons.end()) {
-      continue;
-    }
+    if (is_job_failure_reason(reason)) continue;
     checked.refuse(
         "invalid job failure reason '{}' in failure policy is not a recognized job failure reason",
         reason);
@@ -97,6 +81,17 @@ void check_unique_names(ValidatedJobSet& checked, const FailurePolicy& policy) {
 }
 
 }  // namespace
+
+bool is_rule_name(std::string_view name) {
+  if (name.empty() || !is_letter(name.front()) || !is_word(name.back())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_word(c) || c == ',' || c == ':'; });
+}
+
+bool is_job_failure_reason(std::string_view reason) {
+  return std::find(kJobFailureReasons.begin(), kJobFailureReasons.end(), reason) !=
+         kJobFailureReasons.end();
+}
 
 void check_failure_policy(ValidatedJobSet& checked) {
   const auto& policy = checked.jobset.spec.failurePolicy;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "api/api.hh"
+#include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/plugin.hh"
@@ -39,6 +41,10 @@ kube::FieldErrors errors_of(const TrainJob& job, const Runtime& runtime,
   if (!draft.errors.empty()) return draft.errors;
   for (const pipeline::Plugin* plugin : pipeline::active_plugins(draft))
     plugin->validate(draft, errors);
+  if (const auto& own = job.spec.failurePolicy)
+    for (kube::FieldError& error :
+         pipeline::check_failure_rules(own->rules, draft.spec.replicatedJobs, "spec.failurePolicy"))
+      errors.push_back(std::move(error));
   return errors;
 }
 

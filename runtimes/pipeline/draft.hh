@@ -73,6 +73,7 @@ struct Draft {
   std::optional<std::vector<std::string>> args;
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
+  kube::FieldErrors ignored;                    // see Built
   const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime has no mlPolicy
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)

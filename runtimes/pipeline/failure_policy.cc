@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <string_view>
+
+#include "kube/model/name_index.hh"
+#include "runtimes/jobset/failure_pattern.hh"
+#include "runtimes/jobset/failure_rules.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
@@ -28,6 +34,37 @@ void overlay(Draft& draft, const TrainJobFailurePolicy& policy, std::string_view
              std::to_string(*policy.maxDisruptionRestarts), source);
 }
 
+void check_name(const std::string& name, const std::string& path, kube::FieldErrors& errors) {
+  if (name.size() > jobset::kLongestRuleName)
+    errors.push_back(kube::too_long(path, jobset::kLongestRuleName));
+  if (!jobset::is_rule_name(name))
+    errors.push_back(kube::invalid(
+        path, name,
+        "becomes part of a reason: begin with a letter, go on with letters, digits and '_,:', and "
+        "end with a letter, a digit or '_'"));
+}
+
+void check_targets(const FailurePolicyRule& rule, const kube::NameIndex& jobs,
+                   const std::string& path, kube::FieldErrors& errors) {
+  for (std::size_t i = 0; i < rule.targetReplicatedJobs.size(); ++i) {
+    const std::string& target = rule.targetReplicatedJobs[i];
+    if (jobs.contains(target)) continue;
+    errors.push_back(kube::invalid(
+        kube::join_index(path + ".targetReplicatedJobs", i), target,
+        "is no job of the runtime's spec.template.spec.replicatedJobs: name one of these, or leave "
+        "the list out for all"));
+  }
+}
+
+void check_reasons(const FailurePolicyRule& rule, const std::string& path,
+                   kube::FieldErrors& errors) {
+  for (std::size_t i = 0; i < rule.onJobFailureReasons.size(); ++i)
+    if (!jobset::is_job_failure_reason(rule.onJobFailureReasons[i]))
+      errors.push_back(kube::not_supported(
+          kube::join_index(path + ".onJobFailureReasons", i), rule.onJobFailureReasons[i],
+          {jobset::kJobFailureReasons.begin(), jobset::kJobFailureReasons.end()}));
+}
+
 // The steps before the trainer: what they have loaded, or serve, is good for the next attempt.
 std::string kept_jobs(const Draft& draft) {
   std::string names;
@@ -47,6 +84,30 @@ void merge_failure_policy(Draft& draft) {
   if (has_default || own)
     annotate(draft, jobset::kKeptOnRestartKey, kept_jobs(draft),
              own ? "spec.failurePolicy" : "runtime runPolicy.failurePolicy");
+}
+
+kube::FieldErrors check_failure_rules(const std::vector<FailurePolicyRule>& rules,
+                                      const std::vector<ReplicatedJob>& jobs,
+                                      const std::string& path) {
+  kube::FieldErrors errors;
+  if (rules.empty()) return errors;
+  const kube::NameIndex known(jobs,
+                              [](const ReplicatedJob& job) { return std::string_view(job.name); });
+  std::set<std::string_view> names;
+  FailurePolicy policy;
+  policy.rules = rules;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const std::string at = kube::join_index(path + ".rules", i);
+    check_name(rules[i].name, at + ".name", errors);
+    if (!names.insert(rules[i].name).second)
+      errors.push_back({kube::FieldError::Type::kDuplicate, at + ".name", rules[i].name,
+                        "give each rule a name of its own"});
+    check_reasons(rules[i], at, errors);
+    check_targets(rules[i], known, at, errors);
+  }
+  if (const jobset::FailurePatterns patterns(policy, path); patterns.refusal())
+    errors.push_back(*patterns.refusal());
+  return errors;
 }
 
 }  // namespace trainer::pipeline

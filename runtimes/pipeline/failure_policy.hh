@@ -1,6 +1,9 @@
 // The failure policy of the job and of its runtime's runPolicy in the JobSet. Pure.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "runtimes/pipeline/draft.hh"
 
 namespace trainer::pipeline {
@@ -10,5 +13,11 @@ namespace trainer::pipeline {
 // gets the annotation kept-on-restart, which names the replicated jobs whose Jobs a restart keeps
 // (docs/decisions/0050). Without them nothing changes.
 void merge_failure_policy(Draft& draft);
+
+// What is wrong with the rules of the policy at `path`: a JobSet of these jobs would be refused for
+// them, or a pattern would find nothing.
+kube::FieldErrors check_failure_rules(const std::vector<FailurePolicyRule>& rules,
+                                      const std::vector<ReplicatedJob>& jobs,
+                                      const std::string& path);
 
 }  // namespace trainer::pipeline

@@ -113,6 +113,7 @@ tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime&
   built.jobset = write_jobset(draft);
   built.dependents = std::move(draft.dependents);
   built.pod_sets = std::move(draft.pod_sets);
+  built.ignored = std::move(draft.ignored);
   return built;
 }
 

@@ -72,6 +72,8 @@ struct Built {
   std::vector<DependentObject> dependents;  // PodGroup, ConfigMaps, Secrets
   std::vector<PodSet> pod_sets;
   std::vector<std::string> warnings;  // for admission and render
+  // What admission refuses, and pods do without: a job that an earlier version took goes on.
+  kube::FieldErrors ignored;
 };
 
 // Where a value in the result came from, for `render --explain`; filled only when asked.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "runtimes/jobset/failure_pattern.hh"
 #include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/pipeline.hh"
 #include "runtimes/pipeline/warnings.hh"
 
@@ -74,6 +74,19 @@ void warn_about_scheduler(const JobSetSpec& spec, std::vector<std::string>& out)
   }
 }
 
+// Jobs of the runtime cannot start, or restart otherwise than it says.
+void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string>& out) {
+  const auto warn = [&](const std::vector<FailurePolicyRule>& rules, const std::string& path) {
+    const auto errors = pipeline::check_failure_rules(rules, replicated_jobs_of(runtime), path);
+    if (!errors.empty()) out.push_back(kube::to_string(errors));
+  };
+  const JobSetSpec* spec = jobs_of(runtime);
+  if (spec != nullptr && spec->failurePolicy)
+    warn(spec->failurePolicy->rules, "spec.template.spec.failurePolicy");
+  if (const auto& defaults = runtime.spec.runPolicy; defaults && defaults->failurePolicy)
+    warn(defaults->failurePolicy->rules, "spec.runPolicy.failurePolicy");
+}
+
 }  // namespace
 
 std::vector<std::string> warn_runtime(const Runtime& runtime) {
@@ -93,10 +106,7 @@ std::vector<std::string> warn_runtime(const Runtime& runtime) {
         "spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the trainer's label, so "
         "{1} launchers would start; set 1 here, and parallelism in job {2}",
         pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
-  if (spec != nullptr && spec->failurePolicy) {
-    const jobset::FailurePatterns patterns(*spec->failurePolicy);
-    if (!patterns.refusal().empty()) out.push_back("spec.template." + patterns.refusal());
-  }
+  warn_about_failure_policies(runtime, out);
   const auto& group = runtime.spec.podGroupPolicy;
   if (group && group->coscheduling && group->volcano)
     out.push_back(

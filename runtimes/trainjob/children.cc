@@ -241,7 +241,8 @@ class ChildrenPlanner {
                       *changed)};
       return;
     }
-    add_jobset(built->jobset);
+    if (add_jobset(built->jobset) && !job.is_suspended() && !built->ignored.empty())
+      state_.ignored = kube::to_string(built->ignored);
   }
 
   // Written into the JobSet it would stay there and no pod would have it.
@@ -344,7 +345,8 @@ class ChildrenPlanner {
     }
   }
 
-  void add_jobset(const Json& built) {
+  // False where the JobSet is that already.
+  bool add_jobset(const Json& built) {
     kube::Action action;
     action.verb = kube::Action::Verb::kApply;
     action.resource = kJobSets;
@@ -360,13 +362,14 @@ class ChildrenPlanner {
       if (jobset->spec.managedBy) spec.set("managedBy", *jobset->spec.managedBy);
       if (observed_.jobset_object && !is_jobset_changed(action.body, *observed_.jobset_object,
                                                         observed_.jobset_owned_fields)) {
-        return;
+        return false;
       }
       action.body["metadata"].set("uid", jobset->metadata.uid);
     } else if (!observed_.jobset_managed_by.empty() && !spec.find("managedBy")) {
       spec.set("managedBy", observed_.jobset_managed_by);
     }
     plan_.actions.push_back(std::move(action));
+    return true;
   }
 
   Json with_owner(Json object) const {

@@ -25,6 +25,7 @@ struct ChildrenState {
   std::optional<Blocked> blocked;
   std::string snapshot_hash;  // of the existing snapshot; "" without one, or when it was not read
   std::optional<std::int32_t> total_nodes;  // known where the children were built
+  std::string ignored;  // what the JobSet does without (Built), where it is written to start pods
 };
 
 // Adds actions and needs to `plan`. For a job that is neither finished nor being deleted.

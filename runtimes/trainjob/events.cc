@@ -80,6 +80,14 @@ kube::PlannedEvent created_event(const TrainJob& job) {
   return created;
 }
 
+kube::PlannedEvent ignored_event(const std::string& what) {
+  kube::PlannedEvent ignored =
+      event("Warning", "SettingIgnored",
+            "the pods start without this, for which a new TrainJob would be refused: " + what);
+  ignored.is_of_actions = true;
+  return ignored;
+}
+
 kube::PlannedEvent scheduled_event(std::int32_t nodes) {
   kube::PlannedEvent scheduled =
       event("Normal", "Scheduled", fmt::format("{0} of {0} nodes have a machine", nodes));

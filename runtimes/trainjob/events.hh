@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/trainjob.hh"
@@ -20,6 +21,8 @@ std::vector<kube::PlannedEvent> events_between(const TrainJobStatus& before,
 
 // The JobSet of this job is made.
 kube::PlannedEvent created_event(const TrainJob& job);
+// The pods start without `what`.
+kube::PlannedEvent ignored_event(const std::string& what);
 // All `nodes` pods that train have a machine.
 kube::PlannedEvent scheduled_event(std::int32_t nodes);
 

@@ -180,6 +180,7 @@ class TrainJobPlanner {
   void note_progress() {
     if (is_creating_jobset())
       plan_.events.insert(plan_.events.begin(), created_event(observed_.job));
+    if (!children_.ignored.empty()) plan_.events.push_back(ignored_event(children_.ignored));
     if (plan_.scheduled_since) note_scheduled(*plan_.scheduled_since);
   }
 

@@ -325,7 +325,8 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   }
   if (!sizes.resources.is_null())
     draft.edit(cache->job, cache->container, kDatasetEnv)->set("resources", sizes.resources);
-  if (const auto role = role_of(draft, draft.errors)) assume_role(draft, *cache, *role);
+  // A job of before this rule has run without its role.
+  if (const auto role = role_of(draft, draft.ignored)) assume_role(draft, *cache, *role);
 }
 
 void DataCache::add_dependents(Draft& draft) const {

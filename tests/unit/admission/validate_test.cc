@@ -146,15 +146,75 @@ TEST_CASE("a scheduler that evicts a running job changes suspend only") {
   CHECK(validate(update(before, after)).is_allowed);
 }
 
-TEST_CASE("patterns of a job's failure policy that are not searched for are warned about") {
-  for (const char* pattern : {"exit code 3", "("}) {
+TEST_CASE("rules of a job's failure policy that no JobSet could have are refused") {
+  const std::string good = "name: a, action: FailJobSet";
+  struct Row {
+    std::string rules;
+    const char* message;  // its start; "" where it is accepted
+  };
+  const Row rows[] = {
+      {"[{" + good + "}, {name: b, action: RestartJobSet, targetReplicatedJobs: [node]}]", ""},
+      {"[{" + good + ", onJobFailureMessagePatterns: [exit code 3]}]", ""},
+      {"[{" + good + "}, {" + good + "}]",
+       "spec.failurePolicy.rules[1].name: Duplicate value: \"a\": give each rule"},
+      {"[{name: a-b, action: FailJobSet}]",
+       "spec.failurePolicy.rules[0].name: Invalid value: \"a-b\": becomes part of a reason"},
+      {"[{name: " + std::string(129, 'a') + ", action: FailJobSet}]",
+       "spec.failurePolicy.rules[0].name: Too long: "},
+      {"[{" + good + ", targetReplicatedJobs: [node, nodes]}]",
+       "spec.failurePolicy.rules[0].targetReplicatedJobs[1]: Invalid value: \"nodes\": is no job"},
+      {"[{" + good + ", onJobFailureReasons: [PodFailurePolicy, Evicted]}]",
+       "spec.failurePolicy.rules[0].onJobFailureReasons[1]: Unsupported value: \"Evicted\""},
+      {"[{" + good + ", onJobFailureMessagePatterns: ['(']}]",
+       "spec.failurePolicy.rules[0].onJobFailureMessagePatterns[0]: Invalid value: \"(\": finds"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.rules);
     Json job = train_job();
-    job["spec"].set("failurePolicy", yaml(R"({rules: [{name: a, action: FailJobSet}]})"));
-    Json& rule = job["spec"]["failurePolicy"]["rules"].as_array()[0];
-    rule.set("onJobFailureMessagePatterns", Json::array({pattern}));
-    const auto warnings = validate(create(job)).warnings;
-    REQUIRE(warnings.size() == (*pattern == '(' ? 1U : 0U));
-    if (!warnings.empty()) CHECK(warnings[0].find("spec.failurePolicy.rules[0].") == 0);
+    job["spec"].set("failurePolicy", yaml("{rules: " + row.rules + "}"));
+    const auto answer = validate(create(job));
+    CHECK(answer.is_allowed == (*row.message == '\0'));
+    CHECK(answer.message.find(row.message) == 0);
+    CHECK(answer.warnings.empty());
+  }
+
+  Json job = train_job();
+  job["spec"].set("failurePolicy", yaml("{rules: [{" + good + "}]}"));
+  Json patterns = Json::array();
+  for (int i = 0; i < 51; ++i) patterns.push_back("x");
+  job["spec"]["failurePolicy"]["rules"].as_array()[0].set("onJobFailureMessagePatterns", patterns);
+  CHECK(validate(create(job))
+            .message.find(
+                "spec.failurePolicy.rules[0].onJobFailureMessagePatterns[50]: Invalid value") == 0);
+  // One that an earlier version accepted is still started by a scheduler.
+  Json before = job;
+  before["spec"].set("suspend", true);
+  job["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
+  CHECK(validate(update(before, job)).message.empty());
+}
+
+TEST_CASE("rules of a runtime that no JobSet could have are warned about") {
+  struct Row {
+    const char* policy;   // of the runtime's template
+    const char* warning;  // its start
+  };
+  const Row rows[] = {
+      {"{rules: [{name: a-b, action: FailJobSet}]}", "the JobSet of this job will be refused: "},
+      {"{rules: [{name: a, action: FailJobSet, targetReplicatedJobs: [nodes]}]}",
+       "the JobSet of this job will be refused: "},
+      {"{rules: [{name: a, action: FailJobSet, onJobFailureMessagePatterns: ['(']}]}",
+       "spec.runtimeRef: of ClusterTrainingRuntime \"rt\", in the JobSet: "
+       "spec.failurePolicy.rules"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.policy);
+    Cluster cluster;
+    cluster.runtimes["ClusterTrainingRuntime/rt"]["spec"]["template"]["spec"].set("failurePolicy",
+                                                                                  yaml(row.policy));
+    const auto answer = validate(create(train_job()), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find(row.warning) == 0);
   }
 }
 
@@ -415,7 +475,7 @@ rules: [{name: r, action: FailJobSet, onJobFailureMessagePatterns: [".{999}y"]}]
     const auto answer = validate_jobset(request, Cluster().lookups(), {});
     CHECK(answer.is_allowed);
     REQUIRE(answer.warnings.size() == 1);
-    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: \".{999}y") !=
+    CHECK(answer.warnings[0].find("onJobFailureMessagePatterns[0]: Invalid value: \".{999}y") !=
           std::string::npos);
   }
   CHECK(validate_jobset(update(bomb, bomb), Cluster().lookups(), {}).warnings.empty());

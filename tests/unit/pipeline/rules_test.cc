@@ -161,6 +161,35 @@ TEST_CASE("rules for runtimes", "[runtimes]") {
   CHECK(validate_runtime(with("other-step", "main", 3)).empty());
 }
 
+TEST_CASE("failure policies of a runtime that no JobSet could have are warned about",
+          "[runtimes]") {
+  struct Row {
+    const char* rules;
+    const char* where;  // behind the policy's path; "" where all is well
+  };
+  const Row rows[] = {
+      {"[{name: a, action: FailJobSet, targetReplicatedJobs: [node]}]", ""},
+      {"[{name: a-b, action: FailJobSet}]", ".rules[0].name: Invalid value: \"a-b\""},
+      {"[{name: a, action: FailJobSet, targetReplicatedJobs: [x]}]",
+       ".rules[0].targetReplicatedJobs[0]: Invalid value: \"x\""},
+      {"[{name: a, action: FailJobSet, onJobFailureMessagePatterns: ['(']}]",
+       ".rules[0].onJobFailureMessagePatterns[0]: Invalid value: \"(\""},
+  };
+  for (const Row& row : rows)
+    for (const bool is_default : {false, true}) {
+      INFO(row.rules << " " << is_default);
+      const std::string policy = std::string("failurePolicy: {rules: ") + row.rules + "}";
+      Runtime runtime = torch_runtime(is_default ? "runPolicy: {" + policy + "}"
+                                                 : "template: {spec: {" + policy + "}}");
+      runtime.metadata.labels["trainer.kubeflow.org/framework"] = "torch";
+      const auto warnings = warn_runtime(runtime);
+      REQUIRE(warnings.size() == (*row.where == '\0' ? 0U : 1U));
+      const std::string path =
+          is_default ? "spec.runPolicy.failurePolicy" : "spec.template.spec.failurePolicy";
+      if (!warnings.empty()) CHECK(warnings[0].find(path + row.where) == 0);
+    }
+}
+
 TEST_CASE("runtimes that break the SDK are warned about", "[runtimes]") {
   Runtime good = torch_runtime();
   good.metadata.labels["trainer.kubeflow.org/framework"] = "torch";

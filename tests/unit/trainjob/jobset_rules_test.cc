@@ -1,6 +1,9 @@
 // What the JobSet of a job is refused for, and what is said of a job without one.
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "kube/model/json_text.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/trainjob/world.hh"
 
@@ -27,6 +30,42 @@ Json affinity_patch(std::string_view zone) {
 const Json* affinity_in(const World& world) {
   return world.jobset->find("spec")->get_array("replicatedJobs")[0].find_path(
       {"template", "spec", "template", "spec", "affinity"});
+}
+
+constexpr const char* kRole = "arn";
+
+// Its job `cache-initializer` serves a dataset; `roles`: the annotation, "" for none.
+Json cached_runtime(const std::string& roles) {
+  Json runtime = torch_runtime();
+  Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];
+  jobs.as_array().insert(jobs.as_array().begin(), yaml(R"(
+name: cache-initializer
+replicas: 1
+groupName: default
+template:
+  metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: cache-initializer}}
+  spec: {template: {spec: {containers: [{name: cache, image: 'img:1'}]}}}
+)"));
+  if (!roles.empty())
+    runtime["metadata"].set("annotations",
+                            Json::object({{"trainer.kubeflow.org/data-cache-iam-roles", roles}}));
+  return runtime;
+}
+
+Json cached_job() {
+  Json job = train_job();
+  job["spec"].set("initializer", yaml("{dataset: {storageUri: 'cache://s/t'}}"));
+  return job;
+}
+
+Json with_role(Json job) {
+  job["spec"]["initializer"]["dataset"].set(
+      "env", Json::array({Json::object({{"name", "IAM_ROLE"}, {"value", kRole}})}));
+  return job;
+}
+
+bool has_role(const World& world) {
+  return kube::print_json(*world.jobset).find("AWS_ROLE_ARN") != std::string::npos;
 }
 
 // Its pods have run, and now it waits for a client to resume it.
@@ -60,6 +99,70 @@ TEST_CASE("a rule of a closed gate is refused, of an open one it is not") {
   world.settle();
   CHECK(world.jobset.has_value() == is_open);
   CHECK((world.reason() == "ChildRefused") == !is_open);
+}
+
+TEST_CASE("without a webhook, too, a job's own failure policy is refused with its field") {
+  Json job = train_job();
+  job["spec"].set("failurePolicy",
+                  yaml("{rules: [{name: a, action: FailJobSet, targetReplicatedJobs: [nodes]}]}"));
+  World world(job);
+  world.settle();
+  CHECK_FALSE(world.jobset);
+  CHECK(world.reason() == "ChildRefused");
+  CHECK(world.message().find("spec.failurePolicy.rules[0].targetReplicatedJobs[0]: Invalid value: "
+                             "\"nodes\"") == 0);
+}
+
+TEST_CASE("a bad rule of the runtime is said in the status, and no JobSet is made") {
+  World world(train_job(),
+              with_jobset_spec("failurePolicy", "{rules: [{name: a-b, action: FailJobSet}]}"));
+  CHECK(world.settle() == std::vector<std::string>{"TrainJobResourcesCreationFailed"});
+  CHECK_FALSE(world.jobset);
+  CHECK(world.phase() == "Pending");
+  CHECK(world.reason() == "ChildRefused");
+  CHECK(world.message().find("invalid failure policy rule name 'a-b'") != std::string::npos);
+  CHECK(world.reconcile().actions.empty());
+}
+
+TEST_CASE("a role that a runtime does not allow keeps no job of before from starting") {
+  World world(cached_job(), cached_runtime(""));
+  world.set_spec("suspend", true);
+  world.settle();
+  world.object = with_role(world.object);  // as an earlier version has stored it
+  world.restart();
+  CHECK(world.settle().empty());  // none of its pods starts yet
+  world.set_spec("suspend", false);
+  const auto events = world.settle();
+  CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == 1);
+  CHECK_FALSE(world.jobset->find_path({"spec", "suspend"})->as_bool());
+  CHECK(world.reason() == "CreatingPods");
+  CHECK_FALSE(has_role(world));
+  CHECK(world.settle().empty());
+}
+
+TEST_CASE("a role that was allowed stays so for the job, whatever becomes of its runtime") {
+  World world(with_role(cached_job()), cached_runtime(kRole));
+  world.settle();
+  CHECK(has_role(world));
+  world.runtime = cached_runtime("");
+  world.restart();
+  for (const bool is_suspended : {true, false}) {
+    world.set_spec("suspend", is_suspended);
+    const auto events = world.settle();
+    CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == 0);
+    CHECK(has_role(world));
+  }
+}
+
+TEST_CASE("a new job with such a role is refused once, without a webhook, too") {
+  World world(with_role(cached_job()), cached_runtime(""));
+  CHECK(world.settle() == std::vector<std::string>{"TrainJobResourcesCreationFailed"});
+  CHECK_FALSE(world.jobset);
+  CHECK(world.reason() == "ChildRefused");
+  CHECK(world.message().find("spec.initializer.dataset.env[0].value: Invalid value: \"arn\"") == 0);
+  const TrainJobPlan again = world.reconcile();
+  CHECK(again.actions.empty());
+  CHECK_FALSE(again.status_patch);
 }
 
 TEST_CASE("another JobSet controller checks JobSets by itself") {
