@@ -418,6 +418,24 @@ def test_logs_followed_from_before_the_pods_through_a_restart(cluster):
     assert cluster.get("trainjob", "phoenix")["status"]["restarts"] == 1
 
 
+def test_a_restart_keeps_what_is_loaded_and_the_second_failure_ends_it(cluster):
+    cluster.apply(runtime(
+        "loads", {"numNodes": 1, "torch": {}},
+        replicated_job("dataset-initializer", "dataset-initializer", [container("dataset-initializer", command=["true"])]),
+        replicated_job("node", "trainer", [container(env=[ATTEMPT])], {"name": "dataset-initializer", "status": "Complete"})))
+    cluster.apply(trainjob("twice", "loads", failurePolicy={"maxRestarts": 1},
+                           trainer={"numNodes": 2, "command": ["bash", "-c", "echo attempt $ATTEMPT begins; exit 3"]}))
+    of_dataset = ("-l", "jobset.sigs.k8s.io/replicatedjob-name=dataset-initializer")
+    loaded, = wait_until("the initializer has a pod", lambda: cluster.list("pods", *of_dataset), seconds=60)
+    failed = wait_until("the job has failed", lambda: cluster.condition("trainjob", "twice", "Failed"), seconds=120)
+    assert failed["reason"] == "ReachedMaxRestarts", failed
+    status = cluster.get("trainjob", "twice")["status"]
+    assert (status["restarts"], status["restartBudget"]) == (1, "1/1"), status
+    assert [pod["metadata"]["uid"] for pod in cluster.list("pods", *of_dataset)] == [loaded["metadata"]["uid"]], "it has run again"
+    nodes = cluster.list("pods", "-l", "jobset.sigs.k8s.io/replicatedjob-name=node")
+    assert {pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] for pod in nodes} == {"1"}, nodes
+
+
 def test_logs_followed_to_a_failure(cluster):
     """Who starts to follow when all is over sees the same, and the exit status says how it ended."""
     cluster.apply(runtime("fails", {"numNodes": 1, "torch": {}}, replicated_job("node", "trainer", [container()])))
