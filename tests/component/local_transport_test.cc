@@ -115,7 +115,13 @@ TEST_CASE_METHOD(test::LocalApi,
     gate.is_open = true;
     gate.opened->notify();
   });
-  CHECK(send(kube::HttpRequest("GET", std::string(kConfigMapsPath) + "/late"))->status == 200);
+  const auto is_stored = [&] {
+    return send(kube::HttpRequest("GET", std::string(kConfigMapsPath) + "/late"))->status == 200;
+  };
+  // The write goes on in several steps, between which a request may be answered.
+  int requests = 0;
+  while (!is_stored()) REQUIRE(++requests < 1'000);
+  end();  // the server's thread refers to the gate
 }
 
 TEST_CASE_METHOD(test::LocalApi, "in process: cancelled, a request and a stream end at once") {
@@ -159,6 +165,7 @@ TEST_CASE_METHOD(test::LocalApi, "in process: cancelled, a request and a stream 
     stream->reset();
     CHECK(kube::run_until(io, [&] { return log_of_pod.has_ended.load(); }));
   }
+  end();  // the server's thread refers to the gate and the log
 }
 
 TEST_CASE_METHOD(test::LocalApi, "in process: an exception is a 500, and the server goes on") {

@@ -78,6 +78,10 @@ class Comparer {
  public:
   // At most one of both is nullptr: what is not there.
   void compare(const Json* before, const Json* after, const FieldSchema& schema) {
+    if (before != nullptr && after != nullptr) {
+      before = null_as_empty(before, *after);
+      after = null_as_empty(after, *before);
+    }
     const Json& shape = after != nullptr ? *after : *before;
     const bool is_mixed = before && after && shape_of(*before) != shape_of(*after);
     const bool is_empty =
@@ -95,6 +99,13 @@ class Comparer {
 
  private:
   static bool is_container(const Json& value) { return value.is_object() || value.is_array(); }
+  // A null beside items or members is a list or map without any.
+  static const Json* null_as_empty(const Json* value, const Json& other) {
+    static const Json kNoItems = Json::array({});
+    static const Json kNoMembers = Json::object({});
+    if (!value->is_null() || !is_container(other) || other.empty()) return value;
+    return other.is_array() ? &kNoItems : &kNoMembers;
+  }
   static int shape_of(const Json& value) {
     return value.is_object() ? 1 : value.is_array() ? 2 : 0;
   }
