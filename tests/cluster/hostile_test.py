@@ -377,18 +377,6 @@ def test_metrics_are_for_those_who_may_get_them(cluster):
             run("kubectl", "delete", "clusterrole,clusterrolebinding", role, "--ignore-not-found")
 
 
-def test_why_shows_no_escape_sequences_of_a_pod(cluster):
-    cluster.apply(runtime("plain"), trainjob("shown"))
-    create(cluster, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shown-node-0-0", "labels": {
-        "jobset.sigs.k8s.io/jobset-name": "shown", "jobset.sigs.k8s.io/replicatedjob-name": "node"}},
-        "spec": {"containers": [{"name": "node", "image": "localhost/none:1"}]}})
-    cluster.kubectl("patch", "pod", "shown-node-0-0", "--subresource=status", "--type=merge", "-p", json.dumps(
-        {"status": {"phase": "Failed", "reason": "Evicted", "message": "\x1b]0;owned\x07\x1b[2Jall is well"}}))
-    said = run(harness.TRAINER, "why", "-n", cluster.namespace, "shown", check=False).stdout
-    assert "all is well" in said, said
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", said), f"control characters reach the terminal: {said!r}"
-
-
 def memory(controller):
     """Its resident memory, now and at most so far, in MB."""
     with open(f"/proc/{controller.process.pid}/status") as status:
