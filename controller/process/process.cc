@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "controller/process/memory.hh"
 #include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
 #include "kube/client/with_deadline.hh"
@@ -335,6 +336,7 @@ int Process::run() {
   share_with_admission();
   manager_.start_watching();
   tasks_.spawn("control loop's health", control_health_.run(clock_));
+  tasks_.spawn("memory", give_back_memory(clock_));
   tasks_.spawn("leader election", elect());
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);

@@ -14,6 +14,9 @@
 namespace trainer {
 namespace {
 
+constexpr double kKilobyte = 1'024;
+constexpr const char* kStatus = "/proc/self/status";
+
 // The first number after `name` at the begin of a line; 0 without one.
 double number_after(const char* path, const std::string& name) {
   std::ifstream file(path);
@@ -52,20 +55,23 @@ double count_descriptors() {
 }  // namespace
 
 ProcessFigures read_process_figures() {
-  constexpr double kKilobyte = 1'024;
   static const double started = start_seconds();
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   ProcessFigures figures;
-  figures.resident_bytes = number_after("/proc/self/status", "VmRSS:") * kKilobyte;
-  figures.virtual_bytes = number_after("/proc/self/status", "VmSize:") * kKilobyte;
+  figures.resident_bytes = number_after(kStatus, "VmRSS:") * kKilobyte;
+  figures.virtual_bytes = number_after(kStatus, "VmSize:") * kKilobyte;
   figures.cpu_seconds = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
   figures.start_seconds = started;
   figures.open_descriptors = count_descriptors();
   figures.max_descriptors = static_cast<double>(limit.rlim_cur);
   return figures;
+}
+
+double read_anonymous_bytes() {
+  return number_after(kStatus, "RssAnon:") * kKilobyte;
 }
 
 }  // namespace trainer

@@ -16,4 +16,7 @@ struct ProcessFigures {
 
 ProcessFigures read_process_figures();
 
+// Resident memory that no file holds; 0 where /proc does not say it.
+double read_anonymous_bytes();
+
 }  // namespace trainer

@@ -1,6 +1,5 @@
 #include "controller/process/run.hh"
 
-#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -9,6 +8,7 @@
 
 #include "controller/config/configuration.hh"
 #include "controller/kinds/registry.hh"
+#include "controller/process/memory.hh"
 #include "controller/process/process.hh"
 #include "kube/client/kubeconfig.hh"
 
@@ -31,10 +31,7 @@ bool raise_descriptor_limit() {
 
 int run_controller(const ControllerOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  // Large objects are mapped one by one, so that they are given back when they go. The allocator's
-  // own threshold grows with the first of them, and they fragment the heap from then on.
-  ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-  ::mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
+  limit_kept_memory();
   kube::Log log(level_of(options.log_level), options.log_format);
   auto parsed = load_configuration(options);
   if (!parsed) {

@@ -38,15 +38,15 @@ def run(*command, text=None, check=True, **options):
     return done
 
 
-def wait_until(what, probe, seconds=30, every=0.1):
-    """Calls probe() until it answers something true, which is returned."""
+def wait_until(what, probe, seconds=30, every=0.1, shown=None):
+    """Calls probe() until it answers something true, which is returned. Where it does not, the failure says what shown() answers."""
     end = time.monotonic() + seconds
     while True:
         found = probe()
         if found:
             return found
         if time.monotonic() > end:
-            raise Failed(f"not within {seconds} s: {what}")
+            raise Failed(f"not within {seconds} s: {what}" + (f"; {shown()}" if shown else ""))
         time.sleep(every)
 
 

@@ -400,7 +400,8 @@ def attacked(test):
                 print(f"     {before:.0f} MB before, {most:.0f} MB at most")
                 assert most < 150, f"{most:.0f} MB were resident"
                 cluster.kubectl("delete", "jobsets,trainjobs,trainingruntimes", "--all", "--wait=false")
-                wait_until("memory is given back", lambda: memory(controller)[0] < before + 30, seconds=60, every=1)
+                wait_until("memory is given back", lambda: memory(controller)[0] < before + 25, seconds=60, every=1,
+                           shown=lambda: f"{memory(controller)[0]:.0f} MB are resident, {before:.0f} were before")
                 controller.stop()
             except AssertionError as error:
                 raise Failed(f"{error}\n{controller.log.read_text()[-3000:]}")

@@ -106,7 +106,7 @@ void play(const Framework& framework, unsigned seed) {
 
 TEST_CASE("random lives of jobs of every kind") {
   for (const Framework* framework : frameworks())
-    for (unsigned seed = 0; seed < (trainer::test::kIsSanitized ? 200 : 1000); ++seed) {
+    for (unsigned seed = 0; seed < (trainer::test::kIsSanitized ? 50 : 1000); ++seed) {
       INFO(framework->resource.kind << " seed " << seed);
       play(*framework, seed);
     }
