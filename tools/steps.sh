@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by ./check and ./quickstart: steps that say what they do and how long it took, and the build.
 #
-# Wants: ROOT (the clone), LOGS (where logs go), NAME (the first word of each step). Keeps: PASSED, FAILED.
+# Wants: ROOT (the clone), LOGS (where logs go), NAME (the first word of each step). Keeps: PASSED, FAILED, and the last step's COUNTS.
 
 COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
 LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev
@@ -11,8 +11,17 @@ LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev 
 export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 
-PASSED=0 FAILED=0
+PASSED=0 FAILED=0 COUNTS=
 mkdir -p "$LOGS"
+
+# log_name TITLE prints the name, without its ending, of the step's files in LOGS.
+log_name() { tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$1"; }
+
+# count_step TITLE TOOK COUNTS shows a step that was not run, because it passed before.
+count_step() {
+  PASSED=$((PASSED + $(cut -d' ' -f1 <<< "${3:-0}")))
+  printf '%-12s %-46s %-6s %7s  %s\n' "$NAME" "$1" ok "$2" "${3%, 0 failed}"
+}
 
 # step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
 # a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. What follows a line `open:` or `figures:`, up to an empty line, is shown.
@@ -20,12 +29,13 @@ mkdir -p "$LOGS"
 step() {
   local title=$1 log began took result=0 counts shown
   shift
-  log=$LOGS/$(tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$title").log
+  log=$LOGS/$(log_name "$title").log
   printf '%-12s %-46s ' "$NAME" "$title"
   began=$SECONDS
   "$@" > "$log" 2>&1 < /dev/null || result=$?
   took=$((SECONDS - began))
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+  COUNTS=$counts
   if [ -n "$counts" ]; then
     PASSED=$((PASSED + $(cut -d' ' -f1 <<< "$counts")))
     FAILED=$((FAILED + $(cut -d' ' -f3 <<< "$counts")))
