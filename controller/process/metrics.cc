@@ -159,8 +159,8 @@ struct Metrics::State {
             "When the certificate of the servers, or of their CA, ends.");
   Series<prometheus::Gauge> build =
       gauge("trainer_build_info", {"version", "compiler"}, "1, by the version of the program.");
-  Series<prometheus::Counter> stalls = counter(
-      "trainer_loop_stalls_total", {}, "Steps of a control loop that took longer than 10 ms.");
+  Series<prometheus::Counter> stalls = counter("trainer_loop_stalls_total", {"loop"},
+                                               "Steps of a thread that took longer than 10 ms.");
   Series<prometheus::Histogram> lags =
       histogram("trainer_loop_lag_seconds", {"loop"},
                 "How late a loop was: the control loops' thread, and the serving thread.");
@@ -247,8 +247,8 @@ void Metrics::set_certificate_expiry(std::string_view certificate, kube::Time ex
   state_->certificate_expiries.of({certificate}).Set(static_cast<double>(expiry.seconds()));
 }
 
-void Metrics::loop_stalled(std::chrono::steady_clock::duration) {
-  state_->stalls.of({}).Increment();
+void Metrics::loop_stalled(std::string_view loop) {
+  state_->stalls.of({loop}).Increment();
 }
 
 void Metrics::loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag) {

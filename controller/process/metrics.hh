@@ -51,7 +51,7 @@ class Metrics final : public kube::ManagerMetrics {
   void certificates_read(bool are_used);
   // `certificate` is "server" or "ca".
   void set_certificate_expiry(std::string_view certificate, kube::Time expiry);
-  void loop_stalled(std::chrono::steady_clock::duration took);
+  void loop_stalled(std::string_view loop);
   // How late a loop was ("control", "serving"): once a second, from any thread.
   void loop_lagged(std::string_view loop, std::chrono::steady_clock::duration lag);
   // A connection was closed to make room for others.

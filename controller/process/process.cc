@@ -154,6 +154,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
   };
   serving.on_request = [this](const kube::RequestRecord& record) { metrics_.requested(record); };
   serving.on_eviction = [this](std::string_view server) { metrics_.connection_evicted(server); };
+  serving.on_slow_step = [this](auto took) { step_was_slow("serving", took); };
   serving.on_exception = [this] { metrics_.serving_failed(); };
   return serving;
 }
@@ -326,6 +327,12 @@ void Process::stop_serving() {
   std::_Exit(1);
 }
 
+void Process::step_was_slow(std::string_view loop, std::chrono::nanoseconds took) {
+  metrics_.loop_stalled(loop);
+  log_.warn("slow step", {{"loop", std::string(loop)},
+                          {"ms", std::to_string(took / std::chrono::milliseconds(1))}});
+}
+
 int Process::run() {
   for (const auto start : {&Process::start_serving, &Process::start_endpoints}) {
     if (auto started = (this->*start)(); !started) {
@@ -341,10 +348,7 @@ int Process::run() {
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });
-  kube::run_event_loop(io_, [this](std::chrono::nanoseconds took) {
-    metrics_.loop_stalled(took);
-    log_.warn("slow step", {{"ms", std::to_string(took / std::chrono::milliseconds(1))}});
-  });
+  kube::run_coalescing_event_loop(io_, [this](auto took) { step_was_slow("control", took); });
   return exit_code_;
 }
 

@@ -72,6 +72,8 @@ class Process {
   void stop(int exit_code);
   // A task has ended by an exception, and is not started again.
   void lost_task();
+  // On the thread of `loop`.
+  void step_was_slow(std::string_view loop, std::chrono::nanoseconds took);
   // Ends the process where the serving thread does not end.
   void stop_serving();
   std::string not_live() const;

@@ -145,9 +145,12 @@ Task<void> Serving::Impl::drain() {
 }
 
 void Serving::Impl::run() {
+  const kube::OnSlowStep on_slow_step = [this](auto took) {
+    if (options.on_slow_step) options.on_slow_step(took);
+  };
   while (true) {
     try {
-      io.run();
+      kube::run_event_loop(io, on_slow_step);
       return;
     } catch (const std::exception& error) {
       // A bug in one handler must not stop the others.

@@ -16,6 +16,7 @@
 #include "controller/process/loop_health.hh"
 #include "controller/process/make_transport.hh"
 #include "controller/registration/request_handler.hh"
+#include "kube/manager/event_loop.hh"
 #include "kube/manager/log.hh"
 
 namespace trainer {
@@ -32,6 +33,7 @@ struct ServingOptions {
   Admission::OnReview on_review;                               // called on the serving thread
   std::function<void(const kube::RequestRecord&)> on_request;  // likewise
   std::function<void(std::string_view server)> on_eviction;    // likewise
+  kube::OnSlowStep on_slow_step;                               // likewise
   // Likewise, after an exception (a bug) that ended a request or a task; the thread goes on.
   std::function<void()> on_exception;
   LoopHealth* health = nullptr;                  // of the serving thread

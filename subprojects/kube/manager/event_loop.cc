@@ -21,24 +21,32 @@ nanoseconds processor_time() {
   return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
 }
 
+// Waits for a handler, and runs it and all others that are ready.
+void run_ready(boost::asio::io_context& io, nanoseconds begin, const OnSlowStep& on_slow_step) {
+  auto read = begin;
+  auto read_at = std::chrono::steady_clock::now();
+  for (auto ran = io.run_one(); ran > 0; ran = io.poll_one()) {
+    // The steady clock needs no system call, and processor time is never longer than wall time.
+    const auto now = std::chrono::steady_clock::now();
+    if (now - read_at < kReadEvery) continue;
+    const auto took = processor_time() - read;
+    read += took;
+    read_at = now;
+    if (took > kSlowStep) on_slow_step(took);
+  }
+}
+
 }  // namespace
 
-void run_event_loop(boost::asio::io_context& io,
-                    const std::function<void(nanoseconds took)>& on_slow_step) {
+void run_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step) {
+  while (!io.stopped()) run_ready(io, processor_time(), on_slow_step);
+}
+
+void run_coalescing_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step) {
   WakeCoalescer coalescer;
   while (!io.stopped()) {
     const auto begin = processor_time();
-    auto read = begin;
-    auto read_at = std::chrono::steady_clock::now();
-    for (auto ran = io.run_one(); ran > 0; ran = io.poll_one()) {
-      // The steady clock needs no system call, and processor time is never longer than wall time.
-      const auto now = std::chrono::steady_clock::now();
-      if (now - read_at < kReadEvery) continue;
-      const auto took = processor_time() - read;
-      read += took;
-      read_at = now;
-      if (took > kSlowStep) on_slow_step(took);
-    }
+    run_ready(io, begin, on_slow_step);
     const auto worked = processor_time() - begin;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto pause = coalescer.pause_after(now, worked);

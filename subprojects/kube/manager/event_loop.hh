@@ -1,4 +1,4 @@
-// The thread of the control loops.
+// Threads that run handlers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,10 +10,14 @@ namespace kube {
 // No step (handler) may take longer: probes, watches and the Lease wait meanwhile.
 inline constexpr std::chrono::milliseconds kSlowStep{10};
 
-// Runs until `io` is stopped, coalescing wakes while there is much to do.
-// `on_slow_step` gets the processor time of each step that took more than kSlowStep; it may include
-// up to a millisecond of earlier steps.
-void run_event_loop(boost::asio::io_context& io,
-                    const std::function<void(std::chrono::nanoseconds took)>& on_slow_step);
+// Gets the processor time of each step that took more than kSlowStep; it may include up to a
+// millisecond of earlier steps.
+using OnSlowStep = std::function<void(std::chrono::nanoseconds took)>;
+
+// Both run until `io` is stopped, or a handler throws.
+// For requests, whose answers are awaited.
+void run_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step);
+// For control loops: it coalesces wakes while there is much to do.
+void run_coalescing_event_loop(boost::asio::io_context& io, const OnSlowStep& on_slow_step);
 
 }  // namespace kube
