@@ -212,7 +212,7 @@ def slow_steps(controller):
     """Both threads' steps of more than 10 ms of processor time, which the controller counts and logs: none, if possible. Where cores are
     shared with others the same step may take much longer, so they are shown, and only what no sharing explains fails."""
     def logged():
-        return re.findall(r"slow step loop=(\w+) ms=(\d+)", controller.said())
+        return re.findall(r"slow step (?:loop=(\w+) )?ms=(\d+)", controller.said())
 
     before, counted, steps = logged(), controller.metric("trainer_loop_stalls_total"), logged()
     assert len(before) <= counted <= len(steps), f"{counted} slow steps were counted, and {len(steps)} are found in the log"
