@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "api/int_or_string.hh"
 #include "api/trainjob.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
@@ -32,7 +31,7 @@ struct ReplicaSpec {
 struct SchedulingPolicy {
   std::optional<std::int32_t> minAvailable;
   std::string queue;
-  std::optional<std::map<std::string, IntOrString, std::less<>>> minResources;  // ResourceList
+  std::optional<kube::Json> minResources;  // core/v1 ResourceList
   std::string priorityClass;
   std::optional<std::int32_t> scheduleTimeoutSeconds;
   kube::Json unknown;

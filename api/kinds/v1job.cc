@@ -62,6 +62,10 @@ wire::Schema schema_of_row(const Row& row) {
   if (Json* elastic = properties.find("elasticPolicy"))
     wire::SchemaAttributes((*elastic)["properties"]["metrics"], schema.predicates)
         .kubernetes("MetricSpec");
+  Json& policy = properties["runPolicy"]["properties"]["schedulingPolicy"];
+  wire::SchemaAttributes(policy["properties"]["minResources"]["additionalProperties"],
+                         schema.predicates)
+      .kubernetes("Quantity");
   properties.set(row.replica_specs, std::move(roles));
   spec.set("required", Json::array({row.replica_specs}));
   spec.set("description", "What shall run.");

@@ -103,7 +103,11 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
   kube::PlannedEvent event;
   event.type = type;
   event.is_failure = reason == reason_of(kFailed);
-  event.is_terminal = event.is_failure || reason == reason_of(kSucceeded);
+  // Several events may say of one end why; it is counted once.
+  event.is_terminal =
+      (event.is_failure || reason == reason_of(kSucceeded)) &&
+      std::none_of(plan.events.begin(), plan.events.end(),
+                   [](const kube::PlannedEvent& other) { return other.is_terminal; });
   event.reason = std::move(reason);
   event.message = std::move(message);
   plan.events.push_back(std::move(event));

@@ -59,6 +59,7 @@ struct Framework {
   bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
   // The only pod of this role has no index, neither in its name nor as a label; "" for none.
   std::string_view lone_role = {};
+  bool counts_all_roles = false;  // replicaStatuses have roles that the job lacks, too
   // A failed pod stays, whatever the restart policy, and a running pod that is being deleted
   // counts as active.
   bool keeps_failed_pods = false;

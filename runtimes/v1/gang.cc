@@ -28,8 +28,9 @@ kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t me
     members -= pods;
     if (pods == 0) continue;
     for (const Json& container : role.spec->template_.get("spec").get_array("containers")) {
-      kube::ResourceList own = kube::read_resources(container, "requests");
-      if (own.empty()) own = kube::read_resources(container, "limits");
+      const bool has_requests = container.get("resources").get("requests").is_object();
+      kube::ResourceList own =
+          kube::read_resources(container, has_requests ? "requests" : "limits");
       for (auto& [name, amount] : own) {
         amount *= pods;
         total[name] += amount;
@@ -39,19 +40,24 @@ kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t me
   return total;
 }
 
+// What the schema would refuse is left out.
+kube::ResourceList stated_resources(const Json& amounts) {
+  kube::ResourceList total;
+  for (const auto& [name, amount] : amounts.as_object())
+    if (const auto quantity = kube::Quantity::read(amount)) total[name] = *quantity;
+  return total;
+}
+
 Json spec_of(const ReconcileContext& context) {
   const auto& stated = context.job.spec.runPolicy.schedulingPolicy;
   const SchedulingPolicy policy = stated.value_or(SchedulingPolicy{});
   const std::int64_t members = policy.minAvailable.value_or(total_replicas(context.job));
-  Json spec = Json::object({{"minMember", members}});
-  if (policy.minResources) {
-    Json amounts = Json::object();
-    for (const auto& [name, amount] : *policy.minResources)
-      amounts.set(name, amount.number ? Json(std::to_string(*amount.number)) : Json(amount.word));
-    spec.set("minResources", std::move(amounts));
-  } else if (const auto resources = resources_of(context, members); !resources.empty()) {
-    spec.set("minResources", gang::write_resources(resources));
-  }
+  Json spec = Json::object();
+  if (members != 0) spec.set("minMember", members);  // upstream's client leaves a 0 out
+  const kube::ResourceList resources = policy.minResources
+                                           ? stated_resources(*policy.minResources)
+                                           : resources_of(context, members);
+  if (!resources.empty()) spec.set("minResources", gang::write_resources(resources));
   if (is_volcano(context.observed.settings)) {
     spec.set("queue", policy.queue.empty() ? "default" : policy.queue);
     if (!policy.priorityClass.empty()) spec.set("priorityClassName", policy.priorityClass);

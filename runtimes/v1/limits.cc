@@ -20,7 +20,8 @@ bool counts_restarts(const RoleState& role) {
 }
 
 // A container that was restarted `limit` times ends the job when the last of these runs has begun,
-// as upstream does it; a failed pod ends it when its recreation would be one too many.
+// as upstream does it; a failed pod ends it when its recreation would be one too many. Where no
+// retry is allowed, any failed pod ends it, whatever the policy of its role.
 bool exceeds_backoff_limit(const ReconcileContext& context) {
   const auto limit = context.job.spec.runPolicy.backoffLimit;
   if (!limit) return false;
@@ -28,9 +29,10 @@ bool exceeds_backoff_limit(const ReconcileContext& context) {
   std::int64_t failures = 0;
   bool is_retrying = false;
   for (const RoleState& role : context.roles) {
-    if (!counts_restarts(role)) continue;
     for (const PodView* pod : role.pods) {
       if (pod == nullptr || context.counted_pods.contains(pod->uid)) continue;
+      if (*limit == 0 && pod->phase == "Failed") return true;
+      if (!counts_restarts(role)) continue;
       total += pod->restarts;
       if (needs_restart(context.framework, role, *pod)) ++failures;
       is_retrying |= pod->restarts > 0 && !pod->is_over();

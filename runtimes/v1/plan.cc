@@ -52,6 +52,9 @@ void decide(ReconcileContext& context) {
   context.status.replicaStatuses.emplace();
   for (const RoleState& role : context.roles)
     context.status.replicaStatuses->emplace(role.name, role.counters);
+  if (context.framework.counts_all_roles)
+    for (const std::string_view role : context.framework.roles)
+      context.status.replicaStatuses->try_emplace(std::string(role));
 }
 
 void refuse(ReconcileContext& context, const kube::FieldErrors& errors) {
@@ -123,8 +126,11 @@ std::optional<JobStatus> status_before_restore(const Framework& framework, const
 }
 
 JobPlan plan(const Observed& observed) {
-  if (!is_owned(observed.job) || observed.job.spec.replicaSpecs.empty()) return {};
-  if (const auto status = status_before_restore(observed.framework, observed.job))
+  const Framework& framework = observed.framework;
+  if (!is_owned(observed.job)) return {};
+  // Admission lets a job without roles in. It is never reconciled.
+  if (observed.job.spec.replicaSpecs.empty() && framework.has_webhook) return {};
+  if (const auto status = status_before_restore(framework, observed.job))
     return put_back(observed, *status);
   ReconcileContext context(observed);
   if (is_refused(context)) return std::move(context.plan);

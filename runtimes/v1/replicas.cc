@@ -71,12 +71,17 @@ void remove_surplus(ReconcileContext& context) {
       context.remove_service(service);
 }
 
-bool has_scheduler_of_its_own(const Job& job, std::string_view gang_scheduler) {
-  const auto& specs = job.spec.replicaSpecs;
-  return std::any_of(specs.begin(), specs.end(), [gang_scheduler](const auto& spec) {
-    const auto name = spec.second.template_.get("spec").get_string("schedulerName");
-    return !name.empty() && name != gang_scheduler;
-  });
+// A template names another scheduler. Upstream says it of MPIJobs unless one names the gang's.
+bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view gang_scheduler) {
+  const bool must_be_named = !context.framework.lone_role.empty();
+  bool is_named = false;
+  bool is_other_named = false;
+  for (const RoleState& role : context.roles) {
+    const auto name = role.spec->template_.get("spec").get_string("schedulerName");
+    is_named |= name == gang_scheduler;
+    is_other_named |= !name.empty() && name != gang_scheduler;
+  }
+  return must_be_named ? !is_named : is_other_named;
 }
 
 // Once for all pods of one reconcile.
@@ -86,15 +91,17 @@ void warn_about_templates(ReconcileContext& context) {
         return action.verb == kube::Action::Verb::kCreate && action.resource == kube::kPods;
       });
   if (!creates) return;
+  const std::string_view lone_role = context.framework.lone_role;  // of MPIJobs, only the launcher
   for (const RoleState& role : context.roles)
-    if (!role.spec->template_.get("spec").get_string("restartPolicy").empty()) {
+    if ((lone_role.empty() || role.name == lone_role) &&
+        !role.spec->template_.get("spec").get_string("restartPolicy").empty()) {
       context.note("Warning", context.framework.template_restart_reason,
                    "Restart policy in pod template will be overwritten by restart policy in "
                    "replica spec");
       break;
     }
   const std::string_view scheduler = gang_scheduler_name(context.observed.settings);
-  if (!scheduler.empty() && has_scheduler_of_its_own(context.job, scheduler))
+  if (!scheduler.empty() && has_scheduler_of_its_own(context, scheduler))
     context.note("Warning", context.framework.template_scheduler_reason,
                  "Another scheduler is specified when gang-scheduling is enabled and it will not "
                  "be overwritten");
@@ -134,11 +141,12 @@ std::string selector_of(const Framework& framework, std::string_view job, std::s
 Json make_pod(const Framework& framework, const Job& job, const ReplicaSpec& spec,
               const PodSlot& slot, const Settings& settings) {
   // Of the template's metadata, labels, annotations and finalizers (PodControl,
-  // GetPodFromTemplate).
+  // GetPodFromTemplate); MPIJobs leave out the last (newWorker, newLauncher).
   Json metadata = Json::object();
   for (const char* member : {"labels", "annotations", "finalizers"})
     if (const Json* value = spec.template_.get("metadata").find(member))
       metadata.set(member, *value);
+  if (!framework.lone_role.empty()) metadata.erase("finalizers");
   Json pod = Json::object({{"metadata", std::move(metadata)}});
   pod.set("spec", spec.template_.get("spec"));
   kube::StringMap labels = labels_of(framework, job, slot);

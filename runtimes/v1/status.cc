@@ -48,8 +48,7 @@ void succeed(ReconcileContext& context, std::string message) {
 }
 
 void fail(ReconcileContext& context, std::string message, std::string_view reason) {
-  // A role with an exit code that is not retried has failed the job already.
-  if (context.is_true(kFailed)) return;
+  // Where an exit code has failed the job already, its condition stays.
   context.report("Normal", context.reason_of(kFailed), message);
   if (!context.status.completionTime)
     context.status.completionTime = context.observed.now.whole_seconds();

@@ -126,6 +126,7 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
   view->replica_type = labels.get_string(kV1ReplicaTypeKey);
   const Json& deadline = pod.get("spec").get("activeDeadlineSeconds");
   if (deadline.is_int()) view->active_deadline = deadline.as_int();
+  view->reason = pod.get("status").get_string("reason");
   read_containers(*view, pod.get("status"));
   return view;
 }

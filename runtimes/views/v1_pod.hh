@@ -17,6 +17,7 @@ struct PodView : trainer::PodView {
   std::string job;                              // label training.kubeflow.org/job-name
   std::string owner_uid;                        // of its controller
   std::string replica_type;                     // label, lower case: "worker"
+  std::string reason;                           // of its status: "Evicted"
   std::int32_t restarts = 0;                    // the sum over its containers and init containers
   std::optional<std::int64_t> active_deadline;  // spec.activeDeadlineSeconds
   // Of the latest runs of its containers one failed (of its init containers, while it is Pending);

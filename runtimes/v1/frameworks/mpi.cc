@@ -143,12 +143,11 @@ bool sync_dependents(ReconcileContext& context) {
   if (job.is_suspended() || is_launcher_over(context)) return true;
   std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
   if (account.empty()) account = launcher_name(job);
-  bool is_synced = sync_object(context, kServiceAccounts, account, Json::object());
-  is_synced &= sync_object(context, kube::kConfigMaps, config_name(job), make_config(context));
-  is_synced &= sync_object(context, kRoles, launcher_name(job), make_role(job));
-  is_synced &=
-      sync_object(context, kRoleBindings, launcher_name(job), make_role_binding(job, account));
-  return is_synced;
+  // What comes after another owner's object is not made.
+  return sync_object(context, kServiceAccounts, account, Json::object()) &&
+         sync_object(context, kube::kConfigMaps, config_name(job), make_config(context)) &&
+         sync_object(context, kRoles, launcher_name(job), make_role(job)) &&
+         sync_object(context, kRoleBindings, launcher_name(job), make_role_binding(job, account));
 }
 
 // ---- pods
@@ -240,6 +239,15 @@ bool is_master(const Job&, const PodSlot& slot) {
   return slot.role == kLauncher;
 }
 
+void report_evictions(ReconcileContext& context, const RoleState& workers) {
+  const auto evicted = std::count_if(
+      workers.pods.begin(), workers.pods.end(),
+      [](const PodView* pod) { return pod && pod->phase == "Failed" && pod->reason == "Evicted"; });
+  if (evicted > 0)
+    context.relay("Warning", "MPIJobEvicted",
+                  fmt::format("{}/{} workers are evicted", evicted, workers.replicas));
+}
+
 void update_status(ReconcileContext& context) {
   const std::string job = "MPIJob " + context.job.metadata.key().to_string();
   if (is_launcher_over(context)) {
@@ -254,8 +262,13 @@ void update_status(ReconcileContext& context) {
     context.relay("Normal", "MPIJobRunning", job + " is running");
   if (context.is_true(kSucceeded))
     context.report("Normal", "mpijobsSucceeded", job + " successfully completed.");
-  if (const RoleState* launcher = context.find_role(kLauncher); launcher->counters.failed > 0)
-    context.report("Warning", "MPIJobFailed", job + " has failed");
+  const RoleState* launcher = context.find_role(kLauncher);
+  if (launcher->counters.failed > 0) {
+    const std::string& why = launcher->pods.front()->reason;
+    context.relay("Warning", why.empty() ? "MPIJobFailed" : std::string_view(why),
+                  job + " has failed");
+  }
+  if (workers && !context.holds_pods) report_evictions(context, *workers);
 }
 
 }  // namespace
@@ -271,6 +284,7 @@ const Framework kMPIJob{
     .restart_policy = "Never",
     .has_services = false,
     .lone_role = kLauncher,
+    .counts_all_roles = true,
     .keeps_failed_pods = true,
     .template_restart_reason = "SettedPodTemplateRestartPolicy",
     .template_scheduler_reason = "SettedPodTemplateSchedulerName",

@@ -59,7 +59,9 @@ void add_init_containers(const Job& job, const Settings& settings, Json& pod) {
 
 // Processes of a pod, where nprocPerNode is a number.
 std::int64_t processes_of(const Job& job) {
-  const std::string& text = job.spec.nprocPerNode.value_or("");
+  std::string_view text;
+  if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
   std::int64_t count = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
   return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()

@@ -114,6 +114,31 @@ TEST_CASE("CO7, CO8: backoffLimit counts restarts of containers") {
   }
 }
 
+TEST_CASE("backoffLimit 0: any failed pod ends the job, also under a policy without retries") {
+  for (const auto& [policy, code] : std::vector<std::pair<const char*, int>>{
+           {"Never", 1}, {"OnFailure", 1}, {"Always", 1}, {"ExitCode", 1}, {"ExitCode", 137}})
+    for (const auto& [kind, roles, prefix] :
+         std::vector<std::tuple<const char*, const char*, const char*>>{
+             {"PyTorchJob", "Master Worker", "PyTorchJob"},
+             {"TFJob", "Chief Worker", "TFJob"},
+             {"XGBoostJob", "Master Worker", "XGBoostJob"},
+             {"MPIJob", "Launcher Worker", "MPIJob"}}) {
+      World world(make_job(kind, roles,
+                           fmt::format("{{runPolicy: {{backoffLimit: 0}}, roles: {{Worker: "
+                                       "{{restartPolicy: {}}}}}}}",
+                                       policy)));
+      world.pod("p-worker-0", "Failed", code);
+      INFO(kind << " " << policy << " " << code);
+      CHECK(world.conditions() == "Created Failed");
+      CHECK(world.message("Failed") ==
+            fmt::format(
+                "{}Failed: Job p has failed because it has reached the specified backoff limit",
+                prefix));
+      CHECK(world.counters("Worker") == "");  // as it was before
+      CHECK(world.has("Pod/p-worker-0"));
+    }
+}
+
 TEST_CASE("CO9: activeDeadlineSeconds, on time by itself") {
   World past(make_job("PyTorchJob", "Worker", "runPolicy: {activeDeadlineSeconds: 0}"));
   CHECK(past.conditions() == "Created Failed");

@@ -189,6 +189,14 @@ TEST_CASE("P5: variables of an elastic job") {
               "PET_RDZV_ID", "PET_RDZV_CONF"}) == "h:1234 etcd 1:3 4 id a=b,c=d");
   World number(make_job("PyTorchJob", "Master Worker", "nprocPerNode: '4'"));
   CHECK(envs(number, "p-worker-0", kMasterEnv) == "p-master-0 23456 8 1 1 4 2");
+  for (const auto& [text, size] : std::vector<std::pair<const char*, const char*>>{
+           {"+4", "8"}, {"+-4", "2"}, {"04", "8"}, {"gpu", "2"}, {" 4", "2"}, {"0", "0"}}) {
+    World world_size(
+        make_job("PyTorchJob", "Master Worker", fmt::format("nprocPerNode: '{}'", text)));
+    INFO(text);
+    CHECK(world_size.env("p-worker-0", "WORLD_SIZE") == size);
+    CHECK(world_size.env("p-worker-0", "PET_NPROC_PER_NODE") == text);
+  }
 }
 
 TEST_CASE("PyTorch: failures by restart policy, and workers that decide") {

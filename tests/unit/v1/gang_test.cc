@@ -106,10 +106,30 @@ TEST_CASE("what a PodGroup asks for") {
   CHECK(resources("{requests: {cpu: 500m}, limits: {memory: 1Gi}}") == yaml("{cpu: 1500m}"));
   CHECK(resources("{limits: {memory: 1Gi}}") == yaml("{memory: 3Gi}"));
   CHECK(resources("{}").is_null());
+  CHECK(resources("{requests: {}, limits: {memory: 1Gi}}").is_null());
   World two = gang("volcano", "Master Worker*3",
                    "{runPolicy: {schedulingPolicy: {minAvailable: 2}}, " +
                        with_resources("{requests: {cpu: 1}}") + "}");
   CHECK(spec(two).get("minResources") == yaml("{cpu: '1'}"));  // the master and one worker
+}
+
+TEST_CASE("minResources are written as the API machinery prints them") {
+  for (const auto& [stated, written] : std::vector<std::pair<const char*, const char*>>{
+           {"{cpu: 1000m, memory: 2048Mi}", "{cpu: '1', memory: 2Gi}"},
+           {"{cpu: '0.5'}", "{cpu: 500m}"},
+           {"{memory: 8589934592}", "{memory: '8589934592'}"},  // more than 32 bits
+           {"{cpu: 3000}", "{cpu: 3k}"},
+           {"{nvidia.com/gpu: 2}", "{nvidia.com/gpu: '2'}"}}) {
+    for (const char* scheduler : {"volcano", "my-scheduler"}) {
+      INFO(stated << " " << scheduler);
+      World world =
+          gang(scheduler, "Worker*2",
+               fmt::format("runPolicy: {{schedulingPolicy: {{minResources: {}}}}}", stated));
+      CHECK(spec(world).get("minResources") == yaml(written));
+    }
+  }
+  World none = gang("my-scheduler", "Worker*2", "runPolicy: {schedulingPolicy: {minAvailable: 0}}");
+  CHECK_FALSE(spec(none).find("minMember"));
 }
 
 TEST_CASE("the queue of a PodGroup stays, and annotations go with it") {
@@ -159,5 +179,23 @@ TEST_CASE("CO13: a scheduler of the user's own is kept, with a warning") {
           warns);
     const std::string_view own = std::string_view(master) == "''" ? "volcano" : master;
     CHECK(world.at("Pod/p-master-0").get("spec").get_string("schedulerName") == own);
+  }
+}
+
+TEST_CASE("an MPIJob is warned unless one of its templates names the gang scheduler") {
+  for (const auto& [launcher, worker, warns] :
+       std::vector<std::tuple<const char*, const char*, bool>>{{"''", "''", true},
+                                                               {"own", "''", true},
+                                                               {"own", "volcano", false},
+                                                               {"volcano", "''", false}}) {
+    World world =
+        gang("volcano", "Launcher Worker",
+             fmt::format("roles: {{Launcher: {{template: {{spec: {{schedulerName: {}}}}}}}, "
+                         "Worker: {{template: {{spec: {{schedulerName: {}}}}}}}}}",
+                         launcher, worker),
+             "MPIJob");
+    admit(world);
+    INFO(launcher << " " << worker);
+    CHECK(world.has_event("Warning SettedPodTemplateSchedulerName: Another scheduler") == warns);
   }
 }

@@ -226,3 +226,72 @@ TEST_CASE("nothing but the owner is remembered of another owner's object") {
       Json::array({Json::object({{"uid", job.metadata.uid}, {"controller", true}})}));
   CHECK(trim_dependent(job, own) == own);
 }
+
+TEST_CASE("replicaStatuses have the role Worker, also where the job has none") {
+  World world(make_job("MPIJob", "Launcher"));
+  CHECK(world.counters("Worker") == "");
+  world.pod("p-launcher", "Running");
+  CHECK(world.counters("Launcher") == "1 active");
+  CHECK(world.counters("Worker") == "");
+  CHECK(world.has_event("Normal MPIJobRunning: MPIJob ns/p is running"));
+  CHECK(World(make_job("XGBoostJob", "Master")).counters("Worker") == "none");
+}
+
+TEST_CASE("evicted pods are named as such") {
+  World world(make_job("MPIJob", "Launcher Worker*2"));
+  world.objects["Pod/p-worker-1"].set("status", yaml("{phase: Failed, reason: Evicted}"));
+  world.settle();
+  CHECK(world.has_event("Warning MPIJobEvicted: 1/2 workers are evicted"));
+  CHECK(world.message("Failed") ==
+        "MPIJobMPIJobFailed: MPIJob p is failed because 1 Worker replica(s) failed.");
+  World other(make_job("MPIJob", "Launcher Worker*2"));
+  other.pod("p-worker-1", "Failed", 1);
+  CHECK_FALSE(other.has_event("MPIJobEvicted"));
+  World launcher(make_job("MPIJob", "Launcher Worker"));
+  launcher.objects["Pod/p-launcher"].set("status", yaml("{phase: Failed, reason: Evicted}"));
+  launcher.settle();
+  CHECK(launcher.has_event("Warning Evicted: MPIJob ns/p has failed"));
+  CHECK(launcher.has_event(
+      "Normal MPIJobFailed: MPIJob p is failed because 1 Launcher replica(s) failed."));
+  // What hangs under ExitCode is said once.
+  World hanging(
+      make_job("MPIJob", "Launcher Worker", "roles: {Launcher: {restartPolicy: ExitCode}}"));
+  hanging.pod("p-launcher", "Failed", 137);
+  CHECK(hanging.conditions() == "Created Restarting");
+  CHECK(hanging.has_event("Warning MPIJobFailed: MPIJob ns/p has failed"));
+  CHECK(hanging.reconcile(kKey).events.empty());
+}
+
+TEST_CASE("what is made of the templates of an MPIJob") {
+  World world(make_job(
+      "MPIJob", "Launcher Worker",
+      "roles: {Worker: {template: {metadata: {finalizers: [a.b/c], annotations: {a: b}}, spec: "
+      "{restartPolicy: Always}}}}"));
+  const Json& metadata = world.at("Pod/p-worker-0").get("metadata");
+  CHECK_FALSE(metadata.find("finalizers"));
+  CHECK(metadata.get("annotations") == yaml("{a: b}"));
+  CHECK_FALSE(world.has_event("SettedPodTemplateRestartPolicy"));
+  World launcher(make_job("MPIJob", "Launcher",
+                          "roles: {Launcher: {template: {spec: {restartPolicy: Always}}}}"));
+  CHECK(
+      launcher.has_event("Warning SettedPodTemplateRestartPolicy: Restart policy in pod template"));
+}
+
+TEST_CASE("an MPIJob without roles is refused, and what comes after a foreign object is not made") {
+  World empty;
+  Json job = make_job("MPIJob", "Launcher");
+  job["spec"].set("mpiReplicaSpecs", Json::object());
+  empty.apply(std::move(job));
+  empty.settle();
+  CHECK(
+      empty.has_event("Warning MPIJobFailedValidation: MPIJob failed validation because "
+                      "spec.mpiReplicaSpecs[Launcher]: Required value"));
+  CHECK_FALSE(empty.at(kKey).find("status"));
+  World foreign;
+  foreign.apply(yaml("{kind: ConfigMap, metadata: {name: p-config}}"));
+  foreign.apply(make_job("MPIJob", "Launcher Worker"));
+  foreign.settle();
+  CHECK(foreign.has("ServiceAccount/p-launcher"));
+  CHECK_FALSE(foreign.has("Role/p-launcher"));
+  CHECK_FALSE(foreign.has("RoleBinding/p-launcher"));
+}

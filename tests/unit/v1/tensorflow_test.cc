@@ -1,6 +1,7 @@
 // Rows T1 to T21 and TS1 to TS19 of the acceptance checklist, but for those of common_test.cc.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tests/unit/v1/world.hh"
@@ -153,7 +154,46 @@ TEST_CASE("T16, T17: ExitCode") {
   CHECK(world.message("Failed") ==
         "TFJobFailed: job \"p\" is failing because \"Worker\" replica(s) failed.");
   CHECK(world.has_event("Warning TFJobFailed: job \"p\" is failing"));
+  CHECK(world.has_event(
+      "Warning TFJobRestarting: job p is restarting because Worker replica(s) failed."));
   CHECK(world.totals.failed);
+}
+
+TEST_CASE("T17: an exit code that is not retried ends a TFJob with a completionTime") {
+  for (const auto& [kind, roles, has_time] :
+       std::vector<std::tuple<const char*, const char*, bool>>{
+           {"TFJob", "Worker PS", true},
+           {"TFJob", "Chief Worker", true},
+           {"PyTorchJob", "Master Worker", false},
+           {"XGBoostJob", "Master Worker", false},
+           {"PaddleJob", "Master Worker", false},
+           {"JAXJob", "Worker*2", false}}) {
+    World world(make_job(kind, roles, "roles: {Worker: {restartPolicy: ExitCode}}"));
+    world.pod("p-worker-0", "Failed", 1);
+    INFO(kind << " " << roles);
+    CHECK(world.conditions() == "Created Failed");
+    CHECK(
+        world.message("Failed") ==
+        fmt::format("{}Failed: job \"p\" is failing because \"Worker\" replica(s) failed.", kind));
+    CHECK((world.at(fmt::format("{}/p", kind)).get("status").find("completionTime") != nullptr) ==
+          has_time);
+    CHECK(world.has_event(
+              "Normal TFJobFailed: TFJob ns/p has failed because 1 Worker replica(s) failed.") ==
+          has_time);
+  }
+}
+
+TEST_CASE("of the events of a failure one is counted as the end of the job") {
+  World world;
+  REQUIRE(world.apply(make_job("TFJob", "Worker", "roles: {Worker: {restartPolicy: ExitCode}}")) ==
+          201);
+  world.settle();
+  world.set_pod("p-worker-0", "Failed", 1);
+  const JobPlan made = world.reconcile("TFJob/p");
+  CHECK(std::count_if(made.events.begin(), made.events.end(),
+                      [](const auto& event) { return event.is_terminal; }) == 1);
+  CHECK(std::count_if(made.events.begin(), made.events.end(),
+                      [](const auto& event) { return event.reason == "TFJobFailed"; }) == 2);
 }
 
 TEST_CASE("T19: worker 0 completes the job") {
