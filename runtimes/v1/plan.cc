@@ -83,7 +83,10 @@ void run(ReconcileContext& context) {
     return clean_up_finished(context);
   }
   if (context.is_too_large) return refuse(context, {too_many_pods(context.framework, context.job)});
-  if (!sync_pod_group(context) || !sync_dependents()) return;
+  // An autoscaler does not wait for the gang; what an MPIJob has beside its pods does.
+  const bool may_start = sync_pod_group(context);
+  if (!may_start && !context.framework.lone_role.empty()) return;
+  if (!sync_dependents() || !may_start) return;
   decide(context);
   if (context.is_finished()) {
     // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the

@@ -199,3 +199,17 @@ TEST_CASE("an MPIJob is warned unless one of its templates names the gang schedu
     CHECK(world.has_event("Warning SettedPodTemplateSchedulerName: Another scheduler") == warns);
   }
 }
+
+TEST_CASE("an autoscaler does not wait for the gang, the objects of an MPIJob do") {
+  World elastic = gang("volcano", "Worker*2", "elasticPolicy: {maxReplicas: 4, metrics: []}");
+  CHECK(elastic.names("Pod").empty());
+  CHECK(elastic.has("HorizontalPodAutoscaler/p"));
+  CHECK(elastic.conditions() == "Created");
+  World mpi = gang("volcano", "Launcher Worker", "", "MPIJob");
+  CHECK(mpi.has("PodGroup/p"));
+  CHECK_FALSE(mpi.has("ConfigMap/p-config"));
+  CHECK_FALSE(mpi.has("ServiceAccount/p-launcher"));
+  admit(mpi);
+  CHECK(mpi.has("ConfigMap/p-config"));
+  CHECK(mpi.names("Pod").size() == 2);
+}
