@@ -54,10 +54,11 @@ Json spec_of(const ReconcileContext& context) {
   const std::int64_t members = policy.minAvailable.value_or(total_replicas(context.job));
   Json spec = Json::object();
   if (members != 0) spec.set("minMember", members);  // upstream's client leaves a 0 out
-  const kube::ResourceList resources = policy.minResources
-                                           ? stated_resources(*policy.minResources)
-                                           : resources_of(context, members);
-  if (!resources.empty()) spec.set("minResources", gang::write_resources(resources));
+  const kube::ResourceList resources =
+      policy.minResources ? stated_resources(*policy.minResources) : resources_of(context, members);
+  // In the types of Volcano this is a pointer, so that upstream's client writes it empty, too.
+  if (!resources.empty() || is_volcano(context.observed.settings))
+    spec.set("minResources", gang::write_resources(resources));
   if (is_volcano(context.observed.settings)) {
     spec.set("queue", policy.queue.empty() ? "default" : policy.queue);
     if (!policy.priorityClass.empty()) spec.set("priorityClassName", policy.priorityClass);
@@ -75,6 +76,7 @@ void update_group(ReconcileContext& context, const kube::Resource& groups, const
        {"minMember", "minResources", "queue", "priorityClassName", "scheduleTimeoutSeconds"})
     if (const Json* value = stored.get("spec").find(member)) before.set(member, *value);
   if (!before.get_string("queue").empty()) spec.set("queue", before.get("queue"));
+  if (!before.find("minResources") && spec.get("minResources").empty()) spec.erase("minResources");
   Json change = kube::merge_diff(before, spec);
   if (!change.is_null())
     context.patch(groups, context.name(), Json::object({{"spec", std::move(change)}}), kBeforePods);

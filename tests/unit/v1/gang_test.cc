@@ -38,7 +38,7 @@ std::string with_resources(std::string_view resources) {
 
 TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
   World world = gang("Volcano", "Master Worker*3");
-  CHECK(spec(world) == yaml("{minMember: 4, queue: default}"));
+  CHECK(spec(world) == yaml("{minMember: 4, minResources: {}, queue: default}"));
   CHECK(world.names("Pod").empty());
   CHECK(world.names("Service").empty());
   const Json status = world.at("PyTorchJob/p").get("status");
@@ -105,8 +105,8 @@ TEST_CASE("what a PodGroup asks for") {
   };
   CHECK(resources("{requests: {cpu: 500m}, limits: {memory: 1Gi}}") == yaml("{cpu: 1500m}"));
   CHECK(resources("{limits: {memory: 1Gi}}") == yaml("{memory: 3Gi}"));
-  CHECK(resources("{}").is_null());
-  CHECK(resources("{requests: {}, limits: {memory: 1Gi}}").is_null());
+  CHECK(resources("{}") == Json::object());
+  CHECK(resources("{requests: {}, limits: {memory: 1Gi}}") == Json::object());
   World two = gang("volcano", "Master Worker*3",
                    "{runPolicy: {schedulingPolicy: {minAvailable: 2}}, " +
                        with_resources("{requests: {cpu: 1}}") + "}");
@@ -130,6 +130,14 @@ TEST_CASE("minResources are written as the API machinery prints them") {
   }
   World none = gang("my-scheduler", "Worker*2", "runPolicy: {schedulingPolicy: {minAvailable: 0}}");
   CHECK_FALSE(spec(none).find("minMember"));
+}
+
+TEST_CASE("minResources that are empty are not written again where they were left out") {
+  World world = gang("volcano", "Worker*2");
+  world.objects["PodGroup/p"]["spec"].erase("minResources");
+  const int writes = world.writes;
+  world.settle();
+  CHECK(world.writes == writes);
 }
 
 TEST_CASE("the queue of a PodGroup stays, and annotations go with it") {
