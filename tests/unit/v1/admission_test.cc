@@ -2,6 +2,8 @@
 // recorded case queue-immutable.
 #include <fmt/format.h>
 
+#include "api/kinds/kinds.hh"
+#include "api/schema/structural_schema.hh"
 #include "kube/tests/merge_patch.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/v1/validate.hh"
@@ -169,4 +171,19 @@ TEST_CASE("names whose pods would be too long are refused, with the length that 
                   "-worker-10 would have a name of 64, and 63 fit") != std::string::npos);
   CHECK(errors_of(make_job("PyTorchJob", "Worker", "elasticPolicy: {maxReplicas: 11}", name))
             .find("must be no more than 53 characters") != std::string::npos);
+}
+
+TEST_CASE("minResources hold quantities, of any size") {
+  for (const trainer::ApiKind& kind : trainer::v1job_kinds()) {
+    const trainer::wire::Schema schema = kind.versions.front().make_schema();
+    for (const auto& [amount, is_taken] : std::vector<std::pair<const char*, bool>>{
+             {"8589934592", true}, {"1.5Gi", true}, {"'2'", true}, {"abc", false}, {"[]", false}}) {
+      INFO(kind.resource.kind << " " << amount);
+      const Json job = make_job(
+          kind.resource.kind, roles_of(kind.resource.kind),
+          fmt::format("runPolicy: {{schedulingPolicy: {{minResources: {{memory: {}}}}}}}", amount));
+      CHECK(trainer::check_schema(job, schema).empty() == is_taken);
+      if (is_taken) CHECK(errors_of(job) == "");
+    }
+  }
 }
