@@ -225,7 +225,7 @@ int run(std::string_view program, std::vector<std::string> words, Console& conso
   Commands commands;
   add_commands(app, all, commands);
   app.failure_message(one_line);
-  all.controller.options.training_operator.is_alone = use_upstream_words(app, program, words);
+  all.controller.options.training_operator.is_manager = use_upstream_words(app, program, words);
   if (const std::string mistake = check_subcommand(app, words); !mistake.empty()) {
     console.err << mistake << '\n';
     return kExitUsage;

@@ -54,16 +54,16 @@ bool use_upstream_words(const CLI::App& app, std::string_view program,
   const bool has_file = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.starts_with("--config") || word.starts_with("-config");
   });
-  const bool is_alone =
+  const bool is_manager =
       program.substr(program.rfind('/') + 1) == "manager" && !has_command && !has_file;
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string& word = words[i];
-    if (is_alone && word.size() > 2 && word[0] == '-' && word[1] != '-') word.insert(0, "-");
+    if (is_manager && word.size() > 2 && word[0] == '-' && word[1] != '-') word.insert(0, "-");
     const bool is_last = i + 1 == words.size() || words[i + 1].starts_with('-');
     if (word == "--enable-scheme" && is_last) word += "=all";
   }
-  if (is_alone) words.insert(words.begin(), "controller");
-  return is_alone;
+  if (is_manager) words.insert(words.begin(), "controller");
+  return is_manager;
 }
 
 }  // namespace trainer

@@ -224,7 +224,7 @@ GateSettings read_gates(StrictReader& root) {
   return gates;
 }
 
-// A text that has one value only.
+// A member that may have one value only.
 void read_fixed(StrictReader& root, std::string_view name, std::string_view desired) {
   std::string value;
   root.read(name, value);

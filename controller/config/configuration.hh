@@ -112,7 +112,7 @@ struct Configuration {
   TrainingOperator trainingOperator;
   std::string watchNamespace;  // not upstream's: whose objects are reconciled; empty: all
   // Not upstream's. The process has rights in `watchNamespace` only (empty: its own namespace), by
-  // Roles: no webhooks, no ClusterTrainingRuntimes, no look at other namespaces.
+  // Roles: no webhooks, no ClusterTrainingRuntimes, no reads in other namespaces.
   bool namespaced = false;
   std::string clusterDomain = "cluster.local";  // not upstream's: the suffix of DNS names
   // Not upstream's. Removes from runtimes the finalizer that v2.0 to v2.2 set: needs a right to
@@ -132,9 +132,8 @@ struct ParsedConfiguration {
 };
 
 // Strict: unknown and duplicate fields and values of a wrong type are refused, and all errors are
-// reported at once. `gate_flag` is the text of
-// --feature-gates. Errors: kParse for no YAML, kInvalid "invalid configuration: ..." with every
-// path.
+// reported at once. `gate_flag` is the text of --feature-gates. Errors: kParse for what is no YAML,
+// kInvalid "invalid configuration: ..." with every path.
 kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
                                                       std::string_view gate_flag = {});
 
@@ -142,8 +141,9 @@ kube::Result<ParsedConfiguration> parse_configuration(std::string_view yaml,
 // here that reads files; its errors name the file.
 kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& options);
 
-// `options.ns`, else the pod's service account namespace, else "kubeflow-system". Called as
-// upstream's /manager: $MY_POD_NAMESPACE, else the service account's, else "kubeflow".
+// `options.ns`, else the pod's service account namespace, else "kubeflow-system". Where
+// TrainingOperatorFlags::is_manager: $MY_POD_NAMESPACE, else the service account's, else
+// "kubeflow".
 std::string controller_namespace(const ControllerOptions& options);
 
 // "Auto", "Own", "Share", "Off", any case.

@@ -34,7 +34,7 @@ kube::Result<void> set_address(std::string& target, const std::optional<std::str
   return {};
 }
 
-// An empty file would let every client in, so it is refused.
+// A file without a certificate would allow every client, so it is refused.
 kube::Result<void> read_client_ca(Configuration::Webhook& webhook, const std::string& flag) {
   if (!flag.empty()) webhook.clientCAFile = flag;
   if (webhook.clientCAFile.empty()) return {};
@@ -54,7 +54,7 @@ kube::Result<void> read_init_template(Configuration::TrainingOperator& config) {
   const std::string& path = config.pytorchInitContainerTemplateFile;
   if (path.empty()) return {};
   auto text = read_file(path);
-  if (!text && path == kUsualInitTemplate) return {};
+  if (!text && path == kDefaultInitTemplate) return {};
   const std::string why =
       text ? v1::check_init_template(*text) : std::string("the file cannot be read");
   if (!why.empty())
@@ -67,7 +67,7 @@ kube::Result<void> read_init_template(Configuration::TrainingOperator& config) {
 kube::Result<void> configure_training_operator(const ControllerOptions& options,
                                                Configuration& configuration) {
   Configuration::TrainingOperator& config = configuration.trainingOperator;
-  if (options.training_operator.is_alone) {
+  if (options.training_operator.is_manager) {
     set_training_operator_defaults(configuration);
     configuration.watchNamespace =
         options.ns.empty() ? environment("KUBEFLOW_NAMESPACE") : options.ns;
@@ -118,13 +118,13 @@ kube::Result<ParsedConfiguration> load_configuration(const ControllerOptions& op
 }
 
 std::string controller_namespace(const ControllerOptions& options) {
-  const bool is_alone = options.training_operator.is_alone;
-  auto ns = is_alone ? environment("MY_POD_NAMESPACE") : options.ns;
+  const bool is_manager = options.training_operator.is_manager;
+  auto ns = is_manager ? environment("MY_POD_NAMESPACE") : options.ns;
   if (!ns.empty()) return ns;
   ns = read_file(kPodNamespaceFile).value_or("");
   while (!ns.empty() && (ns.back() == '\n' || ns.back() == ' ')) ns.pop_back();
   if (!ns.empty()) return ns;
-  return is_alone ? "kubeflow" : "kubeflow-system";
+  return is_manager ? "kubeflow" : "kubeflow-system";
 }
 
 }  // namespace trainer

@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// Which JobSets this process creates Jobs for (docs/decisions).
+// Which JobSets this process creates Jobs for (docs/decisions/0002).
 enum class JobSetControllerMode {
   kAuto,   // kShare while the upstream JobSet controller holds its Lease, else kOwn
   kOwn,    // every JobSet that names no other controller
@@ -24,8 +24,9 @@ using LogFormat = kube::Log::Format;
 // The flags of the Training Operator's manager (Training Operator, cmd/training-operator.v1), for
 // V1 jobs.
 struct TrainingOperatorFlags {
-  // Called as upstream's /manager: V1 jobs alone, with upstream's defaults.
-  bool is_alone = false;
+  // The program was started by the name "manager", as upstream's is: V1 jobs alone, with upstream's
+  // defaults.
+  bool is_manager = false;
   std::vector<std::string> schemes;  // kinds in any case, or "all"
   std::optional<std::string> gang_scheduler;
   std::optional<std::string> init_container_image;
@@ -50,15 +51,15 @@ struct ControllerOptions {
   std::string webhook_url;        // "https://HOST:PORT": serve admission from outside the cluster
   std::string webhook_client_ca;  // a file of PEM certificates; empty: the file decides
   std::string feature_gates;      // "TrainJobStatus=true,AllAlpha=false"; wins over the file
-  // Of the Lease and the certificates; empty: the pod's, else kubeflow-system. Called as upstream's
-  // /manager: the namespace that is watched; empty: all.
+  // Of the Lease and the certificates; empty: the pod's, else kubeflow-system. Where
+  // TrainingOperatorFlags::is_manager: the namespace that is watched; empty: all.
   std::string ns;
   std::string log_level = "info";  // debug, info, warn, error
   LogFormat log_format = LogFormat::kText;
   std::optional<JobSetControllerMode> jobset_controller_mode;
   std::optional<std::string> health_address;   // "HOST:PORT", ":PORT" or "0" for none
   std::optional<std::string> metrics_address;  // likewise
-  // No certificates and no webhooks: only the reconciler applies the rules.
+  // No certificates and no webhooks: only reconciles check objects.
   bool no_webhooks = false;
   TrainingOperatorFlags training_operator;
 };

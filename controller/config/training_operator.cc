@@ -13,7 +13,7 @@ namespace {
 using kube::Result;
 
 constexpr std::string_view kAll = "all";
-constexpr std::int32_t kUsualWorkers = 32;  // as the registrations say
+constexpr std::int32_t kDefaultWorkers = 32;  // of the registrations of V1 jobs
 constexpr std::int32_t kMaxWorkers = 1'000;
 
 tl::expected<std::vector<const v1::Framework*>, std::string> frameworks_of(
@@ -57,7 +57,7 @@ void read_training_operator(StrictReader& reader, Configuration::TrainingOperato
 void set_training_operator_defaults(Configuration& configuration) {
   configuration.trainingOperator.only = true;
   configuration.trainingOperator.schemes = *v1::enabled_frameworks({});
-  configuration.trainingOperator.pytorchInitContainerTemplateFile = kUsualInitTemplate;
+  configuration.trainingOperator.pytorchInitContainerTemplateFile = kDefaultInitTemplate;
   configuration.leaderElection.leaderElect = false;
   configuration.leaderElection.resourceName = kTrainingOperatorLease;
   configuration.metrics.bindAddress = ":8080";
@@ -95,9 +95,10 @@ Result<void> use_training_operator_flags(const TrainingOperatorFlags& flags,
     return invalid("webhook-server-port", "must be between 1 and 65535");
   if (configuration.leaderElection.resourceName.empty())
     return invalid("leader-election-id", "must name a Lease");
-  // A thread of upstream's waits for the API server most of the time; here the flag only adds.
+  // Upstream's workers mostly wait for the API server, and its default is one. A number below the
+  // default of this program is left without effect.
   for (const v1::Framework* each : config.schemes) {
-    if (flags.threads > kUsualWorkers)
+    if (flags.threads > kDefaultWorkers)
       configuration.groupKindConcurrency[each->resource.kind + "." + each->resource.group] =
           std::min(*flags.threads, kMaxWorkers);
   }

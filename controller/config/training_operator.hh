@@ -7,12 +7,14 @@
 
 namespace trainer {
 
-// Where upstream's manager looks for a template of init containers; it may be missing.
-inline constexpr const char* kUsualInitTemplate = "/etc/config/initContainer.yaml";
+// The file from which upstream's manager reads the template of init containers by default; it may
+// be missing.
+inline constexpr const char* kDefaultInitTemplate = "/etc/config/initContainer.yaml";
 
+// The members of the block.
 void read_training_operator(StrictReader& reader, Configuration::TrainingOperator& config);
 
-// The defaults of upstream's manager, for TrainingOperatorFlags::is_alone.
+// The defaults of upstream's manager, for TrainingOperatorFlags::is_manager.
 void set_training_operator_defaults(Configuration& configuration);
 
 // The flags win over the file. Errors name the flag.

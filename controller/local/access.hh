@@ -1,5 +1,5 @@
-// Who may use the API of local mode, and how it is reached: one token, one certificate authority,
-// one port, all kept in the state directory.
+// Who may use the API of local mode, and at which port: one token, one certificate authority, one
+// port, all kept in the state directory.
 #pragma once
 
 #include <optional>
@@ -16,29 +16,29 @@
 
 namespace trainer {
 
-// The name under which the holder of the token appears.
+// The user name of clients with the token.
 inline constexpr const char* kLocalUser = "local";
 
 struct Access {
   kube::Secret<std::string> token;
-  CertificateBundle certificates;  // of 127.0.0.1 and localhost
+  CertificateBundle certificates;  // for 127.0.0.1 and localhost
 
-  // Of the Authorization header, in a time that does not depend on the text.
+  // Whether an Authorization header has the token; compared in constant time.
   bool is_granted(std::string_view authorization) const;
   // Answers a TokenReview (authentication.k8s.io/v1).
   kube::server::Response review(const kube::Json& token_review) const;
 };
 
 // Reads token and certificates from the state directory, or makes them and stores them there;
-// certificates that expire soon are made again. Errors (kInvalid): a file that cannot be written,
-// or has another content.
+// certificates that expire soon are made again. Errors (kInvalid): a file that cannot be written or
+// parsed.
 kube::Result<Access> load_access(const StateDirectory& state, kube::Time now);
 
 // The port that keep_port() has stored; 0 where there is none yet.
 unsigned short kept_port(const StateDirectory& state);
 kube::Result<void> keep_port(const StateDirectory& state, unsigned short port);
 
-// A kubeconfig, as YAML.
+// A kubeconfig for these clients, as YAML. `address`: "https://HOST:PORT".
 std::string kubeconfig_of(const Access& access, const std::string& address);
 
 }  // namespace trainer

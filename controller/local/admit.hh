@@ -12,10 +12,10 @@
 
 namespace trainer {
 
-// The rules are those of the webhooks that a process outside of a cluster publishes; each gets the
-// AdmissionReview that kube-apiserver would send. Match conditions are not evaluated: they save
-// requests to rules that change and refuse nothing there. Concurrency: the server's thread.
-// Outlives its tasks.
+// Calls the webhooks that a process outside of a cluster publishes, each with the part of an
+// AdmissionReview that the rules read. Their matchConditions are not evaluated: these only save
+// requests that would change and refuse nothing. Concurrency: the server's thread. Outlives its
+// tasks.
 class Admitter {
  public:
   // `client`: to the same API, on the same thread.
@@ -31,7 +31,7 @@ class Admitter {
 
   kube::server::Api& api_;
   std::vector<Webhook> webhooks_;  // mutating ones first
-  AdmissionState nothing_cached_;
+  AdmissionState nothing_cached_;  // so all lookups are requests to the API
   Admission admission_;
 };
 

@@ -17,58 +17,59 @@ using kube::Json;
 
 namespace {
 
-struct Place {
+// What a path under /api or /apis names.
+struct ResourcePath {
   std::string_view group, version, ns, resource, name, subresource;
 };
 
-// What the path of a resource names; nothing of any other path.
-Place place_of(std::string_view path) {
+// Empty members for any other path.
+ResourcePath read_path(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {
     path.remove_prefix(1);
     parts.push_back(path.substr(0, path.find('/')));
     path.remove_prefix(parts.back().size());
   }
-  Place place;
+  ResourcePath parsed;
   std::size_t at = 0;
   const auto next = [&] { return at < parts.size() ? parts[at++] : std::string_view(); };
   const std::string_view root = next();
-  if (root == "apis") place.group = next();
-  if (root != "apis" && root != "api") return Place();
-  place.version = next();
+  if (root == "apis") parsed.group = next();
+  if (root != "apis" && root != "api") return ResourcePath();
+  parsed.version = next();
   // A namespace itself, and its status, are objects like others.
   if (parts.size() > at + 2 && parts[at] == "namespaces" && parts[at + 2] != "status" &&
       parts[at + 2] != "finalize") {
     next();
-    place.ns = next();
+    parsed.ns = next();
   }
-  place.resource = next();
-  place.name = next();
-  place.subresource = next();
-  return place;
+  parsed.resource = next();
+  parsed.name = next();
+  parsed.subresource = next();
+  return parsed;
 }
 
-std::string verb_of(const AuditRecord& record, const Place& place, std::string_view query) {
+std::string verb_of(const AuditRecord& record, const ResourcePath& parsed, std::string_view query) {
   const std::string_view method = record.method;
   if (method == "POST") return "create";
   if (method == "PUT") return "update";
   if (method == "PATCH") return "patch";
   if (method == "DELETE")
-    return place.name.empty() && !place.resource.empty() ? "deletecollection" : "delete";
+    return parsed.name.empty() && !parsed.resource.empty() ? "deletecollection" : "delete";
   const bool is_watch = ("&" + std::string(query)).find("&watch=") != std::string::npos &&
                         query.find("watch=false") == std::string_view::npos &&
                         query.find("watch=0") == std::string_view::npos;
-  if (is_watch && !place.resource.empty()) return "watch";
-  return place.name.empty() && !place.resource.empty() ? "list" : "get";
+  if (is_watch && !parsed.resource.empty()) return "watch";
+  return parsed.name.empty() && !parsed.resource.empty() ? "list" : "get";
 }
 
-Json object_ref(const AuditRecord& record, const Place& place) {
-  Json ref = Json::object({{"resource", place.resource}, {"apiVersion", place.version}});
-  const std::string_view name = place.name.empty() ? std::string_view(record.name) : place.name;
-  const std::pair<const char*, std::string_view> members[] = {{"apiGroup", place.group},
-                                                              {"namespace", place.ns},
+Json object_ref(const AuditRecord& record, const ResourcePath& parsed) {
+  Json ref = Json::object({{"resource", parsed.resource}, {"apiVersion", parsed.version}});
+  const std::string_view name = parsed.name.empty() ? std::string_view(record.name) : parsed.name;
+  const std::pair<const char*, std::string_view> members[] = {{"apiGroup", parsed.group},
+                                                              {"namespace", parsed.ns},
                                                               {"name", name},
-                                                              {"subresource", place.subresource}};
+                                                              {"subresource", parsed.subresource}};
   for (const auto& [member, value] : members)
     if (!value.empty()) ref.set(member, value);
   return ref;
@@ -81,8 +82,8 @@ std::string audit_line(const AuditRecord& record, const std::string& id) {
   const auto question = target.find('?');
   const std::string_view query =
       question == std::string_view::npos ? std::string_view() : target.substr(question + 1);
-  const Place place = place_of(target.substr(0, question));
-  const std::string verb = verb_of(record, place, query);
+  const ResourcePath parsed = read_path(target.substr(0, question));
+  const std::string verb = verb_of(record, parsed, query);
   Json line = Json::object({{"kind", "Event"},
                             {"apiVersion", "audit.k8s.io/v1"},
                             {"level", "Metadata"},
@@ -96,7 +97,7 @@ std::string audit_line(const AuditRecord& record, const std::string& id) {
                             {"responseStatus", Json::object({{"code", record.status}})},
                             {"requestReceivedTimestamp", record.received.to_micro_string()},
                             {"stageTimestamp", record.answered.to_micro_string()}});
-  if (!place.resource.empty()) line.set("objectRef", object_ref(record, place));
+  if (!parsed.resource.empty()) line.set("objectRef", object_ref(record, parsed));
   return kube::print_json(line);
 }
 

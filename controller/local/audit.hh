@@ -15,7 +15,7 @@ struct AuditRecord {
   std::string target;
   std::string user;
   std::string user_agent;
-  std::string name;  // of the object, where the target has none: of a create
+  std::string name;  // of the object of a create, whose target has no name
   kube::Time received;
   kube::Time answered;
   int status = 0;
@@ -27,7 +27,7 @@ std::string audit_line(const AuditRecord& record, const std::string& id);
 // Concurrency: one thread.
 class Audit {
  public:
-  // Appends to the file. Errors (kInvalid) name it.
+  // Opens the file to append to it, or makes it. Errors (kInvalid) name it.
   static kube::Result<std::unique_ptr<Audit>> open(const std::string& file);
   ~Audit();
   Audit(const Audit&) = delete;

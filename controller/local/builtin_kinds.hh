@@ -6,13 +6,13 @@
 
 namespace trainer {
 
-// This project's kinds but for V1 jobs, and those of Kubernetes with which they work. Takes some
+// This project's kinds but for V1 jobs, and the kinds of Kubernetes that they need. Takes some
 // milliseconds; call it once.
 kube::server::ServedKinds local_kinds();
 
 // The kinds that a CustomResourceDefinition of another project adds, one for each version that is
-// served. CEL rules of it are not evaluated, but for those that forbid a change. Its object is not
-// checked: what it lacks is empty.
+// served. Of its CEL rules only those that forbid a change are evaluated. The definition itself is
+// not checked: members that it lacks count as empty.
 kube::server::ServedKinds kinds_of_crd(const kube::Json& crd);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Kinds that come and change while the server runs.
+// Kinds of CustomResourceDefinitions, which are created and change while the server runs.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ inline const kube::Resource kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
 // Serves the kind of each CustomResourceDefinition in the store, unless it is one of the program's
-// own kinds. The kind of a deleted definition is served until the next start. Concurrency: the
-// store's thread. Outlives the store's last change.
+// own kinds. The kind of a deleted definition is served until the next start of the daemon.
+// Concurrency: the store's thread. Outlives the store's last change.
 class CustomKinds {
  public:
   // References to elements of `kinds` hold while it grows: there is room for kMaxKinds.
@@ -32,7 +32,7 @@ class CustomKinds {
   kube::server::ServedKinds& kinds_;
   kube::server::ObjectStore& store_;
   const kube::Log& log_;
-  const std::size_t own_;  // how many kinds are the program's
+  const std::size_t own_;  // the first so many of `kinds_` are the program's
 };
 
 }  // namespace trainer

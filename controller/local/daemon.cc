@@ -23,7 +23,7 @@ using kube::Json;
 
 constexpr const char* kReadyFile = "daemon.json";
 
-// One process leads, no other reaches this API but over HTTP, and webhooks are called in process.
+// There is one replica, and nothing asks for its metrics or its health.
 Configuration local_configuration() {
   Configuration made;
   made.leaderElection.leaderElect = false;
@@ -69,7 +69,8 @@ kube::Result<void> announce(const LocalServer& server) {
   return server.state().write(kReadyFile, kube::print_json(ready) + "\n");
 }
 
-// Another controller has rules of its own, and those of this program would refuse what it allows.
+// Where another controller reconciles the kinds, its rules count: those of this program might
+// refuse what it allows.
 Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
   return options.has_controller ? production_registry(kinds) : Registry();
 }

@@ -13,10 +13,10 @@ namespace trainer {
 struct LocalOptions {
   std::filesystem::path state;      // the state directory
   bool has_node = true;             // false: pods are not run
-  bool has_controller = true;       // false: another controller drives TrainJobs and JobSets
+  bool has_controller = true;       // false: another controller reconciles TrainJobs and JobSets
   std::optional<int> tier;          // of the node; nullopt: the best that this machine offers
   std::vector<std::string> mounts;  // "DIR:/PATH", in every pod
-  std::map<std::string, std::string> capacity;  // of the node, instead of what it finds
+  std::map<std::string, std::string> capacity;  // of the Node: replaces what the machine has
   std::chrono::seconds idle{600};               // it exits after this time without work; 0: never
   std::string audit;                            // the file of the audit log; empty: none
 };
@@ -24,8 +24,8 @@ struct LocalOptions {
 // Serves until SIGTERM or SIGINT (returns 0): then the pods that run are stopped, and their state
 // is stored. If it is killed the pods go on, and the next daemon takes them over. Where it cannot
 // start, or an error ends the control loops, it prints one sentence to standard error and returns
-// 1. STATE/daemon.json exists while requests are served: {pid, address, version, tier, notices,
-// path}. STATE/kubeconfig stays.
+// 1. STATE/daemon.json exists while requests are served: {pid, address, version, and of the node:
+// tier, notices, path}. STATE/kubeconfig stays.
 int run_daemon(const LocalOptions& options);
 
 }  // namespace trainer

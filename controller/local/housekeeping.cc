@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kInterval(60);
 constexpr std::chrono::seconds kRetry(5);
-constexpr std::chrono::seconds kStart(1);  // what a start has to do is done then
+constexpr std::chrono::seconds kStart(1);  // the first run: the start of the process is over
 
 // Of its last change.
 Time time_of(const Json& event) {
@@ -72,7 +72,7 @@ void Housekeeping::drop_events() {
     events.emplace_back(time_of(*event.get()), key);
   std::ranges::sort(events);
   const Time oldest = clock_.now() + (-std::chrono::microseconds(kEventLife));
-  // More than one is removed at a time, so that not each further Event costs a pass over all.
+  // A twentieth more than needed is removed, or each further Event would cost a pass over all.
   const std::size_t most = events.size() > kMaxEvents ? kMaxEvents - kMaxEvents / 20 : kMaxEvents;
   std::size_t left = events.size();
   for (const auto& [time, key] : events) {

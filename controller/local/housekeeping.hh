@@ -1,4 +1,5 @@
-// What a cluster's controller manager and API server do to objects by themselves.
+// Garbage collection and the expiry of Events, which kube-controller-manager and etcd do in a
+// cluster.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace trainer {
 
-// Runs the garbage collector; drops Events an hour after their last change, and the oldest ones
-// beyond 10,000. Concurrency: the store's thread. Outlives the store's last change.
+// Runs the garbage collector; deletes Events an hour after their last change, and the oldest of
+// more than 10,000. Concurrency: the store's thread. Outlives the store's last change.
 class Housekeeping {
  public:
   static constexpr std::size_t kMaxEvents = 10'000;
@@ -37,7 +38,7 @@ class Housekeeping {
   const kube::Log& log_;
   kube::server::Collector collector_;
   kube::Notifier wake_;
-  kube::Clock::Steady drop_at_;  // when old Events are looked for again
+  kube::Clock::Steady drop_at_;  // when old Events are deleted the next time
 };
 
 }  // namespace trainer

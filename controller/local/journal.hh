@@ -1,4 +1,5 @@
-// The objects of local mode in a file: each change is in it before it is answered.
+// The storage of local mode, as etcd is a cluster's: each change is in its file before the request
+// is answered.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct StorageError : std::runtime_error {
 
 // A SQLite database: `objects` has the text of each object, `meta` the version of the last change.
 // A commit reaches the operating system before write() returns, so it survives the end of this
-// process by any signal; after a power failure the last commits may be missing, but no halves of
-// them. Concurrency: one thread at a time.
+// process by any signal; after a power failure the last commits may be missing, each as a whole.
+// Concurrency: one thread at a time.
 class Journal {
  public:
   // Opens the file, or makes it. Errors (kInvalid) are a sentence with its name: no database, one
@@ -32,7 +33,7 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Of the last change; 1 where there was none.
+  // The resourceVersion of the last change; 1 where there was none.
   std::int64_t version() const;
   // Puts all objects of these kinds back into the store. Others stay in the file: a version of this
   // program that serves them finds them there. Errors (kInvalid): an object that cannot be read.

@@ -26,7 +26,8 @@ using kube::Task;
 
 namespace {
 
-// Each change holds an object's text as it was: watches that go on from further back list again.
+// How many changes are kept, each with the text of its object: a watch from an older version gets
+// 410, and its client lists again.
 constexpr std::size_t kHistory = 100;
 constexpr Milliseconds kPodsEnd{30'000};
 constexpr Milliseconds kDrain{5'000};
@@ -128,7 +129,7 @@ ApiServer::Hooks LocalServer::hooks() {
 }
 
 Result<void> LocalServer::restore() {
-  // First what says which kinds there are beside the program's.
+  // First the CustomResourceDefinitions: they say which other kinds there are.
   if (auto restored = state_.journal->restore(store_, {kCustomResourceDefinitions}); !restored)
     return restored;
   custom_kinds_.emplace(kinds_, store_, log_);
@@ -138,15 +139,16 @@ Result<void> LocalServer::restore() {
   if (auto restored = state_.journal->restore(store_, others); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
-    seed();
+    create_base_objects();
   } catch (const StorageError& error) {
     return kube::fail(kube::ErrorCode::kInvalid, error.what());
   }
   return {};
 }
 
-// What every cluster has, and the SDK asks for (manifests/base/public.yaml).
-void LocalServer::seed() {
+// Namespaces that every cluster has, and the ConfigMap that the SDK reads
+// (manifests/base/public.yaml).
+void LocalServer::create_base_objects() {
   const auto create = [this](const kube::Resource& resource, const Json& object) {
     if (!store_.find(resource, kube::ObjectMeta::of(object).key()))
       api_.handle(create_request(resource, object));

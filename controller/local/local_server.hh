@@ -25,8 +25,8 @@ namespace trainer {
 
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
-  std::chrono::seconds idle{0};     // see on_idle; 0: it is not called
-  std::function<void()> on_idle;  // called once, on the server's thread, after so long without work
+  std::chrono::seconds idle{0};     // after so long without work on_idle is called; 0: never
+  std::function<void()> on_idle;    // called once, on the server's thread
 };
 
 // Lifecycle: start() restores the objects, listens and starts the thread; stop() ends it in order,
@@ -48,7 +48,8 @@ class LocalServer {
   const Access& access() const { return state_.access; }
   // Of the node at its start; nullopt without one.
   const std::optional<NodeStatus>& node_status() const { return node_status_; }
-  // Each transport ends before stop(), and is used on the thread of its io_context.
+  // For clients in this process, such as the control loops. Each transport ends before stop(), and
+  // is used on the thread of its io_context.
   MakeTransport transports();
   // Stops the pods that run, then everything else.
   void stop();
@@ -58,7 +59,7 @@ class LocalServer {
   ApiServer::Hooks hooks();
   kube::Result<void> restore();
   kube::Result<void> listen();
-  void seed();
+  void create_base_objects();
   void run();
   bool has_work() const;
   kube::Task<void> await_idle();
@@ -79,7 +80,7 @@ class LocalServer {
   std::unique_ptr<kube::Transport> admission_transport_;
   kube::ApiClient admission_client_;
   Admitter admitter_;
-  // Once the objects are there.
+  // These two once the objects are restored.
   std::optional<CustomKinds> custom_kinds_;
   std::optional<Housekeeping> housekeeping_;
   std::unique_ptr<kube::Transport> node_transport_;

@@ -7,7 +7,7 @@ namespace trainer {
 kube::Result<LocalState> open_local_state(const std::filesystem::path& path,
                                           const std::string& audit, kube::Time now) {
   LocalState state;
-  auto directory = StateDirectory::hold(path);
+  auto directory = StateDirectory::lock(path);
   if (!directory) return tl::unexpected(directory.error());
   state.directory = std::move(*directory);
   auto journal = Journal::open(state.directory->path() / "state.db");

@@ -26,18 +26,18 @@ Task<void> LogReading::run(Self self, Read read, kube::server::LogQuery query) {
 Task<bool> LogReading::write(Self self, std::string piece) {
   self->has_begun_ = true;
   self->changed_.notify();
-  while (!self->pending_.empty() && !self->has_left_) co_await self->changed_.wait();
+  while (!self->pending_.empty() && !self->has_client_left_) co_await self->changed_.wait();
   self->pending_ = std::move(piece);
   self->changed_.notify();
-  co_return !self->has_left_;
+  co_return !self->has_client_left_;
 }
 
 Task<void> LogReading::send(Self self, kube::WriteBody to) {
-  while (!self->has_left_) {
+  while (!self->has_client_left_) {
     if (!self->pending_.empty()) {
       std::string piece = std::exchange(self->pending_, std::string());
       self->changed_.notify();
-      self->has_left_ = !co_await to(std::move(piece));
+      self->has_client_left_ = !co_await to(std::move(piece));
     } else if (self->outcome_) {
       break;
     } else {

@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// The status of the answer is only known once reading has begun; so it is a task of its own, and
-// one piece ahead of the client. Concurrency: one thread.
+// Whether the answer is an error is only known once reading has begun, so reading is a task of its
+// own, which waits while the client has not taken its last piece. Concurrency: one thread.
 class LogReading {
  public:
   using Self = std::shared_ptr<LogReading>;
@@ -22,8 +22,9 @@ class LogReading {
                                                             kube::WriteBody write)>;
   explicit LogReading(const kube::asio::any_io_executor& executor);
 
-  // Waits until `read` has something to write, or has ended. The body of the answer; where it is
-  // dropped, reading ends. Errors: those of `read`, where it wrote nothing.
+  // Waits until `read` has something to write, or has ended. Returns the body of the answer; when
+  // the last copy of that is destroyed, reading ends. Errors: those of `read`, where it wrote
+  // nothing.
   static kube::Task<kube::Result<kube::StreamBody>> begin(Self self, Read read,
                                                           kube::server::LogQuery query);
 
@@ -37,7 +38,7 @@ class LogReading {
   kube::TaskGroup tasks_;
   std::string pending_;
   bool has_begun_ = false;
-  bool has_left_ = false;  // the client
+  bool has_client_left_ = false;
   std::optional<kube::Result<void>> outcome_;
 };
 

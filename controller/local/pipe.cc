@@ -18,7 +18,8 @@ void Mailbox::close() {
 Pipe::Pipe(Side writer, Side reader, std::size_t max_bytes)
     : writer_(std::move(writer)), reader_(std::move(reader)), max_bytes_(max_bytes) {}
 
-// The other thread's end is only referred to here: its timer belongs to that thread's io_context.
+// The notifier of the other thread is only used on that thread, since its timer belongs to that
+// thread's io_context.
 void Pipe::wake(const Side& side) {
   side.mailbox->post([end = side.end] {
     if (const auto notifier = end.lock()) notifier->notify();

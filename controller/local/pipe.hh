@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// Runs what other threads post, until its owner closes it: the io_context may end before they do.
-// Concurrency: any thread.
+// Posts to an io_context from other threads, until its owner closes it: these threads may go on
+// when the io_context has ended. Concurrency: any thread.
 class Mailbox {
  public:
   explicit Mailbox(kube::asio::io_context& io) : io_(&io) {}
@@ -29,7 +29,7 @@ class Mailbox {
 // One writer and one reader, each with a thread of its own.
 class Pipe {
  public:
-  // What a thread waits on for the other end. Only that thread owns it.
+  // What the thread of one end waits on. Only that thread owns it.
   using End = std::shared_ptr<kube::Notifier>;
 
   struct Side {
@@ -38,16 +38,19 @@ class Pipe {
   };
   Pipe(Side writer, Side reader, std::size_t max_bytes = 1U << 20);
 
-  // The writer's thread. Waits while too much is there; false once the reader has gone.
+  // The writer's thread. Waits while `max_bytes` or more were not taken; false once the reader has
+  // left.
   static kube::Task<bool> write(std::shared_ptr<Pipe> self, End writer, std::string piece);
+  // Nothing more is written.
   void end();
 
   // The reader's thread.
   struct Taken {
     std::string text;
-    bool is_over = false;  // and nothing more will come
+    bool is_over = false;  // nothing comes after `text`
   };
   Taken take();
+  // Whether take() would return nothing now, and the writer has not ended.
   bool is_quiet();
   void leave();
 

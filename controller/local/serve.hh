@@ -38,10 +38,10 @@ class ApiServer {
  public:
   using Admitted = tl::expected<kube::server::PendingWrite, kube::server::Response>;
   struct Hooks {
-    // What admission makes of a write.
+    // The write as admission has changed it, or the refusal.
     std::function<kube::Task<Admitted>(kube::server::PendingWrite write, Caller caller)> admit;
-    // Hands the log's pieces to `write`, an empty one first as soon as there is a log to read. An
-    // error before that is the answer. Empty: there is no node.
+    // Calls `write` with each piece of the log, first with an empty one as soon as there is a log
+    // to read. An error before that is the answer. Empty: there is no node.
     std::function<kube::Task<kube::Result<void>>(kube::server::LogQuery query,
                                                  kube::WriteBody write)>
         read_logs;
@@ -52,7 +52,7 @@ class ApiServer {
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Before the first request. An empty `admit` lets everything through.
+  // Before the first request. An empty `admit` allows every write as it is.
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
   // Listens on 127.0.0.1; port 0: any free one. Errors: as kube::serve.
   kube::Result<unsigned short> listen(unsigned short port);
@@ -66,10 +66,11 @@ class ApiServer {
   // Logs an exception of a task (a bug).
   void report(std::string_view what);
 
-  // The time since which no request has come over HTTP, and no stream over HTTP was open.
+  // When the last request came over HTTP or the last stream over HTTP ended; now, while one is
+  // open.
   kube::Clock::Steady quiet_since() const;
   kube::asio::io_context& io() { return io_; }
-  // Of requests from this process, and of their streams.
+  // The tasks of requests from this process, and of their streams.
   kube::TaskGroup& tasks() { return tasks_; }
 
  private:

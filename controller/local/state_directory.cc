@@ -25,9 +25,9 @@ tl::unexpected<kube::Error> failed(const std::filesystem::path& path, const char
                     std::strerror(errno));
 }
 
-// That of a daemon that was killed goes a moment later than the process.
-bool take_lock(const StateDirectory& state, int lock) {
-  for (int tries = 0; ::flock(lock, LOCK_EX | LOCK_NB) != 0; ++tries) {
+// The lock of a daemon that was killed ends a moment later than the process.
+bool take_lock(const StateDirectory& state, int lock_file) {
+  for (int tries = 0; ::flock(lock_file, LOCK_EX | LOCK_NB) != 0; ++tries) {
     std::string words;
     std::getline(std::ifstream("/proc/" + state.read(kLock).value_or("") + "/cmdline"), words);
     if (!words.empty() || tries == 400) return false;
@@ -47,7 +47,7 @@ bool write_all(int file, std::string_view text) {
 
 }  // namespace
 
-Result<std::unique_ptr<StateDirectory>> StateDirectory::hold(std::filesystem::path path) {
+Result<std::unique_ptr<StateDirectory>> StateDirectory::lock(std::filesystem::path path) {
   std::error_code error;
   if (std::filesystem::create_directories(path, error) && !error)
     std::filesystem::permissions(path, std::filesystem::perms::owner_all, error);
@@ -55,10 +55,10 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::hold(std::filesystem::pa
     return kube::fail(kube::ErrorCode::kInvalid, "{} cannot be made: {}", path.string(),
                       error.message());
   }
-  const int lock = ::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return failed(path / kLock, "opened");
-  std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), lock));
-  if (!take_lock(*made, lock)) {
+  const int lock_file = ::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_file < 0) return failed(path / kLock, "opened");
+  std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), lock_file));
+  if (!take_lock(*made, lock_file)) {
     const std::string holder = made->read(kLock).value_or("");
     return kube::fail(
         kube::ErrorCode::kInvalid,
@@ -66,13 +66,13 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::hold(std::filesystem::pa
         "it",
         made->path_.string(), holder.empty() ? "" : " (process " + holder + ")");
   }
-  if (::ftruncate(lock, 0) != 0 || !write_all(lock, std::to_string(::getpid())))
+  if (::ftruncate(lock_file, 0) != 0 || !write_all(lock_file, std::to_string(::getpid())))
     return failed(made->path_ / kLock, "written");
   return made;
 }
 
 StateDirectory::~StateDirectory() {
-  ::close(lock_);
+  ::close(lock_file_);
 }
 
 std::optional<std::string> StateDirectory::read(std::string_view name) const {

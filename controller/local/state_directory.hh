@@ -11,13 +11,13 @@
 
 namespace trainer {
 
-// Holds the folder for this process: a second one is refused. The lock ends with the process,
-// however that ends, and is not inherited by its children.
+// Locks the folder for this process: a second one is refused. The lock ends with the process,
+// however that ends, and its children do not inherit it.
 class StateDirectory {
  public:
   // Makes it where it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
-  // process holds it, or it cannot be made or written.
-  static kube::Result<std::unique_ptr<StateDirectory>> hold(std::filesystem::path path);
+  // process has the lock, or the folder cannot be made or written.
+  static kube::Result<std::unique_ptr<StateDirectory>> lock(std::filesystem::path path);
   ~StateDirectory();
   StateDirectory(const StateDirectory&) = delete;
   StateDirectory& operator=(const StateDirectory&) = delete;
@@ -30,9 +30,10 @@ class StateDirectory {
   void remove(std::string_view name) const;
 
  private:
-  StateDirectory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  StateDirectory(std::filesystem::path path, int lock_file)
+      : path_(std::move(path)), lock_file_(lock_file) {}
   std::filesystem::path path_;
-  int lock_;
+  int lock_file_;  // open; locked
 };
 
 }  // namespace trainer

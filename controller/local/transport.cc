@@ -20,11 +20,12 @@ using Steady = kube::Clock::Steady;
 namespace {
 
 constexpr int kOk = 200;
-// They name the managers of fields, too.
+// User agents; the part before '/' is the default field manager.
 constexpr const char* kControllerAgent = "trainer/" TRAINER_VERSION;
 constexpr const char* kNodeAgent = "kubelet/" TRAINER_VERSION;
 
-// Waits on this thread, for another to notify; nothing once that may have happened.
+// Waits until the notifier is notified, or until the deadline; callers check for what they wait. An
+// error where the deadline was over already, or after a cancellation.
 Task<std::optional<kube::Error>> wait(kube::Notifier& notifier, Steady deadline, std::string what) {
   kube::SystemClock clock;
   if (clock.steady() >= deadline)
@@ -36,7 +37,7 @@ Task<std::optional<kube::Error>> wait(kube::Notifier& notifier, Steady deadline,
   co_return std::nullopt;
 }
 
-// What the caller waits for. Only its thread owns it; others refer to it.
+// The answer that the caller waits for. Only the caller's thread owns it.
 template <class T>
 struct Pending {
   explicit Pending(const kube::asio::any_io_executor& executor) : arrived(executor) {}
@@ -62,7 +63,7 @@ struct Writing {
   kube::TaskGroup tasks;
 };
 
-// What the caller has of a stream, on any thread. When it goes, the writing ends.
+// What the caller has of a stream, on any thread. Its destructor ends the writing.
 struct Reading {
   int status = 0;
   std::shared_ptr<Pipe> pipe;

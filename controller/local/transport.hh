@@ -9,10 +9,10 @@
 namespace trainer {
 
 // As kube::make_transport, but requests are posted to the server's thread, and answers posted back
-// to that of `io`; both may be the same. They arrive, and are answered, in the order in which the
-// server is done with them. A request whose deadline is over, or that was cancelled, is carried out
-// all the same. A stream holds a megabyte that was not read yet; then its writer waits.
-// Lifecycle: `server`, with its io_context, outlives the transport and what it has opened.
+// to that of `io`; both may be the same thread. Answers come in the order in which the server has
+// finished the requests. A request that was sent is carried out even if its deadline passes or it
+// is cancelled. The writer of a stream waits while a megabyte of it was not read. Lifecycle:
+// `server`, with its io_context, outlives the transport and what it has opened.
 std::unique_ptr<kube::Transport> make_local_transport(kube::asio::io_context& io, ApiServer& server,
                                                       Caller caller);
 

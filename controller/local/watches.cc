@@ -37,7 +37,7 @@ struct Watches::Open {
   kube::server::Watch watch;
   kube::Notifier changed;
   kube::Clock::Steady end;
-  std::string pending;  // whole lines
+  std::string pending;  // lines that are not sent yet
   bool is_too_slow = false;
   std::list<Open*>::iterator at;
 

@@ -13,10 +13,10 @@
 
 namespace trainer {
 
-// Hands each change of the store to the watches that show it. One whose client is slow holds what
-// is not sent yet, `max_bytes` at most: then it ends, as kube-apiserver's do, and the client
-// watches again from the last version that it has seen. Concurrency: the thread of the store.
-// Outlives every stream.
+// Sends each change of the store to the watches that select it. For a slow client at most
+// `max_bytes` wait to be sent; then its watch ends, as kube-apiserver's do, and the client watches
+// again from the last version that it has seen. Concurrency: the thread of the store. Outlives
+// every stream.
 class Watches {
  public:
   Watches(kube::asio::any_io_executor executor, kube::Clock& clock,
@@ -27,7 +27,8 @@ class Watches {
   // The body of the answer to a watch, to be sent once. The watch misses no change from now on,
   // however late the body is sent.
   kube::StreamBody open(kube::server::Watch watch);
-  // Ends them all, in order; later ones end after their first lines.
+  // Ends all watches, with a last bookmark for those that asked for bookmarks; one that is opened
+  // later ends after its first lines.
   void stop();
 
  private:

@@ -40,7 +40,8 @@ kube::Task<ServerResponse> at_once(ServerResponse response) {
 
 // As controller-runtime's filter: 500 where the check itself failed.
 ServerResponse refusal_of(const kube::Error& error) {
-  if (!is_verdict(error)) return ServerResponse::text(500, "the token could not be checked\n");
+  if (!is_token_refused(error))
+    return ServerResponse::text(500, "the token could not be checked\n");
   const bool is_unauthorized = error.code == kube::ErrorCode::kUnauthorized;
   return ServerResponse::text(is_unauthorized ? 401 : 403, error.message + "\n");
 }

@@ -48,7 +48,7 @@ Task<Result<void>> MetricsAccess::check(kube::Secret<std::string> token, NonReso
   // Another request of the same kind may have been checked meanwhile.
   if (const Known* known = recall(digest)) co_return known->result;
   const auto result = co_await review(std::move(token), std::move(access));
-  if (result || is_verdict(result.error())) remember(std::move(digest), result);
+  if (result || is_token_refused(result.error())) remember(std::move(digest), result);
   co_return result;
 }
 

@@ -42,7 +42,7 @@ kube::Result<std::string> authorized_keys_line(EVP_PKEY* key) {
   return std::string(kKeyType) + " " + kube::base64_encode(blob) + "\n";
 }
 
-// "type-specific" is OpenSSL's name for SEC1, which sshd of any age reads.
+// "type-specific" is OpenSSL's name for SEC1, which old versions of OpenSSH read, too.
 kube::Result<std::string> sec1_pem(EVP_PKEY* key) {
   using EncoderPtr = std::unique_ptr<OSSL_ENCODER_CTX, OpensslFree<OSSL_ENCODER_CTX_free>>;
   const EncoderPtr encoder(

@@ -131,7 +131,7 @@ std::optional<kube::ObjectKey> read_report_path(std::string_view path) {
   constexpr std::string_view kSuffix = "/status";
   if (!path.starts_with(kPrefix)) return std::nullopt;
   path.remove_prefix(kPrefix.size());
-  // Only now: both have the '/' that ends the prefix.
+  // After the prefix was removed, since prefix and suffix could share a '/'.
   if (!path.ends_with(kSuffix)) return std::nullopt;
   path.remove_suffix(kSuffix.size());
   const auto at = path.find(kMiddle);

@@ -14,7 +14,7 @@ namespace trainer {
 // A report as it will be written.
 struct Report {
   kube::Json trainer_status;        // null: the body had none, nothing is to be written
-  std::size_t dropped_metrics = 0;  // left out, for the API would refuse the update over them
+  std::size_t dropped_metrics = 0;  // left out, since the API server would refuse them
 };
 
 // From the body `{"trainerStatus": {...}}`; unknown members are ignored. Times come out as the API

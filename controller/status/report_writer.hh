@@ -45,6 +45,7 @@ class ReportWriter {
   kube::Task<void> flush();
 
  private:
+  // The reports of one TrainJob.
   struct Job {
     Job(kube::asio::io_context& io, kube::ObjectKey trainjob, std::string job_uid)
         : key(std::move(trainjob)),
@@ -53,12 +54,12 @@ class ReportWriter {
           write_done(io.get_executor()) {}
     const kube::ObjectKey key;
     const std::string uid;
-    std::string resource_version;  // of the object of this uid, as it was last seen
-    std::optional<kube::Json> waiting;
-    kube::Notifier pause;         // before the next write; notified to end it early
-    kube::Notifier write_done;    // notified by every write that has ended
-    std::uint64_t submitted = 0;  // number of the last report
-    std::uint64_t written = 0;    // number of the last one that was written, or refused
+    std::string resource_version;       // of the TrainJob with this uid; "" where it must be read
+    std::optional<kube::Json> waiting;  // the last report, while it is not being written
+    kube::Notifier pause;               // before the next write; notified to end it early
+    kube::Notifier write_done;          // notified by every write that has ended
+    std::uint64_t submitted = 0;        // how many reports came
+    std::uint64_t written = 0;  // how many of them a write, also one that failed, has covered
     bool is_writer_running = false;
     // Outcome of the last write.
     kube::Result<void> last = kube::fail(kube::ErrorCode::kInternal, "not written yet");

@@ -13,11 +13,12 @@ namespace trainer {
 // `{"trainerStatus": {...}}`.
 //
 // Guarantees: a report is accepted only from a pod of that TrainJob (TokenVerifier), and never
-// written to a successor of its name. The first report of a job, and any after a pause, is answered
-// when it has been written; one that follows sooner is answered at once and written later
-// (ReportWriter). A metric that the API would refuse is left out, so that the rest of the report is
-// written; anything else that the API would refuse is answered 422. Errors: a `Status` without kind
-// and apiVersion, as upstream's server sends it. Concurrency: the io_context thread of `client`.
+// written to a later TrainJob of the same name. The first report of a job, and any after a pause,
+// is answered when it has been written; one that follows sooner is answered at once and written
+// later (ReportWriter). A metric that the API would refuse is left out, so that the rest of the
+// report is written; anything else that the API would refuse is answered 422. Errors: a `Status`
+// without kind and apiVersion, as upstream's server sends it. Concurrency: the io_context thread of
+// `client`.
 class StatusHandler final : public RequestHandler {
  public:
   StatusHandler(kube::asio::io_context& io, kube::ApiClient& client, StatusLimits limits,

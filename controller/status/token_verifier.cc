@@ -111,7 +111,7 @@ std::string bearer_token(std::string_view authorization) {
   return words.size() == 2 && boost::algorithm::iequals(words[0], "bearer") ? words[1] : "";
 }
 
-bool is_verdict(const kube::Error& error) {
+bool is_token_refused(const kube::Error& error) {
   return error.status == 0 && (error.code == kube::ErrorCode::kUnauthorized ||
                                error.code == kube::ErrorCode::kForbidden);
 }
@@ -193,7 +193,8 @@ Task<Result<std::string>> TokenVerifier::uid_by_token(kube::Secret<std::string> 
   co_return co_await uid_of_owner(std::move(*object), std::move(trainjob));
 }
 
-// By way of the JobSet of the job's name. A pod that outlives its job is of a former one.
+// By the JobSet with the TrainJob's name. A pod may be left from an earlier TrainJob and JobSet of
+// this name.
 Task<Result<std::string>> TokenVerifier::uid_of_owner(Json pod, ObjectKey trainjob) {
   const auto jobset = co_await client_.get(kJobSets, trainjob);
   if (!jobset) {

@@ -21,11 +21,12 @@ std::string status_audience(const kube::ObjectKey& trainjob);
 // "Bearer TOKEN": exactly two words, the first in any case. Empty for anything else.
 std::string bearer_token(std::string_view authorization);
 
-// Whether an error says that a token was refused. A 401 or 403 for the review itself is an error of
-// this controller; such an error has an HTTP status.
-bool is_verdict(const kube::Error& error);
+// Whether an error says that a token was refused. A 401 or 403 for the TokenReview request itself
+// is not: that error, of this controller's rights, has an HTTP status.
+bool is_token_refused(const kube::Error& error);
 
-// Why a token cannot be valid for `audience` at `now`, from its unverified claims; else empty.
+// Why a token cannot be valid for `audience` at `now`, so that no TokenReview is needed: from its
+// unverified claims; else empty.
 std::string reason_not_to_review(std::string_view token, const std::string& audience,
                                  kube::Time now);
 
@@ -45,7 +46,7 @@ class TokenVerifier {
  public:
   explicit TokenVerifier(kube::ApiClient& client);
 
-  // The uid of the TrainJob that the token's pod belongs to: by now a successor may have its name.
+  // The uid of the TrainJob that the token's pod belongs to: a later one may have the same name.
   // Errors: kForbidden with the reason, for the log; others when a request failed, kTimeout when
   // too many others were waiting.
   kube::Task<kube::Result<std::string>> verify(kube::Secret<std::string> token,
@@ -61,7 +62,7 @@ class TokenVerifier {
   kube::Task<kube::Result<std::string>> uid_of_owner(kube::Json pod, kube::ObjectKey trainjob);
   void remember(std::string digest, Trusted trusted);
 
-  // nullptr where nothing is known.
+  // nullptr where no result is cached, or an expired one.
   const Trusted* find_trusted(const std::string& digest);
 
   kube::ApiClient& client_;

@@ -1,4 +1,4 @@
-// Fields that v2.3 does not have, in updates by its clients.
+// Fields that Kubeflow Trainer v2.3 does not have, in updates by its clients.
 #pragma once
 
 #include <initializer_list>

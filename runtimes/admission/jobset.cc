@@ -15,7 +15,7 @@ using kube::Json;
 
 namespace {
 
-// The JobSet controller searches for no more patterns than these.
+// Of the first pattern for which the JobSet controller will not search.
 void warn_about_patterns(const JobSetSpec& spec, AdmissionAnswer& answer) {
   if (!answer.is_allowed || !spec.failurePolicy) return;
   const jobset::FailurePatterns patterns(*spec.failurePolicy);
@@ -31,8 +31,8 @@ bool has_webhook_defaults(const Json& object) {
 }  // namespace
 
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request) {
-  // `kubectl apply` sends a list as the user's file has it, without defaults. They are immutable:
-  // without them the same file would be refused, and with them what is stored without any.
+  // `kubectl apply` of the same file sends its lists without defaults. Since they are immutable, an
+  // update gets defaults if, and only if, the stored object has them.
   const bool is_defaulted =
       request.operation == "CREATE" ||
       (request.operation == "UPDATE" && has_webhook_defaults(request.old_object));

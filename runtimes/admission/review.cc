@@ -1,4 +1,4 @@
-// The envelope: admission.k8s.io/v1 AdmissionReview.
+// Reads and writes AdmissionReviews (admission.k8s.io/v1).
 #include <utility>
 
 #include "kube/model/digest.hh"
@@ -20,7 +20,7 @@ std::optional<AdmissionRequest> read_admission_review(const Json& review) {
   request.name = source->get_string("name");
   request.is_dry_run = source->get_bool("dryRun");
   request.kind = source->get("kind").get_string("kind");
-  // A PATCH comes with UpdateOptions, too, so nothing separates it from a PUT.
+  // A PATCH comes with UpdateOptions, too, so it looks like a PUT.
   const std::string_view manager = source->get("options").get_string("fieldManager");
   request.may_lack_fields =
       request.operation == "UPDATE" && (manager.empty() || manager.starts_with("kueue"));

@@ -14,7 +14,7 @@ namespace {
 
 using kube::Json;
 
-bool is_examined(const AdmissionRequest& request) {
+bool is_checked(const AdmissionRequest& request) {
   if (request.operation == "CREATE") return true;
   if (request.operation != "UPDATE" || kube::ObjectMeta::of(request.object).deletion_timestamp)
     return false;
@@ -37,9 +37,8 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
 }
 
 AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
-  if (!is_examined(request)) return {};
-  // Where the mutating webhook did not run, an old field must not be stored as if it meant
-  // something.
+  if (!is_checked(request)) return {};
+  // Where the mutating webhook did not run: an old field would be stored, and have no effect.
   Json object = request.object;
   if (Conversion conversion = convert_legacy_runtime(object); !conversion.errors.empty())
     return forbid(conversion.errors);

@@ -14,8 +14,8 @@ namespace {
 
 using kube::Json;
 
-// The entry of spec.runtimePatches that Kueue keeps to itself.
-constexpr std::string_view kQueueManager = "kueue.x-k8s.io/manager";
+// `manager` of Kueue's entry in spec.runtimePatches.
+constexpr std::string_view kKueueManager = "kueue.x-k8s.io/manager";
 
 bool is_absent(const Json* value) {
   return !value || value->is_null();
@@ -27,9 +27,9 @@ const Json* find_patch(const Json& trainjob, std::string_view manager) {
   return nullptr;
 }
 
-// A patch that says what it said before keeps its time: a scheduler that writes its patch back
-// unchanged, when it evicts a running job, must not seem to have changed it.
-void stamp(Json& patch, const Json* before, const std::string& now) {
+// An unchanged patch keeps its time: a scheduler that sends its patch again as it was, when it
+// evicts a running job, must not seem to have changed it.
+void set_time(Json& patch, const Json* before, const std::string& now) {
   if (!before) {
     if (is_absent(patch.find("time"))) patch.set("time", now);
     return;
@@ -46,7 +46,7 @@ void stamp(Json& patch, const Json* before, const std::string& now) {
   }
 }
 
-void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
+void set_times_of_patches(Json& trainjob, const Json& before, const std::string& now) {
   Json* spec = trainjob.find("spec");
   Json* patches = spec ? spec->find("runtimePatches") : nullptr;
   if (!patches || !patches->is_array()) return;
@@ -55,16 +55,16 @@ void stamp_patches(Json& trainjob, const Json& before, const std::string& now) {
                                    [](const Json& patch) { return patch.get_string("manager"); });
   for (Json& patch : patches->as_array()) {
     const auto at = by_manager.find(patch.get_string("manager"));
-    if (patch.is_object()) stamp(patch, at ? &old[*at] : nullptr, now);
+    if (patch.is_object()) set_time(patch, at ? &old[*at] : nullptr, now);
   }
 }
 
-// Whether this is Kueue at work, which starts a job by filling its patch and stops it by
-// spec.suspend, also one that it never started and whose suspend was cleared by hand. Users do
-// neither: the patch is not theirs, and Kueue undoes what they do to suspend.
-bool is_from_queue(const AdmissionRequest& request) {
-  const Json* before = find_patch(request.old_object, kQueueManager);
-  const Json* after = find_patch(request.object, kQueueManager);
+// Whether Kueue sends this update: it starts a job by writing into its own patch, and stops it by
+// spec.suspend, also one that it never started and whose suspend a user has cleared. Users do
+// neither: the patch is not theirs, and Kueue undoes their changes of suspend.
+bool is_from_kueue(const AdmissionRequest& request) {
+  const Json* before = find_patch(request.old_object, kKueueManager);
+  const Json* after = find_patch(request.object, kKueueManager);
   if (!request.may_lack_fields || !before || !after) return false;
   if (is_patch_changed(*before, *after)) return true;
   return request.object.get("spec").get_bool("suspend") !=
@@ -75,7 +75,7 @@ bool is_from_queue(const AdmissionRequest& request) {
 // pipeline completes the command of a torchtune job and wraps that of a Flux job in place. The
 // field is immutable, so without this such a job could be neither started nor evicted.
 void restore_command(Json& trainjob, const AdmissionRequest& request) {
-  if (!is_from_queue(request)) return;
+  if (!is_from_kueue(request)) return;
   Json* trainer = trainjob["spec"].find("trainer");
   const Json* before = request.old_object.find_path({"spec", "trainer"});
   if (!trainer || !trainer->is_object() || !before || !before->is_object()) return;
@@ -99,7 +99,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
     put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished", "failurePolicy"});
     restore_command(object, request);
   }
-  stamp_patches(object, request.old_object, now.to_string());
+  set_times_of_patches(object, request.old_object, now.to_string());
   return allow_with(request.object, object, std::move(conversion.warnings));
 }
 

@@ -22,7 +22,7 @@ const Json& pod_spec_of(const Json& job_template) {
   return job_template.get_path({"spec", "template", "spec"});
 }
 
-// A class of this name outranks the others: upstream asks no further once it meets one.
+// Upstream stops at the first class of such a name.
 bool is_system_class(std::string_view name) {
   return name == "system-cluster-critical" || name == "system-node-critical";
 }
@@ -64,8 +64,8 @@ void warn_about_claims(std::vector<std::string>& warnings, const TrainJob& job,
   }
 }
 
-void warn_about_shadows(std::vector<std::string>& warnings, const TrainJob& job,
-                        const AdmissionLookups& lookups) {
+void warn_about_equal_names(std::vector<std::string>& warnings, const TrainJob& job,
+                            const AdmissionLookups& lookups) {
   const RuntimeRef& ref = job.spec.runtimeRef;
   if (ref.kind.value_or("ClusterTrainingRuntime") != "ClusterTrainingRuntime" || !lookups.runtime)
     return;
@@ -78,8 +78,8 @@ void warn_about_shadows(std::vector<std::string>& warnings, const TrainJob& job,
 
 }  // namespace
 
-kube::FieldErrors check_patch_gate(const TrainJob& before, const TrainJob& after,
-                                   const AdmissionLookups& lookups) {
+kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJob& after,
+                                           const AdmissionLookups& lookups) {
   if (!before.is_suspended() && !after.is_suspended()) {
     return {kube::forbidden(std::string(kPatches),
                             "RuntimePatches can only be modified when the TrainJob is suspended "
@@ -140,10 +140,10 @@ std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& run
   return claims;
 }
 
-void warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
-                             const AdmissionLookups& lookups, std::vector<std::string>& warnings) {
+void warn_about_other_objects(const TrainJob& job, const Runtime& runtime,
+                              const AdmissionLookups& lookups, std::vector<std::string>& warnings) {
   warn_about_claims(warnings, job, runtime, lookups);
-  warn_about_shadows(warnings, job, lookups);
+  warn_about_equal_names(warnings, job, lookups);
 }
 
 }  // namespace trainer

@@ -11,24 +11,25 @@
 
 namespace trainer {
 
-// Patches change only while nothing runs by them.
-kube::FieldErrors check_patch_gate(const TrainJob& before, const TrainJob& after,
-                                   const AdmissionLookups& lookups);
-// Volcano's priority classes exist.
+// spec.runtimePatches may change only where the TrainJob is suspended before or after the update,
+// and no Job of its JobSet is active.
+kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJob& after,
+                                           const AdmissionLookups& lookups);
+// Under Volcano the priority classes of the runtime's pods must exist.
 kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups);
 // The names that check_priority_classes() looks up.
 std::vector<std::string> priority_classes_of(const Runtime& runtime);
 
-// PersistentVolumeClaims that the pods of this job mount by name, with the replicated job that
-// does.
+// A PersistentVolumeClaim that pods of this replicated job mount by name.
 struct MountedClaim {
   std::string name;
   std::string replicated_job;
 };
 std::vector<MountedClaim> mounted_claims(const TrainJob& job, const Runtime& runtime);
-// Claims of one machine under a job of several nodes, runtimes the SDK would confuse: what is
-// allowed and will not work.
-void warn_about_surroundings(const TrainJob& job, const Runtime& runtime,
-                             const AdmissionLookups& lookups, std::vector<std::string>& warnings);
+// What is allowed and will not work, because of other objects: claims that one machine can mount
+// under a job of several nodes; a TrainingRuntime with the name of the job's
+// ClusterTrainingRuntime.
+void warn_about_other_objects(const TrainJob& job, const Runtime& runtime,
+                              const AdmissionLookups& lookups, std::vector<std::string>& warnings);
 
 }  // namespace trainer

@@ -36,7 +36,7 @@ bool is_namespaced(const RuntimeRef& ref) {
   return ref.kind == std::optional<std::string>("TrainingRuntime");
 }
 
-// Rules 2 and 3, with upstream's capital letter in the second.
+// As upstream words it, with its capital letter in one of the two paths.
 kube::FieldError runtime_missing(const TrainJob& job, const Json& object) {
   const RuntimeRef& ref = job.spec.runtimeRef;
   const bool namespaced = is_namespaced(ref);
@@ -58,8 +58,8 @@ std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups&
   return std::move(*runtime);
 }
 
-// What the job was started with, once there is such a thing. A snapshot that was tampered with
-// is none.
+// The runtime that the job was started with; nullopt before the start, and where the snapshot does
+// not match the hash in the status.
 std::optional<Runtime> snapshot_runtime(const TrainJob& before, const AdmissionLookups& lookups) {
   const auto text =
       lookups.snapshot ? lookups.snapshot(before.metadata.ns, before.metadata.name) : nullptr;
@@ -75,7 +75,7 @@ void append(kube::FieldErrors& errors, kube::FieldErrors more) {
                 std::make_move_iterator(more.end()));
 }
 
-// What could not be created although the request is allowed: said now rather than found out later.
+// What could not be created although the request is allowed.
 std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime,
                                              const pipeline::Plugins& plugins,
                                              const jobset::Gates& gates) {
@@ -85,7 +85,7 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   std::vector<std::string> warnings = built->warnings;
   const auto jobset = read_jobset(built->jobset);
   if (!jobset) return warnings;
-  // The job's own were refused.
+  // Patterns of the TrainJob's own policy were refused before; these are the runtime's.
   if (jobset->spec.failurePolicy)
     if (const jobset::FailurePatterns patterns(*jobset->spec.failurePolicy); patterns.refusal())
       warnings.push_back(fmt::format("spec.runtimeRef: of {} \"{}\", in the JobSet: {}",
@@ -120,14 +120,14 @@ AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJo
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
   answer.warnings = warn_about_children(job, *runtime, plugins, gates);
-  warn_about_surroundings(job, *runtime, lookups, answer.warnings);
+  warn_about_other_objects(job, *runtime, lookups, answer.warnings);
   return answer;
 }
 
 AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob& before,
                                  const TrainJob& job, const AdmissionLookups& lookups,
                                  const pipeline::Plugins& plugins) {
-  kube::FieldErrors errors = check_patch_gate(before, job, lookups);
+  kube::FieldErrors errors = check_patches_may_change(before, job, lookups);
   auto runtime = snapshot_runtime(before, lookups);
   if (!runtime) runtime = live_runtime(job, lookups);
   if (runtime) {
@@ -144,7 +144,7 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const Admissi
                                   const pipeline::Plugins& plugins, const jobset::Gates& gates) {
   const bool is_update = request.operation == "UPDATE";
   if (!is_update && request.operation != "CREATE") return {};
-  // What is being deleted, and changes of labels or finalizers only, must not be held up.
+  // Objects that are being deleted, and updates that leave the spec as it is, are always allowed.
   if (is_update && (kube::ObjectMeta::of(request.object).deletion_timestamp ||
                     spec_of(request.object) == spec_of(request.old_object))) {
     return {};

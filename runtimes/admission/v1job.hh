@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// No webhook writes a V1 job: there is no counterpart that mutates.
+// V1 jobs have no mutating webhook.
 AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework);
 
 }  // namespace trainer

@@ -14,7 +14,7 @@ constexpr std::chrono::minutes kLongestWait{10};
 
 }  // namespace
 
-// Of the pods that are not counted yet. Asked twice about the same pods it answers the same.
+// Adds pods that are not counted yet, each once.
 Backoff update_backoff(const Context& context) {
   Backoff backoff = context.observed.backoff;
   std::optional<kube::Time> last_success;

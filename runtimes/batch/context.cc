@@ -45,7 +45,7 @@ Context::Context(const Observed& given)
   uncounted_failed = uids_of(uncounted, "failed");
 }
 
-// A pod that is being deleted may never get as far as phase Failed.
+// A pod that is being deleted may never reach phase Failed.
 bool Context::is_failed(const PodView& pod) const {
   if (pod.phase == "Failed") return true;
   if (!pod.is_deleting || pod.is_over()) return false;
@@ -57,7 +57,7 @@ bool Context::is_terminating(const PodView& pod) const {
 }
 
 bool Context::is_new(const PodView& pod, const UidSet& uncounted) const {
-  return pod.is_tracked && !uncounted.contains(pod.uid) && job.has_place(pod.index);
+  return pod.is_tracked && !uncounted.contains(pod.uid) && job.has_index(pod.index);
 }
 
 void Context::delete_pod(const PodView& pod, int stage) {

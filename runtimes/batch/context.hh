@@ -28,7 +28,7 @@ using UidSet = std::set<std::string, std::less<>>;
 // Actions of a later stage wait for those of an earlier one.
 inline constexpr int kFirst = 0;
 inline constexpr int kSecond = 1;
-inline constexpr int kCreations = 2;  // and later: a refused pod holds back more and more of them
+inline constexpr int kCreations = 2;  // and later ones, for batches that grow (see create_pods())
 
 struct Context {
   explicit Context(const Observed& observed);
@@ -52,13 +52,14 @@ struct Context {
   IndexSet succeeded_indexes;  // with new ones
   IndexSet failed_indexes;     // under backoffLimitPerIndex
   // Failed pods that stay until their index has a new pod, which takes over their counts.
-  std::map<std::int32_t, const PodView*> replaced;
+  std::map<std::int32_t, const PodView*> replaced;  // by index
 
   std::optional<Verdict> verdict;
 
   bool is_failed(const PodView& pod) const;
   bool is_terminating(const PodView& pod) const;
-  // Whether the pod has not been counted yet, and has an index of this Job (see Job::has_place()).
+  // Whether the pod has the tracking finalizer, is not in `uncounted`, and has an index of this Job
+  // (see Job::has_index()).
   bool is_new(const PodView& pod, const UidSet& uncounted) const;
 
   void delete_pod(const PodView& pod, int stage);
@@ -69,8 +70,9 @@ struct Context {
   // False where nothing changed. A condition that does not exist is not made False.
   bool set_condition(std::string_view type, bool is_true, std::string_view reason,
                      std::string_view message);
-  // An event that follows the status, or the actions.
+  // Plans an event that is recorded after the status.
   void report(std::string_view type, std::string_view reason, std::string_view message);
+  // Plans an event of type Normal that is recorded after the actions.
   void note(std::string_view reason, std::string message);
   void requeue_after(std::chrono::microseconds delay);
 };

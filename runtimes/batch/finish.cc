@@ -1,5 +1,5 @@
-// The end of a Job, as its status says it (pkg/controller/job/job_controller.go, enactJobFinished),
-// and its removal some time later (pkg/controller/ttlafterfinished).
+// The conditions of a Job that ends (pkg/controller/job/job_controller.go, enactJobFinished), and
+// its deletion after ttlSecondsAfterFinished (pkg/controller/ttlafterfinished).
 #include <algorithm>
 #include <chrono>
 
@@ -9,6 +9,7 @@
 namespace trainer::batch {
 namespace {
 
+// All pods are counted, and none is terminating.
 bool is_settled(const Context& context) {
   return context.terminating == 0 && context.status.get("uncountedTerminatedPods").empty() &&
          std::none_of(context.pods.begin(), context.pods.end(),

@@ -13,7 +13,7 @@ namespace trainer::batch {
 // A set of indexes, kept as intervals: its size does not depend on how many indexes it has.
 class IndexSet {
  public:
-  // Indexes from `limit` on are left out, and so is what is no interval.
+  // Indexes from `limit` on are left out, and so is text that is no interval.
   static IndexSet parse(std::string_view text, std::int32_t limit);
 
   void add(std::int32_t first, std::int32_t last);

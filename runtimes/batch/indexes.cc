@@ -23,7 +23,7 @@ bool replaces(const PodView& pod, const PodView& other) {
   return all_failures(other) <= all_failures(pod) && other.finished <= pod.finished;
 }
 
-// A failed pod stays until its successor has its counts.
+// For each index that needs a new pod, the failed pod whose counts that one takes over.
 void find_replaced(Context& context) {
   IndexSet settled = context.succeeded_indexes;
   settled.add(context.failed_indexes);

@@ -31,14 +31,14 @@ struct Job {
   const kube::Json& status() const { return object->get("status"); }
   const kube::Json& pod_template() const { return spec().get("template"); }
   bool is_deleting() const { return metadata.deletion_timestamp.has_value(); }
-  // Another controller manages it.
+  // Another controller manages it (spec.managedBy).
   bool is_foreign() const;
   // The condition of this type, where it is True; nullptr otherwise.
   const kube::Json* find_true(std::string_view type) const;
   bool is_finished() const { return find_true("Complete") || find_true("Failed"); }
   // Whether a pod with this completion index belongs to the Job as it is now: in an Indexed Job the
   // index must exist and be below `completions`; in any other Job every pod belongs to it.
-  bool has_place(const std::optional<std::int32_t>& index) const {
+  bool has_index(const std::optional<std::int32_t>& index) const {
     return !is_indexed || (index && *index < completions.value_or(0));
   }
 };

@@ -19,8 +19,9 @@ std::int32_t wanted(const Context& context) {
   return std::clamp(*job.completions - context.succeeded, 0, job.parallelism);
 }
 
-// Those that have got least far go first, and of equals the newest.
-bool goes_before(const PodView* a, const PodView* b) {
+// Which of two active pods is deleted first: the one that has progressed less, else the newer one
+// (pkg/controller, ActivePods).
+bool is_deleted_before(const PodView* a, const PodView* b) {
   const auto rank = [](const PodView& pod) {
     const int phase = pod.phase == "Running" ? 2 : pod.phase == "Unknown" ? 1 : 0;
     return std::tuple(!pod.node_name.empty(), phase, pod.is_ready, -pod.restarts);
@@ -29,16 +30,17 @@ bool goes_before(const PodView* a, const PodView* b) {
   return a->created != b->created ? a->created > b->created : a->name < b->name;
 }
 
-// Of an Indexed Job first all pods without a place, and all but one of each index.
+// Which active pods are deleted: of an Indexed Job all that have no index of it, and all but one of
+// each index; then more, until they are `at_least` so many.
 std::vector<const PodView*> surplus_pods(const Context& context, std::int32_t at_least) {
   std::vector<const PodView*> left = context.active;
-  std::sort(left.begin(), left.end(), goes_before);
+  std::sort(left.begin(), left.end(), is_deleted_before);
   std::vector<const PodView*> surplus;
   if (context.job.is_indexed) {
     IndexSet taken;
     std::vector<const PodView*> kept;
     for (auto at = left.rbegin(); at != left.rend(); ++at) {
-      const bool is_kept = context.job.has_place((*at)->index) && !taken.has(*(*at)->index);
+      const bool is_kept = context.job.has_index((*at)->index) && !taken.has(*(*at)->index);
       if (is_kept) taken.add(*(*at)->index);
       (is_kept ? kept : surplus).push_back(*at);
     }
@@ -69,15 +71,16 @@ std::vector<std::int32_t> missing_indexes(Context& context, std::size_t count) {
   IndexSet settled = context.succeeded_indexes;
   settled.add(context.failed_indexes);
   for (const PodView* pod : context.pods) {
-    const bool holds_place =
+    const bool holds_index =
         pod->is_active() || (context.job.replaces_only_failed && context.is_terminating(*pod));
-    if (holds_place && pod->index) settled.add(*pod->index);
+    if (holds_index && pod->index) settled.add(*pod->index);
   }
   const auto missing = settled.first_missing(count, context.job.completions.value_or(0));
   return context.job.backoff_limit_per_index ? ready_indexes(context, missing) : missing;
 }
 
-// One pod, then two, then four: where the first is refused, the others are not tried.
+// In batches of one pod, two, four, ..., each a stage: where one is refused, later ones are not
+// tried (slowStartBatch of Kubernetes).
 void create_pods(Context& context, std::size_t count) {
   std::vector<std::int32_t> indexes;
   if (context.job.is_indexed) {
@@ -96,7 +99,7 @@ void create_pods(Context& context, std::size_t count) {
 
 }  // namespace
 
-// The pods are counted before they go: their finalizers are taken away in tracking.cc.
+// The pods keep their finalizers until they are counted (tracking.cc).
 void delete_active_pods(Context& context) {
   for (const PodView* pod : context.active) context.delete_pod(*pod, kFirst);
 }

@@ -14,7 +14,7 @@ using kube::Json;
 
 // A pod whose Job is gone, or has another uid: no Job will count it, so its finalizer is removed
 // here, or it could never be deleted.
-void release_strangers(Context& context) {
+void release_orphans(Context& context) {
   for (const PodView* pod : context.observed.pods)
     if (pod->is_of_job && pod->controller_uid != context.job.metadata.uid)
       context.release(*pod, kFirst);
@@ -60,13 +60,13 @@ void run(Context& context) {
 }  // namespace
 
 JobPlan plan(const Observed& observed) {
-  // Without a uid: what has no controller counts as its own.
+  // In the place of a missing Job. It has no uid, so pods without a controller count as its own.
   static const Job kNone = read_job(std::make_shared<const Json>(Json::object()));
   Observed known = observed;
   if (known.job == nullptr) known.job = &kNone;
   Context context(known);
   if (context.job.is_foreign()) return std::move(context.plan);
-  release_strangers(context);
+  release_orphans(context);
   if (observed.job == nullptr || context.job.is_deleting() || context.job.is_finished()) {
     release_all(context);
     if (context.job.is_finished()) expire(context);

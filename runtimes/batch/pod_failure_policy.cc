@@ -34,7 +34,7 @@ std::string_view match_conditions(const Json::Array& patterns, const PodView& po
   return {};
 }
 
-// Of the message of a rule that fails the Job; "" where the rule does not match.
+// Why the rule matches, as the message of a failed Job begins; "" where it does not match.
 std::string match_rule(const Json& rule, const PodView& pod) {
   const std::string name = pod.key().to_string();
   if (const Json& codes = rule.get("onExitCodes"); codes.is_object()) {

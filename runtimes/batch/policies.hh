@@ -13,22 +13,24 @@ namespace trainer::batch {
 struct PolicyMatch {
   bool is_counted = true;  // against backoffLimit
   bool fails_index = false;
-  std::string job_failure;  // the message of a rule that fails the Job; "": it goes on
+  std::string job_failure;  // the message where a rule fails the Job, else ""
 };
 PolicyMatch match_pod_failure_policy(const Job& job, const PodView& pod);
 
 // backoff.cc
 Backoff update_backoff(const Context& context);
-// How long after the end of the last failed pod the next one is made.
+// How long from now until the next pod is made; `last`: when the last failed one ended.
 std::chrono::microseconds remaining_backoff(std::int64_t failures, kube::Time last, kube::Time now);
 std::chrono::microseconds remaining_backoff(const Backoff& backoff, kube::Time now);
 
 // indexes.cc: Indexed Jobs, and backoffLimitPerIndex
 void read_indexes(Context& context);
+// Whether the pod's finalizer may be removed: the Job has a verdict, or the pod has ended and no
+// new pod of its index takes over its counts.
 bool can_release(const Context& context, const PodView& pod);
 // Those of `indexes` that may get a pod now; where there is none, the plan says when one may.
 std::vector<std::int32_t> ready_indexes(Context& context, const std::vector<std::int32_t>& indexes);
-// What the pod of an index takes over from the one that it replaces.
+// Annotations of the pod of an index: the failures that the one before it had, and its own.
 void set_failure_counts(const Context& context, std::int32_t index, kube::Json& pod);
 
 // verdict.cc: set Context::verdict where the Job has failed or is complete.

@@ -1,5 +1,5 @@
-// Which indexes must succeed (pkg/controller/job/success_policy.go). The first rule that is met
-// decides.
+// successPolicy: which indexes must succeed (pkg/controller/job/success_policy.go). The first rule
+// that is met decides.
 #include <fmt/format.h>
 
 #include "runtimes/batch/policies.hh"

@@ -1,5 +1,5 @@
-// The condition Suspended of a Job that goes on (pkg/controller/job/job_controller.go, syncJob).
-// The pods of a suspended Job are deleted in manage.cc.
+// The condition Suspended of a Job that has not ended (pkg/controller/job/job_controller.go,
+// syncJob). The pods of a suspended Job are deleted in manage.cc.
 #include "runtimes/batch/policies.hh"
 
 namespace trainer::batch {

@@ -1,5 +1,5 @@
-// Each pod that has ended is counted once: first its uid, or its index, is in the status, then its
-// finalizer is taken away, then its uid becomes part of a counter
+// Each pod that has ended is counted once: its uid, or its index, is written into the status; then
+// its finalizer is removed; then the uid leaves the status, and a counter has one more
 // (pkg/controller/job/job_controller.go, trackJobStatusAndRemoveFinalizers).
 #include <algorithm>
 #include <utility>
@@ -14,7 +14,7 @@ using kube::Json;
 // So many uids keep a status below 20 KB. The next plan goes on.
 constexpr std::size_t kMaxUncounted = 500;
 
-// Uids of pods whose finalizer is gone become counts.
+// Adds the uids of pods whose finalizer is gone to the counter; returns the others.
 Json settle(const UidSet& uncounted, const UidSet& tracked, Json& status,
             std::string_view counter) {
   Json left = Json::array();
@@ -91,7 +91,7 @@ void track_pods(Context& context) {
     }
     context.release(*pod, kSecond);
   }
-  // What is counted must be known before it is lost.
+  // A pod may be gone once its finalizer is removed, so the status that counts it is written first.
   context.plan.is_status_first = released > 0 || context.verdict;
   if (succeeded.size() + failed.size() > before) context.plan.is_status_first = true;
   write_indexes(context);

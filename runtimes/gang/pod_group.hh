@@ -19,7 +19,7 @@ inline constexpr std::string_view kCoschedulingLabel = "scheduling.x-k8s.io/pod-
 inline const kube::Resource kCoschedulingPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups",
                                                    "PodGroup"};
 
-// {name: amount}, canonical.
+// A ResourceList as JSON, its amounts in canonical form.
 kube::Json write_resources(const kube::ResourceList& resources);
 
 }  // namespace trainer::gang

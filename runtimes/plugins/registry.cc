@@ -47,7 +47,7 @@ const pipeline::Plugins& production_plugins() {
 }
 
 jobset::JobDecorators production_job_decorators() {
-  // The last lines are kept also of what the decorators before it have added.
+  // keep_last_lines() comes last: it is for the containers that the others add, too.
   static constexpr jobset::JobDecorator kDecorators[] = {mpi::wait_for_hosts,
                                                          jobset::keep_last_lines};
   return kDecorators;

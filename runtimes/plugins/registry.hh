@@ -1,4 +1,4 @@
-// The plugins of production.
+// The plugins and Job decorators that the program uses; tests have lists of their own.
 #pragma once
 
 #include "runtimes/jobset/plan.hh"
@@ -8,7 +8,7 @@ namespace trainer {
 
 const pipeline::Plugins& production_plugins();
 
-// What is added to every Job of a TrainJob's JobSet.
+// In the order in which they change each Job of a TrainJob's JobSet.
 jobset::JobDecorators production_job_decorators();
 
 }  // namespace trainer

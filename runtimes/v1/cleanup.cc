@@ -1,4 +1,4 @@
-// The end of a job's children, and of the finished job itself (pkg/controller.v1/common/job.go).
+// Deletes a job's children, and the finished job itself (pkg/controller.v1/common/job.go).
 #include <chrono>
 #include <set>
 
@@ -10,8 +10,8 @@ namespace {
 
 using kube::Json;
 
-// A pod in a restart back-off would go on for ever, and deleting it would lose its logs: the
-// kubelet ends it.
+// A pod in a restart back-off would never end, and to delete it would lose its logs: by its
+// deadline the kubelet ends it.
 void end_retries(ReconcileContext& context, const PodView& pod) {
   if (pod.is_deleting || (pod.active_deadline && *pod.active_deadline <= 1)) return;
   context.patch(kube::kPods, pod.name,

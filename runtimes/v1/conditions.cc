@@ -13,8 +13,8 @@ JobCondition* find(std::vector<JobCondition>& conditions, std::string_view type)
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Running and Restarting exclude each other.
-bool evicts(std::string_view type, std::string_view other) {
+// Running and Restarting replace each other.
+bool replaces(std::string_view type, std::string_view other) {
   return type == other || (type == kRunning && other == kRestarting) ||
          (type == kRestarting && other == kRunning);
 }
@@ -28,11 +28,12 @@ bool set_condition(JobStatus& status, JobCondition condition) {
     if (before->reason == condition.reason) return false;
     condition.lastTransitionTime = before->lastTransitionTime;
   }
-  std::erase_if(status.conditions,
-                [&condition](const JobCondition& one) { return evicts(condition.type, one.type); });
+  std::erase_if(status.conditions, [&condition](const JobCondition& one) {
+    return replaces(condition.type, one.type);
+  });
   if (condition.type == kFailed || condition.type == kSucceeded)
     if (JobCondition* running = find(status.conditions, kRunning)) running->status = "False";
-  // Created is first also where the controller that saw the job first has lost it.
+  // Created is the first one, also where it is set late.
   const auto place =
       condition.type == kCreated ? status.conditions.begin() : status.conditions.end();
   status.conditions.insert(place, std::move(condition));

@@ -20,18 +20,18 @@ inline constexpr std::string_view kFailed = "Failed";
 // One role with its pods.
 struct RoleState {
   std::string name;  // "Worker"
-  std::string type;  // "worker"
+  std::string type;  // "worker": the same in names and labels
   const ReplicaSpec* spec = nullptr;
   std::int32_t replicas = 0;
   std::vector<std::string> names;    // of pods and Services, by index
   std::vector<const PodView*> pods;  // by index; nullptr where there is none
-  std::int32_t expired = 0;          // pods that succeeded and are gone; they do not run again
+  std::int32_t succeeded_gone = 0;   // pods that succeeded and are gone; they do not run again
   ReplicaStatus counters;
 };
 
 // Actions of a later stage wait for those of an earlier one.
 inline constexpr int kBeforePods = 0;
-inline constexpr int kAfterRoles = 1;  // a RoleBinding is refused while its Role is missing
+inline constexpr int kAfterRbacRoles = 1;  // a RoleBinding is refused while its Role is missing
 inline constexpr int kWithPods = 2;
 
 struct ReconcileContext {
@@ -42,11 +42,12 @@ struct ReconcileContext {
   const Job job;     // with defaults
   JobStatus status;  // what will be written
   std::vector<RoleState> roles;
-  std::vector<const PodView*> surplus;  // the job's pods whose role or index it does not have
+  std::vector<const PodView*> surplus;  // pods whose role or index the job does not have any more
   JobPlan plan;
-  std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods
+  std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods: failed pods
+                                            // whose restart is counted, and which still exist
   bool is_resumed = false;                  // in this reconcile
-  bool holds_pods = false;                  // no pod is created or deleted now
+  bool leaves_pods = false;                 // this reconcile creates and deletes no pod
   // More than kMaxPods are asked for: the roles are empty, and only what stops a job is done.
   bool is_too_large = false;
 

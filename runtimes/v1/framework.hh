@@ -1,4 +1,4 @@
-// A kind of V1 jobs: what the six kinds differ in, as one value each. A further kind is a file in
+// What the six kinds of V1 jobs differ in, as one value each. A further kind is a file in
 // frameworks/, a line in frameworks/registry.cc, and its CRD in api/kinds. Pure.
 #pragma once
 
@@ -33,8 +33,9 @@ struct Settings {
   // empty for the built-in one. See check_init_template().
   std::string init_container_template;
   std::string kubectl_delivery_image = "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest";
-  std::string cluster_domain;   // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
-  bool marks_finished = false;  // finished jobs get the mark of trainjob/finished_marker.hh
+  std::string cluster_domain;  // CUSTOM_CLUSTER_DOMAIN, for TF_CONFIG
+  bool marks_finished =
+      false;  // finished jobs get the finished marker (trainjob/finished_marker.hh)
 };
 
 // A pod that is to be created.
@@ -52,9 +53,9 @@ struct Framework {
   std::string_view container;           // the one every role must have; "" for none
   std::string_view port_name;           // with `port`, added to that container where it is missing
   std::int32_t port = 0;
-  std::string_view restart_policy;   // where a role has none
+  std::string_view restart_policy;   // the default of a role's restartPolicy
   bool has_closed_roles = true;      // a job with a role that is not in `roles` is refused
-  bool any_worker_succeeds = false;  // of a job with an elasticPolicy and without a Master
+  bool any_worker_succeeds = false;  // one that succeeds ends a job with elasticPolicy, no Master
   bool has_services = true;          // one headless Service for each pod
   bool has_selector = false;         // replicaStatuses name the pods' labels, for `scale`
   // The only pod of this role has no index, neither in its name nor as a label; "" for none.
@@ -65,13 +66,13 @@ struct Framework {
   bool keeps_failed_pods = false;
   // The reason of the event when a job is deleted by its TTL is "SuccessfulDelete" + this.
   std::string_view deleted_noun = "Job";
-  // Reasons of the warnings about what a pod template should not have.
+  // Reasons of the Warning events about members of a pod template that have no effect.
   std::string_view template_restart_reason = "SetPodTemplateRestartPolicy";
   std::string_view template_scheduler_reason = "SetPodTemplateSchedulerName";
   bool has_webhook = true;
-  // Of the pod that has the label job-role=master.
+  // Whether the pod has the label job-role=master.
   bool (*is_master)(const Job& job, const PodSlot& slot) = nullptr;
-  // What defaulting does before the common part; may be nullptr.
+  // Defaults that are set before the common ones; may be nullptr.
   void (*set_defaults)(Job& job) = nullptr;
   // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
   void (*check)(const Job& job, kube::FieldErrors& errors,
@@ -79,10 +80,10 @@ struct Framework {
   // Environment, init containers and volumes of a pod. Of a job with defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;
-  // From the counters to conditions: who decides about success and failure.
+  // From the counters to conditions: which roles decide about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;
   // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.
-  // False: something is refused, and nothing else is done now.
+  // False: an object of this name has another owner, and this reconcile creates no pods.
   bool (*sync_dependents)(ReconcileContext& context) = nullptr;
   // Of the objects that sync_dependents() needs to know, those that the controller reads or
   // watches: their collections.

@@ -1,5 +1,5 @@
-// The values of metrics' labels for a V1 job's status: words from fixed lists, the same as for
-// TrainJobs (trainjob/measures.hh). Pure.
+// Values of metric labels for a V1 job's status, each from a fixed list, the same as for TrainJobs
+// (trainjob/measures.hh). Pure.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ std::string_view phase_of(const JobStatus& status);
 std::string_view waiting_reason(std::string_view phase);
 // "" of a job that has not failed.
 std::string_view failure_reason(const JobStatus& status);
-// All that failure_reason() can be, but "".
+// All values of failure_reason() but "".
 std::span<const std::string_view> failure_reasons();
 
 }  // namespace trainer::v1

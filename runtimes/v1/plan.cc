@@ -43,8 +43,8 @@ std::size_t batch_size(const Job& job) {
   return static_cast<std::size_t>(std::min<std::int64_t>(kMaxNames / total, 1'000));
 }
 
-// From what is seen of the pods to the status.
-void decide(ReconcileContext& context) {
+// From the pods to counters and conditions.
+void update_status(ReconcileContext& context) {
   count_pods(context);
   restart_failed_pods(context);
   if (!context.status.startTime) context.status.startTime = context.observed.now.whole_seconds();
@@ -87,14 +87,14 @@ void run(ReconcileContext& context) {
   const bool may_start = sync_pod_group(context);
   if (!may_start && !context.framework.lone_role.empty()) return;
   if (!sync_dependents() || !may_start) return;
-  decide(context);
+  update_status(context);
   if (context.is_finished()) {
     // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the
     // status of this one.
     context.plan.is_status_first = true;
     return context.requeue_after(std::chrono::milliseconds(0));
   }
-  if (!context.holds_pods) sync_pods(context, batch_size(context.job));
+  if (!context.leaves_pods) sync_pods(context, batch_size(context.job));
 }
 
 // Where no webhook checks the kind: an invalid job gets an event, and no status.
@@ -106,7 +106,7 @@ bool is_refused(ReconcileContext& context) {
   return true;
 }
 
-JobPlan put_back(const Observed& observed, const JobStatus& status) {
+JobPlan restore_status(const Observed& observed, const JobStatus& status) {
   JobPlan plan;
   plan.relayed = observed.relayed.value_or(std::unordered_set<std::uint64_t>());
   plan.status_patch =
@@ -131,10 +131,10 @@ std::optional<JobStatus> status_before_restore(const Framework& framework, const
 JobPlan plan(const Observed& observed) {
   const Framework& framework = observed.framework;
   if (!is_owned(observed.job)) return {};
-  // Admission lets a job without roles in. It is never reconciled.
+  // Admission allows a job without roles. It is never reconciled.
   if (observed.job.spec.replicaSpecs.empty() && framework.has_webhook) return {};
   if (const auto status = status_before_restore(framework, observed.job))
-    return put_back(observed, *status);
+    return restore_status(observed, *status);
   ReconcileContext context(observed);
   if (is_refused(context)) return std::move(context.plan);
   run(context);

@@ -1,4 +1,4 @@
-// What should happen to one V1 job now. Pure; one file a policy.
+// What should happen to one V1 job now. Pure; one file for each policy.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct ServiceView {
   bool is_deleting = false;
 };
 
-// HPA, PodGroup, and what an MPIJob has, by trainer::dependent_name() (runtimes/trainjob/plan.hh):
-// "ConfigMap/p-config", for groups other than core "PodGroup.scheduling.volcano.sh/p".
+// HorizontalPodAutoscaler, PodGroup, and what an MPIJob has, by trainer::dependent_name()
+// (runtimes/trainjob/plan.hh): "ConfigMap/p-config", "PodGroup.scheduling.volcano.sh/p".
 using Dependents = std::map<std::string, std::shared_ptr<const kube::Json>, std::less<>>;
 
 struct Observed {
@@ -66,15 +66,15 @@ struct JobPlan : kube::Plan {
 // services.
 JobPlan plan(const Observed& observed);
 
-// The status of a job that was restored after it had finished, and has none yet: by the mark that
-// it brought (trainjob/finished_marker.hh). nullopt for every other job.
+// The status of a finished job that was restored from a backup without it: from its finished marker
+// (trainjob/finished_marker.hh). nullopt for every other job.
 std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job);
 
 // The part of a dependent object that is kept after a read: all of it where the job owns it, else
 // only its owner, since it may be large.
 kube::Json trim_dependent(const Job& job, kube::Json object);
 
-// The collection of PodGroups that the settings need; nullptr without a gang scheduler.
+// The PodGroups of the gang scheduler; nullptr without one.
 const kube::Resource* pod_groups_of(const Settings& settings);
 
 // All pods, Services and dependent objects that a job has when it starts, in order; for render.

@@ -58,14 +58,15 @@ bool is_retryable(std::int32_t exit_code);
 bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod);
 void restart_failed_pods(ReconcileContext& context);
 
-// conditions.cc: the order of the conditions is seen by users (column STATE is the last one).
+// conditions.cc: users see the order of the conditions (the column STATE shows the last one).
 // False where nothing changed.
 bool set_condition(JobStatus& status, JobCondition condition);
-// Conditions that say what they said before keep their times.
+// Unchanged conditions keep their times.
 void keep_times(JobStatus& status, const JobStatus& before);
 bool is_condition_true(const JobStatus& status, std::string_view type);
 
-// status.cc: what frameworks decide with.
+// status.cc: what Framework::update_status() uses, and the parts of a status that are the same for
+// all kinds.
 void set_running(ReconcileContext& context, std::string message);
 void set_restarting(ReconcileContext& context, std::string message);
 void succeed(ReconcileContext& context, std::string message);

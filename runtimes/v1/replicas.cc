@@ -23,7 +23,7 @@ kube::StringMap labels_of(const Framework& framework, const Job& job, const PodS
   return labels;
 }
 
-// MPIJobs have words of their own.
+// MPIJobs have messages of their own.
 void note_created(ReconcileContext& context, const RoleState& role, const std::string& name) {
   const std::string_view lone_role = context.framework.lone_role;
   if (role.name == lone_role)
@@ -36,7 +36,7 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
 // False where the batch is full: the next reconcile goes on.
 bool sync_role(ReconcileContext& context, const RoleState& role,
                const std::vector<std::string_view>& services, std::size_t& batch) {
-  std::int32_t left = role.expired;
+  std::int32_t left = role.succeeded_gone;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (role.pods[i] != nullptr || left-- > 0) continue;
     if (batch-- == 0) return false;
@@ -59,7 +59,7 @@ bool sync_role(ReconcileContext& context, const RoleState& role,
   return true;
 }
 
-// What a role that has become smaller leaves.
+// Pods and Services of roles and indexes that the job does not have any more.
 void remove_surplus(ReconcileContext& context) {
   for (const PodView* pod : context.surplus) context.remove_pod(*pod);
   std::vector<std::string_view> wanted;
@@ -207,7 +207,7 @@ void count_pods(ReconcileContext& context) {
     if (!stored || before == stored->end() || context.is_resumed) continue;
     const std::int32_t gone = before->second.succeeded - role.counters.succeeded;
     if (gone <= 0 || gone != missing) continue;
-    role.expired = gone;
+    role.succeeded_gone = gone;
     role.counters.succeeded += gone;
   }
 }

@@ -1,4 +1,4 @@
-// What becomes of failed pods (pkg/controller.v1/common/pod.go, ReconcilePods).
+// Failed pods: restarted, or the end of the job (pkg/controller.v1/common/pod.go, ReconcilePods).
 #include <fmt/format.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// What a status says (pkg/controller.v1/*/..._controller.go, UpdateJobStatus), and what of it is
-// written.
+// Conditions, first failure, and what of a status is written
+// (pkg/controller.v1/*/..._controller.go, UpdateJobStatus).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,8 +55,8 @@ void fail(ReconcileContext& context, std::string message, std::string_view reaso
   context.set_condition(kFailed, true, reason, std::move(message));
 }
 
-// The earliest failure that is still to be seen. The recorded one stays, unless all of it was over
-// long before: pods are deleted, the record must not be lost.
+// The earliest failure of a pod that exists. The recorded one, whose pod may be deleted, stays
+// unless that is earlier, or of a later incident.
 void record_first_failure(ReconcileContext& context) {
   auto& recorded = context.status.firstFailure;
   std::optional<FirstFailure> first;

@@ -1,4 +1,4 @@
-// What is kept of a Pod for the Job controller and for placement, which are part of local mode.
+// What is kept of a Pod for the Job controller and the scheduler of local mode.
 // Pure.
 #pragma once
 
@@ -52,7 +52,7 @@ struct PodView {
   std::vector<Failure> failures;  // containers that ended with another code than 0; init ones last
   kube::Json conditions;          // status.conditions, as stored
 
-  // What placement reads.
+  // What the scheduler reads.
   std::string jobset;                        // label jobset-name
   std::string replicated_job;                // label
   std::int32_t replicated_job_replicas = 0;  // label; 0 where it is no count

@@ -177,9 +177,9 @@ TEST_CASE("a file that is no database, or a newer one, is refused by name") {
 TEST_CASE("a state directory has one holder, and its files one reader") {
   const test::TemporaryFolder folder;
   const auto path = folder.path / "state" / "trainer";
-  auto first = StateDirectory::hold(path);
+  auto first = StateDirectory::lock(path);
   REQUIRE(first);
-  const auto second = StateDirectory::hold(path);
+  const auto second = StateDirectory::lock(path);
   REQUIRE_FALSE(second);
   CHECK_THAT(second.error().message,
              Catch::Contains(path.string()) &&
@@ -192,13 +192,13 @@ TEST_CASE("a state directory has one holder, and its files one reader") {
         (perms::owner_read | perms::owner_write));
   CHECK(std::filesystem::status(path).permissions() == perms::owner_all);
   first->reset();
-  CHECK(StateDirectory::hold(path));
-  CHECK_FALSE(StateDirectory::hold("/proc/none"));
+  CHECK(StateDirectory::lock(path));
+  CHECK_FALSE(StateDirectory::lock("/proc/none"));
 }
 
 TEST_CASE("the token, the certificates and the port are kept") {
   const test::TemporaryFolder folder;
-  const auto state = StateDirectory::hold(folder.path);
+  const auto state = StateDirectory::lock(folder.path);
   REQUIRE(state);
   const auto now = kube::SystemClock().now();
   const auto first = load_access(**state, now);

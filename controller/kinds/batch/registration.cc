@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "controller/kinds/batch/job_controller.hh"
-#include "controller/kinds/batch/placement_controller.hh"
+#include "controller/kinds/batch/scheduling_controller.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -40,7 +40,7 @@ KindRegistration job_registration() {
 }
 
 KindRegistration scheduler_registration() {
-  using Self = batch::PlacementController;
+  using Self = batch::SchedulingController;
   KindRegistration made;
   made.option = kOption;
   made.controller.name = "scheduler";

@@ -17,7 +17,7 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   kind.resource = std::move(builtin.resource);
   kind.decoding_problem = [schema = kind.schema, resource = kind.resource](const Json& object) {
     if (kube::server::decoding_problem(object, *schema, {}).empty()) return std::string();
-    // The schema has no names of types: they are read again, to be named.
+    // The message names types, which this schema does not have, so they are read again.
     return BuiltinTypes().decoding_problem(resource, object);
   };
   kind.short_names = std::move(builtin.short_names);

@@ -1,4 +1,4 @@
-// What the cells of built-in kinds are made of, as kube-apiserver prints them
+// Columns and cells of the Tables of built-in kinds, as kube-apiserver prints them
 // (pkg/printers/internalversion/printers.go, v1.34). Pure.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace trainer::local {
 std::vector<kube::server::Column> columns_of(std::string_view names);
 
 kube::Json name_of(const kube::Json& object);
-// Since its creation.
+// The time since its creation.
 kube::Json age_of(const kube::Json& object, kube::Time now);
 
 // "a=b,c=d", or "<none>".

@@ -41,8 +41,8 @@ void check_key(std::string_view key, std::string_view path, FieldErrors& errors)
     errors.push_back(kube::invalid(at, key, fmt::format("must not be '{}'", key)));
 }
 
-// Keys of a map, and how many bytes its values have; `is_encoded`: they are base64, as decoding has
-// seen.
+// Checks the keys of a map; returns how many bytes its values have. `is_encoded`: they are base64,
+// which was checked when the object was decoded.
 std::size_t check_data(const Json& object, std::string_view member, bool is_encoded,
                        FieldErrors& errors) {
   std::size_t size = 0;
@@ -78,7 +78,7 @@ FieldErrors check_config_map(const Json& map, const Json* before) {
   return errors;
 }
 
-// As a struct of Go prints it: without what is empty.
+// As Go prints it: maps with `omitempty` are left out where they are empty.
 void drop_empty(Json& object, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
     if (object.get(name).is_object() && object.get(name).empty()) object.erase(name);
@@ -140,7 +140,7 @@ void set_node_defaults(Json& node) {
 FieldErrors check_event(const Json& event, const Json*) {
   const std::string_view ns = event.get("metadata").get_string("namespace");
   const std::string_view about = event.get("involvedObject").get_string("namespace");
-  // Of an object without a namespace the events are in "default".
+  // Events about objects without a namespace are in "default".
   if (ns == about || (about.empty() && ns == "default")) return {};
   return {kube::invalid("involvedObject.namespace", about, "does not match event.namespace")};
 }
@@ -153,7 +153,8 @@ void set_claim_defaults(Json& claim) {
   set_default(claim["status"], "phase", "Pending");
 }
 
-// All but what may change: the request of a bound claim, and the volume that binds it.
+// The spec without what may change: the request of a bound claim, and the volume that it is bound
+// to.
 Json fixed_claim(const Json& claim) {
   Json spec = claim.get("spec");
   for (const char* name : {"resources", "volumeName", "volumeAttributesClassName"})
@@ -189,9 +190,9 @@ std::string access_modes(const Json& status) {
 Json claim_cells(const Json& claim, Time now) {
   const Json& spec = claim.get("spec");
   const Json& status = claim.get("status");
-  const bool is_going = claim.get("metadata").find("deletionTimestamp") != nullptr;
+  const bool is_deleting = claim.get("metadata").find("deletionTimestamp") != nullptr;
   const bool is_bound = !spec.get_string("volumeName").empty();
-  return Json::array({name_of(claim), is_going ? "Terminating" : status.get_string("phase"),
+  return Json::array({name_of(claim), is_deleting ? "Terminating" : status.get_string("phase"),
                       spec.get_string("volumeName"),
                       is_bound ? status.get("capacity").get_string("storage") : std::string_view(),
                       is_bound ? access_modes(status) : "", spec.get_string("storageClassName"),

@@ -107,8 +107,8 @@ void check_selector(const Json& spec, FieldErrors& errors) {
                                             "`selector` does not match template `labels`"));
 }
 
-// The template without what places pods, which may change while a Job is suspended and has not
-// been started.
+// The template without what decides about scheduling, which may change while a Job is suspended and
+// not started (`is_held`).
 Json fixed_template(const Json& spec, bool is_held) {
   Json pod_template = spec.get("template");
   if (!is_held) return pod_template;

@@ -1,4 +1,4 @@
-// The kinds of local mode, a function each or a few together.
+// The kinds that local mode serves.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace trainer::local {
 
-// A kind of Kubernetes, besides its schema and merge keys.
+// A kind of Kubernetes; its schema and merge keys come from BuiltinTypes.
 struct Builtin {
   kube::Resource resource;
   std::vector<std::string> short_names = {};
@@ -29,13 +29,13 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin);
 ServedKind pod_kind(const BuiltinTypes& types);
 ServedKind job_kind(const BuiltinTypes& types);
 ServedKind service_kind(const BuiltinTypes& types);
-// What has few rules: of the core group, and of others.
+// Kinds with few rules: of the core group, and of other groups.
 kube::server::ServedKinds core_kinds(const BuiltinTypes& types);
 kube::server::ServedKinds other_kinds(const BuiltinTypes& types);
 ServedKind crd_kind();
 
-// The versions that are served, the stored one first: of a CustomResourceDefinition, and of a kind
-// of this project.
+// One for each served version, the stored version first: of a CustomResourceDefinition, and of a
+// kind of this project.
 kube::server::ServedKinds kinds_of_crd(const Json& crd);
 kube::server::ServedKinds served_versions(const ApiKind& kind);
 

@@ -1,4 +1,4 @@
-// Kinds of other groups: nothing acts on most of them here.
+// Kinds of other groups; no controller of local mode acts on most of them.
 #include <fmt/format.h>
 
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 using kube::Resource;
 using kube::Time;
 
-// Of kinds without a printer: the time itself.
+// As kube-apiserver prints kinds without a printer: with the time of creation instead of the age.
 Json created_cells(const Json& object, Time) {
   return Json::array({name_of(object), object.get("metadata").get("creationTimestamp")});
 }
@@ -52,7 +52,7 @@ Json role_binding_cells(const Json& binding, Time now) {
                       subjects(binding, "ServiceAccount")});
 }
 
-// Nothing scales here: what is measured is not known.
+// No controller scales here, so current values of metrics are unknown.
 Json autoscaler_cells(const Json& scaler, Time now) {
   const Json& spec = scaler.get("spec");
   const Json& target = spec.get("scaleTargetRef");
@@ -94,7 +94,8 @@ void set_crd_defaults(Json& crd) {
                                      "the initial names have been accepted")}));
 }
 
-// A definition's own schema would refer to itself. This is what defaults rely on.
+// Checks only the types that set_crd_defaults() relies on: the whole schema of a
+// CustomResourceDefinition refers to itself.
 std::string crd_problem(const Json& crd) {
   static const KubernetesTypes kTypes(*kube::parse_json(R"({
     "CustomResourceDefinition": {"type": "object", "properties": {
@@ -138,8 +139,7 @@ kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
   return served;
 }
 
-// Stored without a check, and served where the process that holds the store makes a kind of it
-// (kinds_of_crd).
+// A definition is stored without a check; CustomKinds serves the kind that it defines.
 ServedKind crd_kind() {
   ServedKind kind;
   kind.resource = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",

@@ -120,8 +120,8 @@ Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors
   return names;
 }
 
-// What of a pod's spec may change once it is stored, so that the rest can be compared: images,
-// deadlines, more tolerations, gates that open, and the node, once (a binding).
+// A pod's spec without what may change once it is stored: images, deadlines, further tolerations,
+// scheduling gates that are removed, and the node, once (a binding).
 Json unchanging_part(const Json& pod, const Json& before) {
   Json spec = pod.get("spec");
   for (const char* list : {"containers", "initContainers"})

@@ -1,4 +1,4 @@
-// How a pod is shown in one word, and how often its containers have been restarted.
+// The columns READY, STATUS and RESTARTS of a pod.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,18 +44,18 @@ const Json* find_named(const Json& pod, std::string_view list, std::string_view 
   return nullptr;
 }
 
-// An init container that goes on beside the others.
-bool is_sidecar(const Json& pod, const Json& status) {
+// An init container that runs as long as the pod (restartPolicy Always).
+bool runs_beside(const Json& pod, const Json& status) {
   const Json* container = find_named(pod, "initContainers", status.get_string("name"));
   return container != nullptr && container->get_string("restartPolicy") == "Always";
 }
 
 // What an init container waits for or failed with; nullopt where the next one may start.
-std::optional<std::string> unfinished(const Json& status, bool is_beside) {
+std::optional<std::string> unfinished(const Json& status, bool is_sidecar) {
   const Json& state = status.get("state");
   const Json& terminated = state.get("terminated");
   if (terminated.is_object() && terminated.get_int("exitCode") == 0) return std::nullopt;
-  if (is_beside && status.get_bool("started")) return std::nullopt;
+  if (is_sidecar && status.get_bool("started")) return std::nullopt;
   if (terminated.is_object()) return ended(terminated);
   const std::string_view reason = state.get("waiting").get_string("reason");
   return std::string(reason == "PodInitializing" ? "" : reason);
@@ -66,15 +66,16 @@ bool read_init_containers(const Json& pod, Summary& all, Summary& sidecars) {
   const auto& statuses = pod.get("status").get_array("initContainerStatuses");
   for (std::size_t i = 0; i < statuses.size(); ++i) {
     const Json& status = statuses[i];
-    const bool is_beside = is_sidecar(pod, status);
+    const bool is_sidecar = runs_beside(pod, status);
     all.count_restarts(status);
-    if (is_beside) sidecars.count_restarts(status);
-    if (const auto why = unfinished(status, is_beside)) {
+    if (is_sidecar) sidecars.count_restarts(status);
+    if (const auto why = unfinished(status, is_sidecar)) {
       const std::size_t count = pod.get("spec").get_array("initContainers").size();
       all.state = "Init:" + (why->empty() ? fmt::format("{}/{}", i, count) : *why);
       return true;
     }
-    if (is_beside && status.get_bool("ready") && !status.get("state").get("terminated").is_object())
+    if (is_sidecar && status.get_bool("ready") &&
+        !status.get("state").get("terminated").is_object())
       ++sidecars.ready;
   }
   return false;

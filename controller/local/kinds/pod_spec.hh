@@ -9,14 +9,15 @@
 
 namespace trainer::local {
 
-// What both a Pod's and a template's spec get.
+// Defaults of the spec of a Pod or a pod template.
 void set_pod_spec_defaults(kube::Json& spec);
-// What only Pods get: also by the admission plugins that a cluster has switched on (tolerations,
-// priority, service account), and the status of a new one.
+// Defaults that only Pods get, also those of admission plugins that are on by default (tolerations,
+// priority, service account), and the status of a new Pod.
 void set_pod_defaults(kube::Json& pod);
 
-// What is wrong with a pod's spec, beyond its types: names, references and words.
+// What is wrong with a pod's spec, beyond its types: names, references and enumerated values.
 void check_pod_spec(const kube::Json& spec, std::string_view path, kube::FieldErrors& errors);
+// `before`: the stored pod of an update, else nullptr.
 kube::FieldErrors check_pod(const kube::Json& pod, const kube::Json* before);
 
 }  // namespace trainer::local

@@ -1,5 +1,5 @@
-// Services: names of pods. A local cluster has no virtual addresses, so a Service without an
-// address is headless.
+// Services, which give pods their DNS names. Local mode has no cluster IPs, so a Service that asks
+// for none is headless.
 #include <string>
 #include <string_view>
 
@@ -16,7 +16,7 @@ void set_service_defaults(Json& service) {
   Json& spec = service["spec"];
   set_default(spec, "type", "ClusterIP");
   set_default(spec, "sessionAffinity", "None");
-  // What Go leaves out.
+  // Go leaves it out (omitempty).
   if (spec.get("publishNotReadyAddresses") == Json(false)) spec.erase("publishNotReadyAddresses");
   if (Json* ports = spec.find("ports"))
     for (Json& port : ports->as_array()) {

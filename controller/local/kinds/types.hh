@@ -1,5 +1,5 @@
-// The schemas of the kinds that Kubernetes has built in, from kubernetes.json, which
-// tools/reduce_openapi.py makes, and what the API server does with a kind's schema. Pure.
+// The schemas of Kubernetes' own kinds, from kubernetes.json, which tools/reduce_openapi.py makes,
+// and what the API server does with a kind's schema. Pure.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,11 @@ using SharedSchema = std::shared_ptr<const wire::Schema>;
 class BuiltinTypes {
  public:
   BuiltinTypes();
-  // Of a whole object, its own metadata excepted, without references. Nothing below `status` is
-  // required: the server decodes statuses into structs, whose members may be empty.
+  // The schema of a whole object, all but its `metadata`, with references resolved. Nothing below
+  // `status` is required: the server decodes statuses into structs, whose members may be empty.
   SharedSchema schema(std::string_view kind) const;
-  // Of an object of this kind.
+  // What Go's decoder says where an object does not fit its kind's structs, else ""
+  // (kube/server/decoding.hh).
   std::string decoding_problem(const kube::Resource& resource, const Json& object) const;
   std::shared_ptr<const kube::MergeKeys> merge_keys(std::string_view kind) const;
 
@@ -34,12 +35,12 @@ class BuiltinTypes {
   KubernetesTypes types_;
 };
 
-// What a kind adds to its schema.
+// What a kind has besides its schema.
 struct Rules {
   void (*set_defaults)(Json& object) = nullptr;
   FieldErrors (*check)(const Json& object, const Json* before) = nullptr;
-  // Whether a list map or set may have an item twice: so it is in kinds that are built in, whose
-  // own checks name the lists that may not.
+  // Whether a list of type map or set may have an item twice. True for kinds of Kubernetes, where
+  // only their own checks refuse that, for some lists.
   bool may_repeat = false;
 };
 
@@ -49,7 +50,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules = {});
 // Sets a member that is absent.
 void set_default(Json& object, std::string_view name, Json value);
 
-// What may not change: "field is immutable" for each of these members of `after` that differs.
+// "field is immutable" for each of these members of `after` that differs.
 void check_immutable(const Json& after, const Json& before, std::string_view path,
                      std::initializer_list<std::string_view> names, FieldErrors& errors);
 

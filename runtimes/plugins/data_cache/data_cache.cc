@@ -1,5 +1,6 @@
-// A dataset that pods of the job itself serve from memory, and their sizes (Kubeflow Trainer,
-// pkg/initializers/dataset/cache.py, and pkg/data_cache for what the pods run).
+// A dataset that pods of the job itself serve from memory, and how many and how large these pods
+// are (Kubeflow Trainer, pkg/initializers/dataset/cache.py, and pkg/data_cache for what they run).
+// The pod with index 0 is the head, to which the trainer connects; the others are its workers.
 #include "runtimes/plugins/data_cache/data_cache.hh"
 
 #include <fmt/format.h>
@@ -23,8 +24,9 @@ namespace {
 using kube::Json;
 
 constexpr int kPort = 50051;  // Arrow Flight, of the head and of the workers
-// Of the head, which looks its workers up by it. A runtime whose container has it lets jobs say how
-// many pods there are, and how large.
+// How many cache pods there are, by which the head finds its workers. Where the runtime's container
+// has this variable, a TrainJob may set the number and the resources of the cache pods
+// (is_sizable()).
 constexpr std::string_view kGroupSize = "LWS_GROUP_SIZE";
 constexpr std::string_view kClusterSize = "CLUSTER_SIZE";
 constexpr std::string_view kRole = "IAM_ROLE";
@@ -32,12 +34,12 @@ constexpr std::string_view kRole = "IAM_ROLE";
 constexpr std::string_view kRolesAnnotation = "trainer.kubeflow.org/data-cache-iam-roles";
 constexpr std::string_view kDatasetEnv = "spec.initializer.dataset.env";
 
-// What the Python SDK's DataCacheInitializer says about a resource.
-struct Amounts {
+// A resource, and the variables of the Python SDK's DataCacheInitializer for its amounts.
+struct AmountVariables {
   std::string_view resource, head, worker;
 };
-constexpr Amounts kAmounts[] = {{"cpu", "HEAD_CPU", "WORKER_CPU"},
-                                {"memory", "HEAD_MEM", "WORKER_MEM"}};
+constexpr AmountVariables kAmountVariables[] = {{"cpu", "HEAD_CPU", "WORKER_CPU"},
+                                                {"memory", "HEAD_MEM", "WORKER_MEM"}};
 
 struct Cache {
   std::size_t job;  // an index into replicatedJobs
@@ -49,7 +51,7 @@ bool is_sizable(const Draft& draft, const Cache& cache) {
   return container != nullptr && kube::find_env(*container, kGroupSize) != nullptr;
 }
 
-// The job of a runtime that may serve the dataset.
+// The replicated job that may serve the dataset.
 std::optional<Cache> dataset_job(const Draft& draft) {
   auto index = draft.find_ancestor(kCacheStep);
   if (!index && cached_dataset(draft.job) != nullptr) index = draft.find_ancestor(kDatasetStep);
@@ -57,7 +59,8 @@ std::optional<Cache> dataset_job(const Draft& draft) {
   return Cache{*index, dataset_container(draft, *index)};
 }
 
-// What serves the dataset. A job of the dataset's ancestor that is not sizable fetches it instead.
+// The replicated job that serves the dataset; nullopt where the dataset is fetched instead, by a
+// dataset initializer that is not sizable.
 std::optional<Cache> cache_of(const Draft& draft) {
   auto cache = dataset_job(draft);
   if (!cache || draft.container(cache->job, cache->container) == nullptr) return std::nullopt;
@@ -66,7 +69,7 @@ std::optional<Cache> cache_of(const Draft& draft) {
   return is_cache ? cache : std::nullopt;
 }
 
-// A variable of the job's dataset; of several the last one counts.
+// A variable of spec.initializer.dataset.env; of several with this name the last one counts.
 std::optional<Setting> setting_of(const Draft& draft, std::string_view name) {
   const InitializerSource* dataset = cached_dataset(draft.job);
   if (dataset == nullptr) return std::nullopt;
@@ -94,7 +97,7 @@ class SizeReader {
   Sizes read() {
     Sizes sizes;
     if (const auto count = setting_of(draft_, kClusterSize)) sizes.pods = pods_of(*count);
-    for (const Amounts& names : kAmounts) read_amount(names, sizes);
+    for (const AmountVariables& names : kAmountVariables) read_amount(names, sizes);
     return sizes;
   }
 
@@ -113,9 +116,9 @@ class SizeReader {
     return pods;
   }
 
-  // Head and workers are one Job, so each pod gets the larger of both. What the runtime gives is a
-  // worker's, as a head needs less.
-  void read_amount(const Amounts& names, Sizes& sizes) {
+  // Head and workers are one Job, so each pod gets the larger of both amounts. Where the TrainJob
+  // has no amount for a worker, the runtime's counts as the worker's.
+  void read_amount(const AmountVariables& names, Sizes& sizes) {
     const auto head = setting_of(draft_, names.head);
     const auto worker = setting_of(draft_, names.worker);
     if (!head && !worker) return;
@@ -225,8 +228,9 @@ void assume_role(Draft& draft, const Cache& cache, const std::string& role) {
       Json::object({{"name", kVolume}, {"mountPath", kDirectory}, {"readOnly", true}}));
 }
 
-// "cache-initializer-0:50051", as guides print it, is the name of no pod.
-void name_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::string_view source) {
+// Guides for Trainer 2.1 use the address "cache-initializer-0:50051", which no pod has here: the
+// head's replaces it.
+void set_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::string_view source) {
   auto node = draft.edit(index, kNode, source);
   if (!node) return;
   constexpr std::string_view kScheme = "grpc://";
@@ -244,7 +248,7 @@ void name_endpoints(Draft& draft, const Cache& cache, std::size_t index, std::st
     node->env("CACHE_ENDPOINT", fmt::format("{}{}{}", kScheme, host, kPort));
 }
 
-// "JOB-cache-service", which upstream's notebook dials: the head.
+// "JOB-cache-service", by which upstream's notebook reaches the head.
 DependentObject service_of(const Draft& draft, const Cache& cache) {
   DependentObject service;
   service.mode = DependentObject::Mode::kCreateOnce;
@@ -297,7 +301,7 @@ std::string dataset_container(const Draft& draft, std::size_t index) {
   return is_first ? std::string(containers[0].get_string("name")) : step;
 }
 
-// Guides print such a runtime without a policy, and start torchrun.
+// Guides for Trainer 2.1 have runtimes with a cache without mlPolicy, and start torchrun.
 const MlPolicy* DataCache::implied_ml_policy(const Draft& draft) const {
   static const MlPolicy kTorch = [] {
     MlPolicy policy;
@@ -313,8 +317,8 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   const auto cache = cache_of(draft);
   if (!cache) return;
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i)
-    if (draft.pod_sets[i].ancestor == kTrainerStep) name_endpoints(draft, *cache, i, source());
-  // A cache never ends by itself.
+    if (draft.pod_sets[i].ancestor == kTrainerStep) set_endpoints(draft, *cache, i, source());
+  // A cache never ends by itself, so the trainer alone decides about success.
   if (const auto trainer = draft.find_ancestor(kTrainerStep); trainer && !draft.spec.successPolicy)
     draft.spec.successPolicy = SuccessPolicy{"All", {draft.pod_sets[*trainer].name}, {}};
   const Sizes sizes = sizes_of(draft, *cache, draft.errors);
@@ -325,7 +329,7 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   }
   if (!sizes.resources.is_null())
     draft.edit(cache->job, cache->container, kDatasetEnv)->set("resources", sizes.resources);
-  // A job of before this rule has run without its role.
+  // Not an error: a job that was created before this rule runs without its role.
   if (const auto role = role_of(draft, draft.ignored)) assume_role(draft, *cache, *role);
 }
 

@@ -8,18 +8,19 @@
 
 namespace trainer::pipeline {
 
-// The ancestor of the job that serves a dataset, in runtimes as guides for Trainer 2.1 print them.
+// The ancestor label of the replicated job that serves a dataset, in the runtimes of guides for
+// Trainer 2.1.
 inline constexpr std::string_view kCacheStep = "cache-initializer";
 
 // spec.initializer.dataset where its URI is "cache://SCHEMA/TABLE", else nullptr.
 const InitializerSource* cached_dataset(const TrainJob& job);
 
-// The ancestor whose job takes spec.initializer.dataset: a cached one's is kCacheStep where the
-// runtime has it.
+// The ancestor label of the replicated job that spec.initializer.dataset applies to: kCacheStep for
+// a cached dataset where the runtime has that label, else kDatasetStep.
 std::string_view dataset_step(const Draft& draft);
 
-// The name of the container that fetches or serves the dataset in a job of that step: the step's
-// name, or in a job of kCacheStep without such a container the first one's.
+// The name of the container that fetches or serves the dataset in the replicated job at `index`:
+// that of its ancestor label; under kCacheStep without such a container, the first one's.
 std::string dataset_container(const Draft& draft, std::size_t index);
 
 }  // namespace trainer::pipeline

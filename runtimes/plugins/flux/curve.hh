@@ -1,4 +1,4 @@
-// The key pair with which the brokers of one Flux instance know each other.
+// The key pair by which the brokers of one Flux instance authenticate each other.
 #pragma once
 
 #include <string>

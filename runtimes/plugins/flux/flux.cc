@@ -21,17 +21,18 @@ namespace {
 using kube::Json;
 
 constexpr std::string_view kInstaller = "flux-installer";
+// A Spack view: Flux and the libraries that it needs, in one directory tree.
 constexpr std::string_view kViewImage = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
 constexpr int kExecutable = 0755;
 constexpr int kOwnerRead = 0400;
-constexpr std::size_t kLabelLimit = 63;  // of a volume's name
+constexpr std::size_t kMaxVolumeName = 63;
 
 const FluxPolicy* policy_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
   return policy != nullptr && policy->flux ? &*policy->flux : nullptr;
 }
 
-// The job whose pods form the instance.
+// The replicated job whose pods form the instance.
 std::optional<std::size_t> find_nodes(const Draft& draft) {
   const auto trainer = draft.find_ancestor(kTrainerStep);
   return trainer ? trainer : draft.find_job(kNode);
@@ -44,15 +45,15 @@ std::string curve_name(const Draft& draft) {
   return draft.name() + "-flux-curve";
 }
 
-// Named like its ConfigMap, unless the job's name leaves no room for that.
+// The name of its ConfigMap, unless that is too long for a volume.
 std::string scripts_volume(const Draft& draft) {
   std::string name = entrypoint_name(draft);
-  return name.size() <= kLabelLimit ? name : "flux-entrypoint";
+  return name.size() <= kMaxVolumeName ? name : "flux-entrypoint";
 }
 
-// A setting is a literal variable of the training container, which has the job's own env
-// already.
-std::string setting(const Json& container, std::string_view name, std::string_view otherwise) {
+// The value of a variable of the training container, which has the TrainJob's env already;
+// `otherwise` where it is absent or empty, or comes from elsewhere (valueFrom).
+std::string env_or(const Json& container, std::string_view name, std::string_view otherwise) {
   for (const Json& variable : container.get_array("env"))
     if (variable.get_string("name") == name && !variable.get_string("value").empty())
       return std::string(variable.get_string("value"));
@@ -77,8 +78,8 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
       if (word.is_string()) words.push_back(word.as_string());
   }
   if (draft.args) words.insert(words.end(), draft.args->begin(), draft.args->end());
-  // They are part of the command now. The runtime's own stay in the container, and the entrypoint
-  // puts them behind the command.
+  // The job's arguments are part of the command now. The runtime's stay in the container, and the
+  // entrypoint appends them to the command.
   draft.args.reset();
   draft.command =
       std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};
@@ -127,7 +128,7 @@ void add_mounts(const Draft& draft, ContainerEdit& container) {
   container.mount(mount("shared-memory", "/dev/shm", true));
 }
 
-flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
+flux::Instance instance_of(const Draft& draft, std::size_t index, const FluxPolicy& policy) {
   const Json* found = draft.container(index, kNode);
   const Json& container = found == nullptr ? Json::null() : *found;
   const auto& trainer = draft.job.spec.trainer;
@@ -138,11 +139,11 @@ flux::Instance describe(const Draft& draft, std::size_t index, const FluxPolicy&
   instance.lead = prefix + "0";
   instance.domain = fmt::format("{}.{}.svc.{}", draft.subdomain(), draft.job.metadata.ns,
                                 draft.options.cluster_domain);
-  instance.device = setting(container, "FLUX_NETWORK_DEVICE", instance.device);
-  instance.queue_policy = setting(container, "FLUX_QUEUE_POLICY", instance.queue_policy);
+  instance.network_device = env_or(container, "FLUX_NETWORK_DEVICE", instance.network_device);
+  instance.queue_policy = env_or(container, "FLUX_QUEUE_POLICY", instance.queue_policy);
   instance.tasks = trainer && trainer->numProcPerNode ? *trainer->numProcPerNode
                                                       : policy.numProcPerNode.value_or(1);
-  instance.devices = count_accelerators(container);
+  instance.accelerators = count_accelerators(container);
   return instance;
 }
 
@@ -181,7 +182,7 @@ void Flux::enforce_ml_policy(Draft& draft) const {
   wrap_command(draft, *container);
   draft.command_source = source();
   add_mounts(draft, *container);
-  std::string image = setting(container->json(), "FLUX_VIEW_IMAGE", kViewImage);
+  std::string image = env_or(container->json(), "FLUX_VIEW_IMAGE", kViewImage);
   add_volumes(draft, *index, source());
   add_installer(draft, *index, std::move(image), source());
 }
@@ -189,7 +190,7 @@ void Flux::enforce_ml_policy(Draft& draft) const {
 void Flux::add_dependents(Draft& draft) const {
   const auto index = find_nodes(draft);
   if (!index) return;
-  const flux::Instance instance = describe(draft, *index, *policy_of(draft));
+  const flux::Instance instance = instance_of(draft, *index, *policy_of(draft));
   draft.dependents.push_back(
       dependent(draft, kube::kConfigMaps, entrypoint_name(draft),
                 Json::object({{"entrypoint.sh", flux::entrypoint_script(instance)},

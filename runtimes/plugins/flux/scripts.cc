@@ -145,7 +145,7 @@ std::string index_range(std::int64_t count) {
 
 std::string init_script(const Instance& instance) {
   return fill(kInit, {{"@HOSTS@", instance.hosts},
-                      {"@DEVICE@", instance.device},
+                      {"@DEVICE@", instance.network_device},
                       {"@DOMAIN@", instance.domain},
                       {"@QUEUE_POLICY@", instance.queue_policy}});
 }
@@ -153,11 +153,11 @@ std::string init_script(const Instance& instance) {
 std::string entrypoint_script(const Instance& instance) {
   std::string resources = "--cores=" + index_range(instance.tasks);
   std::string flags = fmt::format("-N {} -n {}", instance.nodes, instance.tasks * instance.nodes);
-  if (instance.devices > 0) {
-    resources += " --gpus=" + index_range(instance.devices);
-    // Flux counts devices a task, and hands out whole ones only.
-    if (instance.devices >= instance.tasks)
-      flags += fmt::format(" -g {}", instance.devices / instance.tasks);
+  if (instance.accelerators > 0) {
+    resources += " --gpus=" + index_range(instance.accelerators);
+    // -g counts accelerators per task, in whole numbers.
+    if (instance.accelerators >= instance.tasks)
+      flags += fmt::format(" -g {}", instance.accelerators / instance.tasks);
   }
   return fill(kEntrypoint,
               {{"@RESOURCES@", resources}, {"@FLAGS@", flags}, {"@LEAD@", instance.lead}});

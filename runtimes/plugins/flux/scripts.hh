@@ -9,15 +9,15 @@ namespace trainer::pipeline::flux {
 struct Instance {
   std::string hosts;   // host list in Flux's notation: "j-node-0-[0-3]"
   std::string lead;    // the host whose broker leads and runs the command: "j-node-0-0"
-  std::string domain;  // what completes a host's name: "j.team.svc.cluster.local"
-  std::string device = "eth0";
+  std::string domain;  // of the hosts: "j.team.svc.cluster.local"
+  std::string network_device = "eth0";
   std::string queue_policy = "fcfs";
   std::int64_t nodes = 1;
-  std::int64_t tasks = 1;    // a node
-  std::int64_t devices = 0;  // accelerators a node
+  std::int64_t tasks = 1;         // per node
+  std::int64_t accelerators = 0;  // per node
 };
 
-// "[0]" for one, "[0-3]" for four, without the brackets.
+// "0" for a count of one, "0-3" for four.
 std::string index_range(std::int64_t count);
 
 // Runs in the init container: copies Flux's own files into the shared volume and writes the

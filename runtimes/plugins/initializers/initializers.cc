@@ -93,7 +93,7 @@ void Initializers::enforce_pod_spec(Draft& draft) const {
 }
 
 void Initializers::validate(const Draft& draft, kube::FieldErrors& errors) const {
-  // A cache keeps no files, so its container needs no volume.
+  // A data cache keeps no files, so its container needs no volume.
   if (dataset_step(draft) == kDatasetStep) check_step(draft, kDatasetStep, "datasetConfig", errors);
   check_step(draft, kModelStep, "modelConfig", errors);
 }

@@ -13,14 +13,14 @@ const std::vector<Implementation>& Implementation::all() {
                      {{"OMPI_MCA_orte_default_hostfile", Value::kHostfile},
                       {"OMPI_MCA_orte_keep_fqdn_hostnames", Value::kTrue},
                       {"OMPI_MCA_orte_set_default_slots", Value::kSlots},
-                      {"OMPI_MCA_plm_rsh_args", Value::kPatience}}),
+                      {"OMPI_MCA_plm_rsh_args", Value::kSshArgs}}),
       Implementation("Intel", ":",
                      {{"I_MPI_HYDRA_HOST_FILE", Value::kHostfile},
-                      {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value::kPatience},
+                      {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", Value::kSshArgs},
                       {"I_MPI_PERHOST", Value::kSlots}}),
       Implementation(
           "MPICH", ":",
-          {{"HYDRA_HOST_FILE", Value::kHostfile}, {"HYDRA_LAUNCH_EXTRA_ARGS", Value::kPatience}}),
+          {{"HYDRA_HOST_FILE", Value::kHostfile}, {"HYDRA_LAUNCH_EXTRA_ARGS", Value::kSshArgs}}),
   };
   return kAll;
 }
@@ -47,8 +47,8 @@ std::vector<std::pair<std::string, std::string>> Implementation::env(std::int64_
       case Value::kSlots:
         value = std::to_string(slots);
         break;
-      case Value::kPatience:
-        value = "-o ConnectionAttempts=10";  // an sshd may need a moment longer than its pod
+      case Value::kSshArgs:
+        value = "-o ConnectionAttempts=10";  // a pod may run for a moment before its sshd listens
         break;
     }
     out.emplace_back(variable.name, std::move(value));
@@ -66,7 +66,7 @@ std::string Implementation::hostfile(const std::vector<std::string>& endpoints,
                                      std::int64_t slots) const {
   std::string text;
   for (const std::string& endpoint : endpoints)
-    text += fmt::format("{}{}{}\n", endpoint, slots_mark_, slots);
+    text += fmt::format("{}{}{}\n", endpoint, slots_separator_, slots);
   return text;
 }
 

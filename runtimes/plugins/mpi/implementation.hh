@@ -25,19 +25,19 @@ class Implementation {
   std::string hostfile(const std::vector<std::string>& endpoints, std::int64_t slots) const;
 
  private:
-  enum class Value { kHostfile, kTrue, kSlots, kPatience };
+  enum class Value { kHostfile, kTrue, kSlots, kSshArgs };
   struct Variable {
     std::string_view name;
     Value value;
   };
 
-  Implementation(std::string_view name, std::string_view slots_mark,
+  Implementation(std::string_view name, std::string_view slots_separator,
                  std::vector<Variable> variables)
-      : name_(name), slots_mark_(slots_mark), variables_(std::move(variables)) {}
+      : name_(name), slots_separator_(slots_separator), variables_(std::move(variables)) {}
   static const std::vector<Implementation>& all();
 
   std::string_view name_;
-  std::string_view slots_mark_;  // between a host and its slots
+  std::string_view slots_separator_;  // between a host and its slots
   std::vector<Variable> variables_;
 };
 

@@ -25,7 +25,7 @@ constexpr int kPrivateKeyOfRoot = 0600;
 constexpr int kPrivateKey = 0640;
 constexpr int kPublicKey = 0644;
 constexpr int kReadOnly = 0444;
-constexpr std::size_t kMaxOfConfigMap = 1 << 20;  // bytes; the API server refuses more
+constexpr std::size_t kMaxConfigMap = 1 << 20;  // bytes; the API server refuses more
 
 const MpiPolicy* policy_of(const Draft& draft) {
   const MlPolicy* policy = draft.ml_policy();
@@ -43,8 +43,8 @@ std::string hostfile_name(const Draft& draft) {
   return draft.name() + "-mpi-hostfile";
 }
 
-// The container in which the processes of a node run: a worker's, or the launcher's where there are
-// no workers.
+// The container in which the MPI processes run: a worker's, or the launcher's where there are no
+// workers.
 const kube::Json* process_container(const Draft& draft) {
   for (const std::string_view job : {kNode, kLauncher})
     if (const auto index = draft.find_job(job))
@@ -52,7 +52,8 @@ const kube::Json* process_container(const Draft& draft) {
   return nullptr;
 }
 
-// What the job says, else what the runtime says; a runtime that says 1 leaves it to the devices.
+// Processes per node: the TrainJob's number, else the runtime's; a runtime with 1 means one process
+// per accelerator.
 std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
   const auto& trainer = draft.job.spec.trainer;
   if (trainer && trainer->numProcPerNode) return *trainer->numProcPerNode;
@@ -62,8 +63,8 @@ std::int64_t slots_of(const Draft& draft, const MpiPolicy& policy) {
   return desired == 1 && devices > 1 ? devices : desired;
 }
 
-// Only root can read root's home.
-bool is_roots(std::string_view keys) {
+// Only root can read root's home, so the keys below it are for root.
+bool is_below_root_home(std::string_view keys) {
   constexpr std::string_view kHome = "/root";
   return keys == kHome || keys.substr(0, kHome.size() + 1) == "/root/";
 }
@@ -73,7 +74,7 @@ kube::Json key_item(std::string_view key, int mode, std::string_view path) {
 }
 
 kube::Json ssh_volume(const Draft& draft, std::string_view keys) {
-  const int private_key = is_roots(keys) ? kPrivateKeyOfRoot : kPrivateKey;
+  const int private_key = is_below_root_home(keys) ? kPrivateKeyOfRoot : kPrivateKey;
   return kube::Json::object(
       {{"name", kSshVolume},
        {"secret",
@@ -94,11 +95,11 @@ kube::Json hostfile_volume(const Draft& draft) {
                                                        "hostfile", kReadOnly, "hostfile")})}})}});
 }
 
-void count_nodes(Draft& draft) {
+void set_worker_count(Draft& draft) {
   const auto node = draft.find_job(kNode);
   const auto& trainer = draft.job.spec.trainer;
   if (!node || !trainer || !trainer->numNodes) return;
-  // A launcher that trains is one of the nodes asked for; but a job of workers never has none.
+  // A launcher that trains is one of the nodes; but there is always one worker.
   const std::int32_t count =
       draft.is_launcher_a_node() ? std::max(*trainer->numNodes - 1, 1) : *trainer->numNodes;
   draft.set_count(*node, count, "spec.trainer.numNodes");
@@ -139,7 +140,7 @@ void Mpi::enforce_ml_policy(Draft& draft) const {
                     *policy->mpiImplementation, draft.runtime.kind, draft.runtime.metadata.name)));
     return;
   }
-  count_nodes(draft);
+  set_worker_count(draft);
   const std::int64_t slots = slots_of(draft, *policy);
   const std::string keys = policy->sshAuthMountPath.value_or("/root/.ssh");
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
@@ -166,14 +167,14 @@ void Mpi::add_dependents(Draft& draft) const {
   for (const PodSet& set : draft.pod_sets)
     if (set.name == kNode || (set.name == kLauncher && draft.is_launcher_a_node()))
       hosts += implementation->hostfile(set.endpoints(), slots);
-  if (hosts.size() > kMaxOfConfigMap) {
+  if (hosts.size() > kMaxConfigMap) {
     const auto node = draft.find_job(kNode);
     draft.errors.push_back(too_many_pods(
         draft, draft.pod_sets[node.value_or(0)],
         fmt::format(
             "the hostfile of ConfigMap \"{}\" would have {} bytes, and a ConfigMap holds {} "
             "at most: ask for fewer nodes, or shorten the name of the job",
-            hostfile_name(draft), hosts.size(), kMaxOfConfigMap)));
+            hostfile_name(draft), hosts.size(), kMaxConfigMap)));
     return;
   }
 

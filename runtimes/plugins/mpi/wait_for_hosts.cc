@@ -13,9 +13,9 @@ using kube::Json;
 
 constexpr std::string_view kName = "wait-for-hosts";
 
-// Arguments: the hostfile and the pod's own host, which is empty where it has none of its own. That
-// one must resolve to this pod: after a restart DNS may still hold the address of the pod before.
-// /etc/hosts knows the address.
+// Arguments: the hostfile, and the subdomain of this pod, which is empty where the pod has the host
+// name of its machine. The name of this pod must resolve to its own address, which is in
+// /etc/hosts: after a restart DNS may still have that of the pod before it.
 constexpr std::string_view kScript = R"SH(
 command -v getent >/dev/null || exit 0
 mine=$(getent hosts "$(uname -n)" | cut -d' ' -f1)
@@ -60,7 +60,7 @@ Json waiting_container(const Json& launcher, std::string_view own_subdomain) {
   const Json& mount = *hostfile_mount(launcher);
   const std::string hostfile = std::string(mount.get_string("mountPath")) + "/hostfile";
   Json container = Json::object({{"name", kName}});
-  // The same image needs no other pull, and the same resources are no more than the pod has anyway.
+  // The launcher's image needs no other pull, and its resources do not raise the pod's request.
   for (const std::string_view member : {"image", "imagePullPolicy", "resources", "securityContext"})
     if (const Json* value = launcher.find(member)) container[member] = *value;
   container["command"] = Json::array({"sh", "-c", kScript, kName, hostfile, own_subdomain});
@@ -75,7 +75,7 @@ void wait_for_hosts(Json& job, const JobSet& jobset) {
   const Json* launcher = container_with_hostfile(pod_spec);
   if (launcher == nullptr || !resolves_before_ready(jobset) || has_init_container(pod_spec, kName))
     return;
-  // With the host's network a pod goes by the machine's name.
+  // With the host's network a pod has the host name of its machine.
   const Json* shares_host = pod_spec.find("hostNetwork");
   const bool has_own_name = shares_host == nullptr || !(*shares_host == true);
   Json waiting = waiting_container(*launcher, has_own_name ? jobset::subdomain(jobset) : "");

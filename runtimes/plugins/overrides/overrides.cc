@@ -9,7 +9,7 @@ namespace trainer::pipeline {
 
 namespace {
 
-// An empty list leaves the image's own, as the absent one does, and is not written.
+// An empty list removes the member, so that the image's own command or arguments count.
 void set_words(ContainerEdit container, std::string_view member,
                const std::vector<std::string>& words) {
   if (words.empty()) return container.erase(member);
@@ -50,9 +50,9 @@ void TrainerOverrides::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     const PodSet& set = draft.pod_sets[i];
     const bool is_trainer = set.ancestor == kTrainerStep;
-    // Steps differ by the pod's index in its Job, so these jobs consist of one Job each.
+    // The nodes are numbered by the completion index of one Job.
     if (is_trainer) draft.spec.replicatedJobs[i].replicas = 1;
-    // A launcher that is a node and its workers run one program, so they share image and env.
+    // Where the launcher trains, too, it and the workers run one program: same image, same env.
     const bool is_mpi_node = set.name == kNode && draft.is_launcher_a_node();
     if (is_trainer || is_mpi_node)
       override_container(draft, i, is_trainer && !runs_sshd(draft, set));

@@ -1,4 +1,4 @@
-// Jobs whose framework needs nothing but a number of nodes; also the base of xgboost and flux
+// Jobs whose framework needs nothing but a number of nodes; active for xgboost and flux, too
 // (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"

@@ -76,7 +76,7 @@ void Progress::enforce_pod_spec(Draft& draft) const {
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     if (draft.pod_sets[i].ancestor != kTrainerStep) continue;
     draft.upsert_volume(i, token_volume(draft), source());
-    // Each by itself: a search for each name takes long where there are very many.
+    // Not by name: one search for each of very many containers takes long.
     kube::Json* const containers = draft.pod_template(i)["spec"].find("containers");
     if (!containers || !containers->is_array()) continue;
     for (kube::Json& each : containers->as_array()) {

@@ -110,7 +110,7 @@ Starts what_starts(const CommandLine& line) {
 
 Words command_by_torchrun(const CommandLine& line) {
   const std::string& program = line.command[0];
-  // Another interpreter than that of the torchrun in PATH has libraries of its own.
+  // An interpreter given by its path has libraries of its own, which the torchrun in PATH may lack.
   const bool is_path = is_python(program) && program.find('/') != program.npos;
   Words command = is_path ? Words{program, "-m", "torch.distributed.run"} : Words{"torchrun"};
   auto rest = line.command.begin();

@@ -1,4 +1,4 @@
-// What makes one training of the processes of all nodes: mlPolicy.torch.launcher, an extension.
+// How the processes of all nodes become one training: mlPolicy.torch.launcher, an extension.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/to
 tl::expected<Launcher, kube::FieldError> launcher_of(const TrainJob& job,
                                                      const TorchPolicy& policy);
 
-// The command line of the trainer's container: the job's where it says one, else the runtime's.
+// The command line of the trainer's container: the TrainJob's where it has one, else the runtime's.
 struct CommandLine {
   std::vector<std::string> command;  // empty: the image's own, of which nothing is known
   std::vector<std::string> args;
@@ -34,12 +34,12 @@ CommandLine command_line_of(const Draft& draft);
 enum class Starts {
   kUnknown,    // the image's own command
   kPython,     // one Python process
-  kProcesses,  // torchrun or its like, or sh or its like, which may start it
+  kProcesses,  // torchrun, accelerate and the like, or sh or bash, which may start one
   kProgram,    // another program
 };
 Starts what_starts(const CommandLine& line);
 
-// The command, without its arguments, that starts a Python command by torchrun.
+// The command, without its arguments, by which torchrun starts this Python command.
 std::vector<std::string> command_by_torchrun(const CommandLine& line);
 
 }  // namespace trainer::pipeline

@@ -30,12 +30,12 @@ std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPoli
   return policy.numProcPerNode;
 }
 
-// What every process of the job has to know to find the others.
+// What each process needs so that all of them find each other (torch.distributed: rendezvous).
 struct Rendezvous {
   std::int32_t nodes = 1;
   std::string processes;
   std::string master;
-  bool has_own_processes = false;  // launcher env: nothing else sets their environment
+  bool sets_process_env = false;  // launcher env: there is no torchrun that sets it
 };
 
 void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
@@ -47,7 +47,7 @@ void inject_size(ContainerEdit& container, const Rendezvous& rendezvous) {
 void inject_master(ContainerEdit& container, const Rendezvous& rendezvous) {
   container.env("PET_MASTER_ADDR", rendezvous.master);
   container.env("PET_MASTER_PORT", std::to_string(kTrainerPort));
-  if (!rendezvous.has_own_processes) return;
+  if (!rendezvous.sets_process_env) return;
   // What torchrun gives to its processes (torch.distributed, "Environment variable
   // initialization").
   container.env("MASTER_ADDR", rendezvous.master);
@@ -83,7 +83,7 @@ void inject_targets(Draft& draft, const TorchPolicy& policy, const Rendezvous& r
   }
 }
 
-// A command that is torchrun's already, or that says nothing about itself, stays as it is.
+// Only a command that starts one Python process is changed.
 void start_by_torchrun(Draft& draft, std::string_view source) {
   const CommandLine line = command_line_of(draft);
   if (what_starts(line) != Starts::kPython) return;
@@ -100,26 +100,26 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
   const auto desired = desired_processes(draft, policy);
   if (!desired || desired->number.value_or(1) <= 1) return;
   const auto& trainer = draft.job.spec.trainer;
-  const bool is_jobs = trainer && trainer->numProcPerNode;
+  const bool is_of_job = trainer && trainer->numProcPerNode;
   errors.push_back(kube::invalid(
-      is_jobs ? "spec.trainer.numProcPerNode" : "spec.runtimeRef",
-      is_jobs ? kube::Json(*desired->number) : kube::Json(draft.job.spec.runtimeRef.name),
+      is_of_job ? "spec.trainer.numProcPerNode" : "spec.runtimeRef",
+      is_of_job ? kube::Json(*desired->number) : kube::Json(draft.job.spec.runtimeRef.name),
       fmt::format("launcher env starts one process a node, and {} is {}: leave that out, or use "
                   "launcher torchrun",
-                  is_jobs ? "numProcPerNode" : "mlPolicy.torch.numProcPerNode of the runtime",
+                  is_of_job ? "numProcPerNode" : "mlPolicy.torch.numProcPerNode of the runtime",
                   *desired->number)));
 }
 
-// The first words of a command line, up to one that is too long to be read, or that no warning can
-// hold: control characters.
+// The first words of a command line, up to 60 bytes, or up to a word with a control character,
+// which a warning cannot have.
 std::string beginning_of(const CommandLine& line) {
-  constexpr std::size_t kEnough = 60;
+  constexpr std::size_t kMaxBytes = 60;
   std::string text;
   for (const auto* words : {&line.command, &line.args})
     for (const std::string& word : *words) {
-      if (text.size() + word.size() > kEnough || std::any_of(word.begin(), word.end(), [](char c) {
-            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-          }))
+      if (text.size() + word.size() > kMaxBytes ||
+          std::any_of(word.begin(), word.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
         return text + " ...";
       text += (text.empty() ? "" : " ") + word;
     }
@@ -137,7 +137,7 @@ void warn_about_processes(const Draft& draft, std::int64_t devices,
                     *trainer->numProcPerNode, devices));
 }
 
-// N trainings instead of one.
+// Of a command that would run one training in each node or process, instead of one in all of them.
 void warn_about_launcher(const Draft& draft, const TorchPolicy& policy, std::int64_t devices,
                          std::vector<std::string>& warnings) {
   const auto launcher = launcher_of(draft.job, policy);
@@ -162,10 +162,11 @@ void warn_about_launcher(const Draft& draft, const TorchPolicy& policy, std::int
   const bool stays_alone =
       starts == Starts::kProgram || (starts == Starts::kPython && *launcher == Launcher::kNone);
   if (!stays_alone) return;
-  const bool is_jobs = draft.command.has_value();
-  const std::string where = is_jobs ? "spec.trainer.command"
-                                    : fmt::format("spec.runtimeRef: the command of runtime \"{}\"",
-                                                  draft.job.spec.runtimeRef.name);
+  const bool is_of_job = draft.command.has_value();
+  const std::string where = is_of_job
+                                ? "spec.trainer.command"
+                                : fmt::format("spec.runtimeRef: the command of runtime \"{}\"",
+                                              draft.job.spec.runtimeRef.name);
   const std::string alone =
       nodes > 1 ? fmt::format("each of the {} nodes runs a training of its own", nodes)
                 : fmt::format("one process runs where {} were expected", processes);
@@ -206,8 +207,8 @@ void Torch::enforce_ml_policy(Draft& draft) const {
   ProcessCount processes =
       count_processes(desired_processes(draft, *policy), draft.trainer_container());
   Rendezvous rendezvous;
-  rendezvous.has_own_processes = *launcher == Launcher::kEnv;
-  if (rendezvous.has_own_processes) processes.number = 1;
+  rendezvous.sets_process_env = *launcher == Launcher::kEnv;
+  if (rendezvous.sets_process_env) processes.number = 1;
   rendezvous.nodes = index ? draft.pod_sets[*index].count : 1;
   rendezvous.processes = processes.to_string();
   rendezvous.master = index ? draft.first_host(*index)

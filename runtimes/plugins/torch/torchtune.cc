@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> kModels = {"llama3_2/1B", "llama3_2/3B
                                                      "qwen2_5/1.5B"};
 constexpr std::string_view kMultiNodeModel = "llama3_3/70B";
 
-// Settings that tie the job to the files its initializers fetched.
+// Settings that name the files which the initializers have fetched.
 constexpr std::array<std::string_view, 4> kRuntimeSettings = {
     "output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file"};
 

@@ -38,10 +38,9 @@ std::vector<std::string> command_for(std::string_view runtime_name, std::int32_t
                                      const std::vector<std::string>& args,
                                      const kube::Json::Array& runtime_command);
 
-// The rules for torchtune, for a job with a trainer section. `desired`: processes a node, where job
-// or runtime say it. `container` is the prepared trainer's. Nodes are those that the job itself
-// asks for, by default 1: how many a runtime has is its author's business, and nothing that the job
-// could be refused for.
+// The rules for torchtune, for a job with spec.trainer. `desired`: processes per node, where job or
+// runtime have a number. `container`: the trainer's, as it will run. The number of nodes that is
+// checked is the job's own, by default 1: a job is not refused for its runtime's number.
 void validate(const TrainJob& job, const std::optional<IntOrString>& desired,
               const kube::Json& container, kube::FieldErrors& errors);
 

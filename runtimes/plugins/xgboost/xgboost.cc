@@ -35,7 +35,7 @@ void XgBoost::enforce_ml_policy(Draft& draft) const {
   if (!index) return;
   auto container = draft.edit(*index, kNode, source());
   if (!container) return;
-  // One worker a device, or one a node without devices.
+  // One worker per accelerator, or one per node without accelerators.
   const std::int64_t workers_per_node =
       std::max<std::int64_t>(1, count_accelerators(container->json()));
   container->env("DMLC_TRACKER_URI", draft.first_host(*index));

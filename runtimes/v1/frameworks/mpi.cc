@@ -39,7 +39,7 @@ const Json& launcher_spec(const Job& job) {
   return find_spec(job, kLauncher)->template_.get("spec");
 }
 
-// A launcher with GPUs computes, too.
+// A launcher with GPUs is one of the hosts of the MPI job, too.
 bool is_gpu_launcher(const Job& job) {
   for (const Json& container : launcher_spec(job).get_array("containers"))
     for (const auto& [name, amount] : container.get("resources").get_object("limits"))
@@ -107,11 +107,11 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   const Json* stored = context.find_dependent(resource, name);
   if (stored == nullptr) {
     desired["metadata"].set("labels", Json::object({{"app", context.name()}}));
-    const int stage = resource == kRoleBindings ? kAfterRoles : kBeforePods;
+    const int stage = resource == kRoleBindings ? kAfterRbacRoles : kBeforePods;
     context.create(resource, name, std::move(desired), stage, "ErrResourceExists");
     return true;
   }
-  // Upstream says so in each reconcile.
+  // An event that upstream makes in each reconcile.
   if (resource != kube::kConfigMaps) {
     const std::string noun = resource == kRoles ? "LauncherRole" : resource.kind;
     context.relay("Normal", noun + " is exist", noun + ": " + name);
@@ -251,8 +251,8 @@ void report_evictions(ReconcileContext& context, const RoleState& workers) {
 void update_status(ReconcileContext& context) {
   const std::string job = "MPIJob " + context.job.metadata.key().to_string();
   if (is_launcher_over(context)) {
-    // Workers count no longer, nor are they made again.
-    context.holds_pods = true;
+    // Workers are not counted any more, and none is created again.
+    context.leaves_pods = true;
     for (RoleState& role : context.roles)
       if (role.name == kWorker) role.counters = {};
   }
@@ -268,7 +268,7 @@ void update_status(ReconcileContext& context) {
     context.relay("Warning", why.empty() ? "MPIJobFailed" : std::string_view(why),
                   job + " has failed");
   }
-  if (workers && !context.holds_pods) report_evictions(context, *workers);
+  if (workers && !context.leaves_pods) report_evictions(context, *workers);
 }
 
 }  // namespace

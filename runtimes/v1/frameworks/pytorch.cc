@@ -33,7 +33,7 @@ constexpr std::string_view kInitContainers = R"(
   - for i in $(seq {{.MaxTries}}); do nslookup {{.MasterAddr}} && exit 0; echo waiting for master; sleep 2; done; exit 1
 )";
 
-// Of a Go template, fields alone.
+// Replaces {{.FIELD}}; nothing else of Go templates is supported.
 std::string fill_in(std::string text, std::string_view field, const std::string& value) {
   for (const std::string& mark :
        {fmt::format("{{{{.{}}}}}", field), fmt::format("{{{{ .{} }}}}", field)})
@@ -144,8 +144,8 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
           kube::forbidden(role_path(kPyTorchJob, role) + ".replicas", "must be at least 1"));
 }
 
-// The HorizontalPodAutoscaler moves the workers through the subresource scale; it stays after the
-// end of the job.
+// The HorizontalPodAutoscaler sets the number of workers by the subresource `scale`; it stays after
+// the end of the job.
 bool sync_autoscaler(ReconcileContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (!elastic || !elastic->metrics) return true;

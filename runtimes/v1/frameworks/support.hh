@@ -8,7 +8,7 @@
 
 namespace trainer::v1 {
 
-// The rows of registry.cc, each in the file of its framework.
+// The elements of frameworks(), each in the file of its kind.
 extern const Framework kPyTorchJob;
 extern const Framework kTFJob;
 extern const Framework kXGBoostJob;
@@ -35,14 +35,15 @@ std::string host(const Job& job, std::string_view role, std::int32_t index = 0);
 // "PyTorchJob p is failed because 1 Worker replica(s) failed."
 std::string failure_text(const ReconcileContext& context, const RoleState& role,
                          std::string_view what);
-// PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers (of an elastic job any).
+// PyTorchJob, PaddleJob and JAXJob: a Master decides, else all workers, or any of them
+// (Framework::any_worker_succeeds).
 void decide_by_master_or_workers(ReconcileContext& context);
-// XGBoostJob and MPIJob: this role decides, and a failed pod of any role fails the job, except that
-// it is said to restart under ExitCode. `reason`: see fail().
-void decide_by_one_role(ReconcileContext& context, std::string_view role,
+// XGBoostJob and MPIJob: the role `decider` decides about success; a failed pod of any role fails
+// the job, but under ExitCode sets the condition Restarting. `failed_reason`: `reason` of fail().
+void decide_by_one_role(ReconcileContext& context, std::string_view decider,
                         std::string_view failed_reason);
 
-// "Master" must have one replica, said explicitly.
+// A Master must have `replicas: 1`, set explicitly.
 void check_single_master(const Framework& framework, const Job& job, kube::FieldErrors& errors);
 
 }  // namespace trainer::v1

@@ -52,7 +52,7 @@ Json addresses(const Job& job, std::string_view role, const Settings& settings) 
   return all;
 }
 
-// The order of the members is upstream's, which readers of logs know.
+// The order of the members is upstream's.
 std::string whole_config(const Job& job, const Settings& settings, std::string_view task) {
   Json cluster = Json::object();
   for (const auto& [role, spec] : job.spec.replicaSpecs)
@@ -97,7 +97,7 @@ bool is_first_worker_done(const RoleState& role) {
   return first && first->phase == "Succeeded" && first->exit_code_of(kTFJob.container) == 0;
 }
 
-// A failed pod fails the job, unless its role was restarted, or workers may come and go.
+// A failed pod fails the job, unless the job is restarting, or workers are dynamic.
 void decide_about_failure(ReconcileContext& context, const RoleState& role,
                           const std::optional<JobCondition>& restarting) {
   if (restarting) {
@@ -112,16 +112,16 @@ void decide_about_failure(ReconcileContext& context, const RoleState& role,
 
 void update_status(ReconcileContext& context) {
   const std::string job = "TFJob " + context.job.metadata.key().to_string();
-  const bool is_led = has_chief(context.job);
+  const bool chief_decides = has_chief(context.job);
   std::optional<JobCondition> restarting;
   for (const JobCondition& condition : context.status.conditions)
     if (condition.type == kRestarting) restarting = condition;
   for (const RoleState& role : context.roles) {
     if (!context.framework.knows(role.name)) continue;
-    if (is_led ? is_chief(role.name) : role.name == kWorker) {
+    if (chief_decides ? is_chief(role.name) : role.name == kWorker) {
       const bool is_complete = role.replicas > 0 && role.counters.succeeded >= role.replicas;
-      const bool is_done =
-          !is_led && is_first_worker_done(role) && context.job.spec.successPolicy != "AllWorkers";
+      const bool is_done = !chief_decides && is_first_worker_done(role) &&
+                           context.job.spec.successPolicy != "AllWorkers";
       if (is_complete || is_done) return succeed(context, job + " successfully completed.");
       if (role.counters.active > 0) set_running(context, job + " is running.");
     }

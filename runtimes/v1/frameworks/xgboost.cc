@@ -37,7 +37,7 @@ void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json
   }
 }
 
-// A job that ends without having been seen running is said to have run.
+// Running is set before the end, also where no reconcile has seen the job run.
 void update_status(ReconcileContext& context) {
   for (const RoleState& role : context.roles)
     if (role.counters.failed > 0 || (role.name == kMaster && role.counters.succeeded > 0))

@@ -368,7 +368,7 @@ TEST_CASE("V1 jobs are off unless the file or a flag names kinds") {
 
 TEST_CASE("upstream's manager has its own defaults") {
   ControllerOptions options;
-  options.training_operator.is_alone = true;
+  options.training_operator.is_manager = true;
   options.training_operator.threads = 1;  // fewer than usual: only more have an effect
   options.ns = "team";
   auto loaded = load_configuration(options);

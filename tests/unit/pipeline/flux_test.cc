@@ -113,7 +113,7 @@ TEST_CASE("devices are handed out to tasks", "[flux]") {
   Instance instance{"h[0-1]", "h0", "d", "eth0", "fcfs", 2, 2, 4};
   CHECK(has(entrypoint_script(instance), "-N 2 -n 4 -g 2 "));
   CHECK(has(entrypoint_script(instance), "--cores=0-1 --gpus=0-3"));
-  instance.devices = 1;  // fewer than tasks: none can have one to itself
+  instance.accelerators = 1;  // fewer than tasks: none can have one to itself
   CHECK_FALSE(has(entrypoint_script(instance), " -g "));
   CHECK(has(entrypoint_script(instance), "--gpus=0 "));
 }

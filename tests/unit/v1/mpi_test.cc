@@ -123,7 +123,7 @@ TEST_CASE("M10, M11: creates name the job as the owner that must be there") {
   for (const kube::Action& action : made.actions) {
     CHECK(action.owner_uid == "job-uid");
     CHECK(action.stage == (action.resource.kind == "Pod"           ? kWithPods
-                           : action.resource.kind == "RoleBinding" ? kAfterRoles
+                           : action.resource.kind == "RoleBinding" ? kAfterRbacRoles
                                                                    : kBeforePods));
   }
 }

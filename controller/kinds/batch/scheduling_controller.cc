@@ -1,4 +1,4 @@
-#include "controller/kinds/batch/placement_controller.hh"
+#include "controller/kinds/batch/scheduling_controller.hh"
 
 #include <optional>
 #include <tuple>
@@ -14,7 +14,7 @@ using kube::Requeue;
 using kube::Result;
 using kube::Task;
 
-// What placement reads of a pod that it has seen before.
+// What schedule() reads of a pod or Job that may change.
 auto seen_of(const PodView& pod) {
   return std::tuple(pod.is_over(), pod.is_deleting, pod.is_gated, pod.node_name.empty(),
                     std::string_view(pod.uid));
@@ -33,30 +33,30 @@ bool is_same(const std::shared_ptr<const View>& before, const std::shared_ptr<co
 
 }  // namespace
 
-PlacementController::PlacementController(const kube::ControllerContext& context)
+SchedulingController::SchedulingController(const kube::ControllerContext& context)
     : context_(context),
       pods_(context.caches.get<PodView>(batch_pods())),
       jobs_(context.caches.get<JobView>(jobset_jobs())),
       nodes_(context.caches.get<kube::StoredObject>(all_of(kube::kNodes))) {}
 
-void PlacementController::enqueue_all() {
+void SchedulingController::enqueue_all() {
   context_.router.enqueue(context_.id, {"", "pods"}, kube::Debounce::kNone);
 }
 
-void PlacementController::on_pod(const Pod& before, const Pod& after) {
+void SchedulingController::on_pod(const Pod& before, const Pod& after) {
   if (!is_same(before, after)) enqueue_all();
 }
 
-void PlacementController::on_job(const Job& before, const Job& after) {
+void SchedulingController::on_job(const Job& before, const Job& after) {
   if (!is_same(before, after)) enqueue_all();
 }
 
-void PlacementController::on_node(const Node&, const Node&) {
+void SchedulingController::on_node(const Node&, const Node&) {
   enqueue_all();
 }
 
-Placement PlacementController::observe() const {
-  Placement observed;
+SchedulerInput SchedulingController::observe() const {
+  SchedulerInput observed;
   pods_.each(
       [&observed](const kube::ObjectKey&, const Pod& pod) { observed.pods.push_back(pod.get()); });
   jobs_.each(
@@ -68,10 +68,10 @@ Placement PlacementController::observe() const {
   return observed;
 }
 
-Task<Result<Requeue>> PlacementController::reconcile(kube::ObjectKey) {
-  // The plans of a moment: the caches change while they run.
+Task<Result<Requeue>> SchedulingController::reconcile(kube::ObjectKey) {
+  // All plans first: the caches change while they run.
   std::vector<std::pair<kube::ObjectRef, kube::Plan>> plans;
-  for (PodPlan& each : place(observe())) {
+  for (PodPlan& each : schedule(observe())) {
     kube::ObjectRef pod{each.pod->key(), each.pod->uid, each.pod->resource_version};
     plans.emplace_back(std::move(pod), std::move(each.plan));
   }

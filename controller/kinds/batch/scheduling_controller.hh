@@ -1,4 +1,4 @@
-// Gives pods the one machine of local mode. The rules are in runtimes/batch/placement.
+// Binds pods to the one Node of local mode. The rules are in runtimes/batch/scheduling.
 #pragma once
 
 #include <memory>
@@ -7,18 +7,18 @@
 #include "kube/manager/controller.hh"
 #include "kube/manager/event_router.hh"
 #include "kube/manager/plan_runner.hh"
-#include "runtimes/batch/placement.hh"
+#include "runtimes/batch/scheduling.hh"
 
 namespace trainer::batch {
 
-// One reconcile places all pods that wait, so there is one key for all.
-class PlacementController final : public kube::Controller {
+// One reconcile considers all pods that wait, so there is one key.
+class SchedulingController final : public kube::Controller {
  public:
   using Pod = std::shared_ptr<const PodView>;
   using Job = std::shared_ptr<const JobView>;
   using Node = std::shared_ptr<const kube::StoredObject>;
 
-  explicit PlacementController(const kube::ControllerContext& context);
+  explicit SchedulingController(const kube::ControllerContext& context);
 
   kube::Task<kube::Result<kube::Requeue>> reconcile(kube::ObjectKey key) override;
   void enqueue_all() override;
@@ -28,7 +28,7 @@ class PlacementController final : public kube::Controller {
   void on_node(const Node& before, const Node& after);
 
  private:
-  Placement observe() const;
+  SchedulerInput observe() const;
 
   const kube::ControllerContext context_;
   const BatchPodCache& pods_;

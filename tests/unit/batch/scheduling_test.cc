@@ -1,5 +1,5 @@
 // Which pods start on one machine, and what the conditions of the others say.
-#include "runtimes/batch/placement.hh"
+#include "runtimes/batch/scheduling.hh"
 
 #include <fmt/format.h>
 
@@ -68,12 +68,12 @@ struct Machine {
   std::vector<PodPlan> plans() {
     views.clear();
     for (const Json& each : pods) views.push_back(view_pod(each));
-    Placement observed;
+    SchedulerInput observed;
     if (!node.is_null()) observed.node = view_node(node);
     for (const auto& view : views) observed.pods.push_back(view.get());
     for (const JobView& each : jobs) observed.jobs.push_back(&each);
     observed.now = kube::Time::from_seconds(1'800'000'000);
-    return place(observed);
+    return schedule(observed);
   }
   // "a b" in order of names: the pods that get the node now; they have it afterwards.
   std::string start() {

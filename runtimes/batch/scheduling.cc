@@ -1,4 +1,4 @@
-#include "runtimes/batch/placement.hh"
+#include "runtimes/batch/scheduling.hh"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ using kube::Json;
 using kube::Quantity;
 using kube::ResourceList;
 
-// What some pods need, or hold. Each pod is one of the resource "pods".
+// What some pods request, or have. Each pod is one of the resource "pods".
 struct Load {
   ResourceList requests;
   std::int32_t assumed_cpus = 0;  // pods that request no CPU
@@ -42,7 +42,7 @@ struct Group {
   std::string jobset;  // its name; "" for other groups
   std::vector<const PodView*> waiting;
   bool is_running = false;  // has pods on the node
-  Load load;                // of these
+  Load load;                // of its pods on the node
 };
 
 // By the uid of the JobSet, of the pods' controller, or of the pod.
@@ -53,16 +53,16 @@ Quantity amount_of(const ResourceList& resources, std::string_view name) {
   return at == resources.end() ? Quantity() : at->second;
 }
 
-class Placer {
+class Scheduler {
  public:
-  explicit Placer(const Placement& observed) : observed_(observed) {
+  explicit Scheduler(const SchedulerInput& observed) : observed_(observed) {
     for (const JobView* job : observed_.jobs)
       if (!job->owner_uid.empty()) jobs_.emplace(job->uid, job);
   }
 
   std::vector<PodPlan> run() {
-    for (const PodView* pod : observed_.pods) sort_in(*pod);
-    for (Group* group : in_order()) {
+    for (const PodView* pod : observed_.pods) add_to_group(*pod);
+    for (Group* group : sorted_groups()) {
       if (group->jobset.empty()) {
         for (const PodView* pod : group->waiting) decide(*group, {pod});
       } else if (group->is_running || is_complete(*group)) {
@@ -73,7 +73,7 @@ class Placer {
   }
 
  private:
-  void sort_in(const PodView& pod) {
+  void add_to_group(const PodView& pod) {
     if (pod.is_over()) return;
     const auto found = jobs_.find(pod.controller_uid);
     const JobView* const job = found == jobs_.end() ? nullptr : found->second;
@@ -81,20 +81,20 @@ class Placer {
                            : pod.controller_uid.empty() ? pod.uid
                                                         : pod.controller_uid];
     if (job) group.jobset = pod.jobset;
-    if (!pod.node_name.empty()) return hold(pod, group);
+    if (!pod.node_name.empty()) return add_bound(pod, group);
     if (pod.is_deleting) return;
     if (pod.is_gated)
       return report(pod, "SchedulingGated",
                     "Scheduling is blocked due to non-empty scheduling gates");
-    // One whose Job is gone, or stops, is about to go.
+    // Not where its Job is gone or ends: such a pod is about to be deleted.
     if (pod.jobset.empty() || (job && is_to_run(*job))) group.waiting.push_back(&pod);
   }
 
-  void hold(const PodView& pod, Group& group) {
+  void add_bound(const PodView& pod, Group& group) {
     Load load;
     load.add(pod, has_shared_ports());
     used_.add(load);
-    // Of an earlier attempt: its successor cannot have its ports yet.
+    // Of an earlier attempt: the pod that replaces it cannot have its ports yet.
     if (pod.is_deleting) load.ports.clear();
     group.load.add(load);
     group.is_running = group.is_running || !pod.is_deleting;
@@ -105,7 +105,7 @@ class Placer {
   }
 
   // A group that runs in part comes first: what it lacks must not go to another one.
-  std::vector<Group*> in_order() {
+  std::vector<Group*> sorted_groups() {
     std::vector<Group*> groups;
     for (auto& [uid, group] : groups_) {
       if (group.waiting.empty()) continue;
@@ -125,8 +125,9 @@ class Placer {
     return groups;
   }
 
-  // Whether all pods exist with which the JobSet's Jobs start. A Job in which a pod has ended may
-  // never have all of them again, since some indexes need not run again.
+  // Whether each of the JobSet's Jobs has all pods with which it starts. Not asked of a Job in
+  // which a pod has ended: it may never have all of them again, since some indexes need not run
+  // again.
   bool is_complete(const Group& group) const {
     const std::string& uid = jobs_.at(group.waiting.front()->controller_uid)->owner_uid;
     std::unordered_map<std::string_view, std::int32_t> pods;  // by the uid of their Job
@@ -148,24 +149,26 @@ class Placer {
   void decide(Group& group, const std::vector<const PodView*>& pods) {
     Load load;
     for (const PodView* pod : pods) load.add(*pod, has_shared_ports());
-    bool is_hopeless = false;
-    const std::vector<std::string> reasons = obstacles(group, load, is_hopeless);
+    bool is_unresolvable = false;
+    const std::vector<std::string> reasons = unfit_reasons(group, load, is_unresolvable);
     if (reasons.empty() && observed_.node) {
       for (const PodView* pod : pods) bind(*pod);
       group.load.add(load);
       group.is_running = true;
       return used_.add(load);
     }
-    const std::string message = explain(group, pods.size(), load, reasons, is_hopeless);
+    const std::string message = explain(group, pods.size(), load, reasons, is_unresolvable);
     for (const PodView* pod : pods) report(*pod, "Unschedulable", message);
   }
 
-  // Why the load does not fit now; `is_hopeless`: it would not fit on an empty node either.
-  std::vector<std::string> obstacles(const Group& group, const Load& load, bool& is_hopeless) {
+  // Why the load does not fit now; `is_unresolvable` (UnschedulableAndUnresolvable of
+  // kube-scheduler): it would not fit on an empty node either.
+  std::vector<std::string> unfit_reasons(const Group& group, const Load& load,
+                                         bool& is_unresolvable) {
     std::set<std::string> reasons;
     if (!observed_.node) return {};
     if (observed_.node->is_unschedulable) reasons.insert("node(s) were unschedulable");
-    is_hopeless = observed_.node->is_unschedulable;
+    is_unresolvable = observed_.node->is_unschedulable;
     const ResourceList& all = observed_.node->allocatable;
     for (const auto& [name, wanted] : load.requests) {
       // A node that says nothing of pods takes any number.
@@ -174,7 +177,7 @@ class Placer {
       total += wanted;
       if (!(amount_of(all, name) < total)) continue;
       reasons.insert(name == "pods" ? "Too many pods" : "Insufficient " + name);
-      is_hopeless = is_hopeless || amount_of(all, name) < wanted;
+      is_unresolvable = is_unresolvable || amount_of(all, name) < wanted;
     }
     if (!is_alone(group) && exceeds_assumed_cpus(load)) reasons.insert("Insufficient cpu");
     for (const std::int32_t port : load.ports)
@@ -196,13 +199,13 @@ class Placer {
 
   // pkg/scheduler/framework/types.go, FitError.
   std::string explain(const Group& group, std::size_t pods, const Load& load,
-                      const std::vector<std::string>& reasons, bool is_hopeless) const {
+                      const std::vector<std::string>& reasons, bool is_unresolvable) const {
     if (!observed_.node) return "no nodes available to schedule pods";
     std::string text = "0/1 nodes are available: 1 ";
     for (std::size_t i = 0; i < reasons.size(); ++i) text += (i == 0 ? "" : ", 1 ") + reasons[i];
     text += fmt::format(". preemption: 0/1 nodes are available: 1 {}.",
-                        is_hopeless ? "Preemption is not helpful for scheduling"
-                                    : "No preemption victims found for incoming pod");
+                        is_unresolvable ? "Preemption is not helpful for scheduling"
+                                        : "No preemption victims found for incoming pod");
     if (group.jobset.empty() || pods < 2) return text;
     text += fmt::format(" The {} pods of JobSet {} start together", pods, group.jobset);
     std::string_view separator = ": they request ";
@@ -266,7 +269,7 @@ class Placer {
 
   bool has_shared_ports() const { return observed_.node && observed_.node->has_shared_ports; }
 
-  const Placement& observed_;
+  const SchedulerInput& observed_;
   std::unordered_map<std::string, const JobView*> jobs_;  // by uid
   Groups groups_;
   Load used_;
@@ -287,8 +290,8 @@ NodeView view_node(const Json& node) {
   return view;
 }
 
-std::vector<PodPlan> place(const Placement& observed) {
-  return Placer(observed).run();
+std::vector<PodPlan> schedule(const SchedulerInput& observed) {
+  return Scheduler(observed).run();
 }
 
 }  // namespace trainer::batch
