@@ -55,7 +55,8 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
                     fmt::join(words, " "), fmt::join(known, " or "));
 }
 
-kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options) {
+kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& options,
+                                                        kube::ApiClient::Options client) {
   auto config = kube::load_config(options.kubeconfig, options.context, kube::ExecUsers::kAllowed);
   if (!config) return tl::unexpected(config.error());
   // Before any request, so that no deadline runs while a user signs in.
@@ -68,8 +69,8 @@ kube::Result<std::unique_ptr<Cluster>> Cluster::connect(const ClusterOptions& op
   cluster->ns_ = options.ns.empty() ? config->ns : options.ns;
   kube::TransportLimits limits;
   cluster->transport_ = kube::make_transport(cluster->io_, *config, limits);
-  cluster->client_ =
-      std::make_unique<kube::ApiClient>(*cluster->transport_, cluster->clock_, cluster->random_);
+  cluster->client_ = std::make_unique<kube::ApiClient>(*cluster->transport_, cluster->clock_,
+                                                       cluster->random_, std::move(client));
   return cluster;
 }
 

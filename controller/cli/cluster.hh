@@ -20,7 +20,8 @@ namespace trainer {
 class Cluster {
  public:
   // Errors: an unusable kubeconfig, as load_config() reports it; an exec plugin that failed.
-  static kube::Result<std::unique_ptr<Cluster>> connect(const ClusterOptions& options);
+  static kube::Result<std::unique_ptr<Cluster>> connect(
+      const ClusterOptions& options, kube::ApiClient::Options client = kube::ApiClient::Options());
 
   kube::asio::io_context& io() { return io_; }
   kube::ApiClient& client() { return *client_; }

@@ -270,7 +270,12 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
   const auto running = daemon.start(kDaemonOptions);
   if (!running) return tl::unexpected(running.error());
   const ClusterOptions access{daemon.kubeconfig(), "", options.ns};
-  auto cluster = Cluster::connect(access);
+  kube::ApiClient::Options client;
+  client.is_strict = true;
+  client.on_warning = [&console](std::string_view text) {
+    console.err << "-- warning: " << plain_text(text) << std::endl;
+  };
+  auto cluster = Cluster::connect(access, std::move(client));
   if (!cluster) return tl::unexpected(cluster.error());
   auto objects = sort_objects(std::move(*documents), (*cluster)->ns(), registry);
   if (!objects) return tl::unexpected(objects.error());

@@ -29,6 +29,21 @@ def failure_of(local, job, **options):
     return done.stdout + done.stderr
 
 
+def test_a_field_that_does_not_exist(local):
+    """As kubectl, and before anything runs."""
+    job = trainjob("typo", "true")
+    job["spec"]["trainer"]["comand"] = ["true"]
+    assert 'unknown field "spec.trainer.comand"' in failure_of(local, job)
+    assert not local.request("/apis/trainer.kubeflow.org/v1alpha1/trainjobs")["items"]
+
+
+def test_a_warning_of_admission(local):
+    job = trainjob("alone", "true", nodes=2)
+    job["spec"]["trainer"]["command"] = ["python3", "-c", "print('trained')"]
+    done = local.run("run", local.write("job.yaml", job))
+    assert "-- warning: spec.trainer.command" in done.stderr and "torch-launcher" in done.stderr, done.stderr
+
+
 def test_a_script_that_is_not_there(local):
     job = trainjob("lost", "")
     job["spec"]["trainer"]["command"] = ["python3", "/nowhere/train.py"]

@@ -136,7 +136,11 @@ Task<Result<HttpResponse>> ApiClient::send(HttpRequest request) {
     state = Attempt();
     request.deadline = std::chrono::duration_cast<Milliseconds>(deadline - clock_.steady());
     auto outcome = co_await attempt(request);
-    if (outcome && outcome->status / 100 == 2) co_return std::move(*outcome);
+    if (outcome && outcome->status / 100 == 2) {
+      if (options_.on_warning && request.method != "GET")
+        for (const std::string& text : outcome->warnings()) options_.on_warning(text);
+      co_return std::move(*outcome);
+    }
 
     const Error error = outcome ? error_of(*outcome) : outcome.error();
     const auto wait = error.retry_after ? *error.retry_after : backoff(attempts, random_);
@@ -207,20 +211,24 @@ Task<Result<ListPage>> ApiClient::list(Resource resource, std::string ns, std::s
   }
 }
 
+std::string ApiClient::write_query(std::string_view field_manager) const {
+  return "?fieldManager=" + percent_encode(field_manager) +
+         (options_.is_strict ? "&fieldValidation=Strict" : "");
+}
+
 Task<Result<std::string>> ApiClient::create(Resource resource, Json object,
                                             std::string field_manager) {
   ObjectKey collection;
   collection.ns = object.get("metadata").get_string("namespace");
-  const std::string query = "?fieldManager=" + percent_encode(field_manager);
   return send_text(
-      with_body(request_for("POST", resource, collection, "", query), kJson, object, false));
+      with_body(request_for("POST", resource, collection, "", write_query(field_manager)), kJson,
+                object, false));
 }
 
 Task<Result<std::string>> ApiClient::apply(Resource resource, ObjectKey key, Json object,
                                            std::string field_manager, bool force,
                                            std::string subresource) {
-  const std::string query =
-      "?fieldManager=" + percent_encode(field_manager) + (force ? "&force=true" : "");
+  const std::string query = write_query(field_manager) + (force ? "&force=true" : "");
   return send_text(with_body(request_for("PATCH", resource, key, subresource, query),
                              "application/apply-patch+yaml", object, true));
 }

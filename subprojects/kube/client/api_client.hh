@@ -56,6 +56,11 @@ class ApiClient {
     // Asked before the first byte of anything but a GET goes out, each time it is tried. False:
     // nothing is sent, and the request fails with kCancelled. May be empty.
     std::function<bool()> may_write;
+    // Unknown and duplicate fields of objects that are created or applied are refused, as by
+    // `kubectl apply`. Else the server drops them.
+    bool is_strict = false;
+    // Gets each warning of an answer to a write, such as those of admission; may be empty.
+    std::function<void(std::string_view text)> on_warning;
     Options() {}
   };
   ApiClient(Transport& transport, Clock& clock, Random& random, Options options = Options());
@@ -94,6 +99,7 @@ class ApiClient {
   Random& random() { return random_; }
 
  private:
+  std::string write_query(std::string_view field_manager) const;
   Task<Result<HttpResponse>> send(HttpRequest request);
   Task<Result<std::string>> send_text(HttpRequest request);
   Task<Result<Json>> send_json(HttpRequest request);

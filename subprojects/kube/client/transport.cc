@@ -323,8 +323,7 @@ class PooledTransport final : public Transport {
 
 }  // namespace
 
-std::string_view HttpResponse::header(std::string_view name) const {
-  std::string_view rest = headers_;
+std::string_view HttpResponse::take_header(std::string_view& rest, std::string_view name) {
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(line.size() + 1);
@@ -332,6 +331,26 @@ std::string_view HttpResponse::header(std::string_view name) const {
     if (boost::beast::iequals(line.substr(0, colon), name)) return line.substr(colon + 2);
   }
   return {};
+}
+
+std::string_view HttpResponse::header(std::string_view name) const {
+  std::string_view rest = headers_;
+  return take_header(rest, name);
+}
+
+std::vector<std::string> HttpResponse::warnings() const {
+  std::vector<std::string> texts;
+  std::string_view rest = headers_;
+  while (!rest.empty()) {
+    const std::string_view value = take_header(rest, "Warning");
+    std::string text;
+    for (std::size_t i = value.find('"') + 1; i != 0 && i < value.size() && value[i] != '"'; ++i) {
+      if (value[i] == '\\' && i + 1 < value.size()) ++i;
+      text.push_back(value[i]);
+    }
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 void HttpResponse::add_header(std::string_view name, std::string_view value) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kube/client/task.hh"
 
@@ -42,9 +43,14 @@ struct HttpResponse {
 
   // The first header of this name, in whatever case; "" where there is none.
   std::string_view header(std::string_view name) const;
+  // The texts of all headers Warning: 299 - "TEXT" (RFC 7234, section 5.5).
+  std::vector<std::string> warnings() const;
   void add_header(std::string_view name, std::string_view value);
 
  private:
+  // The first of `rest`, which is what follows it then.
+  static std::string_view take_header(std::string_view& rest, std::string_view name);
+
   std::string headers_;  // "name: value\n" each: they are many, and rarely read
 };
 

@@ -185,6 +185,25 @@ TEST_CASE_METHOD(Fixture, "each verb sends what the API expects") {
   CHECK(records[1] == "POST jobs 201");
 }
 
+TEST_CASE_METHOD(Fixture, "a person's client is strict, and hears warnings of writes") {
+  server.on("GET", kPath).answer(200, "{}").header("Warning", "299 - \"of a read\"");
+  server.on("PATCH", kPath).answer(200, "{}").header("Warning", R"(299 - "say \"why\" and \\")");
+  server.on("POST", kAll).answer(201, "{}").header("Warning", "299 without a text");
+  Lines warnings;
+  ApiClient::Options strict;
+  strict.is_strict = true;
+  strict.on_warning = [&](std::string_view text) { warnings.emplace_back(text); };
+  ApiClient person(*transport, clock, random, strict);
+  CHECK(finish(person.get(kJobs, key)));
+  CHECK(finish(person.create(kJobs, job())));
+  CHECK(finish(person.apply(kJobs, key, job(), "m", true)));
+  CHECK(warnings == Lines{R"(say "why" and \)"});
+  CHECK(server.lines() ==
+        Lines{std::string("GET ") + kPath,
+              std::string("POST ") + kAll + "?fieldManager=trainer&fieldValidation=Strict",
+              std::string("PATCH ") + kPath + "?fieldManager=m&fieldValidation=Strict&force=true"});
+}
+
 TEST_CASE_METHOD(Fixture, "429 is obeyed, for creates too") {
   server.on("POST", kAll).answer(429, "later").header("Retry-After", "2").times(2);
   server.on("POST", kAll).answer(201, "{}");
