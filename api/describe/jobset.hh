@@ -114,7 +114,9 @@ void RetentionPolicy::describe(D& d) {
 template <class D>
 void VolumeClaimPolicy::describe(D& d) {
   d.self().rule(
-      {"self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)",
+      // "namespace" is a word of CEL: Kubernetes 1.31 knows the field as escaped only.
+      {"self.templates.all(t, !has(t.metadata.__namespace__) || size(t.metadata.__namespace__) == "
+       "0)",
        "namespace cannot be set for VolumeClaimPolicies templates", [](const kube::Json& self) {
          if (self.find("templates") == nullptr) return false;
          const kube::Json::Array& claims = self.get_array("templates");

@@ -138,7 +138,7 @@ struct TrainJobTemplate {
   static void describe(D& d) {
     d.field("metadata", &TrainJobTemplate::metadata)
         .kubernetes("ObjectMeta")
-        .rule({"!has(self.name) && !has(self.namespace)",
+        .rule({"!has(self.name) && !has(self.__namespace__)",
                "name and namespace cannot be set in a template."})
         .doc("Labels and annotations of every trial.");
     d.field("spec", &TrainJobTemplate::spec).doc("The TrainJob of every trial.");
