@@ -56,13 +56,13 @@ kube::Json spec_changes(const RuntimePatch& patch) {
 
 // Whether another controller or a scheduler acts on a pod by this label or annotation.
 bool steers_pods(std::string_view key) {
-  static constexpr std::array<std::string_view, 10> kDomains = {
-      "kueue.x-k8s.io",      "jobset.sigs.k8s.io", "batch.kubernetes.io", "trainer.kubeflow.org",
-      "scheduling.x-k8s.io", "scheduling.k8s.io",  "volcano.sh",          "yunikorn.apache.org",
-      "kai.scheduler",       "koordinator.sh"};
-  const std::size_t slash = key.find('/');
-  if (slash == key.npos) return key == "job-name" || key == "controller-uid";  // of batch/v1
-  const std::string_view prefix = key.substr(0, slash);
+  static constexpr std::array<std::string_view, 11> kDomains = {
+      "kueue.x-k8s.io",      "jobset.sigs.k8s.io", "batch.kubernetes.io",    "trainer.kubeflow.org",
+      "scheduling.x-k8s.io", "scheduling.k8s.io",  "scheduling.sigs.k8s.io", "volcano.sh",
+      "yunikorn.apache.org", "kai.scheduler",      "koordinator.sh"};
+  if (key == "job-name" || key == "controller-uid") return true;  // of batch/v1
+  // Koordinator and older coscheduling plugins read "pod-group.scheduling.sigs.k8s.io" itself.
+  const std::string_view prefix = key.substr(0, key.find('/'));
   return std::any_of(kDomains.begin(), kDomains.end(), [prefix](std::string_view domain) {
     return prefix.ends_with(domain) &&
            (prefix.size() == domain.size() || prefix[prefix.size() - domain.size() - 1] == '.');

@@ -34,6 +34,8 @@ struct PipelineOptions {
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";
+  // The JobSet exists with the runtime's number and resources of cache pods, whatever the job says.
+  bool has_cache_runtime_sizes = false;
 };
 
 // One replicated job as gangs, Kueue and the SDK see it.

@@ -10,6 +10,7 @@
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/progress/progress.hh"
+#include "runtimes/trainjob/cache_sizes.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
@@ -219,7 +220,7 @@ class ChildrenPlanner {
         return;
       }
     }
-    const auto built = build(job, runtime, options_);
+    const auto built = build_beside(job, runtime, options_, observed_.jobset_object);
     if (!built) {
       state_.blocked = refused(built.error());
       return;

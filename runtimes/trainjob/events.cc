@@ -82,8 +82,7 @@ kube::PlannedEvent created_event(const TrainJob& job) {
 
 kube::PlannedEvent ignored_event(const std::string& what) {
   kube::PlannedEvent ignored =
-      event("Warning", "SettingIgnored",
-            "the pods start without this, for which a new TrainJob would be refused: " + what);
+      event("Warning", "SettingIgnored", "the pods start without this: " + what);
   ignored.is_of_actions = true;
   return ignored;
 }

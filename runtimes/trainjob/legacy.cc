@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -46,11 +48,23 @@ Json template_of(std::string_view field, const Json& entry) {
   return pod;
 }
 
+// No schema names its members, so the API server drops none.
+bool has_unknown_member(const Json& override_entry) {
+  static constexpr std::string_view kKnown[] = {"targetJobs", "manager", "metadata", "spec"};
+  const Json::Object& members = override_entry.as_object();
+  return std::any_of(members.begin(), members.end(), [](const auto& member) {
+    return std::find(std::begin(kKnown), std::end(kKnown), member.first) == std::end(kKnown);
+  });
+}
+
 // One override as a JobSetSpec of patches, one for each target job.
 // `bytes` counts what all of them have.
 Json replicated_jobs_of(std::string_view field, const Json& entry, const std::string& path,
                         std::size_t& bytes, Conversion& conversion) {
   Json jobs = Json::array();
+  if (field == "podTemplateOverrides" && entry.is_object() && has_unknown_member(entry))
+    conversion.warnings.push_back(
+        fmt::format("{}: only its targetJobs, metadata and spec have an effect", path));
   const Json pod = template_of(field, entry);
   const std::size_t weight = kube::print_json(pod).size();
   for (const Json& target : entry.get_array("targetJobs")) {

@@ -88,14 +88,11 @@ struct Sizes {
 
 class SizeReader {
  public:
-  // `uncounted`: gets what a queue's quota does not count.
-  SizeReader(const Draft& draft, const Cache& cache, kube::FieldErrors& errors,
-             kube::FieldErrors& uncounted)
+  SizeReader(const Draft& draft, const Cache& cache, kube::FieldErrors& errors)
       : draft_(draft),
         cache_(cache),
         container_(*draft.container(cache.job, cache.container)),
-        errors_(errors),
-        uncounted_(uncounted) {}
+        errors_(errors) {}
 
   Sizes read() {
     Sizes sizes;
@@ -110,13 +107,12 @@ class SizeReader {
     const char* end = setting.value.data() + setting.value.size();
     const auto [rest, error] = std::from_chars(setting.value.data(), end, pods);
     if (error != std::errc() || rest != end || pods < 2 || pods > kMaxPods) {
-      refuse(errors_, setting,
-             fmt::format("{} counts the cache's head and its workers: write a number from "
-                         "2 to {}, as a value",
-                         kClusterSize, kMaxPods));
+      refuse(setting, fmt::format("{} counts the cache's head and its workers: write a number from "
+                                  "2 to {}, as a value",
+                                  kClusterSize, kMaxPods));
       return std::nullopt;
     }
-    if (!is_counted(setting, pods == draft_.pod_sets[cache_.job].count)) return std::nullopt;
+    check_kept(setting, pods == draft_.pod_sets[cache_.job].count);
     return pods;
   }
 
@@ -131,7 +127,7 @@ class SizeReader {
     const auto of_worker = worker ? amount_of(*worker) : own;
     if (!of_head || !of_worker) return;
     const kube::Quantity amount = std::max(*of_head, *of_worker);
-    if (!is_counted(worker ? *worker : *head, amount == own)) return;
+    check_kept(worker ? *worker : *head, amount == own);
     if (sizes.resources.is_null()) {
       sizes.resources = container_.get("resources");
       if (sizes.resources.is_null()) sizes.resources = Json::object();
@@ -151,37 +147,45 @@ class SizeReader {
   std::optional<kube::Quantity> amount_of(const Setting& setting) {
     const auto amount = kube::Quantity::parse(setting.value);
     if (amount && kube::Quantity() < *amount) return *amount;
-    refuse(errors_, setting, "is no amount of a resource: write one such as 4 or 64Gi, as a value");
+    refuse(setting, "is no amount of a resource: write one such as 4 or 64Gi, as a value");
     return std::nullopt;
   }
 
-  // Kueue counts the pods of the runtime, and knows nothing of these variables.
-  bool is_counted(const Setting& setting, bool is_of_runtime) {
-    if (is_of_runtime || !draft_.job.metadata.labels.contains(kQueueLabel)) return true;
+  // No JobSet changes its pods. Kueue counts those of the runtime, and knows nothing of these
+  // variables.
+  void check_kept(const Setting& setting, bool is_runtimes) {
+    if (is_runtimes) return;
+    if (draft_.options.has_cache_runtime_sizes)
+      return refuse(setting,
+                    "the JobSet of this job was made with the runtime's sizes, and keeps its pods; "
+                    "create the TrainJob anew for others");
+    if (!draft_.job.metadata.labels.contains(kQueueLabel)) return;
     refuse(
-        uncounted_, setting,
+        setting,
         fmt::format("with label {} the cache's pods are those that Kueue counts: {} of {} \"{}\", "
                     "with its resources; leave this out, or use a runtime whose cache has the "
                     "size",
                     kQueueLabel, draft_.pod_sets[cache_.job].count, draft_.runtime.kind,
                     draft_.runtime.metadata.name));
-    return false;
   }
 
-  static void refuse(kube::FieldErrors& errors, const Setting& setting, std::string detail) {
-    errors.push_back(kube::invalid(setting.path, setting.value, std::move(detail)));
+  void refuse(const Setting& setting, std::string detail) {
+    errors_.push_back(kube::invalid(setting.path, setting.value, std::move(detail)));
   }
 
   const Draft& draft_;
   const Cache& cache_;
   const Json& container_;
   kube::FieldErrors& errors_;
-  kube::FieldErrors& uncounted_;
 };
 
-Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors,
-               kube::FieldErrors& uncounted) {
-  return is_sizable(draft, cache) ? SizeReader(draft, cache, errors, uncounted).read() : Sizes();
+// Where one of them is refused, all are the runtime's.
+Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors) {
+  if (!is_sizable(draft, cache)) return {};
+  const std::size_t before = errors.size();
+  Sizes sizes = SizeReader(draft, cache, errors).read();
+  const bool is_runtimes = errors.size() != before || draft.options.has_cache_runtime_sizes;
+  return is_runtimes ? Sizes() : sizes;
 }
 
 bool is_listed(std::string_view list, std::string_view name) {
@@ -328,8 +332,9 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   // A cache never ends by itself, so the trainer alone decides about success.
   if (const auto trainer = draft.find_ancestor(kTrainerStep); trainer && !draft.spec.successPolicy)
     draft.spec.successPolicy = SuccessPolicy{"All", {draft.pod_sets[*trainer].name}, {}};
-  // What is ignored is no error: a job that was created before these rules runs without it.
-  const Sizes sizes = sizes_of(draft, *cache, draft.errors, draft.ignored);
+  // Not errors: a job that was created before these rules runs with the runtime's sizes, and
+  // without its role.
+  const Sizes sizes = sizes_of(draft, *cache, draft.ignored);
   if (sizes.pods) {
     draft.set_count(cache->job, *sizes.pods, kDatasetEnv);
     draft.edit(cache->job, cache->container, kDatasetEnv)
@@ -347,7 +352,7 @@ void DataCache::add_dependents(Draft& draft) const {
 void DataCache::validate(const Draft& draft, kube::FieldErrors& errors) const {
   const auto cache = cache_of(draft);
   if (!cache) return;
-  sizes_of(draft, *cache, errors, errors);
+  sizes_of(draft, *cache, errors);
   role_of(draft, errors);
 }
 

@@ -8,6 +8,7 @@
 
 #include "kube/model/field_error.hh"
 #include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/switches.hh"
 
 namespace trainer::pipeline {
 
@@ -17,10 +18,8 @@ enum class Launcher {
   kEnv,       // the command itself calls init_process_group()
 };
 
-// On a TrainJob; takes precedence over the runtime's field.
-inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/torch-launcher";
-
-// Errors: an annotation with another value.
+// The job's annotation kLauncherAnnotation, else the runtime's field. Errors: an annotation with
+// another value.
 tl::expected<Launcher, kube::FieldError> launcher_of(const TrainJob& job,
                                                      const TorchPolicy& policy);
 

@@ -232,6 +232,52 @@ spec: {runtimeRef: {name: torch-distributed}, trainer: {comand: [x], numNods: 2}
         "unknown field \"spec.trainer.numNods\"\n");
 }
 
+TEST_CASE("unknown fields below older fields are warned about") {
+  struct Row {
+    const char* field;  // of spec
+    const char* unknown;
+  };
+  const char* const kPod =
+      "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec."
+      "template.spec.";
+  const Row rows[] = {
+      {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelectr: {a: b}}}]",
+       "nodeSelectr"},
+      {"podSpecOverrides: [{targetJobs: [{name: node}], nodeSelectr: {a: b}}]", "nodeSelectr"},
+      {"podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {a: b}}]", ""},
+      {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]", ""},
+  };
+  for (const Row& row : rows) {
+    INFO(row.field);
+    const Outcome outcome = render(kJob + "  " + row.field + "\n");
+    CHECK(outcome.code == kExitDone);
+    const std::string warning = std::string("warning: TrainJob team-a/j: unknown field \"") + kPod +
+                                row.unknown + "\": it has no effect\n";
+    CHECK((outcome.err.find(warning) != std::string::npos) == (*row.unknown != '\0'));
+    CHECK((outcome.err.find("unknown field") != std::string::npos) == (*row.unknown != '\0'));
+  }
+}
+
+TEST_CASE("members of an older override that have no effect are warned about") {
+  struct Row {
+    const char* member;
+    bool is_warned;
+  };
+  const Row rows[] = {{"specs: {nodeSelector: {a: b}}", true},
+                      {"nodeSelector: {a: b}", true},
+                      {"spec: {nodeSelector: {a: b}}", false},
+                      {"metadata: {labels: {a: b}}, manager: m", false}};
+  for (const Row& row : rows) {
+    INFO(row.member);
+    const Outcome outcome = render(kJob + "  podTemplateOverrides: [{targetJobs: [{name: node}], " +
+                                   row.member + "}]\n");
+    CHECK(outcome.code == kExitDone);
+    CHECK((outcome.err.find("warning: TrainJob team-a/j: spec.podTemplateOverrides[0]: only its "
+                            "targetJobs, metadata and spec have an effect\n") !=
+           std::string::npos) == row.is_warned);
+  }
+}
+
 TEST_CASE("the schema is checked before the rules") {
   const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

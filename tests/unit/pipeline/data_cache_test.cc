@@ -220,21 +220,36 @@ TEST_CASE("sizes that cannot be, or that Kueue does not count, are refused", "[c
     if (errors.empty()) continue;
     CHECK(errors[0].path == "spec.initializer.dataset.env[1].value");
     CHECK(errors[0].detail.find(row.detail) == 0);
-    if (row.detail != kQueue) {
-      CHECK(refused(job, builtin_runtime()) == errors);
-      continue;
-    }
-    // A job that was accepted before there was this rule, or that got its label later, has the
-    // sizes that Kueue counts.
+    // A job that was accepted before there was this rule goes on with the runtime's sizes.
     const Built result = built(job, builtin_runtime());
     CHECK(result.ignored == errors);
+    job.spec.initializer->dataset->env.clear();
+    const Built plain = built(job, builtin_runtime());
     const Json& spec = *job_in(result, "dataset-initializer").find_path({"template", "spec"});
     CHECK(spec.get_int("parallelism") == 3);
+    CHECK(spec.get_int("completions") == 3);
     const Json& server = container_in(result, "dataset-initializer", "dataset-initializer");
     CHECK(env_value(server, "LWS_GROUP_SIZE") == "3");
-    const Json amounts = yaml("{cpu: '2', memory: 2Gi}");
-    CHECK(*server.find("resources") == Json::object({{"requests", amounts}, {"limits", amounts}}));
+    CHECK(server.get("resources") ==
+          container_in(plain, "dataset-initializer", "dataset-initializer").get("resources"));
   }
+}
+
+TEST_CASE("where one size is refused, all are the runtime's, and the role stays", "[cache]") {
+  Runtime runtime = builtin_runtime();
+  runtime.metadata.annotations["trainer.kubeflow.org/data-cache-iam-roles"] = "arn";
+  const TrainJob job =
+      cached_job("[" + var("CLUSTER_SIZE", "1") + ", " + var("WORKER_MEM", "64Gi") + ", " +
+                 var("HEAD_CPU", "many") + ", " + var("IAM_ROLE", "arn") + "]");
+  const Built result = built(job, runtime);
+  REQUIRE(result.ignored.size() == 2);
+  CHECK(result.ignored[0].path == "spec.initializer.dataset.env[0].value");
+  CHECK(result.ignored[1].path == "spec.initializer.dataset.env[2].value");
+  const Json& spec = *job_in(result, "dataset-initializer").find_path({"template", "spec"});
+  CHECK(spec.get_int("parallelism") == 3);
+  const Json& server = container_in(result, "dataset-initializer", "dataset-initializer");
+  CHECK(server.find_path({"resources", "limits", "memory"})->as_string() == "2Gi");
+  CHECK(env_value(server, "AWS_ROLE_ARN") == "arn");
 }
 
 TEST_CASE("a role is assumed where the runtime lists it", "[cache]") {

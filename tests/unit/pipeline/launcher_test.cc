@@ -1,6 +1,8 @@
 // One training of all nodes, whatever the command: mlPolicy.torch.launcher.
 #include "runtimes/plugins/torch/launcher.hh"
 
+#include <algorithm>
+
 #include "tests/support/catch.hh"
 #include "tests/unit/pipeline/fixtures.hh"
 
@@ -133,6 +135,36 @@ TEST_CASE("the annotation comes before the runtime's launcher", "[launcher]") {
     const kube::Json& node = container_in(result, "node");
     CHECK(strings(node.get_array("command")).at(0) == row.first_word);
     CHECK(env_value(node, "WORLD_SIZE") == row.world_size);
+  }
+}
+
+TEST_CASE("the annotation has no effect without mlPolicy.torch, and a warning says so",
+          "[launcher][warnings]") {
+  struct Row {
+    const char* policy;
+    bool is_annotated;
+    bool is_warned;
+  };
+  const Row rows[] = {{"{torch: {}}", true, false}, {"{torch: {}}", false, false},
+                      {"{jax: {}}", true, true},    {"{jax: {}}", false, false},
+                      {"{}", true, true},           {"{}", false, false}};
+  for (const Row& row : rows) {
+    INFO(row.policy << row.is_annotated);
+    const Runtime runtime = runtime_with(row.policy, R"(
+- name: node
+  template:
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}
+)");
+    TrainJob job = job_with("{trainer: {numNodes: 2, command: [python, t.py]}}");
+    if (row.is_annotated)
+      job.metadata.annotations["trainer.kubeflow.org/torch-launcher"] = "torchrun";
+    const auto warnings = warn_trainjob(job, runtime);
+    const bool is_warned =
+        std::find(warnings.begin(), warnings.end(),
+                  "metadata.annotations[trainer.kubeflow.org/torch-launcher]: has no effect, "
+                  "because runtime \"rt\" has no mlPolicy.torch") != warnings.end();
+    CHECK(is_warned == row.is_warned);
   }
 }
 

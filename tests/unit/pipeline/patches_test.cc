@@ -118,7 +118,9 @@ TEST_CASE("metadata of every level reaches its level; the job's own reaches none
 TEST_CASE("what v2.1 called spec.labels and spec.annotations reaches the pods, too", "[patches]") {
   const TrainJob job = job_with(R"(runtimePatches: [{manager: trainer.kubeflow.org/legacy,
     trainingRuntimeSpec: {template: {
-      metadata: {labels: {team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own},
+      metadata: {labels: {team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own,
+                         pod-group.scheduling.sigs.k8s.io: g,
+                         pod-group.scheduling.sigs.k8s.io/name: g},
                  annotations: {sidecar.istio.io/inject: 'false', a.volcano.sh/x: y,
                                alpha.jobset.sigs.k8s.io/exclusive-topology: rack,
                                cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}},
@@ -134,7 +136,8 @@ TEST_CASE("what v2.1 called spec.labels and spec.annotations reaches the pods, t
   const Built result = built(job, runtime);
   INFO(kube::print_json(*result.jobset.find_path({"metadata", "labels"})));
   CHECK(*result.jobset.find_path({"metadata", "labels"}) ==
-        yaml("{team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own}"));
+        yaml("{team: x, level: all, kueue.x-k8s.io/queue-name: q, job-name: own, "
+             "pod-group.scheduling.sigs.k8s.io: g, pod-group.scheduling.sigs.k8s.io/name: g}"));
   CHECK(*pod_in(result, "node").find_path({"metadata", "labels"}) ==
         yaml("{team: x, kept: 'yes', level: pod}"));
   CHECK(*pod_in(result, "eval").find("metadata") ==

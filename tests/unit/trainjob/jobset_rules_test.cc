@@ -1,6 +1,8 @@
 // What the JobSet of a job is refused for, and what is said of a job without one.
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kube/model/json_text.hh"
@@ -58,10 +60,39 @@ Json cached_job() {
   return job;
 }
 
-Json with_role(Json job) {
+// As cached_runtime(), whose cache a job may size; by default it has three pods.
+Json sizable_runtime() {
+  Json runtime = cached_runtime("");
+  Json& job = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array()[0];
+  job["template"].set("spec", yaml(R"(
+parallelism: 3
+completions: 3
+template: {spec: {containers: [{name: cache, image: 'img:1', env: [{name: LWS_GROUP_SIZE, value: '3'}],
+  resources: {limits: {memory: 2Gi}}}]}}
+)"));
+  return runtime;
+}
+
+Json with_dataset_env(Json job, const std::string& name, const std::string& value) {
   job["spec"]["initializer"]["dataset"].set(
-      "env", Json::array({Json::object({{"name", "IAM_ROLE"}, {"value", kRole}})}));
+      "env", Json::array({Json::object({{"name", name}, {"value", value}})}));
   return job;
+}
+
+Json with_role(Json job) {
+  return with_dataset_env(std::move(job), "IAM_ROLE", kRole);
+}
+
+Json with_queue(Json job) {
+  job["metadata"].set("labels", Json::object({{"kueue.x-k8s.io/queue-name", "q"}}));
+  return job;
+}
+
+std::int64_t cache_pods(const World& world) {
+  return world.jobset->get("spec")
+      .get_array("replicatedJobs")[0]
+      .get_path({"template", "spec"})
+      .get_int("parallelism");
 }
 
 bool has_role(const World& world) {
@@ -151,6 +182,94 @@ TEST_CASE("a role that was allowed stays so for the job, whatever becomes of its
     const auto events = world.settle();
     CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == 0);
     CHECK(has_role(world));
+  }
+}
+
+TEST_CASE("sizes of a cache that Kueue does not count keep no job of before from starting") {
+  struct Row {
+    const char* name;  // of the variable that an earlier version has stored
+    const char* value;
+  };
+  const Row rows[] = {
+      {"CLUSTER_SIZE", "5"}, {"WORKER_MEM", "64Gi"}, {"HEAD_CPU", "4"}, {"CLUSTER_SIZE", "1"}};
+  for (const Row& row : rows) {
+    INFO(row.name << " " << row.value);
+    World world(with_queue(cached_job()), sizable_runtime());
+    world.set_spec("suspend", true);
+    world.settle();
+    world.object = with_dataset_env(world.object, row.name, row.value);
+    world.restart();
+    CHECK(world.settle().empty());  // none of its pods starts yet
+    const Json before = world.jobset->get("spec").get("replicatedJobs");
+    CHECK(cache_pods(world) == 3);
+    world.set_spec("suspend", false);
+    const auto events = world.settle();
+    CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == 1);
+    CHECK_FALSE(world.jobset->get("spec").get_bool("suspend"));
+    CHECK(world.reason() == "CreatingPods");
+    CHECK(world.jobset->get("spec").get("replicatedJobs") == before);
+    CHECK(world.settle().empty());
+  }
+}
+
+TEST_CASE("a JobSet that was made with the runtime's cache pods keeps them, without a queue, too") {
+  struct Row {
+    const char* name;
+    const char* value;
+    bool is_ignored;
+  };
+  const Row rows[] = {{"CLUSTER_SIZE", "5", true},
+                      {"WORKER_MEM", "64Gi", true},
+                      {"CLUSTER_SIZE", "3", false},
+                      {"WORKER_MEM", "2Gi", false}};
+  for (const Row& row : rows) {
+    INFO(row.name << " " << row.value);
+    // An earlier version handed the variables to the container, and read none of them.
+    World world(cached_job(), sizable_runtime());
+    world.object = with_dataset_env(world.object, row.name, row.value);
+    world.set_spec("suspend", true);
+    world.settle();
+    Json& cache = (*world.jobset)["spec"]["replicatedJobs"].as_array()[0]["template"]["spec"];
+    cache.set("parallelism", 3).set("completions", 3);
+    Json& server = cache["template"]["spec"]["containers"].as_array()[0];
+    server.set("resources", yaml("{limits: {memory: 2Gi}}"));
+    for (Json& variable : server["env"].as_array())
+      if (variable.get_string("name") == "LWS_GROUP_SIZE") variable.set("value", "3");
+    const Json before = world.jobset->get("spec").get("replicatedJobs");
+    world.restart();
+    world.set_spec("suspend", false);
+    const auto events = world.settle();
+    CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == (row.is_ignored ? 1 : 0));
+    CHECK_FALSE(world.jobset->get("spec").get_bool("suspend"));
+    CHECK(world.jobset->get("spec").get("replicatedJobs") == before);
+  }
+}
+
+TEST_CASE("a new job with sizes that Kueue does not count is refused, without a webhook, too") {
+  World world(with_dataset_env(with_queue(cached_job()), "CLUSTER_SIZE", "5"), sizable_runtime());
+  CHECK(world.settle() == std::vector<std::string>{"TrainJobResourcesCreationFailed"});
+  CHECK_FALSE(world.jobset);
+  CHECK(world.reason() == "ChildRefused");
+  CHECK(world.message().find("spec.initializer.dataset.env[0].value: Invalid value: \"5\"") == 0);
+}
+
+TEST_CASE("a queue's label that comes after the JobSet does not ask for other pods than it has") {
+  const std::pair<const char*, const char*> rows[] = {{"CLUSTER_SIZE", "5"},
+                                                      {"WORKER_MEM", "64Gi"}};
+  for (const auto& [name, value] : rows) {
+    INFO(name);
+    World world(with_dataset_env(cached_job(), name, value), sizable_runtime());
+    world.set_spec("suspend", true);
+    world.settle();
+    const Json before = *world.jobset;
+    CHECK(cache_pods(world) == (std::string_view(name) == "CLUSTER_SIZE" ? 5 : 3));
+    world.object = with_queue(world.object);
+    world.set_spec("suspend", false);
+    const auto events = world.settle();
+    CHECK(std::count(events.begin(), events.end(), "SettingIgnored") == 0);
+    CHECK(world.reason() == "ChildRefused");
+    CHECK(world.message().find("spec.initializer.dataset.env[0].value: Invalid value: ") == 0);
+    CHECK(*world.jobset == before);
   }
 }
 
