@@ -27,24 +27,23 @@ count_step() {
 # a failure without such a line counts as one; of a failed step the lines `FAIL ...` and the end are shown. What follows a line `open:` or `figures:`, up to an empty line, is shown.
 # Answers the command's status.
 step() {
-  local title=$1 log began took result=0 counts shown
+  local title=$1 log began took result=0 shown
   shift
   log=$LOGS/$(log_name "$title").log
   printf '%-12s %-46s ' "$NAME" "$title"
   began=$SECONDS
   "$@" > "$log" 2>&1 < /dev/null || result=$?
   took=$((SECONDS - began))
-  counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
-  COUNTS=$counts
-  if [ -n "$counts" ]; then
-    PASSED=$((PASSED + $(cut -d' ' -f1 <<< "$counts")))
-    FAILED=$((FAILED + $(cut -d' ' -f3 <<< "$counts")))
-    case $counts in *' 0 failed') [ $result = 0 ] || FAILED=$((FAILED + 1)) ;; esac
+  COUNTS=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+  if [ -n "$COUNTS" ]; then
+    PASSED=$((PASSED + $(cut -d' ' -f1 <<< "$COUNTS")))
+    FAILED=$((FAILED + $(cut -d' ' -f3 <<< "$COUNTS")))
+    case $COUNTS in *' 0 failed') [ $result = 0 ] || FAILED=$((FAILED + 1)) ;; esac
   elif [ $result != 0 ]; then
     FAILED=$((FAILED + 1))
   fi
   [ $result = 0 ] && shown=ok || shown=FAILED
-  printf '%-6s %5d s  %s\n' "$shown" "$took" "${counts%, 0 failed}"
+  printf '%-6s %5d s  %s\n' "$shown" "$took" "${COUNTS%, 0 failed}"
   if [ $result = 0 ]; then
     sed -n '/^open:\|^figures:/,/^$/p' "$log" | sed 's/^/             /'
   else

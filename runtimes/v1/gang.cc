@@ -40,14 +40,6 @@ kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t me
   return total;
 }
 
-// What the schema would refuse is left out.
-kube::ResourceList stated_resources(const Json& amounts) {
-  kube::ResourceList total;
-  for (const auto& [name, amount] : amounts.as_object())
-    if (const auto quantity = kube::Quantity::read(amount)) total[name] = *quantity;
-  return total;
-}
-
 Json spec_of(const ReconcileContext& context) {
   const auto& stated = context.job.spec.runPolicy.schedulingPolicy;
   const SchedulingPolicy policy = stated.value_or(SchedulingPolicy{});
@@ -55,7 +47,8 @@ Json spec_of(const ReconcileContext& context) {
   Json spec = Json::object();
   if (members != 0) spec.set("minMember", members);  // upstream's client leaves a 0 out
   const kube::ResourceList resources =
-      policy.minResources ? stated_resources(*policy.minResources) : resources_of(context, members);
+      policy.minResources ? kube::read_resource_list(policy.minResources->as_object())
+                          : resources_of(context, members);
   // In the types of Volcano this is a pointer, so that upstream's client writes it empty, too.
   if (!resources.empty() || is_volcano(context.observed.settings))
     spec.set("minResources", gang::write_resources(resources));

@@ -57,14 +57,6 @@ void raise_to(ResourceList& most, const ResourceList& amounts) {
   }
 }
 
-ResourceList read_amounts(const JsonObject& amounts) {
-  ResourceList list;
-  for (const auto& [name, value] : amounts) {
-    if (const auto quantity = Quantity::read(value)) list.emplace(name, *quantity);
-  }
-  return list;
-}
-
 ResourceList container_requests(const Json& container) {
   ResourceList requests = read_resources(container, "requests");
   requests.merge(read_resources(container, "limits"));
@@ -227,8 +219,16 @@ void add_annotations(Json& pod_template, const StringMap& annotations) {
   add_strings(pod_template, "annotations", annotations);
 }
 
+ResourceList read_resource_list(const Json::Object& amounts) {
+  ResourceList list;
+  for (const auto& [name, value] : amounts) {
+    if (const auto quantity = Quantity::read(value)) list.emplace(name, *quantity);
+  }
+  return list;
+}
+
 ResourceList read_resources(const Json& container, std::string_view requests_or_limits) {
-  return read_amounts(container.get("resources").get_object(requests_or_limits));
+  return read_resource_list(container.get("resources").get_object(requests_or_limits));
 }
 
 ResourceList pod_requests(const Json& pod_template) {
@@ -259,7 +259,7 @@ ResourceList pod_requests(const Json& pod_template) {
   for (const auto& [name, amount] : read_resources(spec, "requests")) {
     if (is_pod_level(name)) total[name] = amount;
   }
-  add_to(total, read_amounts(spec.get_object("overhead")));
+  add_to(total, read_resource_list(spec.get_object("overhead")));
   return total;
 }
 

@@ -35,7 +35,9 @@ void upsert_volume_mount(Json& container, Json mount);  // by mountPath, the who
 void add_labels(Json& pod_template, const StringMap& labels);
 void add_annotations(Json& pod_template, const StringMap& annotations);
 
-// A container's requests or limits; entries that are no quantities are left out.
+// Entries that are no quantities are left out.
+ResourceList read_resource_list(const Json::Object& amounts);
+// A container's requests or limits, likewise.
 ResourceList read_resources(const Json& container, std::string_view requests_or_limits);
 
 // k8s.io/component-helpers/resource.PodRequests: sum of the containers and sidecars, or the largest

@@ -34,6 +34,13 @@ std::string with_resources(std::string_view resources) {
       resources);
 }
 
+std::string with_schedulers(std::string_view role, std::string_view scheduler,
+                            std::string_view of_workers) {
+  constexpr std::string_view kRole = "{}: {{template: {{spec: {{schedulerName: {}}}}}}}";
+  return fmt::format("roles: {{{}, {}}}", fmt::format(kRole, role, scheduler),
+                     fmt::format(kRole, "Worker", of_workers));
+}
+
 }  // namespace
 
 TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
@@ -177,11 +184,7 @@ TEST_CASE("CO13: a scheduler of the user's own is kept, with a warning") {
                                                                {"own", "own", true},
                                                                {"own", "''", true},
                                                                {"volcano", "''", false}}) {
-    World world =
-        gang("volcano", "Master Worker",
-             fmt::format("roles: {{Master: {{template: {{spec: {{schedulerName: {}}}}}}}, "
-                         "Worker: {{template: {{spec: {{schedulerName: {}}}}}}}}}",
-                         master, worker));
+    World world = gang("volcano", "Master Worker", with_schedulers("Master", master, worker));
     admit(world);
     CHECK(world.has_event("Warning SetPodTemplateSchedulerName: Another scheduler is specified") ==
           warns);
@@ -197,11 +200,7 @@ TEST_CASE("an MPIJob is warned unless one of its templates names the gang schedu
                                                                {"own", "volcano", false},
                                                                {"volcano", "''", false}}) {
     World world =
-        gang("volcano", "Launcher Worker",
-             fmt::format("roles: {{Launcher: {{template: {{spec: {{schedulerName: {}}}}}}}, "
-                         "Worker: {{template: {{spec: {{schedulerName: {}}}}}}}}}",
-                         launcher, worker),
-             "MPIJob");
+        gang("volcano", "Launcher Worker", with_schedulers("Launcher", launcher, worker), "MPIJob");
     admit(world);
     INFO(launcher << " " << worker);
     CHECK(world.has_event("Warning SettedPodTemplateSchedulerName: Another scheduler") == warns);
