@@ -211,13 +211,6 @@ class Renderer {
                                       fmt::join(unknown, "\", unknown field \"")));
   }
 
-  // The schema is open where older fields were, and has only what they have become.
-  void warn_about_unknown(const Kind& kind, const Json& object) {
-    if (!kind.schema) return;
-    for (const std::string& path : unknown_fields(object, *kind.schema))
-      warn(object, fmt::format("unknown field \"{}\": it has no effect", path));
-  }
-
   static AdmissionRequest request_of(const Json& object) {
     const kube::ObjectKey key = kube::ObjectMeta::of(object).key();
     return {.operation = "CREATE",
@@ -239,7 +232,9 @@ class Renderer {
       if (!patched) return refuse(object, patched.error().message);
       object = std::move(*patched);
       kind.apply_defaults(object);
-      warn_about_unknown(kind, object);
+      // Below older fields the schema was open. What it does not have of the result, no cluster
+      // keeps.
+      if (!is_known_to(kind, object)) return false;
     }
     if (kind.schema) {
       const kube::FieldErrors errors = check_schema(object, *kind.schema);

@@ -1,7 +1,9 @@
 // What libraries and the SDK print before a node fails or waits for ever.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <iterator>
 
 #include "controller/cli/symptoms.hh"
 #include "runtimes/views/text.hh"
@@ -17,12 +19,13 @@ struct LineRule {
   std::string_view cause;
   std::string_view next_step;
   bool is_sdk_only = false;  // only for pods whose script the Python SDK has written
+  bool is_consequence = false;
 };
 
 const LineRule kRules[] = {
     {"shared-memory",
      {"out of shared memory", "unable to open shared memory object", "killed by signal: Bus error",
-      "creating shared memory segment", "/dev/shm/nccl-"},
+      "creating shared memory segment", "/dev/shm/nccl-", "unable to write to file </torch_"},
      "shared memory is used up",
      "Mount an emptyDir of medium Memory at /dev/shm in the runtime (64 MiB is the default), or "
      "set num_workers=0 of the DataLoader."},
@@ -65,10 +68,15 @@ const LineRule kRules[] = {
      "(port 53) or each other (`kubectl get networkpolicy`). Else: check the name, and whether "
      "pods may leave the cluster."},
     {"no-peer",
-     {"clients joined", "RendezvousTimeoutError", "No route to host"},
+     {"clients joined", "RendezvousTimeoutError", "No route to host",
+      "The client socket has timed out",
+      "The client socket has failed to connect to any network address",
+      "socketStartConnect: Connect to"},
      "the nodes do not reach each other",
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
-     "networkpolicy`), and that all nodes have started."},
+     "networkpolicy`), and that all nodes have started.",
+     false,
+     true},
     {"file-locks",
      {"No locks available", "Stale file handle", "Errno 37", "database is locked"},
      "a file lock fails on a network file system",
@@ -80,14 +88,24 @@ const LineRule kRules[] = {
      "NCCL waited in vain for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check that ranks "
      "call the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as "
-     "checkpoints, need init_process_group(timeout=...)."},
+     "checkpoints, need init_process_group(timeout=...).",
+     false,
+     true},
     {"gloo-timeout",
      {"for recv operation", "for send operation", "connectFullMesh failed",
-      "Connection closed by peer"},
+      "Connection closed by peer", "gloo/transport/tcp/pair.cc"},
      "Gloo waited in vain for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check "
-     "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...)."},
+     "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...).",
+     false,
+     true},
 };
+
+std::string line_of(const PodOutput& output, std::string_view line) {
+  return fmt::format("{}: {}",
+                     output.pod.empty() ? "the first failure" : "output of pod " + output.pod,
+                     keep_head(line, kMaxLine));
+}
 
 bool is_script_of_sdk(const WhyFacts& facts) {
   for (const kube::Json& pod : facts.pods)
@@ -97,6 +115,31 @@ bool is_script_of_sdk(const WhyFacts& facts) {
           if (word.is_string() && word.as_string().find("SCRIPT << EOM") != std::string::npos)
             return true;
   return false;
+}
+
+// PyTorch begins lines of a process with its rank: "[rank1]: Traceback (most recent call last):".
+std::string_view without_rank(std::string_view line) {
+  constexpr std::string_view kEnd = "]: ";
+  const auto at = line.starts_with("[rank") ? line.find(kEnd) : line.npos;
+  return at == line.npos ? line : line.substr(at + kEnd.size());
+}
+
+// The error behind the first traceback of a script's own: "ValueError: it is negative"; "" where
+// there is none. torchrun's says only that a process has failed.
+std::string_view find_error(std::string_view text) {
+  bool is_in_traceback = false;
+  while (!text.empty()) {
+    const std::string_view whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), whole.size() + 1));
+    const std::string_view line = without_rank(whole);
+    if (line.starts_with("Traceback (most recent call last)")) {
+      is_in_traceback = true;
+    } else if (is_in_traceback && !line.empty() && !line.starts_with(' ')) {
+      is_in_traceback = false;
+      if (line.find("ChildFailedError") == line.npos) return line;
+    }
+  }
+  return {};
 }
 
 // The last line of `text` with one of the rule's words; "" where there is none.
@@ -121,17 +164,38 @@ std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<Po
     for (const PodOutput& output : outputs) {
       const std::string_view line = find_line(output.text, rule);
       if (line.empty()) continue;
-      symptoms.push_back(
-          {std::string(rule.name),
-           std::string(rule.cause),
-           {fmt::format("{}: {}",
-                        output.pod.empty() ? "the first failure" : "output of pod " + output.pod,
-                        keep_head(line, kMaxLine))},
-           std::string(rule.next_step)});
+      symptoms.push_back({std::string(rule.name),
+                          std::string(rule.cause),
+                          {line_of(output, line)},
+                          std::string(rule.next_step)});
       break;
     }
   }
   return symptoms;
+}
+
+bool is_consequence(const Symptom& symptom) {
+  return std::any_of(std::begin(kRules), std::end(kRules), [&symptom](const LineRule& rule) {
+    return rule.is_consequence && rule.cause == symptom.cause;
+  });
+}
+
+std::optional<Symptom> recognise_script_error(const std::vector<PodOutput>& outputs) {
+  const auto waits_for_others = [](std::string_view text) {
+    return std::any_of(std::begin(kRules), std::end(kRules), [text](const LineRule& rule) {
+      return rule.is_consequence && !find_line(text, rule).empty();
+    });
+  };
+  for (const PodOutput& output : outputs) {
+    const std::string_view error = find_error(output.text);
+    if (error.empty() || waits_for_others(output.text)) continue;
+    return Symptom{"script-error",
+                   fmt::format("the script fails: {}", keep_head(error, kMaxLine)),
+                   {line_of(output, error)},
+                   "Mend the script; the traceback is in the pod's output. What the other nodes "
+                   "report follows from it."};
+  }
+  return std::nullopt;
 }
 
 }  // namespace trainer

@@ -40,12 +40,14 @@ std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use
   return std::nullopt;
 }
 
-// The first text that contains `words`: of the object, an event, or a pod's PodScheduled.
+// The first text that contains `words`: of the object, an event, or a pod's PodScheduled. Events
+// stay for an hour: of a job that runs or has ended, those of its start say nothing.
 std::optional<std::string> find_text(const Inputs& in, std::string_view words) {
   if (contains(in.state.message, words)) return in.state.message;
-  for (const Json& event : in.facts.events)
-    if (contains(event.get_string("message"), words))
-      return std::string(event.get_string("message"));
+  if (!in.state.is_finished && in.state.phase != "Running")
+    for (const Json& event : in.facts.events)
+      if (contains(event.get_string("message"), words))
+        return std::string(event.get_string("message"));
   for (const Json& pod : in.facts.pods)
     for (const Json& condition : pod.get("status").get_array("conditions"))
       if (contains(condition.get_string("message"), words))
@@ -69,9 +71,18 @@ constexpr std::string_view kCheckRegistry =
 constexpr PullRule kPullRules[] = {
     {"toomanyrequests", "the registry limits pulls",
      "Name a Secret of an account in imagePullSecrets, or use a mirror of the registry."},
-    {"401", "the registry refuses access", kCheckAccess},
-    {"403", "the registry refuses access", kCheckAccess},
+    {"no match for platform", "it is not built for the machine's architecture",
+     "Use an image for it, or choose other machines by a nodeSelector for kubernetes.io/arch."},
+    {"invalid reference format", "its name is not valid", kCheckName},
+    {"pull policy of Never", "its pull policy is Never, and the machine does not have it",
+     "Use another imagePullPolicy in the runtime, or load the image on all machines."},
+    {"no space left", "the machine's disk is full",
+     "Ask an admin to make room on the machine that the pod is on."},
+    {"x509:", "the registry's certificate is not trusted",
+     "Ask an admin to give the machines the certificate of the registry's CA."},
+    // Not the bare numbers: digests have them, too.
     {"nauthorized", "the registry refuses access", kCheckAccess},
+    {"403 Forbidden", "the registry refuses access", kCheckAccess},
     {"denied", "the registry refuses access", kCheckAccess},
     {"not found", "the registry has no such image or tag", kCheckName},
     {"manifest unknown", "the registry has no such image or tag", kCheckName},
@@ -321,8 +332,12 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
   if (state.is_finished && !state.is_failed) return symptoms;
   const Inputs in{state, facts, now};
   add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, unlike_images}, in);
-  for (Symptom& found : recognise_lines(facts, all_outputs(state, facts)))
-    symptoms.push_back(std::move(found));
+  const std::vector<PodOutput> outputs = all_outputs(state, facts);
+  std::vector<Symptom> lines = recognise_lines(facts, outputs);
+  const bool is_unexplained = symptoms.empty() && !lines.empty() && is_consequence(lines.front());
+  if (state.is_failed && is_unexplained)
+    if (auto error = recognise_script_error(outputs)) symptoms.push_back(std::move(*error));
+  for (Symptom& found : lines) symptoms.push_back(std::move(found));
   add(symptoms, {runs_on}, in);
   return symptoms;
 }

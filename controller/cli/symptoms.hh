@@ -42,4 +42,10 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
 // the object's status keeps, if any.
 std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<PodOutput>& outputs);
 
+// Whether nodes show it because another one has failed, or waits.
+bool is_consequence(const Symptom& symptom);
+
+// The first error of a Python script in the output of a pod that shows no consequence.
+std::optional<Symptom> recognise_script_error(const std::vector<PodOutput>& outputs);
+
 }  // namespace trainer

@@ -19,8 +19,11 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-constexpr std::size_t kMaxOutputs = 8;       // pods
-constexpr std::int64_t kLinesOfOutput = 20;  // each
+constexpr std::size_t kMaxOutputs = 8;  // pods
+// Of each pod. torchrun prints some 40 lines, and 8 more for each process, behind the error of a
+// script. Of a pod that runs, older lines are of its start, and say nothing about now.
+constexpr std::int64_t kLinesOfEnded = 200;
+constexpr std::int64_t kLinesOfRunning = 20;
 
 // Fewer where a log cannot be read: why it is asked for is elsewhere, too.
 Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook,
@@ -32,9 +35,9 @@ Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook
   std::stable_sort(pods.begin(), pods.end(),
                    [](const LogPod& a, const LogPod& b) { return a.is_over && !b.is_over; });
   LogQuery query;
-  query.tail = kLinesOfOutput;
   std::vector<PodOutput> outputs;
   for (const LogPod& pod : pods) {
+    query.tail = pod.is_over ? kLinesOfEnded : kLinesOfRunning;
     for (const LogContainer& container : pod.containers) {
       if (outputs.size() == kMaxOutputs) co_return outputs;
       if (!container.has_log) continue;

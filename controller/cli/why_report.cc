@@ -91,7 +91,10 @@ std::vector<std::string> warnings_of(const std::vector<Json>& events, const std:
   for (const Json& event : events) {
     if (event.get_string("type") != "Warning") continue;
     const std::string message = one_line(event.get_string("message"));
-    if (!message.empty() && reported.find(message) != std::string::npos) continue;
+    // A long message is cut in an event.
+    const std::string_view shown =
+        std::string_view(message).substr(0, message.size() - (message.ends_with(" ...") ? 4 : 0));
+    if (!shown.empty() && reported.find(shown) != std::string::npos) continue;
     warnings.emplace_back(time_of_event(event).value_or(Time()), &event);
   }
   std::stable_sort(warnings.begin(), warnings.end(),

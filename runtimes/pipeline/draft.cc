@@ -78,8 +78,14 @@ void ContainerEdit::erase(std::string_view member) {
   container_.erase(member);
 }
 
+bool has_framework(const MlPolicy* policy) {
+  return policy != nullptr &&
+         (policy->torch || policy->mpi || policy->jax || policy->xgboost || policy->flux);
+}
+
 const MlPolicy* Draft::ml_policy() const {
-  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : implied_ml_policy;
+  if (implied_ml_policy != nullptr) return implied_ml_policy;
+  return runtime.spec.mlPolicy ? &*runtime.spec.mlPolicy : nullptr;
 }
 
 const PodGroupPolicy* Draft::pod_group_policy() const {

@@ -54,6 +54,9 @@ class ContainerEdit {
   std::string_view source_;
 };
 
+// Whether the policy is one of a framework; an empty one, or nullptr, is not.
+bool has_framework(const MlPolicy* policy);
+
 // Made by prepare(); the plugins then change it phase by phase. `pod_sets` and
 // `spec.replicatedJobs` have equal length and order throughout: no plugin adds or removes a job,
 // because Kueue counts them. Borrows job, runtime and options for its lifetime.
@@ -74,13 +77,13 @@ struct Draft {
   std::string_view command_source = "spec.trainer.command";
   kube::FieldErrors errors;
   kube::FieldErrors ignored;                    // see Built
-  const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime has no mlPolicy
+  const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime's has no framework
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}
 
   const std::string& name() const { return job.metadata.name; }
-  const MlPolicy* ml_policy() const;  // the runtime's, else the implied one, else nullptr
+  const MlPolicy* ml_policy() const;  // the implied one, else the runtime's, else nullptr
   const PodGroupPolicy* pod_group_policy() const;
   // Whether a launcher takes part in the training (mpi.runLauncherAsNode).
   bool is_launcher_a_node() const;

@@ -52,7 +52,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
   if (!merge_template(draft)) return draft;
   normalize(draft);
   count_pods(draft);
-  if (!runtime.spec.mlPolicy)
+  if (!has_framework(draft.ml_policy()))
     for (const auto& plugin : *options.plugins)
       if (const MlPolicy* implied = plugin->implied_ml_policy(draft))
         draft.implied_ml_policy = implied;

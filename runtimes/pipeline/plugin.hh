@@ -20,8 +20,9 @@ class Plugin {
   // Whether the job, its runtime or the options ask for it. Read once, of a prepared draft.
   virtual bool is_active(const Draft&) const = 0;
 
-  // The ML policy that this plugin gives to a job whose runtime has none; nullptr: it gives none.
-  // Called after pods are counted, also where is_active() is false; the result outlives the draft.
+  // The ML policy that this plugin gives to a job whose runtime has none, or one without a
+  // framework, whose numNodes has been counted then; nullptr: it gives none. Called also where
+  // is_active() is false; the result outlives the draft.
   virtual const MlPolicy* implied_ml_policy(const Draft&) const { return nullptr; }
 
   // Phases of build(), each run for all plugins before the next begins.

@@ -1,14 +1,17 @@
 #include "runtimes/trainjob/legacy.hh"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "api/api.hh"
+#include "api/describe/runtime_patch.hh"
+#include "api/describe/schema_builder.hh"
+#include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/quantity.hh"
@@ -48,13 +51,30 @@ Json template_of(std::string_view field, const Json& entry) {
   return pod;
 }
 
-// No schema names its members, so the API server drops none.
-bool has_unknown_member(const Json& override_entry) {
-  static constexpr std::string_view kKnown[] = {"targetJobs", "manager", "metadata", "spec"};
-  const Json::Object& members = override_entry.as_object();
-  return std::any_of(members.begin(), members.end(), [](const auto& member) {
-    return std::find(std::begin(kKnown), std::end(kKnown), member.first) == std::end(kKnown);
-  });
+// The fields of an override that neither the older API nor a patch has. Strict validation does not
+// find them, because the schema keeps all members of a removed field.
+void warn_about_unknown(std::string_view field, const Json& entry, const std::string& path,
+                        Conversion& conversion) {
+  constexpr std::size_t kShown = 5;
+  static const wire::Schema kPod = [] {
+    wire::Schema schema;
+    schema.document = wire::schema_of<PodTemplatePatch>(schema.predicates);
+    return schema;
+  }();
+  const bool has_template = field == "podTemplateOverrides";
+  std::vector<std::string> names = unknown_fields(template_of(field, entry), kPod);
+  if (!has_template)
+    for (std::string& name : names) name.erase(0, std::string_view("spec.").size());
+  if (has_template && entry.is_object())
+    for (const auto& [name, value] : entry.as_object())
+      if (name != "targetJobs" && name != "manager" && name != "metadata" && name != "spec")
+        names.push_back(name);
+  if (names.empty()) return;
+  const std::size_t hidden = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - hidden);
+  conversion.warnings.push_back(fmt::format("{}: unknown field \"{}\"{}, which has no effect", path,
+                                            fmt::join(names, "\", unknown field \""),
+                                            hidden > 0 ? fmt::format(" and {} more", hidden) : ""));
 }
 
 // One override as a JobSetSpec of patches, one for each target job.
@@ -62,9 +82,6 @@ bool has_unknown_member(const Json& override_entry) {
 Json replicated_jobs_of(std::string_view field, const Json& entry, const std::string& path,
                         std::size_t& bytes, Conversion& conversion) {
   Json jobs = Json::array();
-  if (field == "podTemplateOverrides" && entry.is_object() && has_unknown_member(entry))
-    conversion.warnings.push_back(
-        fmt::format("{}: only its targetJobs, metadata and spec have an effect", path));
   const Json pod = template_of(field, entry);
   const std::size_t weight = kube::print_json(pod).size();
   for (const Json& target : entry.get_array("targetJobs")) {
@@ -116,6 +133,7 @@ void convert_overrides(Json& spec, Json& patch, Conversion& conversion) {
     std::size_t bytes = 0;
     for (const Json& entry : spec.get_array(field)) {
       const std::string path = kube::join_index(kube::join_field("spec", field), i++);
+      warn_about_unknown(field, entry, path, conversion);
       const Json jobs = replicated_jobs_of(field, entry, path, bytes, conversion);
       auto next = kube::strategic_merge(std::move(merged), Json::object({{"replicatedJobs", jobs}}),
                                         jobset_merge_keys());

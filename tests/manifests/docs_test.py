@@ -164,10 +164,10 @@ def check_links(page):
 
 
 def check_quotes(page, reasons, reports):
-    """`PHASE (REASON): CAUSE` is a first line of `trainer why`; NAME and its like are any name."""
+    """`PHASE (REASON): CAUSE` is a first line of `trainer why`; NAME and its like are any name, ERROR is any text."""
     for reason, cause in re.findall(r"`[A-Z][a-z]+ \((\w+)\)(?:: ([^`]+))?`", page.read_text()):
         check(page, f'"{reason}"' in reasons, f"no reason {reason}")
-        pattern = re.sub(r"\b(IMAGE|LIMIT|NAME|POD)\b", r"\\S+", re.escape(cause))
+        pattern = re.sub(r"\bERROR\b", ".+", re.sub(r"\b(IMAGE|LIMIT|NAME|POD)\b", r"\\S+", re.escape(cause)))
         check(page, re.search(r"\): " + pattern + "$", reports, re.M) or not cause, f"docs/troubleshooting.md has no report `{cause}`")
 
 

@@ -280,6 +280,15 @@ DependentObject service_of(const Draft& draft, const Cache& cache) {
   return service;
 }
 
+const MlPolicy& torch_policy() {
+  static const MlPolicy kTorch = [] {
+    MlPolicy policy;
+    policy.torch.emplace();
+    return policy;
+  }();
+  return kTorch;
+}
+
 class DataCache final : public Plugin {
  public:
   std::string_view source() const override { return "plugin data_cache"; }
@@ -314,14 +323,10 @@ std::string dataset_container(const Draft& draft, std::size_t index) {
 
 // Guides for Trainer 2.1 have runtimes with a cache without mlPolicy, and start torchrun.
 const MlPolicy* DataCache::implied_ml_policy(const Draft& draft) const {
-  static const MlPolicy kTorch = [] {
-    MlPolicy policy;
-    policy.torch.emplace();
-    return policy;
-  }();
-  const bool starts_torchrun = what_starts(command_line_of(draft)) == Starts::kProcesses &&
-                               !torchtune::is_torchtune(draft.command);
-  return draft.find_ancestor(kCacheStep) && starts_torchrun ? &kTorch : nullptr;
+  if (!draft.find_ancestor(kCacheStep) || torchtune::is_torchtune(draft.command)) return nullptr;
+  const bool starts_torchrun = what_starts(command_line_of(draft)) == Starts::kProcesses ||
+                               draft.job.metadata.annotations.contains(kLauncherAnnotation);
+  return starts_torchrun ? &torch_policy() : nullptr;
 }
 
 void DataCache::enforce_pod_spec(Draft& draft) const {
@@ -374,6 +379,11 @@ void DataCache::warn(const Draft& draft, std::vector<std::string>& warnings) con
         "{}: {} and the amounts beside it size no pod, because container {} of runtime \"{}\" has "
         "no variable {}",
         kDatasetEnv, kClusterSize, cache.container, draft.runtime.metadata.name, kGroupSize));
+  // What the torch plugin says about a Python command, where it is not active.
+  const bool is_torch =
+      !has_framework(draft.ml_policy()) && what_starts(command_line_of(draft)) == Starts::kPython;
+  if (is_torch && draft.pod_sets[cache.job].ancestor == kCacheStep)
+    warn_about_command(draft, *torch_policy().torch, warnings);
 }
 
 std::unique_ptr<const Plugin> make_data_cache() {

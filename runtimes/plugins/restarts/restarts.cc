@@ -97,6 +97,20 @@ void Restarts::warn(const Draft& draft, std::vector<std::string>& warnings) cons
           fmt::format("{}: volume \"{}\" is an emptyDir: its checkpoints end with the pod that "
                       "wrote them; use a persistentVolumeClaim",
                       setting->path, setting->value));
+  bool is_writable = false;
+  bool is_mounted = false;
+  for_each_trainer(draft, [&](std::size_t, const kube::Json& container) {
+    for (const kube::Json& mount : container.get_array("volumeMounts"))
+      if (mount.get_string("name") == setting->value) {
+        is_mounted = true;
+        is_writable = is_writable || !mount.get_bool("readOnly");
+      }
+  });
+  if (is_mounted && !is_writable)
+    warnings.push_back(fmt::format(
+        "{}: volume \"{}\" is mounted read-only, so no checkpoint can be written: leave readOnly "
+        "out of its volumeMount",
+        setting->path, setting->value));
 }
 
 std::unique_ptr<const Plugin> make_restarts() {

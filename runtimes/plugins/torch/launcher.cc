@@ -48,25 +48,33 @@ Words all_words(const CommandLine& line) {
   return words;
 }
 
+// Where an option of Python has the letter m or c, behind which the module or the code is: "-m",
+// "-um", "-mpkg"; npos where it has neither.
+std::size_t find_code(std::string_view option) {
+  if (!option.starts_with('-') || option.starts_with("--")) return option.npos;
+  const std::size_t at = option.find_first_of("mcWX");  // behind W and X is their own value
+  return at == option.npos || option[at] == 'W' || option[at] == 'X' ? option.npos : at;
+}
+
 // Where the options of the interpreter words[0] end: at -m, at -c or at the script.
-std::size_t end_of_options(const Words& words) {
+std::size_t end_of_options(std::span<const std::string> words) {
   std::size_t i = 1;
-  while (i < words.size() && words[i].starts_with('-') && !words[i].starts_with("-m") &&
-         !words[i].starts_with("-c"))
-    i += words[i] == "-X" || words[i] == "-W" ? 2U : 1U;
+  while (i < words.size() && words[i].starts_with('-') && find_code(words[i]) == std::string::npos)
+    i += words[i].ends_with('X') || words[i].ends_with('W') ? 2U : 1U;
   return i;
 }
 
-Starts what_python_starts(const Words& words) {
+Starts what_python_starts(std::span<const std::string> words) {
   const std::size_t at = end_of_options(words);
   if (at >= words.size()) return Starts::kProgram;  // it reads its standard input
+  const std::string_view word = words[at];
   std::string_view module;
-  if (words[at] == "-m" && at + 1 < words.size())
-    module = words[at + 1];
-  else if (words[at].starts_with("-m"))
-    module = std::string_view(words[at]).substr(2);
-  return is_launching_module(module) || starts_processes(words[at]) ? Starts::kProcesses
-                                                                    : Starts::kPython;
+  if (const std::size_t code = find_code(word); code != word.npos && word[code] == 'm') {
+    module = word.substr(code + 1);
+    if (module.empty() && at + 1 < words.size()) module = words[at + 1];
+  }
+  return is_launching_module(module) || starts_processes(word) ? Starts::kProcesses
+                                                               : Starts::kPython;
 }
 
 }  // namespace
@@ -102,10 +110,16 @@ Starts what_starts(const CommandLine& line) {
   if (is_python(program)) return what_python_starts(all_words(line));
   if (starts_processes(program)) return Starts::kProcesses;
   if (program.ends_with(".py")) return Starts::kPython;
-  // "uv run torchrun train.py", "tini -- bash run.sh"
+  // "uv run torchrun train.py", "tini -- bash run.sh", "env A=1 python -m torch.distributed.run"
   const Words words = all_words(line);
-  return std::any_of(words.begin(), words.end(), starts_processes) ? Starts::kProcesses
-                                                                   : Starts::kProgram;
+  const auto inner = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return starts_processes(word) || is_python(word) || word.ends_with(".py");
+  });
+  if (inner == words.end()) return Starts::kProgram;
+  const bool is_launched =
+      starts_processes(*inner) ||
+      (is_python(*inner) && what_python_starts({inner, words.end()}) == Starts::kProcesses);
+  return is_launched ? Starts::kProcesses : Starts::kProgram;
 }
 
 Words command_by_torchrun(const CommandLine& line) {

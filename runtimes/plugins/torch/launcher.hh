@@ -41,4 +41,9 @@ Starts what_starts(const CommandLine& line);
 // The command, without its arguments, by which torchrun starts this Python command.
 std::vector<std::string> command_by_torchrun(const CommandLine& line);
 
+// Of a command that would run one training in each node or process, instead of one in all of them,
+// and of a launcher that was asked for and changes nothing.
+void warn_about_command(const Draft& draft, const TorchPolicy& policy,
+                        std::vector<std::string>& warnings);
+
 }  // namespace trainer::pipeline

@@ -20,6 +20,12 @@ std::int64_t count_cpus(const kube::Json& container) {
 
 }  // namespace
 
+std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->numProcPerNode) return IntOrString{trainer->numProcPerNode, ""};
+  return policy.numProcPerNode;
+}
+
 ProcessCount count_processes(const std::optional<IntOrString>& desired,
                              const kube::Json& container) {
   const std::string_view word = desired ? std::string_view(desired->word) : "auto";

@@ -8,6 +8,7 @@
 
 #include "api/int_or_string.hh"
 #include "kube/model/json.hh"
+#include "runtimes/pipeline/draft.hh"
 
 namespace trainer::pipeline {
 
@@ -23,6 +24,9 @@ struct ProcessCount {
   bool is_single_device() const { return accelerators == 1 || (number && *number == 1); }
   bool is_several() const { return number ? *number > 1 : accelerators > 1; }
 };
+
+// What the job says, else what the runtime says.
+std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy);
 
 // From the container as it will run. A `desired` number and "gpu" stay as they are, and so does
 // "auto", the default, where the container has accelerators. Otherwise, and for "cpu": one process

@@ -23,13 +23,6 @@ const TorchPolicy* policy_of(const Draft& draft) {
   return policy != nullptr && policy->torch ? &*policy->torch : nullptr;
 }
 
-// What the job says, else what the runtime says.
-std::optional<IntOrString> desired_processes(const Draft& draft, const TorchPolicy& policy) {
-  const auto& trainer = draft.job.spec.trainer;
-  if (trainer && trainer->numProcPerNode) return IntOrString{trainer->numProcPerNode, ""};
-  return policy.numProcPerNode;
-}
-
 // What each process needs so that all of them find each other (torch.distributed: rendezvous).
 struct Rendezvous {
   std::int32_t nodes = 1;
@@ -110,75 +103,15 @@ void check_launcher(const Draft& draft, const TorchPolicy& policy, kube::FieldEr
                   *desired->number)));
 }
 
-// The first words of a command line, up to 60 bytes, or up to a word with a control character,
-// which a warning cannot have.
-std::string beginning_of(const CommandLine& line) {
-  constexpr std::size_t kMaxBytes = 60;
-  std::string text;
-  for (const auto* words : {&line.command, &line.args})
-    for (const std::string& word : *words) {
-      if (text.size() + word.size() > kMaxBytes ||
-          std::any_of(word.begin(), word.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
-        return text + " ...";
-      text += (text.empty() ? "" : " ") + word;
-    }
-  return text;
-}
-
-void warn_about_processes(const Draft& draft, std::int64_t devices,
-                          std::vector<std::string>& warnings) {
+void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer || !trainer->numProcPerNode) return;
+  const std::int64_t devices = count_accelerators(draft.trainer_container());
   if (devices > 0 && devices != *trainer->numProcPerNode)
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node; leave "
                     "it out to start one process a device",
                     *trainer->numProcPerNode, devices));
-}
-
-// Of a command that would run one training in each node or process, instead of one in all of them.
-void warn_about_launcher(const Draft& draft, const TorchPolicy& policy, std::int64_t devices,
-                         std::vector<std::string>& warnings) {
-  const auto launcher = launcher_of(draft.job, policy);
-  const auto index = draft.find_ancestor(kTrainerStep);
-  if (!launcher || !index) return;
-  const auto& trainer = draft.job.spec.trainer;
-  const std::int32_t nodes =
-      trainer && trainer->numNodes ? *trainer->numNodes : draft.pod_sets[*index].count;
-  const auto desired = desired_processes(draft, policy);
-  if (*launcher == Launcher::kEnv) {
-    if (devices > 1 && !(desired && desired->number))
-      warnings.push_back(
-          fmt::format("spec.trainer.resourcesPerNode: launcher env starts one process a node, and "
-                      "each node has {} devices; use launcher torchrun for one process a device",
-                      devices));
-    return;
-  }
-  const std::int64_t processes = desired && desired->number ? *desired->number : devices;
-  if (nodes <= 1 && processes <= 1) return;
-  const CommandLine line = command_line_of(draft);
-  const Starts starts = what_starts(line);
-  const bool stays_alone =
-      starts == Starts::kProgram || (starts == Starts::kPython && *launcher == Launcher::kNone);
-  if (!stays_alone) return;
-  const bool is_of_job = draft.command.has_value();
-  const std::string where = is_of_job
-                                ? "spec.trainer.command"
-                                : fmt::format("spec.runtimeRef: the command of runtime \"{}\"",
-                                              draft.job.spec.runtimeRef.name);
-  const std::string alone =
-      nodes > 1 ? fmt::format("each of the {} nodes runs a training of its own", nodes)
-                : fmt::format("one process runs where {} were expected", processes);
-  const std::string ways_out =
-      starts == Starts::kPython
-          ? fmt::format("annotate the TrainJob with {}: torchrun, which starts it by torchrun, or",
-                        kLauncherAnnotation)
-          : std::string("begin it with torchrun --no_python, or annotate the TrainJob");
-  warnings.push_back(fmt::format(
-      "{}: \"{}\" does not start torchrun, so {}; {} with {}: env, for a program that calls "
-      "init_process_group() in one process a node",
-      where, beginning_of(line), alone, ways_out, kLauncherAnnotation));
 }
 
 class Torch final : public Plugin {
@@ -261,9 +194,14 @@ void Torch::validate(const Draft& draft, kube::FieldErrors& errors) const {
 }
 
 void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  const std::int64_t devices = count_accelerators(draft.trainer_container());
-  warn_about_processes(draft, devices, warnings);
-  warn_about_launcher(draft, *policy_of(draft), devices, warnings);
+  const TorchPolicy* policy = policy_of(draft);
+  if (draft.runtime.metadata.annotations.contains(kLauncherAnnotation))
+    warnings.push_back(
+        fmt::format("spec.runtimeRef: annotation {} of runtime \"{}\" has no effect there: set "
+                    "mlPolicy.torch.launcher in the runtime, or annotate the TrainJob",
+                    kLauncherAnnotation, draft.runtime.metadata.name));
+  warn_about_processes(draft, warnings);
+  warn_about_command(draft, *policy, warnings);
 }
 
 std::unique_ptr<const Plugin> make_torch() {

@@ -254,6 +254,32 @@ TEST_CASE("overrides of v2.0 have the pod spec beside their targets") {
         yaml("{spec: {nodeSelector: {pool: x}, serviceAccountName: sa}}"));
 }
 
+TEST_CASE("what no older API had in an override is warned about") {
+  struct Row {
+    const char* field;
+    const char* override_;
+    const char* warning;
+  };
+  const Row row = GENERATE(
+      Row{"podTemplateOverrides",
+          "{targetJob: [x], targetJobs: [{name: node}], metadata: {lables: {}}, "
+          "spec: {nodeSelectr: {a: b}, containers: [{name: c, image: i}]}}",
+          "spec.podTemplateOverrides[0]: unknown field \"metadata.lables\", unknown field "
+          "\"spec.containers[0].image\", unknown field \"spec.nodeSelectr\", unknown field "
+          "\"targetJob\", which has no effect"},
+      Row{"podSpecOverrides", "{targetJobs: [{name: node}], nodeSelectr: {a: b}}",
+          "spec.podSpecOverrides[0]: unknown field \"nodeSelectr\", which has no effect"},
+      Row{"podSpecOverrides", "{targetJobs: [{name: node}], a: 1, b: 1, c: 1, d: 1, e: 1, f: 1}",
+          "spec.podSpecOverrides[0]: unknown field \"a\", unknown field \"b\", unknown field "
+          "\"c\", unknown field \"d\", unknown field \"e\" and 1 more, which has no effect"});
+  Json job = train_job();
+  job["spec"].set(row.field, Json::array({yaml(row.override_)}));
+  const auto answer = mutate_trainjob(create(job), kNone);
+  CHECK(answer.is_allowed);
+  REQUIRE(answer.warnings.size() == 2);
+  CHECK(answer.warnings[0] == row.warning);
+}
+
 TEST_CASE("an override without targets is refused by its path") {
   Json job = train_job();
   job["spec"].set("podTemplateOverrides", yaml("[{spec: {nodeSelector: {a: b}}}]"));

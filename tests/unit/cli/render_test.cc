@@ -232,49 +232,51 @@ spec: {runtimeRef: {name: torch-distributed}, trainer: {comand: [x], numNods: 2}
         "unknown field \"spec.trainer.numNods\"\n");
 }
 
-TEST_CASE("unknown fields below older fields are warned about") {
+TEST_CASE("unknown fields below older fields are refused, with the path that they were at") {
   struct Row {
-    const char* field;  // of spec
-    const char* unknown;
+    const char* field;    // of spec
+    const char* unknown;  // "" for none
   };
-  const char* const kPod =
-      "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec."
-      "template.spec.";
   const Row rows[] = {
       {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelectr: {a: b}}}]",
-       "nodeSelectr"},
-      {"podSpecOverrides: [{targetJobs: [{name: node}], nodeSelectr: {a: b}}]", "nodeSelectr"},
+       "spec.podTemplateOverrides[0]: unknown field \"spec.nodeSelectr\""},
+      {"podSpecOverrides: [{targetJobs: [{name: node}], nodeSelectr: {a: b}}]",
+       "spec.podSpecOverrides[0]: unknown field \"nodeSelectr\""},
       {"podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {a: b}}]", ""},
       {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]", ""},
   };
   for (const Row& row : rows) {
     INFO(row.field);
     const Outcome outcome = render(kJob + "  " + row.field + "\n");
-    CHECK(outcome.code == kExitDone);
-    const std::string warning = std::string("warning: TrainJob team-a/j: unknown field \"") + kPod +
-                                row.unknown + "\": it has no effect\n";
-    CHECK((outcome.err.find(warning) != std::string::npos) == (*row.unknown != '\0'));
-    CHECK((outcome.err.find("unknown field") != std::string::npos) == (*row.unknown != '\0'));
+    const bool is_unknown = *row.unknown != '\0';
+    CHECK(outcome.code == (is_unknown ? kExitRefused : kExitDone));
+    CHECK(outcome.out.empty() == is_unknown);
+    const std::string warning =
+        std::string("warning: TrainJob team-a/j: ") + row.unknown + ", which has no effect\n";
+    CHECK((outcome.err.find(warning) != std::string::npos) == is_unknown);
+    CHECK((outcome.err.find("strict decoding error: unknown field") != std::string::npos) ==
+          is_unknown);
   }
 }
 
 TEST_CASE("members of an older override that have no effect are warned about") {
   struct Row {
     const char* member;
-    bool is_warned;
+    const char* unknown;  // "" for none
   };
-  const Row rows[] = {{"specs: {nodeSelector: {a: b}}", true},
-                      {"nodeSelector: {a: b}", true},
-                      {"spec: {nodeSelector: {a: b}}", false},
-                      {"metadata: {labels: {a: b}}, manager: m", false}};
+  const Row rows[] = {{"specs: {nodeSelector: {a: b}}", "specs"},
+                      {"nodeSelector: {a: b}", "nodeSelector"},
+                      {"spec: {nodeSelector: {a: b}}", ""},
+                      {"metadata: {labels: {a: b}}, manager: m", ""}};
   for (const Row& row : rows) {
     INFO(row.member);
     const Outcome outcome = render(kJob + "  podTemplateOverrides: [{targetJobs: [{name: node}], " +
                                    row.member + "}]\n");
     CHECK(outcome.code == kExitDone);
-    CHECK((outcome.err.find("warning: TrainJob team-a/j: spec.podTemplateOverrides[0]: only its "
-                            "targetJobs, metadata and spec have an effect\n") !=
-           std::string::npos) == row.is_warned);
+    const std::string warning =
+        std::string("warning: TrainJob team-a/j: spec.podTemplateOverrides[0]: unknown field \"") +
+        row.unknown + "\", which has no effect\n";
+    CHECK((outcome.err.find(warning) != std::string::npos) == (*row.unknown != '\0'));
   }
 }
 

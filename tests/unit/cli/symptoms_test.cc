@@ -123,6 +123,39 @@ std::vector<Row> rows_of_statuses() {
        "[" + pod(0, waits("ErrImagePull", "429 Too Many Requests, toomanyrequests: limit")) + "]"},
       {"image-pull", "the registry cannot be reached", false, pulls,
        "[" + pod(0, waits("ErrImagePull", "desc = dial tcp: lookup x: no such host")) + "]"},
+      // the digest has both numbers of refused access
+      {"image-pull", "the registry has no such image or tag", false, pulls,
+       "[" +
+           pod(0,
+               waits("ErrImagePull", "desc = failed to resolve r/i@sha256:a401b403: not found")) +
+           "]"},
+      {"image-pull", "it is not built for the machine's architecture", false, pulls,
+       "[" + pod(0, waits("ErrImagePull", "desc = no match for platform in manifest: not found")) +
+           "]"},
+      {"image-pull", "its name is not valid", false, pulls,
+       "[" +
+           pod(0, waits("InvalidImageName",
+                        "Failed to apply default image tag: invalid reference format")) +
+           "]"},
+      {"image-pull", "its pull policy is Never", false, pulls,
+       "[" +
+           pod(0, waits("ErrImageNeverPull",
+                        "Container image x is not present with pull policy of Never")) +
+           "]"},
+      {"image-pull", "the registry's certificate is not trusted", false, pulls,
+       "[" +
+           pod(0, waits("ErrImagePull",
+                        "desc = tls: x509: certificate signed by unknown "
+                        "authority")) +
+           "]"},
+      // Events of the start of a job that runs, or has failed since.
+      {"", "", false, kRunning, "[" + pod(0, runs()) + "]",
+       "[" + event("Job", "llama-node-0", "FailedCreate", "exceeded quota: team, requested") + "]"},
+      {"", "", false, kFailed, "[" + pod(0, failed("Error")) + "]",
+       "[" +
+           event("Pod", "llama-node-0-0-x", "FailedScheduling",
+                 "pod has unbound immediate PersistentVolumeClaims") +
+           "]"},
       {"quota", "ResourceQuota team is used up", true,
        "{phase: Pending, reason: QuotaExceeded, message: 4 pods wait}", "[]",
        "[" +
@@ -178,6 +211,19 @@ std::vector<Row> rows_of_statuses() {
   };
 }
 
+// Rank 1 has the cause; it and the rank that waits for it have failed within a second.
+Row script_error() {
+  Row row = row_of_line("script-error", "the script fails: ValueError: the rate is negative", true,
+                        "Traceback (most recent call last):\n  File \"train.py\", line 3\n"
+                        "ValueError: the rate is negative");
+  row.outputs.insert(row.outputs.begin(),
+                     prints(0,
+                            "Traceback (most recent call last):\n  File \"train.py\", line 9\n"
+                            "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by "
+                            "peer [10.0.0.2]:41234")[0]);
+  return row;
+}
+
 std::vector<Row> rows_of_lines() {
   Row argument = row_of_line("sdk-function", "gets other arguments than it takes", false,
                              "TypeError: train() missing 1 required positional argument: 'lr'");
@@ -222,6 +268,12 @@ std::vector<Row> rows_of_lines() {
       row_of_line("no-peer", "the nodes do not reach each other", false,
                   "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for "
                   "clients. 1/4 clients joined."),
+      row_of_line("no-peer", "the nodes do not reach each other", false,
+                  "torch.distributed.DistNetworkError: The client socket has timed out after "
+                  "60000ms while trying to connect to (llama-node-0-0.llama, 29500)."),
+      row_of_line("no-peer", "the nodes do not reach each other", false,
+                  "m1:12:99 [3] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "
+                  "10.0.0.2<45763> failed : Connection timed out"),
       row_of_line("file-locks", "a file lock fails on a network file system", true,
                   "OSError: [Errno 37] No locks available"),
       row_of_line("nccl-timeout", "NCCL waited in vain for another rank", true,
@@ -232,6 +284,12 @@ std::vector<Row> rows_of_lines() {
       row_of_line("gloo-timeout", "Gloo waited in vain for another rank", true,
                   "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
                   "1800000ms for recv operation to complete"),
+      row_of_line("gloo-timeout", "Gloo waited in vain for another rank", false,
+                  "RuntimeError: [gloo/transport/tcp/pair.cc:598] Read error [10.0.0.2]:41234: "
+                  "Connection reset by peer"),
+      row_of_line("shared-memory", "shared memory is used up", false,
+                  "RuntimeError: unable to write to file </torch_41_3284>"),
+      script_error(),
       row_of_line("", "", false, "loss 0.31, no error", kRunning),
   };
 }
@@ -278,12 +336,36 @@ TEST_CASE("the first line names the cause") {
 }
 
 TEST_CASE("what follows from the cause is evidence") {
-  Row row = rows_of_statuses()[7];
+  const std::vector<Row> rows = rows_of_statuses();
+  Row row = *std::find_if(rows.begin(), rows.end(),
+                          [](const Row& each) { return each.name == "out-of-memory"; });
   row.outputs = prints(1, "torch.distributed.DistBackendError: ncclRemoteError");
   const WhyReport report = report_of(row);
   CHECK(report.cause.starts_with("out of memory"));
   CHECK(std::count(report.evidence.begin(), report.evidence.end(),
                    "also: NCCL waited in vain for another rank") == 1);
+}
+
+TEST_CASE("the error of a script is found before what torchrun adds") {
+  Row row = script_error();
+  row.outputs[1].text =
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"train.py\", line 3\n"
+      "[rank1]: ValueError: the rate is negative\nE1120 failed (exitcode: 1)\n"
+      "Traceback (most recent call last):\n  File \"/bin/torchrun\", line 8\n"
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n";
+  CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
+  // Where the others cannot connect to it any more.
+  const std::string waits = row.outputs[0].text;
+  row.outputs[0].text = "torch.distributed.DistNetworkError: The client socket has timed out\n";
+  CHECK(report_of(row).cause == "the script fails: ValueError: the rate is negative");
+  row.outputs[0].text = waits;
+  // torchrun's alone is no cause.
+  row.outputs[1].text = row.outputs[1].text.substr(row.outputs[1].text.find("E1120"));
+  CHECK(report_of(row).cause == "Gloo waited in vain for another rank");
+  // A job that runs may go on.
+  row = script_error();
+  row.status = kRunning;
+  CHECK(report_of(row).cause == "Gloo waited in vain for another rank");
 }
 
 TEST_CASE("each symptom has an entry in docs/troubleshooting.md, with its output") {

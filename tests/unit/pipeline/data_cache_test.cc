@@ -79,10 +79,9 @@ TEST_CASE("other datasets, policies and success policies stay as they are", "[ca
   const Built own = built(cached_job("[]", trainer), guide_runtime("i", "{successPolicy: own}"));
   CHECK(own.jobset.find_path({"spec", "successPolicy"})->get_string("operator") == "Any");
 
-  Runtime plain = guide_runtime();
-  plain.spec.mlPolicy.emplace();
-  CHECK(env_value(container_in(built(cached_job("[]", trainer), plain), "node"), "PET_NNODES") ==
-        "");
+  Runtime jax = guide_runtime();
+  jax.spec.mlPolicy.emplace().jax.emplace();
+  CHECK(env_value(container_in(built(cached_job("[]", trainer), jax), "node"), "PET_NNODES") == "");
 
   // Without such a job, cache:// is a dataset that an initializer fetches.
   Runtime fetching = builtin_runtime();
@@ -116,6 +115,41 @@ TEST_CASE("without torchrun a runtime without policy has none", "[cache]") {
     CHECK((node.find_path({"resources", "limits", "cpu"}) != nullptr) == has_policy);
     CHECK(warn_trainjob(job, guide_runtime()).size() == (has_policy ? 0U : 1U));
   }
+}
+
+TEST_CASE("the empty policy that the SDK asks for leaves torchrun its variables", "[cache]") {
+  const std::string trainer = "{command: [torchrun, t.py], resourcesPerNode: {limits: {cpu: 3}}}";
+  Runtime runtime = guide_runtime();
+  runtime.spec.mlPolicy.emplace();
+  CHECK(env_value(container_in(built(cached_job("[]", trainer), runtime), "node"), "PET_NNODES") ==
+        "1");
+  runtime.spec.mlPolicy->numNodes = 2;
+  const Built result = built(cached_job("[]", trainer), runtime);
+  CHECK(env_value(container_in(result, "node"), "PET_NNODES") == "2");
+  CHECK(result.pod_sets[1].count == 2);
+}
+
+TEST_CASE("a Python command of a runtime without policy is warned about, and takes a launcher",
+          "[cache]") {
+  TrainJob job = cached_job("[]", "{numNodes: 2, command: [python, t.py]}");
+  const auto warnings = warn_trainjob(job, guide_runtime());
+  REQUIRE(warnings.size() == 1);
+  CHECK(
+      warnings[0].find("spec.trainer.command: \"python t.py\" does not start torchrun, so each of "
+                       "the 2 nodes runs a training of its own") == 0);
+  job.metadata.annotations["trainer.kubeflow.org/torch-launcher"] = "torchrun";
+  CHECK(warn_trainjob(job, guide_runtime()) == Words{});
+  const Built by_torchrun = built(job, guide_runtime());
+  CHECK(strings(container_in(by_torchrun, "node").get_array("command")) ==
+        Words{"torchrun", "t.py"});
+  CHECK(env_value(container_in(by_torchrun, "node"), "PET_NNODES") == "2");
+  job.metadata.annotations["trainer.kubeflow.org/torch-launcher"] = "env";
+  CHECK(warn_trainjob(job, guide_runtime()) == Words{});
+  CHECK(env_value(container_in(built(job, guide_runtime()), "node"), "WORLD_SIZE") == "2");
+  // Other policies have launchers of their own.
+  Runtime jax = guide_runtime();
+  jax.spec.mlPolicy.emplace().jax.emplace();
+  CHECK(warn_trainjob(cached_job("[]", "{numNodes: 2, command: [python, t.py]}"), jax) == Words{});
 }
 
 TEST_CASE("an endpoint that names no pod becomes the head's name", "[cache]") {

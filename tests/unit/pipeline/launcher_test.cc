@@ -60,6 +60,12 @@ const Command kCommands[] = {
      "[torchrun, --no_python, python, -X, dev, -O, train.py]"},
     {"[python]", "[-u, train.py]", Starts::kPython, "[torchrun, --no_python, python]"},
     {"[python, -mmy.train]", "[]", Starts::kPython, "[torchrun, --no_python, python, -mmy.train]"},
+    {"[python, -um, my.train]", "[]", Starts::kPython,
+     "[torchrun, --no_python, python, -um, my.train]"},
+    {"[python, -Wignore::m, train.py]", "[]", Starts::kPython,
+     "[torchrun, --no_python, python, -Wignore::m, train.py]"},
+    {"[python, -uX, dev, train.py]", "[]", Starts::kPython,
+     "[torchrun, --no_python, python, -uX, dev, train.py]"},
     {"[/v/python, -c, x]", "[]", Starts::kPython,
      "[/v/python, -m, torch.distributed.run, --no_python, /v/python, -c, x]"},
     // torchrun and its like
@@ -68,6 +74,8 @@ const Command kCommands[] = {
     {"[python, -m, torch.distributed.run, train.py]", "[]", Starts::kProcesses, ""},
     {"[python, -u, -m, torch.distributed.launch, x.py]", "[]", Starts::kProcesses, ""},
     {"[python, -mtorch.distributed.run, train.py]", "[]", Starts::kProcesses, ""},
+    {"[python, -um, torch.distributed.run, train.py]", "[]", Starts::kProcesses, ""},
+    {"[python, -Bmtorch.distributed.run, train.py]", "[]", Starts::kProcesses, ""},
     {"[python, -m, accelerate.commands.launch, x.py]", "[]", Starts::kProcesses, ""},
     {"[python, /usr/bin/torchrun, train.py]", "[]", Starts::kProcesses, ""},
     {"[accelerate, launch, train.py]", "[]", Starts::kProcesses, ""},
@@ -77,7 +85,13 @@ const Command kCommands[] = {
     {"[/bin/sh]", "[run.sh]", Starts::kProcesses, ""},
     {"[./run.sh]", "[]", Starts::kProcesses, ""},
     {"[uv, run, torchrun, train.py]", "[]", Starts::kProcesses, ""},
+    {"[uv, run, python, -m, torch.distributed.run, train.py]", "[]", Starts::kProcesses, ""},
+    {"[env, A=1, python3, -m, accelerate.commands.launch, x.py]", "[]", Starts::kProcesses, ""},
+    {"[tini, --, bash, run.sh]", "[]", Starts::kProcesses, ""},
     // others
+    {"[env, A=1, python, train.py]", "[]", Starts::kProgram, ""},
+    {"[poetry, run, python, train.py]", "[--mode, tune]", Starts::kProgram, ""},
+    {"[uv, run, train.py, --shell, bash]", "[]", Starts::kProgram, ""},
     {"[uv, run, train.py]", "[]", Starts::kProgram, ""},
     {"[sleep, '600']", "[]", Starts::kProgram, ""},
     {"[python]", "[]", Starts::kProgram, ""},
@@ -276,6 +290,19 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
       {one_of_four.c_str(), "", "{}", "spec.trainer.numProcPerNode: 1 processes for 4 devices"},
       {"{numNodes: 2, command: [python, \"a\\nb.py\"]}", "", "{}",
        "spec.trainer.command: \"python ...\" does not"},
+      // asked for, and without an effect
+      {"{numNodes: 2}", "torchrun", "{}",
+       "metadata.annotations[trainer.kubeflow.org/torch-launcher]: torchrun has no effect on the "
+       "image's own command"},
+      {"{numNodes: 2}", "", "{launcher: torchrun}", ""},
+      {"{numNodes: 1}", "torchrun", "{}", ""},
+      {"{numNodes: 2}", "env", "{}", ""},
+      {"{numNodes: 2, command: [bash, -c, python a.py]}", "torchrun", "{}",
+       "metadata.annotations[trainer.kubeflow.org/torch-launcher]: torchrun has no effect on a "
+       "shell, and \"bash -c python a.py\" does not start torchrun, so each of the 2 nodes"},
+      {"{numNodes: 2, command: [bash, -c, pip install x && torchrun a.py]}", "torchrun", "{}", ""},
+      {"{numNodes: 2, command: [bash, run.sh, python]}", "torchrun", "{}", ""},
+      {"{numNodes: 2, command: [python, -c, import python]}", "torchrun", "{}", ""},
   };
   for (const Row& row : rows) {
     INFO(row.trainer << " " << row.annotation << " " << row.torch);
@@ -284,6 +311,15 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
     REQUIRE(warnings.size() == (*row.warning == '\0' ? 0U : 1U));
     if (!warnings.empty()) CHECK(warnings[0].find(row.warning) == 0);
   }
+}
+
+TEST_CASE("a runtime's annotation is no launcher, and a warning says so", "[launcher][warnings]") {
+  Runtime runtime = torch_runtime();
+  runtime.metadata.annotations[std::string(pipeline::kLauncherAnnotation)] = "torchrun";
+  const auto warnings = warn_trainjob(annotated("", "{command: [torchrun, a.py]}"), runtime);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("spec.runtimeRef: annotation trainer.kubeflow.org/torch-launcher of "
+                         "runtime \"rt\" has no effect there: set mlPolicy.torch.launcher") == 0);
 }
 
 TEST_CASE("the runtime's command is named as the runtime's, and a long word is left out",

@@ -14,13 +14,16 @@ const std::string kVolume = "trainer.kubeflow.org/checkpoint-volume";
 const std::string kAttempt =
     "TRAINER_ATTEMPT<-metadata.labels['jobset.sigs.k8s.io/restart-attempt']";
 
-// A job that mounts the volumes "data" (a claim) and "tmp" (an emptyDir).
+// A job that mounts the volumes "data" (a claim), "tmp" (an emptyDir) and "fixed" (read-only).
 TrainJob job_of(const std::string& uid) {
   TrainJob job = job_with(R"({runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec:
     {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {
-      volumes: [{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}}],
+      volumes: [{name: data, persistentVolumeClaim: {claimName: c}}, {name: tmp, emptyDir: {}},
+                {name: fixed, persistentVolumeClaim: {claimName: d}}],
       containers: [{name: node, volumeMounts: [{name: data, mountPath: /data/},
-                                               {name: tmp, mountPath: /tmp}]}]}}}}}]}}}}]})");
+                                               {name: tmp, mountPath: /tmp},
+                                               {name: fixed, mountPath: /fixed, readOnly: true}
+                                              ]}]}}}}}]}}}}]})");
   job.metadata.uid = uid;
   return job;
 }
@@ -121,6 +124,9 @@ TEST_CASE("values that cannot be meant are refused or warned about", "[restarts]
       {kVolume, "tmp", false, "",
        "metadata.annotations[trainer.kubeflow.org/checkpoint-volume]: volume \"tmp\" is an "
        "emptyDir: its checkpoints end with the pod that wrote them; use a persistentVolumeClaim"},
+      {kVolume, "fixed", false, "",
+       "metadata.annotations[trainer.kubeflow.org/checkpoint-volume]: volume \"fixed\" is mounted "
+       "read-only, so no checkpoint can be written: leave readOnly out of its volumeMount"},
       {kVolume, "data", false, "", ""},
   };
   for (const Row& row : rows) {
