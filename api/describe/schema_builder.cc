@@ -39,10 +39,13 @@ Self SchemaAttributes::rule(const Rule& rule) const {
 
 Self SchemaAttributes::forbidden(std::string_view member, std::string_view message) const {
   const std::string name(member);
-  const std::string cel = "!has(self." + name + ")";
+  // An object stored with it stays as it is: Kubernetes 1.31 runs the rules of the spec, whatever
+  // has changed, also where a status is written.
+  const std::string cel = "!has(self." + name + ") || oldSelf.?" + name + ".hasValue()";
   predicates_.emplace(cel, [name](const kube::Json& self) { return self.find(name) == nullptr; });
   schema_["x-kubernetes-validations"].push_back(
       kube::Json::object({{"rule", cel},
+                          {"optionalOldSelf", true},
                           {"message", message},
                           {"fieldPath", "." + name},
                           {"reason", "FieldValueForbidden"}}));

@@ -52,7 +52,7 @@ class SchemaAttributes {
     return set("default", kube::Json(value));
   }
   Self rule(const Rule& rule) const;
-  // The rule that a member is absent. Its refusal names the member.
+  // The rule that a member is absent, or was stored before. Its refusal names the member.
   Self forbidden(std::string_view member, std::string_view message) const;
   // The rule that a value may not change once it is there. It does not run when the field is added
   // or removed.
