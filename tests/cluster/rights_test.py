@@ -200,7 +200,7 @@ class Scenario:
                           .replace("secureServing: false", "secureServing: true, auth: {enabled: true}")
                           + "featureGates: {TrainJobStatus: true}\nremoveLegacyFinalizers: true\n")
 
-    def wait(self, what, probe, seconds=60):
+    def wait(self, what, probe, seconds=60, shown=None):
         """As wait_until; ends at once when a request of the controller is refused."""
         end = time.monotonic() + seconds
         while True:
@@ -210,7 +210,7 @@ class Scenario:
             if found := probe():
                 return found
             if time.monotonic() > end:
-                raise Failed(f"not within {seconds} s: {what}\n{self.controller.said()[-3000:]}")
+                raise Failed(f"not within {seconds} s: {what}" + (f"; {shown()}" if shown else "") + f"\n{self.controller.said()[-3000:]}")
             time.sleep(0.1)
 
     def wait_for(self, *wanted):
@@ -278,9 +278,14 @@ class Scenario:
             # In the way of what the JobSet of this name needs.
             {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-w-0"}, "spec": {"suspend": True, "template": pod()}}]
         # The API server may need a moment until it has the CA.
-        self.wait("runtimes are admitted", lambda: not run(
-            "kubectl", "-n", self.cluster.namespace, "apply", "-f", "-", check=False,
-            text=yaml.safe_dump_all(objects)).returncode, seconds=30)
+        refusals = []
+
+        def are_admitted():
+            done = run("kubectl", "-n", self.cluster.namespace, "apply", "-f", "-", check=False, text=yaml.safe_dump_all(objects))
+            refusals.append(done.stderr)
+            return done.returncode == 0
+
+        self.wait("runtimes are admitted", are_admitted, seconds=30, shown=lambda: refusals[-1])
         claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
         mounted = {"containers": [{"name": "main", "image": "localhost/none:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}
         self.cluster.apply(
