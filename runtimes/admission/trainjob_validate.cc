@@ -116,7 +116,7 @@ AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJo
   const auto runtime = live_runtime(job, lookups);
   if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
   kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime, plugins);
-  append(errors, check_priority_classes(*runtime, lookups));
+  append(errors, check_priority_classes(*runtime, plugins, lookups));
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
   answer.warnings = warn_about_children(job, *runtime, plugins, gates);

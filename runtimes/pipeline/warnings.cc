@@ -10,7 +10,6 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
-#include "runtimes/pipeline/switches.hh"
 
 namespace trainer::pipeline {
 
@@ -78,15 +77,6 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
         "huawei.com/Ascend910); add a cpu limit");
 }
 
-void warn_about_launcher(const Draft& draft, std::vector<std::string>& out) {
-  const MlPolicy* policy = draft.ml_policy();
-  if ((policy && policy->torch) || !draft.job.metadata.annotations.contains(kLauncherAnnotation))
-    return;
-  out.push_back(fmt::format("{}: has no effect, because runtime \"{}\" has no mlPolicy.torch",
-                            kube::join_key("metadata.annotations", kLauncherAnnotation),
-                            draft.runtime.metadata.name));
-}
-
 }  // namespace
 
 bool is_readable_by_sdk(const kube::Json& container) {
@@ -133,14 +123,17 @@ std::vector<std::string> warnings_of(const Draft& draft) {
         fmt::format("spec.runtimeRef: runtime \"{}\" has {} jobs, and Kueue admits {} at most",
                     runtime, draft.pod_sets.size(), kKueuePodSets));
   warn_about_resources(draft, out);
-  warn_about_launcher(draft, out);
   const auto claims = claims_for_one_node(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     warn_about_host_network(draft, i, out);
     warn_about_claims(draft, i, claims, out);
   }
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
-  for (const Plugin* plugin : active_plugins(draft)) plugin->warn(draft, out);
+  for (const auto& plugin : *draft.options.plugins)
+    if (plugin->is_active(draft))
+      plugin->warn(draft, out);
+    else
+      plugin->warn_inactive(draft, out);
   return out;
 }
 

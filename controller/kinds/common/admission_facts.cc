@@ -1,6 +1,7 @@
 #include "controller/kinds/common/admission_facts.hh"
 
 #include "kube/model/resources.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -65,13 +66,13 @@ AdmissionLookups AdmissionFacts::lookups() const {
 
 Task<Result<AdmissionFacts>> read_facts(AdmissionReader& reader, const AdmissionRequest& request) {
   AdmissionFacts facts;
-  AdmissionNeeds needs = needs_of(request);
+  AdmissionNeeds needs = needs_of(request, production_plugins());
   if (needs.runtime) {
     const auto named = *needs.runtime;
     auto runtime = co_await read_runtime(reader, named.first, named.second);
     if (!runtime) co_return tl::unexpected(runtime.error());
     if (*runtime) {
-      needs = needs_of(request, runtime->get());
+      needs = needs_of(request, production_plugins(), runtime->get());
       facts.runtimes.emplace(named, std::move(*runtime));
     }
   }

@@ -153,7 +153,7 @@ void add_trainjob_hooks(KindRegistration& registration) {
     return mutate_runtime(request);
   };
   runtime.validate = [](const AdmissionRequest& request, const RenderInputs&) {
-    return validate_runtime(request);
+    return validate_runtime(request, production_plugins());
   };
   runtime.resource = kTrainingRuntimes;
   RenderHook cluster_runtime = runtime;
