@@ -61,7 +61,6 @@ class World:
         self.api = self.new_api()
         jobs, self.faults = schedule.make(seed)
         self.jobs = {job.name: job for job in jobs}
-        self.made = {job.name: threading.Event() for job in jobs}
         run("kubectl", "create", "namespace", self.namespace)
         for restarts in (0, 1):
             self.request("POST", "TrainingRuntime", runtime(f"restarts-{restarts}", restarts))
@@ -87,10 +86,6 @@ class World:
         api.kinds = self.api.kinds
         path = api.path(kind, self.namespace, *([name] if name else []))
 
-        # While the API server is stalled, a later request must not overtake the one that creates the job.
-        if name:
-            self.made[name].wait(60)
-
         def is_done():
             try:
                 status, _ = api.call(method, path, body, content_type)
@@ -108,16 +103,31 @@ class World:
         found = []
         for job in self.jobs.values():
             body = trainjob(job.name, f"restarts-{1 if job.script == 'restart' else 0}")
-            found.append((job.created, lambda body=body, job=job: (self.request("POST", "TrainJob", body), self.made[job.name].set())))
+            requests = [(job.created, ("POST", "TrainJob", body))]
             if job.script == "suspend":
-                found += [(when, lambda name=job.name, value=value: self.request(
-                    "PATCH", "TrainJob", {"spec": {"suspend": value}}, name, "application/merge-patch+json"))
-                    for when, value in ((job.acted, True), (job.resumed, False))]
+                requests += [(when, ("PATCH", "TrainJob", {"spec": {"suspend": value}}, job.name, "application/merge-patch+json"))
+                             for when, value in ((job.acted, True), (job.resumed, False))]
             elif job.script == "delete":
-                found.append((job.acted, lambda name=job.name: self.request("DELETE", "TrainJob", None, name)))
+                requests.append((job.acted, ("DELETE", "TrainJob", None, job.name)))
+            found += self.in_turn(requests)
         for fault in self.faults:
             found += [(fault.begin, lambda fault=fault: self.begin(fault)), (fault.begin + fault.seconds, lambda fault=fault: self.end(fault))]
         return sorted(found, key=lambda action: action[0])
+
+    def in_turn(self, requests):
+        """While the API server is stalled, a later request about a job must not overtake an earlier one."""
+        earlier = None
+        for when, arguments in requests:
+            done = threading.Event()
+
+            def ask(arguments=arguments, earlier=earlier, done=done):
+                if earlier:
+                    earlier.wait(60)
+                self.request(*arguments)
+                done.set()
+
+            yield when, ask
+            earlier = done
 
     def begin(self, fault):
         controller = self.controllers[fault.target]
