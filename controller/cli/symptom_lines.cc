@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <utility>
 
 #include "controller/cli/symptoms.hh"
 #include "runtimes/views/text.hh"
@@ -25,7 +26,8 @@ struct LineRule {
 const LineRule kRules[] = {
     {"shared-memory",
      {"out of shared memory", "unable to open shared memory object", "killed by signal: Bus error",
-      "creating shared memory segment", "/dev/shm/nccl-", "unable to write to file </torch_"},
+      "creating shared memory segment", "/dev/shm/nccl-", "unable to write to file </torch_",
+      "unable to allocate shared memory", "Signal 7 (SIGBUS)"},
      "shared memory is used up",
      "Mount an emptyDir of medium Memory at /dev/shm in the runtime (64 MiB is the default), or "
      "set num_workers=0 of the DataLoader."},
@@ -142,6 +144,13 @@ std::string_view find_error(std::string_view text) {
   return {};
 }
 
+Symptom symptom_of(const LineRule& rule, std::string evidence) {
+  return {std::string(rule.name),
+          std::string(rule.cause),
+          {std::move(evidence)},
+          std::string(rule.next_step)};
+}
+
 // The last line of `text` with one of the rule's words; "" where there is none.
 std::string_view find_line(std::string_view text, const LineRule& rule) {
   while (!text.empty()) {
@@ -164,14 +173,17 @@ std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<Po
     for (const PodOutput& output : outputs) {
       const std::string_view line = find_line(output.text, rule);
       if (line.empty()) continue;
-      symptoms.push_back({std::string(rule.name),
-                          std::string(rule.cause),
-                          {line_of(output, line)},
-                          std::string(rule.next_step)});
+      symptoms.push_back(symptom_of(rule, line_of(output, line)));
       break;
     }
   }
   return symptoms;
+}
+
+Symptom symptom_of_rule(std::string_view name, std::string evidence) {
+  return symptom_of(*std::find_if(std::begin(kRules), std::end(kRules),
+                                  [name](const LineRule& rule) { return rule.name == name; }),
+                    std::move(evidence));
 }
 
 bool is_consequence(const Symptom& symptom) {

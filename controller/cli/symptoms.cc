@@ -148,10 +148,11 @@ std::string claims_of(const std::vector<Json>& pods) {
 }
 
 std::optional<Symptom> unbound_claim(const Inputs& in) {
+  // The scheduler may write "not found" behind this, too.
   auto text = find_text(in, "unbound immediate PersistentVolumeClaims");
-  if (!text) text = find_text(in, "persistentvolumeclaim \"");
+  const bool is_absent = !text;
+  if (is_absent) text = find_text(in, "persistentvolumeclaim \"");
   if (!text) return std::nullopt;
-  const bool is_absent = contains(*text, "not found");
   return Symptom{
       "unbound-claim",
       is_absent ? "a claim does not exist"
@@ -212,6 +213,24 @@ std::optional<Symptom> out_of_memory(const Inputs& in) {
       return Symptom{
           "out-of-memory", "out of memory: a container reached its limit", {}, kMoreMemory};
   return std::nullopt;
+}
+
+// The kernel sends SIGBUS where memory that a file backs cannot be provided; of what training does,
+// that is /dev/shm.
+std::optional<Symptom> bus_error(const Inputs& in) {
+  return first_of_containers(
+      in.facts, [](const Json& pod, const Json& container) -> std::optional<Symptom> {
+        for (const char* when : {"state", "lastState"}) {
+          const Json& ended = container.get_path({when, "terminated"});
+          if (ended.get_int("signal") != 7 && ended.get_int("exitCode") != 128 + 7) continue;
+          return symptom_of_rule(
+              "shared-memory",
+              fmt::format("container {} of pod {} was ended by a bus error (signal "
+                          "7)",
+                          container.get_string("name"), name_of(pod)));
+        }
+        return std::nullopt;
+      });
 }
 
 std::string digest_of(const Json& container) {
@@ -331,7 +350,7 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
   std::vector<Symptom> symptoms;
   if (state.is_finished && !state.is_failed) return symptoms;
   const Inputs in{state, facts, now};
-  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, unlike_images}, in);
+  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, bus_error, unlike_images}, in);
   const std::vector<PodOutput> outputs = all_outputs(state, facts);
   std::vector<Symptom> lines = recognise_lines(facts, outputs);
   const bool is_unexplained = symptoms.empty() && !lines.empty() && is_consequence(lines.front());

@@ -42,6 +42,9 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
 // the object's status keeps, if any.
 std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<PodOutput>& outputs);
 
+// The symptom of lines that has this name, known by other evidence; the name must exist.
+Symptom symptom_of_rule(std::string_view name, std::string evidence);
+
 // Whether nodes show it because another one has failed, or waits.
 bool is_consequence(const Symptom& symptom);
 

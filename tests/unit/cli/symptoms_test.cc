@@ -177,6 +177,14 @@ std::vector<Row> rows_of_statuses() {
            "]"},
       {"unbound-claim", "a claim does not exist", false, kPending,
        "[" + pod(0, unscheduled("persistentvolumeclaim \"data\" not found")) + "]"},
+      // As the scheduler writes it where the StorageClass does not exist.
+      {"unbound-claim", "claim data is not bound", false, kPending,
+       "[" +
+           pod(0,
+               unscheduled("0/1 nodes are available: pod has unbound immediate "
+                           "PersistentVolumeClaims. not found"),
+               "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]") +
+           "]"},
       {"out-of-memory",
        "out of memory: container node of pod llama-node-0-2-x reached its limit of 16Gi", true,
        kFailed,
@@ -196,6 +204,11 @@ std::vector<Row> rows_of_statuses() {
       {"out-of-memory", "out of memory: a container reached its limit", false,
        "{phase: Failed, conditions: [{type: Failed, status: 'True'}], firstFailure: {pod: p, "
        "reason: OOMKilled, exitCode: 137}}"},
+      {"shared-memory", "shared memory is used up", false, kFailed,
+       "[" +
+           pod(2, "phase: Failed, " +
+                      container("state: {terminated: {exitCode: 135, reason: Error}}")) +
+           "]"},
       {"unlike-images", "pods run unlike images under the name example.com/llama:1", true, kRunning,
        "[" + pod(0, runs("1111111111111111")) + ", " + pod(1, runs("1111111111111111")) + ", " +
            pod(2, runs("2222222222222222")) + "]"},
