@@ -146,7 +146,8 @@ class Renderer {
     console_.out << kube::print_json_pretty(list) << '\n';
   }
 
-  // False, to be returned where true means that the object goes on.
+  // Reports an error, and returns false, so that a function in which true means success can return
+  // it.
   bool refuse(const Json& object, std::string_view why) {
     console_.err << title_of(object) << ": " << why << '\n';
     is_refused_ = true;
@@ -232,8 +233,9 @@ class Renderer {
       if (!patched) return refuse(object, patched.error().message);
       object = std::move(*patched);
       kind.apply_defaults(object);
-      // Below older fields the schema was open. What it does not have of the result, no cluster
-      // keeps.
+      // The schema of older fields is open, so it has not refused anything below them. What they
+      // were converted to may have fields that the schema does not have, and that no cluster would
+      // keep.
       if (!is_known_to(kind, object)) return false;
     }
     if (kind.schema) {

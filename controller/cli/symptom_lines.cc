@@ -126,8 +126,8 @@ std::string_view without_rank(std::string_view line) {
   return at == line.npos ? line : line.substr(at + kEnd.size());
 }
 
-// The error behind the first traceback of a script's own: "ValueError: it is negative"; "" where
-// there is none. torchrun's says only that a process has failed.
+// The error after the first traceback of the script itself: "ValueError: it is negative"; "" if
+// there is none. The traceback of torchrun only says that a process has failed.
 std::string_view find_error(std::string_view text) {
   bool is_in_traceback = false;
   while (!text.empty()) {

@@ -13,7 +13,7 @@ namespace {
 using kube::Json;
 using kube::Time;
 
-// A node that ends later than the others by less is no symptom.
+// If a node ends later than the others by less than this, it is no symptom.
 constexpr std::int64_t kExitPatience = 60;  // seconds
 
 struct Inputs {
@@ -40,8 +40,9 @@ std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use
   return std::nullopt;
 }
 
-// The first text that contains `words`: of the object, an event, or a pod's PodScheduled. Events
-// stay for an hour: of a job that runs or has ended, those of its start say nothing.
+// The first text that contains `words`: a message of the object, of an event, or of a pod's
+// condition PodScheduled. Events stay for an hour, so for a job that runs or has ended they are not
+// read: they may be those of its start.
 std::optional<std::string> find_text(const Inputs& in, std::string_view words) {
   if (contains(in.state.message, words)) return in.state.message;
   if (!in.state.is_finished && in.state.phase != "Running")
@@ -80,7 +81,7 @@ constexpr PullRule kPullRules[] = {
      "Ask an admin to make room on the machine that the pod is on."},
     {"x509:", "the registry's certificate is not trusted",
      "Ask an admin to give the machines the certificate of the registry's CA."},
-    // Not the bare numbers: digests have them, too.
+    // More than the numbers alone, since digests contain such numbers, too.
     {"nauthorized", "the registry refuses access", kCheckAccess},
     {"403 Forbidden", "the registry refuses access", kCheckAccess},
     {"denied", "the registry refuses access", kCheckAccess},
@@ -92,7 +93,7 @@ constexpr PullRule kPullRules[] = {
     {"", "the pull fails", kCheckName},
 };
 
-// ImagePullBackOff of older kubelets has no words of the registry; the event has.
+// With older kubelets, ImagePullBackOff does not have the registry's message, but the event has.
 std::string registry_words(const WhyFacts& facts, std::string message) {
   if (!contains(message, "desc = ")) {
     for (const Json& event : facts.events)

@@ -25,7 +25,7 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   return rendered;
 }
 
-// Why a job without an end has not all of its pods running.
+// Adds to the report how many pods run, where a job that has not ended lacks some.
 void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;
@@ -65,7 +65,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   const auto job = read_job(object, framework->replica_specs);
   if (!job) return tl::unexpected(job.error());
   ObjectState state;
-  // As the column State of kubectl, but of what is true.
+  // As the column STATE of kubectl, but only conditions that are True count.
   for (const JobCondition& condition : job->status.conditions) {
     if (!condition.is_true()) continue;
     state.phase = condition.type;
