@@ -103,7 +103,7 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
 
 }  // namespace
 
-void warn_about_processes(const Draft& draft, std::vector<std::string>& warnings) {
+void warn_about_one_process(const Draft& draft, std::vector<std::string>& warnings) {
   const auto& trainer = draft.job.spec.trainer;
   if (trainer && trainer->numProcPerNode.value_or(1) > 1 && draft.find_ancestor(kTrainerStep))
     warnings.push_back(

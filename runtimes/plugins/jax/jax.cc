@@ -40,7 +40,7 @@ void Jax::enforce_ml_policy(Draft& draft) const {
 }
 
 void Jax::warn(const Draft& draft, std::vector<std::string>& warnings) const {
-  warn_about_processes(draft, warnings);
+  warn_about_one_process(draft, warnings);
 }
 
 std::unique_ptr<const Plugin> make_jax() {

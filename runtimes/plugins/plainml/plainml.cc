@@ -33,7 +33,7 @@ void PlainMl::enforce_ml_policy(Draft& draft) const {
 
 void PlainMl::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   const MlPolicy* policy = draft.ml_policy();
-  if (policy == nullptr || !policy->flux) warn_about_processes(draft, warnings);
+  if (policy == nullptr || !policy->flux) warn_about_one_process(draft, warnings);
 }
 
 std::unique_ptr<const Plugin> make_plainml() {
