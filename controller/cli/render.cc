@@ -291,6 +291,7 @@ class Renderer {
     auto rendered = kind.hook->render(object, inputs_);
     if (!rendered) return refuse(object, rendered.error());
     for (const std::string& warning : rendered->warnings) warn(object, warning);
+    refuse(object, rendered->errors);
     for (RenderedObject& item : rendered->objects) {
       drop_unknown_owners(item.object);
       item.explanations = merged(std::move(item.explanations));

@@ -49,6 +49,7 @@ inline kube::FieldErrors of_child(const kube::Json& child, kube::FieldErrors err
 struct Rendered {
   std::vector<RenderedObject> objects;
   std::vector<std::string> warnings;
+  kube::FieldErrors errors;  // of objects that are left out, since the API server refuses them
 };
 
 // How `render` does offline what the API server and the controller do with a new object: `mutate`,

@@ -36,11 +36,15 @@ void check_restart_policy(const Json& job_spec, std::string_view path, FieldErro
 
 }  // namespace
 
-FieldErrors child_errors(const JobSet& jobset) {
+FieldErrors metadata_errors(const JobSet& jobset) {
   FieldErrors errors;
   check_maps(kube::to_json(jobset.metadata.labels), kube::to_json(jobset.metadata.annotations),
              "metadata", errors);
-  if (!errors.empty()) return errors;
+  return errors;
+}
+
+FieldErrors child_errors(const JobSet& jobset) {
+  FieldErrors errors;
   const Layout layout = Layout::of(jobset);
   for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
     const Json job = JobFactory(jobset, layout, i, {}).make(0, std::nullopt);

@@ -117,17 +117,14 @@ def lost(sent, kept, path=""):
 
 
 def rendered(runtime, job, namespace):
-    """The JobSet that `trainer render` makes of them, or why it makes none."""
+    """The JobSet that `trainer render` makes of them, or None; and what it says. Of a JobSet whose Jobs the API server would refuse it makes one, too."""
     for o in (runtime, job):
         o["metadata"]["namespace"] = namespace
     done = run(harness.TRAINER, "render", "-o", "json", "-", text=json.dumps(runtime) + "\n---\n" + json.dumps(job), check=False)
     if done.returncode not in (0, 1):
         raise Failed(f"render ended with {done.returncode}: {done.stderr}")
-    if done.returncode == 1:
-        return None, done.stderr
-    found = json.loads(done.stdout)
-    objects = found.get("items", [found]) if isinstance(found, dict) else found
-    return next(o for o in objects if o["kind"] == "JobSet"), ""
+    objects = json.loads(done.stdout)["items"]
+    return next((o for o in objects if o["kind"] == "JobSet"), None), done.stderr
 
 
 class Combination:

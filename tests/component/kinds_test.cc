@@ -180,7 +180,7 @@ TEST_CASE("it is rendered, beside the kinds of production") {
         "metadata:\n  name: w\n  namespace: default\n");
   CHECK_THAT(render("apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: w}\n"),
              Catch::StartsWith("Widget w: apiVersion: Unsupported value"));
-  CHECK(render("") == "nothing to render: name a file with a TrainJob or a JobSet or a Widget\n");
+  CHECK(render("") == "nothing to render: name a file with a TrainJob, JobSet or Widget\n");
 }
 
 TEST_CASE("`why` and `logs` know it by its resource's names, and say which kinds they know") {

@@ -25,11 +25,10 @@ std::int32_t number_of(const kube::StringMap& map, std::string_view name) {
 tl::expected<Rendered, FieldErrors> render_jobset(const Json& object, const RenderInputs& inputs) {
   const auto jobset = read_jobset(object);
   if (!jobset) return tl::unexpected(jobset.error());
-  if (FieldErrors errors = jobset::child_errors(*jobset); !errors.empty())
-    return tl::unexpected(std::move(errors));
   Rendered rendered;
   rendered.objects.push_back({object, {}});
-  if (!inputs.has_jobs) return rendered;
+  rendered.errors = jobset::child_errors(*jobset);
+  if (!inputs.has_jobs || !rendered.errors.empty()) return rendered;
   FieldErrors errors = add_jobs(object, inputs.gates, {}, rendered);
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return rendered;

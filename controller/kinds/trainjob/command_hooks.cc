@@ -50,15 +50,17 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   auto built = build(*job, *runtime, options, inputs.is_explained ? &explanations : nullptr);
   if (!built) return tl::unexpected(std::move(built.error()));
   apply_schema_defaults(built->jobset);
-  if (const auto jobset = read_jobset(built->jobset))
-    if (FieldErrors errors = jobset::child_errors(*jobset); !errors.empty())
-      return tl::unexpected(of_child(built->jobset, std::move(errors)));
   Rendered rendered;
+  if (const auto jobset = read_jobset(built->jobset)) {
+    if (FieldErrors errors = jobset::metadata_errors(*jobset); !errors.empty())
+      return tl::unexpected(of_child(built->jobset, std::move(errors)));
+    rendered.errors = of_child(built->jobset, jobset::child_errors(*jobset));
+  }
   rendered.warnings = std::move(built->warnings);
   rendered.objects.push_back({built->jobset, std::move(explanations)});
   for (DependentObject& dependent : built->dependents)
     rendered.objects.push_back({std::move(dependent.object), {}});
-  if (!inputs.has_jobs) return rendered;
+  if (!inputs.has_jobs || !rendered.errors.empty()) return rendered;
   FieldErrors errors = add_jobs(built->jobset, inputs.gates, production_job_decorators(), rendered);
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return rendered;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "controller/registration/command_hooks.hh"
@@ -22,13 +23,15 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   Rendered rendered;
+  std::set<std::string> seen;  // pods of one role have the same errors
   for (Json& child : all_children(framework, *job, Settings())) {
-    if (child.get_string("kind") == "Pod") {
-      FieldErrors errors;
-      kube::check_pod_template(child, "", errors);
-      if (!errors.empty()) return tl::unexpected(of_child(child, std::move(errors)));
-    }
-    rendered.objects.push_back({std::move(child), {}});
+    FieldErrors errors;
+    if (child.get_string("kind") == "Pod") kube::check_pod_template(child, "", errors);
+    if (errors.empty())
+      rendered.objects.push_back({std::move(child), {}});
+    else if (seen.insert(kube::to_string(errors)).second)
+      for (kube::FieldError& error : of_child(child, std::move(errors)))
+        rendered.errors.push_back(std::move(error));
   }
   return rendered;
 }

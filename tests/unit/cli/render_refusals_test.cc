@@ -95,7 +95,9 @@ TEST_CASE("what the API server refuses of Jobs and pods is refused, and warned a
         "spec:\n  runtimeRef: {name: torch-distributed}\n  " +
         std::string(row.spec) + "\n");
     CHECK(outcome.code == kExitRefused);
-    CHECK(outcome.out.empty());
+    // The API server takes the JobSet, and refuses its Jobs.
+    const bool is_stored = std::string_view(row.refusal).starts_with("spec.");
+    CHECK(outcome.out.empty() != is_stored);
     CHECK(outcome.err.find("\nTrainJob default/j: JobSet j: " + std::string(row.refusal)) !=
           std::string::npos);
     CHECK(outcome.err.find("warning: TrainJob default/j: this job cannot start, since the API "
@@ -116,6 +118,7 @@ spec:
         template: {spec: {restartPolicy: OnFailure, containers: [{name: x, image: "i:1"}]}}
 )");
   CHECK(jobset.code == kExitRefused);
+  CHECK(jobset.out.find("kind: JobSet") != std::string::npos);
   CHECK(jobset.err ==
         "JobSet default/js: spec.replicatedJobs[0].template.spec.template.spec.restartPolicy: "
         "Invalid value: \"OnFailure\": only \"Never\" is supported when podFailurePolicy is "
@@ -130,6 +133,7 @@ spec:
       template: {metadata: {labels: {a: b c}}, spec: {containers: [{name: mpi, image: i}]}}
 )");
   CHECK(mpi.code == kExitRefused);
+  CHECK(mpi.out.find("kind: Pod") == std::string::npos);
   CHECK(
       mpi.err.find("\nMPIJob default/m: Pod m-launcher: metadata.labels: Invalid value: \"b c\"") !=
       std::string::npos);
