@@ -28,6 +28,12 @@ bool is_review(std::string_view path) {
          path.starts_with("/apis/authentication.k8s.io/");
 }
 
+// Subresources of a pod that reach into its node.
+bool needs_kubelet(std::string_view subresource) {
+  return subresource == "exec" || subresource == "attach" || subresource == "portforward" ||
+         subresource == "proxy" || subresource == "ephemeralcontainers";
+}
+
 // What create, update, patch and delete have in common.
 std::optional<Response> check_options(std::string_view method, const Query& query) {
   FieldErrors errors;
@@ -98,6 +104,8 @@ Outcome Api::begin(Request request) {
       if (auto response = surface.discovery(request, target.path)) return *std::move(response);
     return no_such_page();
   }
+  if (target.kind->resource == kPods && needs_kubelet(target.subresource))
+    return not_streamed(target.subresource);
   if (request.method == "GET") return read(request, target);
   if (auto refusal = check_options(request.method, target.query)) return *std::move(refusal);
   const bool has_name = !target.key.name.empty();
