@@ -9,6 +9,7 @@
 #include <ostream>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
@@ -133,6 +134,15 @@ class LocalRun {
  private:
   void say(std::string_view what) { console_.err << "-- " << plain_text(what) << std::endl; }
 
+  // The second text is kube-scheduler's, of a pod that no end of others makes room for.
+  void report(std::string_view what) {
+    say(what);
+    const bool never_fits = what.find("Insufficient") != what.npos &&
+                            what.find("Preemption is not helpful") != what.npos;
+    if (never_fits && !changes_.is_fitted && !std::exchange(is_fit_named_, true))
+      say("this machine has not what the job asks for: stop it, and run it with --fit");
+  }
+
   Task<Result<void>> submit(Objects objects) {
     if (auto made = co_await create_missing_runtimes(client_); !made) co_return made;
     for (const Json& job : objects.jobs) {
@@ -189,7 +199,7 @@ class LocalRun {
       follow.omits_failure = true;  // `why` follows
       follow.is_given_up = [this] { return has_daemon_left_; };
       follow.print = log_printer(logs_, console_);
-      follow.report = [this](std::string_view what) { say(what); };
+      follow.report = [this](std::string_view what) { report(what); };
       LogFollower follower(io_, client_, std::move(follow));
       const auto last = co_await follower.run();
       is_complete_ &= !has_daemon_left_;
@@ -251,6 +261,7 @@ class LocalRun {
   std::vector<ObjectKey> jobs_;
   bool is_complete_ = true;
   bool has_daemon_left_ = false;
+  bool is_fit_named_ = false;  // said once
   kube::asio::signal_set signals_;
   kube::TaskGroup tasks_;
 };

@@ -222,6 +222,10 @@ def test_a_job_of_a_cluster_is_cut_to_the_machine(local):
     job = trainjob("large", "echo node of $PET_NNODES", nodes=64, requests={"cpu": "48", "memory": "500Gi", "nvidia.com/gpu": "8"})
     job["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"nvidia.com/gpu": "8"}
     job["spec"]["trainer"]["numProcPerNode"] = 8
+    waits = local.start("run", local.write("job.yaml", job))
+    wait_until("it says what would help", lambda: "run it with --fit" in waits.stdout.readline())
+    waits.send_signal(signal.SIGINT)
+    waits.communicate(timeout=20)
     done = local.run("run", "--fit", local.write("job.yaml", job))
     for cut in ("nodes: 64 -> 2", "cpu per node: 48 -> 1", "nvidia.com/gpu per node: 8 -> 0", "processes per node: 8 -> 1", "memory per node"):
         assert cut in done.stderr, done.stderr
