@@ -103,6 +103,13 @@ Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
                        {"rows", std::move(rows)}});
 }
 
+Json table_of(const ServedKind& kind, const Json& object, std::string_view include_object,
+              Time now) {
+  const std::string_view version = object.get("metadata").get_string("resourceVersion");
+  return table_of(kind, {&object}, Json::object({{"resourceVersion", version}}), include_object,
+                  now);
+}
+
 std::string human_duration(std::chrono::seconds duration) {
   const std::int64_t seconds = duration.count();
   const std::int64_t minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
