@@ -29,7 +29,7 @@ struct Continue {
     const std::size_t first = text.find('~');
     const std::size_t second = text.find('~', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-    const auto version = parse_int(text.substr(0, first));
+    const auto version = parse_number<std::int64_t>(text.substr(0, first));
     if (!version) return std::nullopt;
     return Continue{*version,
                     {std::string(text.substr(first + 1, second - first - 1)),

@@ -71,14 +71,7 @@ Json object_of_row(const Json& object, std::string_view include_object) {
 }  // namespace
 
 bool wants_table(std::string_view accept) {
-  for (const MediaType& type : media_types(accept)) {
-    if (!type.is_json()) continue;
-    const std::string_view form = type.parameter("as");
-    if (form.empty()) return false;
-    if (form == "Table" && type.parameter("g") == "meta.k8s.io" && type.parameter("v") == "v1")
-      return true;
-  }
-  return false;
+  return wants_form(accept, "Table", "meta.k8s.io", "v1");
 }
 
 Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
