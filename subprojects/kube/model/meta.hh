@@ -56,6 +56,10 @@ struct Resource {
   std::string kind;     // "Job"
   bool namespaced = true;
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  // Versions of a kind have the same objects.
+  bool has_same_objects(const Resource& other) const {
+    return group == other.group && plural == other.plural;
+  }
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 

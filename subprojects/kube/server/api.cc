@@ -63,8 +63,7 @@ Response Api::answer(int status, const ServedKind& kind, const Request& request,
 }
 
 tl::expected<Json, Response> Api::decode(const Request& request) const {
-  const std::string_view type =
-      std::string_view(request.content_type).substr(0, request.content_type.find(';'));
+  const std::string_view type = request.media_type();
   const auto refuse = [](const Error& error) { return tl::unexpected(bad_request(error.message)); };
   if (type == "application/vnd.kubernetes.protobuf") {
     auto object = decode_protobuf(request.body);
@@ -175,14 +174,7 @@ Response Api::store_write(PendingWrite write) {
     return response;
   };
   // Versions of a kind share one representation.
-  const ServedKind* stored_as = &kind;
-  for (const ServedKind& known : kinds_)
-    if (known.resource.group == kind.resource.group &&
-        known.resource.plural == kind.resource.plural) {
-      stored_as = &known;
-      break;
-    }
-  write.object.set("apiVersion", stored_as->resource.api_version());
+  write.object.set("apiVersion", find_stored_kind(kinds_, kind.resource)->resource.api_version());
   if (write.before && is_equal_but_for_times(*write.before, write.object))
     return respond(*write.before);
   if (write.is_dry_run) return respond(write.object);

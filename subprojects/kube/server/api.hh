@@ -23,6 +23,7 @@
 
 namespace kube::server {
 
+class Query;
 struct Target;
 
 // A watch that the caller serves: first `initial`, then each later Change of the collection that
@@ -110,6 +111,7 @@ class Api {
   Response finish_delete(const PendingWrite& write);
   Response store_write(PendingWrite write);
   tl::expected<Json, Response> decode(const Request& request) const;
+  tl::expected<Json, Response> delete_options(const Request& request, const Query& query) const;
   // The object or, where the client wants one, its Table.
   Response answer(int status, const ServedKind& kind, const Request& request,
                   const Json& object) const;

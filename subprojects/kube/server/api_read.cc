@@ -108,10 +108,8 @@ struct Lines {
 
   std::string of(const Change& change) const {
     const Resource& resource = *change.resource;
-    const bool is_other = resource.plural != kind.resource.plural ||
-                          resource.group != kind.resource.group ||
-                          (!ns.empty() && change.key.ns != ns);
-    if (is_other) return {};
+    if (!resource.has_same_objects(kind.resource) || (!ns.empty() && change.key.ns != ns))
+      return {};
     const bool was_shown = is_shown(change.before);
     const bool is_now = is_shown(change.after);
     if (is_now) return watch_line(was_shown ? "MODIFIED" : "ADDED", shape(*change.after));

@@ -96,6 +96,13 @@ const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
   return at == kinds.end() ? nullptr : &*at;
 }
 
+const ServedKind* find_stored_kind(const ServedKinds& kinds, const Resource& resource) {
+  const auto at = std::ranges::find_if(kinds, [&resource](const ServedKind& kind) {
+    return kind.resource.has_same_objects(resource);
+  });
+  return at == kinds.end() ? nullptr : &*at;
+}
+
 Target parse_target(const ServedKinds& kinds, std::string_view text) {
   Target target;
   const std::size_t question = text.find('?');

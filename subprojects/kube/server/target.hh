@@ -43,6 +43,8 @@ struct Target {
 
 const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
                             std::string_view version, std::string_view plural);
+// The version of a kind in which its objects are stored: the first. nullptr: it is not served.
+const ServedKind* find_stored_kind(const ServedKinds& kinds, const Resource& resource);
 Target parse_target(const ServedKinds& kinds, std::string_view target);
 
 }  // namespace kube::server
