@@ -11,6 +11,7 @@
 #include "controller/local/transport.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -60,14 +61,6 @@ Json named(const kube::Resource& resource, std::string_view ns, std::string_view
   return Json::object({{"apiVersion", resource.api_version()},
                        {"kind", resource.kind},
                        {"metadata", std::move(metadata)}});
-}
-
-bool has_condition(const Json& object, std::initializer_list<std::string_view> types) {
-  return std::ranges::any_of(object.get("status").get_array("conditions"),
-                             [types](const Json& condition) {
-                               return condition.get_string("status") == "True" &&
-                                      std::ranges::count(types, condition.get_string("type")) > 0;
-                             });
 }
 
 }  // namespace
@@ -201,14 +194,11 @@ MakeTransport LocalServer::transports() {
 
 // A suspended or finished job can wait for the next start; a pod, or a Job that makes pods, cannot.
 bool LocalServer::has_work() const {
-  const auto is_active = [](const auto& entry) {
-    const auto pod = entry.second.get();
-    const std::string_view phase = pod->get("status").get_string("phase");
-    return phase != "Succeeded" && phase != "Failed";
-  };
+  const auto is_active = [](const auto& entry) { return !kube::is_pod_over(*entry.second.get()); };
   const auto is_unfinished = [](const auto& entry) {
     const auto job = entry.second.get();
-    return !job->get("spec").get_bool("suspend") && !has_condition(*job, {"Complete", "Failed"});
+    return !job->get("spec").get_bool("suspend") && !kube::has_condition(*job, "Complete") &&
+           !kube::has_condition(*job, "Failed");
   };
   return std::ranges::any_of(store_.all(kube::kPods), is_active) ||
          std::ranges::any_of(store_.all(kube::kJobs), is_unfinished);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kube/model/meta.hh"
 #include "kube/model/text.hh"
 #include "kube/server/tables.hh"
 
@@ -18,14 +19,11 @@ using kube::server::human_age;
 // ---- jobs
 
 std::string job_status(const Json& job) {
-  const auto is_true = [&job](std::string_view type) {
-    return condition_status(job, type) == "True";
-  };
-  if (is_true("Complete")) return "Complete";
-  if (is_true("Failed")) return "Failed";
+  if (kube::has_condition(job, "Complete")) return "Complete";
+  if (kube::has_condition(job, "Failed")) return "Failed";
   if (job.get("metadata").find("deletionTimestamp") != nullptr) return "Terminating";
   for (const char* type : {"Suspended", "FailureTarget", "SuccessCriteriaMet"})
-    if (is_true(type)) return type;
+    if (kube::has_condition(job, type)) return type;
   return "Running";
 }
 
@@ -86,7 +84,7 @@ std::string print_ports(const Json& spec) {
 // ---- nodes
 
 std::string node_status(const Json& node) {
-  const std::string_view ready = condition_status(node, "Ready");
+  const std::string_view ready = kube::condition_of(node, "Ready").get_string("status");
   std::string text = ready.empty() ? "Unknown" : ready == "True" ? "Ready" : "NotReady";
   return node.get("spec").get_bool("unschedulable") ? text + ",SchedulingDisabled" : text;
 }
@@ -149,12 +147,6 @@ std::string text_or(const Json& object, std::string_view member, std::string_vie
 
 std::string join(const std::vector<std::string>& texts, std::string_view separator) {
   return fmt::format("{}", fmt::join(texts, separator));
-}
-
-std::string_view condition_status(const Json& object, std::string_view type) {
-  for (const Json& condition : object.get("status").get_array("conditions"))
-    if (condition.get_string("type") == type) return condition.get_string("status");
-  return {};
 }
 
 Json job_cells(const Json& job, Time now) {

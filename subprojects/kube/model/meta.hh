@@ -125,6 +125,10 @@ std::string condition_reason(std::string text);
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
+// The condition of an object that stays Json; null where its status has none of this type.
+const Json& condition_of(const Json& object, std::string_view type);
+// Whether it has the condition, and that is True.
+bool has_condition(const Json& object, std::string_view type);
 // meta.SetStatusCondition: the transition time moves only when the status flips (to
 // condition.last_transition_time, else `now`). Returns whether anything changed.
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now);

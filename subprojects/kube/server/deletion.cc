@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "kube/server/refusals.hh"
 
@@ -49,9 +50,7 @@ std::optional<Response> check_preconditions(const ServedKind& kind, const Json& 
 
 // How long a pod may take to end.
 std::int64_t grace_of(const Json& pod, const Json& options) {
-  const std::string_view phase = pod.get("status").get_string("phase");
-  if (pod.get("spec").get_string("nodeName").empty()) return 0;
-  if (phase == "Succeeded" || phase == "Failed") return 0;
+  if (pod.get("spec").get_string("nodeName").empty() || is_pod_over(pod)) return 0;
   const Json& asked = options.get("gracePeriodSeconds");
   const std::int64_t grace =
       asked.is_int() ? asked.as_int() : pod.get("spec").get_int("terminationGracePeriodSeconds");
