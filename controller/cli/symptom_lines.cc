@@ -73,7 +73,7 @@ const LineRule kRules[] = {
      {"clients joined", "RendezvousTimeoutError", "No route to host",
       "The client socket has timed out",
       "The client socket has failed to connect to any network address",
-      "socketStartConnect: Connect to"},
+      "socketStartConnect: Connect to", "Socket Timeout"},
      "the nodes do not reach each other",
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",

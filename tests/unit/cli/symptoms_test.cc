@@ -287,6 +287,8 @@ std::vector<Row> rows_of_lines() {
       row_of_line("no-peer", "the nodes do not reach each other", false,
                   "m1:12:99 [3] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "
                   "10.0.0.2<45763> failed : Connection timed out"),
+      row_of_line("no-peer", "the nodes do not reach each other", false,
+                  "RuntimeError: Socket Timeout"),
       row_of_line("file-locks", "a file lock fails on a network file system", true,
                   "OSError: [Errno 37] No locks available"),
       row_of_line("nccl-timeout", "NCCL waited in vain for another rank", true,
