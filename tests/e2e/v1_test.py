@@ -267,7 +267,7 @@ import paddle.distributed as group
 group.init_parallel_env()
 total = paddle.to_tensor([group.get_rank() + 1.0])
 group.all_reduce(total)
-print("worker", group.get_rank(), "of", group.get_world_size(), "sees", float(total))
+print("worker", group.get_rank(), "of", group.get_world_size(), "sees", total.item())
 """
 # As the guides start it.
 PADDLE_LAUNCH = f"""
