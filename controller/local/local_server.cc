@@ -12,10 +12,6 @@
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
-#include "kube/server/access_review.hh"
-#include "kube/server/discovery.hh"
-#include "kube/server/protobuf.hh"
-#include "kube/server/tables.hh"
 
 namespace trainer {
 
@@ -99,19 +95,11 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
 }
 
 kube::server::Api::Environment LocalServer::environment() {
-  kube::server::ServerVersion version;
-  version.git_version += "+trainer-" TRAINER_VERSION;
   kube::server::Api::Environment made;
+  made.version.git_version += "+trainer-" TRAINER_VERSION;
   made.now = [this] { return clock_.now(); };
   made.new_uid = [this] { return make_uid(random_); };
   made.new_name_suffix = [this] { return make_name_suffix(random_); };
-  made.surface.discovery = [this, version](const auto& request, std::string_view path) {
-    return kube::server::answer_discovery(kinds_, request, path, version);
-  };
-  made.surface.review = kube::server::answer_review;
-  made.surface.decode_protobuf = kube::server::decode_protobuf;
-  made.surface.wants_table = kube::server::wants_table;
-  made.surface.table_of = kube::server::table_of;
   return made;
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 
+#include "kube/model/text.hh"
 #include "kube/server/tables.hh"
 
 namespace trainer::local {
@@ -14,19 +14,6 @@ namespace {
 using kube::Json;
 using kube::Time;
 using kube::server::human_age;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(kSpace) - first + 1));
-}
 
 // ---- jobs
 
@@ -208,7 +195,7 @@ Json event_cells(const Json& event, Time now) {
   if (series.is_object()) last = human_age(series.get_string("lastObservedTime"), now);
   const std::int64_t count = series.is_object() ? series.get_int("count")
                                                 : std::max<std::int64_t>(event.get_int("count"), 1);
-  std::string target = lower(object.get_string("kind"));
+  std::string target = kube::to_lower(object.get_string("kind"));
   if (const std::string_view name = object.get_string("name"); !name.empty())
     target += "/" + std::string(name);
   const Json& source = event.get("source");
@@ -216,8 +203,9 @@ Json event_cells(const Json& event, Time now) {
   const std::string host = text_or(source, "host", event.get_string("reportingInstance"));
   if (!host.empty()) from += ", " + host;
   return Json::array({last, event.get_string("type"), event.get_string("reason"), target,
-                      object.get_string("fieldPath"), from, trimmed(event.get_string("message")),
-                      first, count, name_of(event)});
+                      object.get_string("fieldPath"), from,
+                      kube::trimmed(event.get_string("message"), " \t\r\n\v\f"), first, count,
+                      name_of(event)});
 }
 
 }  // namespace trainer::local

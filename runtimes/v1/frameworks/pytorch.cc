@@ -1,11 +1,11 @@
 // PyTorchJob (pkg/controller.v1/pytorch).
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/v1/frameworks/support.hh"
@@ -62,11 +62,7 @@ std::int64_t processes_of(const Job& job) {
   std::string_view text;
   if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
-  std::int64_t count = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()
-             ? count
-             : 1;
+  return kube::parse_number<std::int64_t>(text).value_or(1);
 }
 
 void append_master_env(const Job& job, const PodSlot& slot, Json& container) {

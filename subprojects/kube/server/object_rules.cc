@@ -9,6 +9,7 @@
 #include "kube/model/meta.hh"
 #include "kube/model/names.hh"
 #include "kube/model/object_meta_fields.hh"
+#include "kube/model/text.hh"
 #include "kube/server/field_schema.hh"
 
 namespace kube::server {
@@ -73,12 +74,9 @@ bool is_finalizer(const Resource& resource, const Json& finalizer) {
 
 void check_names(const Json& metadata, std::string_view member, FieldErrors& errors) {
   for (const auto& [name, value] : metadata.get_object(member)) {
-    std::string lower = name;
-    if (member == "annotations")
-      std::transform(lower.begin(), lower.end(), lower.begin(),
-                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const std::string checked = member == "annotations" ? to_lower(name) : name;
     const std::string path = fmt::format("metadata.{}", member);
-    if (!is_qualified_name(lower))
+    if (!is_qualified_name(checked))
       errors.push_back(invalid(path, name,
                                "name part must consist of alphanumeric characters, '-', '_' or "
                                "'.', and must start and end with an alphanumeric character (e.g. "
