@@ -27,6 +27,9 @@ using FindClaim =
     std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)>;
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim);
+// What the API server will refuse of the JobSet's labels and annotations, and of its Jobs and pods,
+// by the paths of the JobSet. The webhook does not: upstream's takes such JobSets.
+kube::FieldErrors child_errors(const JobSet& jobset);
 kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates);
 
 }  // namespace trainer::jobset

@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "controller/kinds/jobset/command_hooks.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
+#include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
@@ -49,6 +50,9 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   auto built = build(*job, *runtime, options, inputs.is_explained ? &explanations : nullptr);
   if (!built) return tl::unexpected(std::move(built.error()));
   apply_schema_defaults(built->jobset);
+  if (const auto jobset = read_jobset(built->jobset))
+    if (FieldErrors errors = jobset::child_errors(*jobset); !errors.empty())
+      return tl::unexpected(of_child(built->jobset, std::move(errors)));
   Rendered rendered;
   rendered.warnings = std::move(built->warnings);
   rendered.objects.push_back({built->jobset, std::move(explanations)});

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "controller/registration/command_hooks.hh"
+#include "kube/model/pod_checks.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/plan.hh"
@@ -20,8 +22,14 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   Rendered rendered;
-  for (Json& child : all_children(framework, *job, Settings()))
+  for (Json& child : all_children(framework, *job, Settings())) {
+    if (child.get_string("kind") == "Pod") {
+      FieldErrors errors;
+      kube::check_pod_template(child, "", errors);
+      if (!errors.empty()) return tl::unexpected(of_child(child, std::move(errors)));
+    }
     rendered.objects.push_back({std::move(child), {}});
+  }
   return rendered;
 }
 
