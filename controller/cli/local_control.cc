@@ -122,7 +122,7 @@ Task<Result<void>> stop_all(kube::ApiClient& client) {
   co_return co_await stop_jobs(client, std::move(running), /*is_killed=*/false);
 }
 
-// Those that are not asked for must not be suspended: a finished job would stay so.
+// A job that does not run is refused: a finished job that was suspended would stay so.
 Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jobs,
                               bool is_killed) {
   for (const ObjectKey& job : jobs) {
@@ -210,7 +210,7 @@ int run_local_down(const std::string& state, Console& console) {
     console.err << console.program << ": local down: no daemon is up\n";
     return kExitDone;
   }
-  // One that does not answer is ended all the same.
+  // The daemon is ended also if it does not answer.
   if (auto connected = connect(daemon)) {
     const auto stopped = connected->cluster->run(stop_all(connected->cluster->client()));
     if (!stopped) refuse(console, "down", stopped.error());

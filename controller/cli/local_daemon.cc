@@ -44,7 +44,7 @@ std::string text_of(const std::filesystem::path& file) {
   return node::read_file(file).value_or("");
 }
 
-// The number alone could be another process's by now; of a zombie the command line is empty.
+// The process id alone may belong to another process by now. The command line of a zombie is empty.
 bool is_daemon(pid_t pid) {
   const std::string words = text_of(fmt::format("/proc/{}/cmdline", pid));
   return words.find(std::string_view("\0local\0up\0", 10)) != words.npos;
@@ -96,7 +96,7 @@ Result<DaemonStatus> LocalDaemon::start(const std::vector<std::string>& options)
     return kube::fail(kube::ErrorCode::kInternal, "{}: the state cannot be kept there: {}",
                       state_.string(), error.message());
   }
-  // Of two that start one at the same time, the second finds it up.
+  // If two commands start a daemon at the same time, the second one finds that it runs.
   const node::Fd lock(
       open((state_ / "start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!lock || flock(lock.get(), LOCK_EX) != 0)
@@ -126,7 +126,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, S_IRUSR | S_IWUSR);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  // So that it keeps no directory of the caller's from being unmounted.
+  // Otherwise the caller's directory could not be unmounted while the daemon runs.
   posix_spawn_file_actions_addchdir_np(&actions, "/");
   pid_t pid = 0;
   errno = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
@@ -143,7 +143,8 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
           kube::ErrorCode::kInternal, "{}",
           last_line.empty() ? "the daemon ended at once; its log is " + log : last_line);
     }
-    // Woken by the file that says that it is ready; its end is looked for now and then.
+    // Waits for the file that says that the daemon is ready, and checks now and then that it still
+    // runs.
     pollfd ready{changes.get(), POLLIN, 0};
     poll(&ready, 1, 20);
     char events[4096];

@@ -96,6 +96,10 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   if (!refused.empty())
     warnings.push_back(
         fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
+  if (const auto errors = jobset::child_errors(*jobset); !errors.empty())
+    warnings.push_back(
+        fmt::format("this job cannot start, since the API server refuses what its JobSet says: {}",
+                    kube::to_string(errors)));
   return warnings;
 }
 

@@ -18,8 +18,8 @@ namespace trainer::v1 {
 
 struct ReconcileContext;
 
-// The most pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the names of all
-// others in its environment, so with many more a pod would exceed the size limit of an object.
+// The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
+// names of all others in its environment, so with many more the pod object would be too large.
 inline constexpr std::int64_t kMaxPods = 10'000;
 
 // What the process was started with.

@@ -10,8 +10,8 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-// A review may name thousands of claims, and each would be a request. Real objects have a few; of
-// claims beyond these, it is not checked whether they exist already.
+// A review may name thousands of claims, and each would be a request. Real objects have a few. Of
+// claims beyond this number it is not checked whether they exist already.
 constexpr std::size_t kMaxLookups = 20;
 
 Task<Result<AdmissionFacts::Object>> read_runtime(AdmissionReader& reader, std::string kind,

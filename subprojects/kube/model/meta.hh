@@ -119,8 +119,9 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// A text that begins with a letter, as the API accepts it for a reason: cut after 1,024 bytes, and
-// what is no letter, digit, "_", "," or ":" becomes "_", as do the last two at the end.
+// Makes a text that begins with a letter a reason that the API accepts. It is cut after 1,024
+// bytes. Characters other than letters, digits, "_", "," and ":" become "_", and so does "," or
+// ":" at the end.
 std::string condition_reason(std::string text);
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);

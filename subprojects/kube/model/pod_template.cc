@@ -82,8 +82,9 @@ void canonicalise(Json& amount) {
 }
 
 // Members that core/v1 declares `omitempty` and without a pointer. `parent` is the member, or the
-// list, that holds the object: a toleration's key may be empty, that of a Secret is required. Of
-// such members elsewhere (`name`, `protocol`) CRDs have defaults, or they are rarely written.
+// list, that contains the object, since one name means different things: the key of a toleration
+// may be empty, that of a Secret is required. Members that are missing here (`name`, `protocol`)
+// have defaults in CRDs, or are rarely written.
 bool is_omitted_when_zero(std::string_view parent, std::string_view name) {
   if (parent == "spec")  // a PodSpec's, all but the last
     return is_one_of(name, {"dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "hostname",
