@@ -164,6 +164,11 @@ Result<DaemonStatus> LocalDaemon::restart() const {
   return start(options);
 }
 
+bool LocalDaemon::has_file(const char* name) const {
+  std::error_code another_users;
+  return std::filesystem::exists(state_ / name, another_users);
+}
+
 std::string LocalDaemon::last_words() const {
   std::string text = text_of(state_ / "daemon.log");
   boost::algorithm::trim_right(text);

@@ -131,6 +131,9 @@ Task<Result<ObjectKey>> create_job(kube::ApiClient& client, Json job) {
 }
 
 Task<Result<void>> suspend_job(kube::ApiClient& client, ObjectKey key) {
+  const auto job = co_await client.get(kTrainJobs, key);
+  if (!job) co_return tl::unexpected(job.error());
+  if (!is_running(*job)) co_return Result<void>();
   Json patch;
   patch["spec"].set("suspend", true);
   const auto done = co_await client.merge_patch(kTrainJobs, std::move(key), std::move(patch));
@@ -152,12 +155,18 @@ Task<Result<void>> kill_pods(kube::ApiClient& client, ObjectKey key) {
   co_return Result<void>();
 }
 
+Task<Result<bool>> has_running_pods(kube::ApiClient& client, ObjectKey key) {
+  const auto pods = co_await list_pods(client, std::move(key));
+  if (!pods) co_return tl::unexpected(pods.error());
+  // A job that was about to end when it was suspended keeps its pods.
+  co_return !std::all_of(pods->begin(), pods->end(), kube::is_pod_over);
+}
+
 Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key) {
   for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
-    const auto pods = co_await list_pods(client, key);
-    if (!pods) co_return tl::unexpected(pods.error());
-    // A job that was about to end when it was suspended keeps its pods.
-    if (std::all_of(pods->begin(), pods->end(), kube::is_pod_over)) co_return Result<void>();
+    const auto has_pods = co_await has_running_pods(client, key);
+    if (!has_pods) co_return tl::unexpected(has_pods.error());
+    if (!*has_pods) co_return Result<void>();
     co_await kube::sleep(client.clock(), kTick);
   }
   co_return kube::fail(ErrorCode::kTimeout,

@@ -75,13 +75,6 @@ std::string problem_of_pod(const Json& pod) {
   return {};
 }
 
-std::optional<Time> time_of_event(const Json& event) {
-  for (const char* member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
-    if (const auto time = Time::parse(event.get_string(member))) return time;
-  }
-  return std::nullopt;
-}
-
 // `reported`: what the report contains already; an event with the same message is left out.
 std::vector<std::string> warnings_of(const std::vector<Json>& events, const std::string& reported,
                                      Time now) {
@@ -131,6 +124,13 @@ void add_symptoms(std::vector<Symptom> symptoms, WhyReport& report) {
 }
 
 }  // namespace
+
+std::optional<Time> time_of_event(const Json& event) {
+  for (const char* member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
+    if (const auto time = Time::parse(event.get_string(member))) return time;
+  }
+  return std::nullopt;
+}
 
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
               const WhyFacts& facts, Time now) {

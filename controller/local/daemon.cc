@@ -108,7 +108,7 @@ int run_daemon(const LocalOptions& options) {
       log.info("ready", {{"address", server.address()}});
       exit_code = process.run();
     }
-    server.state().remove(kReadyFile);
+    if (server.state().is_in_place()) server.state().remove(kReadyFile);
     server.stop();
     return exit_code;
   } catch (const std::exception& error) {

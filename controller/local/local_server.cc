@@ -169,7 +169,7 @@ Result<void> LocalServer::start() {
     node_status_ = node_->status();
     tasks_.spawn("node", node_->run());
   }
-  if (options_.idle.count() > 0) tasks_.spawn("idle", await_idle());
+  if (options_.on_idle) tasks_.spawn("idle", await_idle());
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -207,15 +207,22 @@ bool LocalServer::has_work() const {
 Task<void> LocalServer::await_idle() {
   const auto begin = clock_.steady();
   auto busy_at = begin;
+  constexpr std::chrono::seconds kLongest(30);
+  const bool stays = options_.idle.count() == 0;
   const auto pause =
-      std::clamp(options_.idle / 10, std::chrono::seconds(1), std::chrono::seconds(30));
+      stays ? kLongest : std::clamp(options_.idle / 10, std::chrono::seconds(1), kLongest);
   for (;;) {
     co_await kube::sleep(clock_, pause);
+    if (!state_.directory->is_in_place()) {
+      log_.warn("the state directory was removed", {{"then", "ends"}});
+      break;
+    }
     const auto now = clock_.steady();
     if (has_work()) busy_at = now;
-    if (now - std::max(busy_at, server_.quiet_since()) >= options_.idle) break;
+    if (stays || now - std::max(busy_at, server_.quiet_since()) < options_.idle) continue;
+    log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
+    break;
   }
-  log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
   options_.on_idle();
 }
 

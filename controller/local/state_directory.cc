@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -81,6 +82,13 @@ Result<void> StateDirectory::write(std::string_view name, std::string_view text)
 void StateDirectory::remove(std::string_view name) const {
   std::error_code ignored;
   std::filesystem::remove(path_ / name, ignored);
+}
+
+bool StateDirectory::is_in_place() const {
+  struct stat held {
+  }, found{};
+  return ::fstat(lock_file_, &held) == 0 && ::stat((path_ / kLock).c_str(), &found) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
 }  // namespace trainer

@@ -26,6 +26,8 @@ class StateDirectory {
   // Replaces the file in one step. Only its owner can read it. Errors (kInvalid) name it.
   kube::Result<void> write(std::string_view name, std::string_view text) const;
   void remove(std::string_view name) const;
+  // False once the folder was removed or replaced: no command finds this process any more.
+  bool is_in_place() const;
 
  private:
   StateDirectory(std::filesystem::path path, node::Fd lock)

@@ -73,7 +73,8 @@ FieldErrors check_config_map(const Json& map, const Json* before) {
     if (map.get("data").find(key) != nullptr)
       errors.push_back(kube::invalid(kube::join_key("data", key), key,
                                      "duplicate of key present in binaryData"));
-  if (size > kMaxData) errors.push_back(kube::too_long("", kMaxData));
+  // "[]": the empty path, as field.NewPath("") prints itself.
+  if (size > kMaxData) errors.push_back(kube::too_long("[]", kMaxData));
   check_immutable_data(map, before, {"data", "binaryData"}, errors);
   return errors;
 }

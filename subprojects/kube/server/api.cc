@@ -31,6 +31,12 @@ bool is_review(std::string_view path) {
          path.starts_with("/apis/authentication.k8s.io/");
 }
 
+// Subresources of a pod that reach into its node.
+bool needs_kubelet(std::string_view subresource) {
+  return subresource == "exec" || subresource == "attach" || subresource == "portforward" ||
+         subresource == "proxy" || subresource == "ephemeralcontainers";
+}
+
 // What create, update, patch and delete have in common.
 std::optional<Response> check_options(std::string_view method, const Query& query) {
   FieldErrors errors;
@@ -88,6 +94,8 @@ Outcome Api::begin(Request request) {
     auto response = answer_discovery(kinds_, request, target.path, environment_.version);
     return response ? *std::move(response) : no_such_page();
   }
+  if (target.kind->resource == kPods && needs_kubelet(target.subresource))
+    return not_streamed(target.subresource);
   if (request.method == "GET") return read(request, target);
   if (auto refusal = check_options(request.method, target.query)) return *std::move(refusal);
   const bool has_name = !target.key.name.empty();

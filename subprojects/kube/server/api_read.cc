@@ -137,6 +137,31 @@ Outcome too_old(Watch watch, std::int64_t asked, std::int64_t current) {
   return watch;
 }
 
+// pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
+std::optional<Response> check_log_options(const Query& query, std::string_view pod) {
+  FieldErrors errors;
+  const auto check = [&](const char* name, std::int64_t least, const char* why) {
+    if (const auto value = query.get_int(name); value && *value < least)
+      errors.push_back(invalid(name, *value, why));
+  };
+  for (const char* name : {"tailLines", "limitBytes", "sinceSeconds"})
+    if (query.has(name) && !query.get_int(name))
+      return bad_request(
+          fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", query.get(name)));
+  const std::string_view since = query.get("sinceTime");
+  if (!since.empty() && !Time::parse(since))
+    return bad_request(fmt::format("parsing time \"{}\": it must be as RFC 3339 says", since));
+  check("tailLines", 0, "must be greater than or equal to 0");
+  check("limitBytes", 1, "must be greater than 0");
+  if (!since.empty() && query.has("sinceSeconds"))
+    errors.push_back(
+        forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+  else
+    check("sinceSeconds", 1, "must be greater than 0");
+  if (errors.empty()) return std::nullopt;
+  return invalid_object("PodLogOptions", "", pod, errors);
+}
+
 }  // namespace
 
 Outcome Api::read(const Request& request, const Target& target) const {
@@ -239,6 +264,7 @@ Outcome Api::watch(const Request& request, const Target& target) const {
 
 Outcome Api::read_log(const Target& target) const {
   const Query& query = target.query;
+  if (auto refusal = check_log_options(query, target.key.name)) return *std::move(refusal);
   const Object pod = store_.find(target.kind->resource, target.key);
   if (!pod) return not_found(target.kind->resource, target.key.name);
   std::vector<std::string> names;
@@ -264,8 +290,8 @@ Outcome Api::read_log(const Target& target) const {
   log.limit_bytes = query.get_int("limitBytes");
   if (const auto seconds = query.get_int("sinceSeconds"))
     log.since = environment_.now() + std::chrono::seconds(-*seconds);
-  if (const std::string_view time = query.get("sinceTime"); !time.empty())
-    log.since = Time::parse(time);
+  else
+    log.since = Time::parse(query.get("sinceTime"));
   return log;
 }
 

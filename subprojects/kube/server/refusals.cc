@@ -141,6 +141,15 @@ Response method_not_allowed() {
                  "the server does not allow this method on the requested resource");
 }
 
+Response not_streamed(std::string_view subresource) {
+  return failure(405, "MethodNotAllowed",
+                 fmt::format("pods/{} is not served here: {}", subresource,
+                             subresource == "portforward"
+                                 ? "connect to the address of the pod, which `kubectl get pods -o "
+                                   "wide` shows"
+                                 : "a pod is processes of this machine, use its own tools"));
+}
+
 Response unsupported_media_type(std::string_view accepted) {
   return failure(415, "UnsupportedMediaType",
                  fmt::format("the body of the request was in an unknown format - accepted media "

@@ -233,6 +233,36 @@ TEST_CASE("server: logs") {
         "400 BadRequest: a container name must be specified for pod two, choose one of: [a b]");
   CHECK(refusal("two/log?container=q") == "400 BadRequest: container q is not valid for pod two");
   CHECK(refusal("q/log") == "404 NotFound: pods \"q\" not found");
+  const std::string invalid = "422 Invalid: PodLogOptions \"one\" is invalid: ";
+  CHECK(refusal("one/log?tailLines=-1") ==
+        invalid + "tailLines: Invalid value: -1: must be greater than or equal to 0");
+  CHECK(refusal("one/log?limitBytes=0") ==
+        invalid + "limitBytes: Invalid value: 0: must be greater than 0");
+  CHECK(refusal("one/log?sinceSeconds=0") ==
+        invalid + "sinceSeconds: Invalid value: 0: must be greater than 0");
+  CHECK(refusal("one/log?sinceSeconds=5&sinceTime=2026-01-01T00:00:00Z") ==
+        invalid + "[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified");
+  CHECK(refusal("one/log?tailLines=many") ==
+        "400 BadRequest: strconv.ParseInt: parsing \"many\": invalid syntax");
+  CHECK(refusal("one/log?sinceTime=noon").starts_with("400 BadRequest: parsing time \"noon\""));
+}
+
+TEST_CASE("server: what needs a kubelet is refused with a way out, whatever the method") {
+  World world;
+  const auto refusal = [&](const char* method, std::string_view subresource) {
+    kube::server::Request request;
+    request.method = method;
+    request.target = fmt::format("{}/one/{}", kPodsPath, subresource);
+    return outcome(std::get<kube::server::Response>(world.api.begin(std::move(request))));
+  };
+  CHECK(refusal("POST", "exec?command=ls") ==
+        "405 MethodNotAllowed: pods/exec is not served here: a pod is processes of this machine, "
+        "use its own tools");
+  CHECK(refusal("GET", "attach").starts_with("405 MethodNotAllowed: pods/attach is not served"));
+  CHECK(refusal("PATCH", "ephemeralcontainers").starts_with("405 MethodNotAllowed: pods/eph"));
+  CHECK(refusal("POST", "portforward") ==
+        "405 MethodNotAllowed: pods/portforward is not served here: connect to the address of the "
+        "pod, which `kubectl get pods -o wide` shows");
 }
 
 TEST_CASE("server: tables where the client wants them") {
