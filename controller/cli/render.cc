@@ -217,17 +217,16 @@ class Renderer {
     Json& metadata = object["metadata"];
     if (metadata.is_null()) metadata = Json::object();
     if (!metadata.is_object()) return refuse(object, "metadata: must be an object");
-    // The API server takes it out, too.
-    if (!kind.hook->resource.namespaced) metadata.erase("namespace");
+    if (!kind.hook->resource.namespaced)
+      metadata.erase("namespace");  // as the API server does
+    else if (const Json& ns = metadata.get("namespace"); ns.is_null() || ns == Json(""))
+      metadata.set("namespace", "default");
     if (!check_metadata(object)) return false;
     if (metadata.get_string("name").empty()) {
       const std::string prefix(metadata.get_string("generateName"));
       if (prefix.empty())
         return refuse(object, "metadata.name: Required value: give the object a name");
       metadata.set("name", prefix + "00000");
-    }
-    if (kind.hook->resource.namespaced && metadata.get_string("namespace").empty()) {
-      metadata.set("namespace", "default");
     }
     kind.apply_defaults(object);
     return true;

@@ -37,13 +37,20 @@ bool is_namespaced(const RuntimeRef& ref) {
 }
 
 // As upstream words it, with its capital letter in one of the two paths.
-kube::FieldError runtime_missing(const TrainJob& job, const Json& object) {
+kube::FieldError runtime_missing(const TrainJob& job, const Json& object,
+                                 const AdmissionLookups& lookups) {
   const RuntimeRef& ref = job.spec.runtimeRef;
   const bool namespaced = is_namespaced(ref);
+  const bool is_of_namespace =
+      !namespaced && lookups.runtime &&
+      lookups.runtime(kTrainingRuntimes.kind, job.metadata.ns, ref.name) != nullptr;
   return kube::invalid(
       namespaced ? "spec.runtimeRef" : "spec.RuntimeRef", reference_json(object),
-      "{} \"{}\" not found: specified {} must be created before the TrainJob is created",
-      runtime_kind_name(ref), ref.name, namespaced ? "trainingRuntime" : "clusterTrainingRuntime");
+      "{} \"{}\" not found: specified {} must be created before the TrainJob is created{}",
+      runtime_kind_name(ref), ref.name, namespaced ? "trainingRuntime" : "clusterTrainingRuntime",
+      is_of_namespace ? "; the namespace has a TrainingRuntime of this name: write spec.runtimeRef."
+                        "kind: TrainingRuntime to mean it"
+                      : "");
 }
 
 std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups& lookups) {
@@ -118,7 +125,7 @@ AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJo
                                   const AdmissionLookups& lookups, const pipeline::Plugins& plugins,
                                   const jobset::Gates& gates) {
   const auto runtime = live_runtime(job, lookups);
-  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
+  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object, lookups)});
   kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime, plugins);
   append(errors, check_priority_classes(*runtime, plugins, lookups));
   AdmissionAnswer answer = forbid(errors);
@@ -137,7 +144,7 @@ AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob
   if (runtime) {
     append(errors, validate_trainjob(job, &before, *runtime, plugins));
   } else {
-    errors.push_back(runtime_missing(job, request.object));
+    errors.push_back(runtime_missing(job, request.object, lookups));
   }
   return forbid(errors);
 }

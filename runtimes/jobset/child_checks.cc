@@ -12,12 +12,6 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-Json json_of(const kube::StringMap& strings) {
-  Json object = Json::object();
-  for (const auto& [name, value] : strings) object.set(name, value);
-  return object;
-}
-
 void append(FieldErrors& errors, FieldErrors more) {
   for (kube::FieldError& error : more) errors.push_back(std::move(error));
 }
@@ -44,8 +38,8 @@ void check_restart_policy(const Json& job_spec, std::string_view path, FieldErro
 
 FieldErrors child_errors(const JobSet& jobset) {
   FieldErrors errors;
-  check_maps(json_of(jobset.metadata.labels), json_of(jobset.metadata.annotations), "metadata",
-             errors);
+  check_maps(kube::to_json(jobset.metadata.labels), kube::to_json(jobset.metadata.annotations),
+             "metadata", errors);
   if (!errors.empty()) return errors;
   const Layout layout = Layout::of(jobset);
   for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {

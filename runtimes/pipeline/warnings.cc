@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "api/api.hh"
+#include "kube/model/pod_checks.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
@@ -61,6 +63,28 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
       fmt::format("spec.runtimeRef: job {} of runtime \"{}\" uses hostNetwork without dnsPolicy "
                   "ClusterFirstWithHostNet, so its pods cannot resolve each other's names",
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
+}
+
+// What a job asks of its trainer and nobody hears.
+void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer) return;
+  const MlPolicy* policy = draft.ml_policy();
+  const bool has_nodes = policy != nullptr && policy->mpi && draft.find_job(kNode);
+  if (!draft.find_ancestor(kTrainerStep) && !has_nodes &&
+      !write(draft.job.spec).get("trainer").empty())
+    out.push_back(
+        fmt::format("spec.trainer: has no effect, because no job of runtime \"{}\" has the label "
+                    "{}: {}; add it "
+                    "to the template of the job that trains, whose container is called {}",
+                    draft.runtime.metadata.name, kAncestorLabel, kTrainerStep, kNode));
+  if (trainer->numNodes == std::optional<std::int32_t>(0))
+    out.push_back(
+        "spec.trainer.numNodes: with 0 nodes the job completes at once, and nothing has trained; "
+        "write 1 or more");
+  if (!trainer->command || trainer->command->empty()) return;
+  if (const auto problem = kube::several_words_in_one(trainer->command->front()))
+    out.push_back("spec.trainer.command[0]: " + *problem);
 }
 
 void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
@@ -122,6 +146,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
     out.push_back(
         fmt::format("spec.runtimeRef: runtime \"{}\" has {} jobs, and Kueue admits {} at most",
                     runtime, draft.pod_sets.size(), kKueuePodSets));
+  warn_about_trainer(draft, out);
   warn_about_resources(draft, out);
   const auto claims = claims_for_one_node(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {

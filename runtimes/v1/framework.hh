@@ -77,6 +77,8 @@ struct Framework {
   // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
   void (*check)(const Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
+  // Warnings beyond the common ones; may be nullptr. Of a job with defaults.
+  void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. Of a job with defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;

@@ -1,5 +1,7 @@
 #include "kube/model/pod_checks.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -303,6 +305,20 @@ Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors
 }
 
 }  // namespace
+
+std::optional<std::string> several_words_in_one(std::string_view program) {
+  constexpr std::string_view kSpaces = " \t\n";
+  const std::size_t start = std::min(program.find_first_not_of(kSpaces), program.size());
+  const std::size_t end = program.find_first_of(kSpaces, start);
+  if (end == program.npos || start == program.size()) return std::nullopt;
+  const std::string_view first = program.substr(start, end - start);
+  constexpr std::size_t kShown = 60;
+  return fmt::format(
+      "\"{}{}\" is one word with spaces, and no program has this name: write each word as an item "
+      "of its own ([{}, ...]), or start a shell ([sh, -c, ...])",
+      program.substr(start, std::min(program.find('\n', start), start + kShown) - start),
+      program.size() > start + kShown ? " ..." : "", first);
+}
 
 void check_word(const Json& object, std::string_view name, std::string_view path,
                 const std::vector<std::string_view>& words, FieldErrors& errors) {

@@ -3,6 +3,8 @@
 // between supported versions of Kubernetes are left out. Defaults need not be set.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,10 @@ void check_pod_template(const Json& pod_template, std::string_view path, FieldEr
 // The part of check_pod_spec that says where pods may run: node selector, affinity, tolerations,
 // spread, gates.
 void check_pod_placement(const Json& spec, std::string_view path, FieldErrors& errors);
+
+// What is wrong with the first word of a command that has spaces in it, as "python train.py" has;
+// nullopt for others. The API server takes it, and no container starts.
+std::optional<std::string> several_words_in_one(std::string_view program);
 
 // For members that hold one of these words; absent or of another type, nothing is checked.
 void check_word(const Json& object, std::string_view name, std::string_view path,
