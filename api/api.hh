@@ -14,8 +14,8 @@
 
 namespace trainer {
 
-// Whole objects. Errors are all type errors found, each with its path; other members are read all
-// the same where possible. Unknown members survive a read and a write, at every level.
+// Whole objects. The result is all type errors, each with its path; members without errors are
+// read nevertheless, where possible. Unknown members survive a read and a write, at every level.
 tl::expected<TrainJob, kube::FieldErrors> read_trainjob(const kube::Json& object);
 tl::expected<Runtime, kube::FieldErrors> read_runtime(const kube::Json& object);
 tl::expected<JobSet, kube::FieldErrors> read_jobset(const kube::Json& object);

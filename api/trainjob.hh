@@ -81,7 +81,7 @@ struct TrainJobSpec {
   static void describe(D& d);
 };
 
-// How many replicated jobs a TrainJob's status has a place for.
+// How many replicated jobs a TrainJob's status can list.
 inline constexpr std::size_t kMaxJobsStatus = 100;
 
 struct JobStatus {
@@ -191,8 +191,8 @@ struct TrainJob {
 
 inline constexpr std::string_view kTrainerGroup = "trainer.kubeflow.org";
 inline constexpr std::string_view kTrainJobController = "trainer.kubeflow.org/trainjob-controller";
-// The manager of the patch that podTemplateOverrides, podSpecOverrides, labels and annotations of
-// a TrainJob of v2.0 or v2.1 become.
+// The manager of the patch into which podTemplateOverrides, podSpecOverrides, labels and
+// annotations of a TrainJob of v2.0 or v2.1 are converted.
 inline constexpr std::string_view kLegacyManager = "trainer.kubeflow.org/legacy";
 inline constexpr std::string_view kMultiKueueController = "kueue.x-k8s.io/multikueue";
 

@@ -130,8 +130,9 @@ struct JobStatus {
   std::optional<kube::Time> startTime;
   std::optional<kube::Time> completionTime;
   std::optional<kube::Time> lastReconcileTime;
-  // Extensions. `restarts`: what counts towards backoffLimit of pods that are gone; only kept where
-  // a limit is set. `restartedPods`: the uids of pods in that number that are not gone yet.
+  // Extensions. `restarts`: restarts of pods that are gone, which count towards backoffLimit; only
+  // kept where a limit is set. `restartedPods`: the uids of pods that `restarts` counts already,
+  // and that are not gone yet.
   std::int32_t restarts = 0;
   std::vector<std::string> restartedPods;
   std::optional<FirstFailure> firstFailure;

@@ -15,8 +15,8 @@ struct Rule {
   std::string_view cel;
   std::string_view message;
   // The same rule in C++, for use where there is no API server. `self` has the type that its schema
-  // asks for. A rule that cannot be evaluated is broken, as in CEL. nullptr for a rule that
-  // compares with the stored object, and for those of OptimizationJob.
+  // asks for. A rule that cannot be evaluated counts as violated, as in CEL. nullptr for a rule
+  // that compares with the stored object, and for those of OptimizationJob.
   bool (*holds)(const kube::Json& self) = nullptr;
 };
 

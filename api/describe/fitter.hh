@@ -20,7 +20,7 @@ namespace trainer::wire {
 // One sentence for each value that was cut.
 using Cuts = std::vector<std::string>;
 
-// Cuts a text or a list to `most` bytes or items; never a character in two.
+// Cuts a text or a list to `most` bytes or items, but never within a character.
 template <class Value>
 void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
   if (value.size() <= most) return;

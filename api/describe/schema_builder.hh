@@ -119,8 +119,8 @@ class SchemaBuilder {
   SchemaAttributes derived(std::string_view name, Member (Owner::*)() const) {
     return add(name, schema_of<Member>(predicates_));
   }
-  // Declared, so that the API server does not prune it before admission has seen it; refused where
-  // it is still there afterwards, so that none is ever stored.
+  // It is declared, so that the API server does not prune it before admission has seen it. If it is
+  // still there after admission the object is refused, so it is never stored.
   void removed(std::string_view name, Removed type, std::string_view advice) {
     add(name, removed_schema(type)).doc("Refused: it " + std::string(advice) + ".");
     self().forbidden(name, advice);

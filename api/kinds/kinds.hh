@@ -59,8 +59,8 @@ ApiKind training_runtime_kind();
 ApiKind cluster_training_runtime_kind();
 ApiKind optimization_job_kind();
 ApiKind jobset_kind();
-// PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob, each with version v1; another
-// version of one of them belongs into the same definition. They are installed apart.
+// PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob, each with version v1. They are
+// installed apart from the others. Another version of one of them belongs into the same definition.
 const std::vector<ApiKind>& v1job_kinds();
 
 // All of them but V1 jobs, in the order in which they are installed.

@@ -11,9 +11,9 @@ namespace trainer {
 // {source, types, mergeKeys}, parsed again by every call: keep what is needed.
 kube::Json read_kubernetes_types();
 
-// What `kubectl explain` says of the members of these types, from the data file descriptions.json:
-// {TYPE: {MEMBER: sentence}}. The sentences of the type "*" are for members of any type that have
-// none there. Parsed again by every call: only definitions that are printed need them.
+// The descriptions of the members of these types for `kubectl explain`, from the data file
+// descriptions.json: {TYPE: {MEMBER: sentence}}. A member that has none in its own type has that of
+// the type "*". Parsed again by every call: only definitions that are printed need them.
 kube::Json read_kubernetes_descriptions();
 
 // Resolves references, {"$ref": "#/NAME"}: NAME is a type of the table, and the members

@@ -43,7 +43,7 @@ Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
   const kube::ObjectKey key = kube::ObjectMeta::of(crd).key();
   const auto end = client.clock().steady() + kLimit;
   auto now = co_await apply_object(client, kCrds, std::move(crd));
-  while (now && !is_condition_true(*now, "Established")) {
+  while (now && !kube::has_condition(*now, "Established")) {
     if (client.clock().steady() >= end) {
       co_return kube::fail(kube::ErrorCode::kTimeout,
                            "CustomResourceDefinition {}: its kind is not served after {} s: see "

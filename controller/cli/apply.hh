@@ -8,9 +8,9 @@ namespace trainer {
 // The field manager of what an installation writes.
 inline constexpr const char* kInstaller = "trainer-install";
 
-// Server-side apply, also of fields of other managers. Answers the object as it is now. Waits, for
-// a minute at most, for an API server that does not answer and for a kind that it does not serve
-// yet. Errors name the object. Concurrency: the io_context thread of the client.
+// Server-side apply, which takes over fields of other managers. Returns the object as it is now.
+// Waits for at most a minute if the API server does not answer, or does not serve the kind yet.
+// Errors name the object. Concurrency: the io_context thread of the client.
 kube::Task<kube::Result<kube::Json>> apply_object(kube::ApiClient& client, kube::Resource resource,
                                                   kube::Json object);
 

@@ -252,7 +252,9 @@ int run_cli(int argc, char** argv) {
                   isatty(STDOUT_FILENO) == 1};
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
-  // Not for people, so --help does not list it; one is started for each pod, so it parses nothing.
+  // Only the program itself calls it, so --help does not list it. One is started for each pod, so
+  // it
+  // must start fast, and nothing is parsed.
   if (!words.empty() && words[0] == "shim") return run_shim({words.begin() + 1, words.end()});
   const std::string program = argc > 0 ? argv[0] : "trainer";
   try {

@@ -81,9 +81,9 @@ struct Target {
   const kube::Resource& resource() const { return kind->controller.resource(); }
 };
 
-// NAME, KIND/NAME or KIND NAME. KIND is singular or plural, in any case, also with ".GROUP";
-// without it, it is the first registered kind that has the hook. Errors (kInvalid) list the kinds
-// that have it.
+// NAME, KIND/NAME or KIND NAME. KIND is singular or plural, in upper or lower case, also with
+// ".GROUP". Without KIND it is the first registered kind that has the hook. Errors (kInvalid) list
+// the kinds that have the hook.
 kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,
                                  bool (*has_hook)(const KindRegistration& kind));
 

@@ -54,8 +54,8 @@ struct RuntimesOptions {
   std::vector<std::string> images;
   std::vector<std::string> labels;  // "KEY=VALUE", of each runtime
   bool is_applied = false;          // into the cluster, instead of printed
-  // Deletes runtimes that were applied so, are not among these names, and that no unfinished
-  // TrainJob uses. Without is_applied, all such runtimes.
+  // Deletes runtimes that this command has applied earlier, that are not among these names, and
+  // that no unfinished TrainJob uses. Without is_applied the names do not matter.
   bool removes_unused = false;
   ClusterOptions cluster;
 };

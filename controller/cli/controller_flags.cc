@@ -101,7 +101,7 @@ CLI::App* add_command(CLI::App& app, ControllerFlags& flags) {
 }
 
 // This program's own flags win over upstream's. CLI11's messages do not name hidden options, so
-// their values are checked here; false where one is wrong, after an error message.
+// their values are checked here. False after an error message if one is wrong.
 bool use_zap_flags(ControllerFlags& flags, const CLI::App& command, Console& console) {
   const auto is_good = [&console](const auto& value, std::string_view flag, const std::string& text,
                                   std::string_view problem) {

@@ -227,7 +227,7 @@ int run_local_down(const std::string& state, Console& console) {
     console.err << console.program << ": local down: no daemon is up\n";
     return kExitDone;
   }
-  // One that does not answer is ended all the same.
+  // The daemon is ended also if it does not answer.
   if (auto connected = connect(daemon)) {
     const auto stopped = connected->cluster->run(stop_all(connected->cluster->client()));
     if (!stopped) refuse(console, "down", stopped.error());

@@ -14,10 +14,10 @@
 
 namespace trainer {
 
-// Said of a daemon that was started with --no-node.
+// The message about a daemon that was started with --no-node.
 inline constexpr std::string_view kNoNode = "without a node: pods stay Pending";
 
-// Said at the first start.
+// The message at the first start.
 inline constexpr std::string_view kNoSandbox =
     "Pods are processes of yours, with your rights: there is no sandbox. Who can read the "
     "kubeconfig can start them.\n";

@@ -11,6 +11,7 @@
 #include "controller/cli/documents.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/names.hh"
@@ -30,11 +31,6 @@ constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
 
 const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-
-bool has_ended(const Json& pod) {
-  const std::string_view phase = pod.get("status").get_string("phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
   std::string selector =
@@ -163,7 +159,7 @@ Task<Result<bool>> has_running_pods(kube::ApiClient& client, ObjectKey key) {
   const auto pods = co_await list_pods(client, std::move(key));
   if (!pods) co_return tl::unexpected(pods.error());
   // A job that was about to end when it was suspended keeps its pods.
-  co_return !std::all_of(pods->begin(), pods->end(), has_ended);
+  co_return !std::all_of(pods->begin(), pods->end(), kube::is_pod_over);
 }
 
 Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key) {

@@ -31,9 +31,9 @@ kube::Task<kube::Result<kube::ObjectKey>> create_job(kube::ApiClient& client, ku
 kube::Task<kube::Result<void>> suspend_job(kube::ApiClient& client, kube::ObjectKey key);
 // Ends them at once.
 kube::Task<kube::Result<void>> kill_pods(kube::ApiClient& client, kube::ObjectKey key);
-// Also of a job that is suspended: its pods have a grace period.
+// Whether a pod of the job runs; one of a suspended job has a grace period.
 kube::Task<kube::Result<bool>> has_running_pods(kube::ApiClient& client, kube::ObjectKey key);
-// Until no pod of the job runs. Errors (kTimeout): one does after a minute.
+// Waits until no pod of the job runs. Errors (kTimeout): a pod still runs after a minute.
 kube::Task<kube::Result<void>> wait_until_pods_end(kube::ApiClient& client, kube::ObjectKey key);
 
 kube::Task<kube::Result<std::vector<kube::Json>>> list_jobs(kube::ApiClient& client);

@@ -212,8 +212,8 @@ class LocalRun {
     co_return failed;
   }
 
-  // The first one asks the jobs to end, the second one kills them, and a third one ends this
-  // process, as if it handled none.
+  // The first signal asks the jobs to end, the second one kills them, and the third one ends this
+  // process, as if it had no handler.
   Task<void> stop_on_signals() {
     for (const bool is_first : {true, false}) {
       const auto [error, signal] =
@@ -234,8 +234,8 @@ class LocalRun {
     co_return co_await suspend_job(client_, std::move(job));
   }
 
-  // One that was killed is started again with its options, and goes on with the jobs. One that was
-  // told to end has suspended them before.
+  // A daemon that was killed is started again with its options, and goes on with the jobs. One that
+  // was told to end has suspended them before.
   Task<void> keep_daemon_up() {
     for (;;) {
       co_await kube::sleep(client_.clock(), std::chrono::seconds(1));
@@ -295,7 +295,7 @@ Result<LocalChanges> read_changes(const LocalRunOptions& options) {
 }
 
 Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, Console& console) {
-  // Files first: nothing is started for those that cannot be read.
+  // The files are read first, so that nothing is started if one cannot be read.
   auto documents = read_all(options.files, console.in);
   if (!documents) return tl::unexpected(documents.error());
   auto changes = read_changes(options);
@@ -316,7 +316,7 @@ Result<int> run_jobs(const LocalRunOptions& options, const Registry& registry, C
   auto objects = sort_objects(std::move(*documents), (*cluster)->ns(), registry);
   if (!objects) return tl::unexpected(objects.error());
 
-  // Jobs of kubectl and the SDK have the daemon's.
+  // Jobs that kubectl or the SDK creates have the daemon's PATH.
   const std::string path = callers_path();
   if (path != running->path) changes->path = path;
   const std::string python = find_program("python3", path);

@@ -57,7 +57,7 @@ class LogFollower {
   kube::Task<void> wait_for_change();
   // Lists the pods, then watches them until the job and all known pods are over.
   kube::Task<void> watch_pods_to_the_end();
-  // What both watches have in common.
+  // The part that both watches share.
   kube::WatchOptions watch_options() const;
   bool is_over() const;
 

@@ -24,8 +24,8 @@ LogLine read_log_line(std::string_view line);
 class LineSplitter {
  public:
   void add(std::string_view piece) { text_ += piece; }
-  // The next line; nullopt where more text is needed, or at the end. `is_over`: none comes, so what
-  // has no line end is the last line.
+  // The next line; nullopt where more text is needed, or at the end. `is_over`: no more text comes,
+  // so a rest without a line end is the last line.
   std::optional<std::string> next(bool is_over);
   // Whether next() goes on with the line whose first part it has returned.
   bool is_within_line() const { return is_within_line_; }

@@ -14,6 +14,7 @@
 #include "controller/cli/documents.hh"
 #include "kube/client/clock.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/names.hh"
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
 
@@ -146,7 +147,8 @@ class Renderer {
     console_.out << kube::print_json_pretty(list) << '\n';
   }
 
-  // False, to be returned where true means that the object goes on.
+  // Reports an error, and returns false, so that a function in which true means success can return
+  // it.
   bool refuse(const Json& object, std::string_view why) {
     console_.err << title_of(object) << ": " << why << '\n';
     is_refused_ = true;
@@ -184,19 +186,47 @@ class Renderer {
     return nullptr;
   }
 
+  // The metadata rules of every kind, and a string where the files have `name: 1`.
+  bool check_metadata(const Json& object) {
+    const Json& metadata = object.get("metadata");
+    kube::FieldErrors errors;
+    for (const char* member : {"name", "generateName", "namespace"}) {
+      const Json& value = metadata.get(member);
+      if (value.is_null() || value.is_string()) continue;
+      errors.push_back(kube::invalid(kube::join_field("metadata", member), value,
+                                     "must be of type string, found {}: write it in quotes",
+                                     value.type_name()));
+    }
+    const std::string_view ns = metadata.get_string("namespace");
+    if (const std::string problem = kube::check_dns1123_label(ns); !ns.empty() && !problem.empty())
+      errors.push_back(kube::invalid("metadata.namespace", ns, problem));
+    const std::string_view name = metadata.get_string("name");
+    const std::string problem = kube::check_dns1123_subdomain(name);
+    if (!name.empty() && !problem.empty())
+      errors.push_back(kube::invalid("metadata.name", name, problem));
+    for (auto& more :
+         {kube::label_errors("metadata.labels", metadata.get("labels")),
+          kube::annotation_errors("metadata.annotations", metadata.get("annotations"))})
+      errors.insert(errors.end(), more.begin(), more.end());
+    refuse(object, errors);
+    return errors.empty();
+  }
+
   // As the API server does before admission: sets a namespace and the schema's defaults.
   bool prepare(const Kind& kind, Json& object) {
     Json& metadata = object["metadata"];
     if (metadata.is_null()) metadata = Json::object();
     if (!metadata.is_object()) return refuse(object, "metadata: must be an object");
+    if (!kind.hook->resource.namespaced)
+      metadata.erase("namespace");  // as the API server does
+    else if (const Json& ns = metadata.get("namespace"); ns.is_null() || ns == Json(""))
+      metadata.set("namespace", "default");
+    if (!check_metadata(object)) return false;
     if (metadata.get_string("name").empty()) {
       const std::string prefix(metadata.get_string("generateName"));
       if (prefix.empty())
         return refuse(object, "metadata.name: Required value: give the object a name");
       metadata.set("name", prefix + "00000");
-    }
-    if (kind.hook->resource.namespaced && metadata.get_string("namespace").empty()) {
-      metadata.set("namespace", "default");
     }
     kind.apply_defaults(object);
     return true;
@@ -232,8 +262,9 @@ class Renderer {
       if (!patched) return refuse(object, patched.error().message);
       object = std::move(*patched);
       kind.apply_defaults(object);
-      // Below older fields the schema was open. What it does not have of the result, no cluster
-      // keeps.
+      // The schema of older fields is open, so it has not refused anything below them. What they
+      // were converted to may have fields that the schema does not have, and that no cluster would
+      // keep.
       if (!is_known_to(kind, object)) return false;
     }
     if (kind.schema) {

@@ -23,7 +23,7 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-// What runtimes have that were applied here. Upstream's chart has the same label.
+// The label of runtimes that this command has applied. Upstream's chart has the same label.
 constexpr const char* kManagedBy = "trainer.kubeflow.org/managed-by";
 constexpr const char* kThis = "runtimes-installer";
 

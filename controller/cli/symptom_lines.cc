@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <utility>
 
 #include "controller/cli/symptoms.hh"
 #include "runtimes/views/text.hh"
@@ -25,7 +26,8 @@ struct LineRule {
 const LineRule kRules[] = {
     {"shared-memory",
      {"out of shared memory", "unable to open shared memory object", "killed by signal: Bus error",
-      "creating shared memory segment", "/dev/shm/nccl-", "unable to write to file </torch_"},
+      "creating shared memory segment", "/dev/shm/nccl-", "unable to write to file </torch_",
+      "unable to allocate shared memory", "Signal 7 (SIGBUS)"},
      "shared memory is used up",
      "Mount an emptyDir of medium Memory at /dev/shm in the runtime (64 MiB is the default), or "
      "set num_workers=0 of the DataLoader."},
@@ -71,7 +73,7 @@ const LineRule kRules[] = {
      {"clients joined", "RendezvousTimeoutError", "No route to host",
       "The client socket has timed out",
       "The client socket has failed to connect to any network address",
-      "socketStartConnect: Connect to"},
+      "socketStartConnect: Connect to", "Socket Timeout"},
      "the nodes do not reach each other",
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",
@@ -85,7 +87,7 @@ const LineRule kRules[] = {
     {"nccl-timeout",
      {"Watchdog caught collective operation timeout", "ncclSystemError", "ncclRemoteError",
       "NCCL timeout"},
-     "NCCL waited in vain for another rank",
+     "NCCL timed out waiting for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check that ranks "
      "call the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as "
      "checkpoints, need init_process_group(timeout=...).",
@@ -94,7 +96,7 @@ const LineRule kRules[] = {
     {"gloo-timeout",
      {"for recv operation", "for send operation", "connectFullMesh failed",
       "Connection closed by peer", "gloo/transport/tcp/pair.cc"},
-     "Gloo waited in vain for another rank",
+     "Gloo timed out waiting for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check "
      "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...).",
      false,
@@ -124,8 +126,8 @@ std::string_view without_rank(std::string_view line) {
   return at == line.npos ? line : line.substr(at + kEnd.size());
 }
 
-// The error behind the first traceback of a script's own: "ValueError: it is negative"; "" where
-// there is none. torchrun's says only that a process has failed.
+// The error after the first traceback of the script itself: "ValueError: it is negative"; "" if
+// there is none. The traceback of torchrun only says that a process has failed.
 std::string_view find_error(std::string_view text) {
   bool is_in_traceback = false;
   while (!text.empty()) {
@@ -140,6 +142,13 @@ std::string_view find_error(std::string_view text) {
     }
   }
   return {};
+}
+
+Symptom symptom_of(const LineRule& rule, std::string evidence) {
+  return {std::string(rule.name),
+          std::string(rule.cause),
+          {std::move(evidence)},
+          std::string(rule.next_step)};
 }
 
 // The last line of `text` with one of the rule's words; "" where there is none.
@@ -164,14 +173,17 @@ std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<Po
     for (const PodOutput& output : outputs) {
       const std::string_view line = find_line(output.text, rule);
       if (line.empty()) continue;
-      symptoms.push_back({std::string(rule.name),
-                          std::string(rule.cause),
-                          {line_of(output, line)},
-                          std::string(rule.next_step)});
+      symptoms.push_back(symptom_of(rule, line_of(output, line)));
       break;
     }
   }
   return symptoms;
+}
+
+Symptom symptom_of_rule(std::string_view name, std::string evidence) {
+  return symptom_of(*std::find_if(std::begin(kRules), std::end(kRules),
+                                  [name](const LineRule& rule) { return rule.name == name; }),
+                    std::move(evidence));
 }
 
 bool is_consequence(const Symptom& symptom) {
@@ -192,7 +204,7 @@ std::optional<Symptom> recognise_script_error(const std::vector<PodOutput>& outp
     return Symptom{"script-error",
                    fmt::format("the script fails: {}", keep_head(error, kMaxLine)),
                    {line_of(output, error)},
-                   "Mend the script; the traceback is in the pod's output. What the other nodes "
+                   "Fix the script; the traceback is in the pod's output. What the other nodes "
                    "report follows from it."};
   }
   return std::nullopt;

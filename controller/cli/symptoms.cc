@@ -13,7 +13,7 @@ namespace {
 using kube::Json;
 using kube::Time;
 
-// A node that ends later than the others by less is no symptom.
+// If a node ends later than the others by less than this, it is no symptom.
 constexpr std::int64_t kExitPatience = 60;  // seconds
 
 struct Inputs {
@@ -40,8 +40,9 @@ std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use
   return std::nullopt;
 }
 
-// The first text that contains `words`: of the object, an event, or a pod's PodScheduled. Events
-// stay for an hour: of a job that runs or has ended, those of its start say nothing.
+// The first text that contains `words`: a message of the object, of an event, or of a pod's
+// condition PodScheduled. Events stay for an hour, so for a job that runs or has ended they are not
+// read: they may be those of its start.
 std::optional<std::string> find_text(const Inputs& in, std::string_view words) {
   if (contains(in.state.message, words)) return in.state.message;
   if (!in.state.is_finished && in.state.phase != "Running")
@@ -80,7 +81,7 @@ constexpr PullRule kPullRules[] = {
      "Ask an admin to make room on the machine that the pod is on."},
     {"x509:", "the registry's certificate is not trusted",
      "Ask an admin to give the machines the certificate of the registry's CA."},
-    // Not the bare numbers: digests have them, too.
+    // More than the numbers alone, since digests contain such numbers, too.
     {"nauthorized", "the registry refuses access", kCheckAccess},
     {"403 Forbidden", "the registry refuses access", kCheckAccess},
     {"denied", "the registry refuses access", kCheckAccess},
@@ -92,7 +93,7 @@ constexpr PullRule kPullRules[] = {
     {"", "the pull fails", kCheckName},
 };
 
-// ImagePullBackOff of older kubelets has no words of the registry; the event has.
+// With older kubelets, ImagePullBackOff does not have the registry's message, but the event has.
 std::string registry_words(const WhyFacts& facts, std::string message) {
   if (!contains(message, "desc = ")) {
     for (const Json& event : facts.events)
@@ -148,10 +149,11 @@ std::string claims_of(const std::vector<Json>& pods) {
 }
 
 std::optional<Symptom> unbound_claim(const Inputs& in) {
+  // The scheduler may write "not found" behind this, too.
   auto text = find_text(in, "unbound immediate PersistentVolumeClaims");
-  if (!text) text = find_text(in, "persistentvolumeclaim \"");
+  const bool is_absent = !text;
+  if (is_absent) text = find_text(in, "persistentvolumeclaim \"");
   if (!text) return std::nullopt;
-  const bool is_absent = contains(*text, "not found");
   return Symptom{
       "unbound-claim",
       is_absent ? "a claim does not exist"
@@ -214,6 +216,24 @@ std::optional<Symptom> out_of_memory(const Inputs& in) {
   return std::nullopt;
 }
 
+// The kernel sends SIGBUS where memory that a file backs cannot be provided; of what training does,
+// that is /dev/shm.
+std::optional<Symptom> bus_error(const Inputs& in) {
+  return first_of_containers(
+      in.facts, [](const Json& pod, const Json& container) -> std::optional<Symptom> {
+        for (const char* when : {"state", "lastState"}) {
+          const Json& ended = container.get_path({when, "terminated"});
+          if (ended.get_int("signal") != 7 && ended.get_int("exitCode") != 128 + 7) continue;
+          return symptom_of_rule(
+              "shared-memory",
+              fmt::format("container {} of pod {} was ended by a bus error (signal "
+                          "7)",
+                          container.get_string("name"), name_of(pod)));
+        }
+        return std::nullopt;
+      });
+}
+
 std::string digest_of(const Json& container) {
   const std::string_view id = container.get_string("imageID");
   const auto at = id.rfind("sha256:");
@@ -221,7 +241,7 @@ std::string digest_of(const Json& container) {
 }
 
 // Pods of one replicated job have the same template.
-std::optional<Symptom> unlike_images(const Inputs& in) {
+std::optional<Symptom> different_images(const Inputs& in) {
   if (in.facts.read_place == nullptr) return std::nullopt;
   struct Seen {
     std::string image;
@@ -241,8 +261,8 @@ std::optional<Symptom> unlike_images(const Inputs& in) {
   }
   for (const auto& [key, seen] : containers) {
     if (seen.pods.size() < 2) continue;
-    Symptom symptom{"unlike-images",
-                    fmt::format("pods run unlike images under the name {}", seen.image),
+    Symptom symptom{"different-images",
+                    fmt::format("pods run different images under the name {}", seen.image),
                     {},
                     "Name the image by its digest or by a tag that never moves; with "
                     "imagePullPolicy: Always each machine asks the registry again."};
@@ -331,7 +351,7 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
   std::vector<Symptom> symptoms;
   if (state.is_finished && !state.is_failed) return symptoms;
   const Inputs in{state, facts, now};
-  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, unlike_images}, in);
+  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, bus_error, different_images}, in);
   const std::vector<PodOutput> outputs = all_outputs(state, facts);
   std::vector<Symptom> lines = recognise_lines(facts, outputs);
   const bool is_unexplained = symptoms.empty() && !lines.empty() && is_consequence(lines.front());

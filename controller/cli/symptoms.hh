@@ -42,10 +42,14 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
 // the object's status keeps, if any.
 std::vector<Symptom> recognise_lines(const WhyFacts& facts, const std::vector<PodOutput>& outputs);
 
-// Whether nodes show it because another one has failed, or waits.
+// The symptom of lines that has this name, known by other evidence; the name must exist.
+Symptom symptom_of_rule(std::string_view name, std::string evidence);
+
+// Whether nodes show this symptom only because another node has failed, or waits.
 bool is_consequence(const Symptom& symptom);
 
-// The first error of a Python script in the output of a pod that shows no consequence.
+// The first error of a Python script, in the output of a pod that does not only show a
+// consequence.
 std::optional<Symptom> recognise_script_error(const std::vector<PodOutput>& outputs);
 
 }  // namespace trainer

@@ -20,12 +20,12 @@ using kube::Result;
 using kube::Task;
 
 constexpr std::size_t kMaxOutputs = 8;  // pods
-// Of each pod. torchrun prints some 40 lines, and 8 more for each process, behind the error of a
-// script. Of a pod that runs, older lines are of its start, and say nothing about now.
+// How many lines are read of each pod. After the error of a script torchrun prints some 40 lines,
+// and 8 more for each process. Of a pod that runs, older lines were printed when it started.
 constexpr std::int64_t kLinesOfEnded = 200;
 constexpr std::int64_t kLinesOfRunning = 20;
 
-// Fewer where a log cannot be read: why it is asked for is elsewhere, too.
+// Fewer if a log cannot be read: the report has other evidence, too.
 Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook,
                                           std::vector<Json> objects) {
   std::vector<LogPod> pods;
@@ -67,8 +67,8 @@ std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
 
 constexpr std::size_t kMaxEventPages = 20;  // of 500 of the namespace's warnings
 
-// The warnings about the object, its Jobs, pods and claims, since it was `created`: older ones are
-// about an earlier object of this name. What the user may not list is left out.
+// The Warning events of the object, its Jobs, pods and claims, since it was `created`: older ones are
+// about an earlier object of this name. Kinds that the user may not list are left out.
 Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string selector,
                        std::optional<kube::Time> created, WhyFacts& facts) {
   auto names = names_of(facts.pods);

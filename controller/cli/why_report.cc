@@ -63,12 +63,10 @@ std::string problem_of_pod(const Json& pod) {
       if (!problem.empty()) return line(problem);
     }
   }
-  for (const Json& condition : status.get_array("conditions")) {
-    const bool is_false = condition.get_string("status") == "False";
-    if (condition.get_string("type") == "PodScheduled" && is_false) {
-      return line(fmt::format("{}: {}", condition.get_string("reason"),
-                              one_line(condition.get_string("message"))));
-    }
+  const Json& scheduled = kube::condition_of(pod, "PodScheduled");
+  if (scheduled.get_string("status") == "False") {
+    return line(fmt::format("{}: {}", scheduled.get_string("reason"),
+                            one_line(scheduled.get_string("message"))));
   }
   if (status.get_string("phase") == "Failed") {
     return line(fmt::format("failed: {} {}", status.get_string("reason"),

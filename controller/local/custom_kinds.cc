@@ -23,7 +23,7 @@ void CustomKinds::serve(const kube::Json& definition) {
   for (kube::server::ServedKind& kind : kinds_of_crd(definition)) {
     const kube::Resource& resource = kind.resource;
     const auto is_same = [&resource](const kube::server::ServedKind& other) {
-      return other.resource.group == resource.group && other.resource.plural == resource.plural;
+      return other.resource.has_same_objects(resource);
     };
     const auto own_end = kinds_.begin() + static_cast<std::ptrdiff_t>(own_);
     if (std::any_of(kinds_.begin(), own_end, is_same)) return;

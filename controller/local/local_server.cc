@@ -11,11 +11,8 @@
 #include "controller/local/transport.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
-#include "kube/server/access_review.hh"
-#include "kube/server/discovery.hh"
-#include "kube/server/protobuf.hh"
-#include "kube/server/tables.hh"
 
 namespace trainer {
 
@@ -66,14 +63,6 @@ Json named(const kube::Resource& resource, std::string_view ns, std::string_view
                        {"metadata", std::move(metadata)}});
 }
 
-bool has_condition(const Json& object, std::initializer_list<std::string_view> types) {
-  return std::ranges::any_of(object.get("status").get_array("conditions"),
-                             [types](const Json& condition) {
-                               return condition.get_string("status") == "True" &&
-                                      std::ranges::count(types, condition.get_string("type")) > 0;
-                             });
-}
-
 }  // namespace
 
 LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
@@ -99,19 +88,11 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
 }
 
 kube::server::Api::Environment LocalServer::environment() {
-  kube::server::ServerVersion version;
-  version.git_version += "+trainer-" TRAINER_VERSION;
   kube::server::Api::Environment made;
+  made.version.git_version += "+trainer-" TRAINER_VERSION;
   made.now = [this] { return clock_.now(); };
   made.new_uid = [this] { return make_uid(random_); };
   made.new_name_suffix = [this] { return make_name_suffix(random_); };
-  made.surface.discovery = [this, version](const auto& request, std::string_view path) {
-    return kube::server::answer_discovery(kinds_, request, path, version);
-  };
-  made.surface.review = kube::server::answer_review;
-  made.surface.decode_protobuf = kube::server::decode_protobuf;
-  made.surface.wants_table = kube::server::wants_table;
-  made.surface.table_of = kube::server::table_of;
   return made;
 }
 
@@ -213,14 +194,11 @@ MakeTransport LocalServer::transports() {
 
 // A suspended or finished job can wait for the next start; a pod, or a Job that makes pods, cannot.
 bool LocalServer::has_work() const {
-  const auto is_active = [](const auto& entry) {
-    const auto pod = entry.second.get();
-    const std::string_view phase = pod->get("status").get_string("phase");
-    return phase != "Succeeded" && phase != "Failed";
-  };
+  const auto is_active = [](const auto& entry) { return !kube::is_pod_over(*entry.second.get()); };
   const auto is_unfinished = [](const auto& entry) {
     const auto job = entry.second.get();
-    return !job->get("spec").get_bool("suspend") && !has_condition(*job, {"Complete", "Failed"});
+    return !job->get("spec").get_bool("suspend") && !kube::has_condition(*job, "Complete") &&
+           !kube::has_condition(*job, "Failed");
   };
   return std::ranges::any_of(store_.all(kube::kPods), is_active) ||
          std::ranges::any_of(store_.all(kube::kJobs), is_unfinished);

@@ -1,6 +1,8 @@
 // What a kind adds to the subcommands `render`, `why` and `logs`. All functions are pure.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +37,14 @@ struct RenderedObject {
   kube::Json object;
   std::vector<Explanation> explanations;
 };
+
+// Errors of an object that is created for another one, for that one's user.
+inline kube::FieldErrors of_child(const kube::Json& child, kube::FieldErrors errors) {
+  const std::string title =
+      fmt::format("{} {}: ", child.get_string("kind"), child.get("metadata").get_string("name"));
+  for (kube::FieldError& error : errors) error.path.insert(0, title);
+  return errors;
+}
 
 struct Rendered {
   std::vector<RenderedObject> objects;

@@ -67,7 +67,7 @@ AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const Admissi
 // Both kinds of runtimes. mutate_runtime converts or refuses fields of v2.0 and v2.1, and puts back
 // extension fields that a PUT lacks.
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request);
-AdmissionAnswer validate_runtime(const AdmissionRequest& request);
+AdmissionAnswer validate_runtime(const AdmissionRequest& request, const pipeline::Plugins& plugins);
 AdmissionAnswer mutate_jobset(const AdmissionRequest& request);
 AdmissionAnswer validate_jobset(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                 const jobset::Gates& gates);
@@ -88,7 +88,8 @@ struct AdmissionNeeds {
 };
 // `runtime`: that of an earlier answer, once it was read; its claims and priority classes are
 // needed, too.
-AdmissionNeeds needs_of(const AdmissionRequest& request, const kube::Json* runtime = nullptr);
+AdmissionNeeds needs_of(const AdmissionRequest& request, const pipeline::Plugins& plugins,
+                        const kube::Json* runtime = nullptr);
 
 // The AdmissionReview that answers `review`: {apiVersion, kind, response{uid, allowed, ...}}.
 kube::Json admission_review_response(const kube::Json& review, const AdmissionAnswer& answer);

@@ -14,7 +14,7 @@ namespace {
 using kube::Json;
 
 void need_of_trainjob(AdmissionNeeds& needs, const AdmissionRequest& request,
-                      const Json* runtime_object) {
+                      const Json* runtime_object, const pipeline::Plugins& plugins) {
   auto job = read_trainjob(request.object);
   if (!job || !is_supported_runtime(job->spec.runtimeRef)) return;
   const std::string ns = job->metadata.ns.empty() ? request.ns : job->metadata.ns;
@@ -25,7 +25,7 @@ void need_of_trainjob(AdmissionNeeds& needs, const AdmissionRequest& request,
   if (!runtime_object || request.operation != "CREATE") return;
   const auto runtime = read_runtime(*runtime_object);
   if (!runtime) return;
-  needs.priority_classes = priority_classes_of(*runtime);
+  needs.priority_classes = priority_classes_of(*runtime, plugins);
   std::set<std::string> seen;
   for (const MountedClaim& claim : mounted_claims(*job, *runtime)) {
     if (seen.insert(claim.name).second) needs.claims.push_back({ns, claim.name});
@@ -48,11 +48,12 @@ void need_of_jobset(AdmissionNeeds& needs, const AdmissionRequest& request) {
 
 }  // namespace
 
-AdmissionNeeds needs_of(const AdmissionRequest& request, const Json* runtime) {
+AdmissionNeeds needs_of(const AdmissionRequest& request, const pipeline::Plugins& plugins,
+                        const Json* runtime) {
   AdmissionNeeds needs;
   if (request.operation == "DELETE") return needs;
   const std::string_view kind = request.object.get_string("kind");
-  if (kind == kTrainJobs.kind) need_of_trainjob(needs, request, runtime);
+  if (kind == kTrainJobs.kind) need_of_trainjob(needs, request, runtime, plugins);
   if (kind == kJobSets.kind) need_of_jobset(needs, request);
   return needs;
 }

@@ -36,7 +36,8 @@ AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   return allow_with(request.object, object, std::move(conversion.warnings));
 }
 
-AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
+AdmissionAnswer validate_runtime(const AdmissionRequest& request,
+                                 const pipeline::Plugins& plugins) {
   if (!is_checked(request)) return {};
   // Where the mutating webhook did not run: an old field would be stored, and have no effect.
   Json object = request.object;
@@ -45,7 +46,8 @@ AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
   const auto runtime = read_runtime(object);
   if (!runtime) return forbid(runtime.error());
   AdmissionAnswer answer = forbid(validate_runtime(*runtime));
-  if (answer.is_allowed && request.operation == "CREATE") answer.warnings = warn_runtime(*runtime);
+  if (answer.is_allowed && request.operation == "CREATE")
+    answer.warnings = warn_runtime(*runtime, plugins);
   return answer;
 }
 

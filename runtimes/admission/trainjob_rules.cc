@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "api/api.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/name_index.hh"
-#include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/warnings.hh"
 #include "runtimes/trainjob/children.hh"
 
@@ -20,11 +21,6 @@ constexpr std::string_view kPatches = "spec.runtimePatches";
 
 const Json& pod_spec_of(const Json& job_template) {
   return job_template.get_path({"spec", "template", "spec"});
-}
-
-// Upstream stops at the first class of such a name.
-bool is_system_class(std::string_view name) {
-  return name == "system-cluster-critical" || name == "system-node-critical";
 }
 
 void add_claims(std::vector<MountedClaim>& claims, std::string_view replicated_job,
@@ -102,21 +98,19 @@ kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJo
   return errors;
 }
 
-std::vector<std::string> priority_classes_of(const Runtime& runtime) {
+std::vector<std::string> priority_classes_of(const Runtime& runtime,
+                                             const pipeline::Plugins& plugins) {
   std::vector<std::string> names;
-  if (!runtime.spec.podGroupPolicy || !runtime.spec.podGroupPolicy->volcano) return names;
-  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
-    const std::string_view name = pod_spec_of(job.template_).get_string("priorityClassName");
-    if (is_system_class(name)) break;
-    if (!name.empty()) names.emplace_back(name);
-  }
+  for (const auto& plugin : plugins)
+    for (std::string& name : plugin->priority_classes(runtime)) names.push_back(std::move(name));
   return names;
 }
 
-kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups) {
+kube::FieldErrors check_priority_classes(const Runtime& runtime, const pipeline::Plugins& plugins,
+                                         const AdmissionLookups& lookups) {
   kube::FieldErrors errors;
   if (!lookups.priority_class_exists) return errors;
-  for (const std::string& name : priority_classes_of(runtime)) {
+  for (const std::string& name : priority_classes_of(runtime, plugins)) {
     if (lookups.priority_class_exists(name)) continue;
     errors.push_back(kube::invalid("spec.templateSpec.priorityClassName", name,
                                    "PriorityClass \"{}\" doesn't exist: "

@@ -15,10 +15,12 @@ namespace trainer {
 // and no Job of its JobSet is active.
 kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJob& after,
                                            const AdmissionLookups& lookups);
-// Under Volcano the priority classes of the runtime's pods must exist.
-kube::FieldErrors check_priority_classes(const Runtime& runtime, const AdmissionLookups& lookups);
+// The priority classes that a plugin needs must exist.
+kube::FieldErrors check_priority_classes(const Runtime& runtime, const pipeline::Plugins& plugins,
+                                         const AdmissionLookups& lookups);
 // The names that check_priority_classes() looks up.
-std::vector<std::string> priority_classes_of(const Runtime& runtime);
+std::vector<std::string> priority_classes_of(const Runtime& runtime,
+                                             const pipeline::Plugins& plugins);
 
 // A PersistentVolumeClaim that pods of this replicated job mount by name.
 struct MountedClaim {

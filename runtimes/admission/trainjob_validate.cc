@@ -37,13 +37,20 @@ bool is_namespaced(const RuntimeRef& ref) {
 }
 
 // As upstream words it, with its capital letter in one of the two paths.
-kube::FieldError runtime_missing(const TrainJob& job, const Json& object) {
+kube::FieldError runtime_missing(const TrainJob& job, const Json& object,
+                                 const AdmissionLookups& lookups) {
   const RuntimeRef& ref = job.spec.runtimeRef;
   const bool namespaced = is_namespaced(ref);
+  const bool is_of_namespace =
+      !namespaced && lookups.runtime &&
+      lookups.runtime(kTrainingRuntimes.kind, job.metadata.ns, ref.name) != nullptr;
   return kube::invalid(
       namespaced ? "spec.runtimeRef" : "spec.RuntimeRef", reference_json(object),
-      "{} \"{}\" not found: specified {} must be created before the TrainJob is created",
-      runtime_kind_name(ref), ref.name, namespaced ? "trainingRuntime" : "clusterTrainingRuntime");
+      "{} \"{}\" not found: specified {} must be created before the TrainJob is created{}",
+      runtime_kind_name(ref), ref.name, namespaced ? "trainingRuntime" : "clusterTrainingRuntime",
+      is_of_namespace ? "; the namespace has a TrainingRuntime of this name: write spec.runtimeRef."
+                        "kind: TrainingRuntime to mean it"
+                      : "");
 }
 
 std::optional<Runtime> live_runtime(const TrainJob& job, const AdmissionLookups& lookups) {
@@ -96,6 +103,10 @@ std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime&
   if (!refused.empty())
     warnings.push_back(
         fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
+  if (const auto errors = jobset::child_errors(*jobset); !errors.empty())
+    warnings.push_back(
+        fmt::format("this job cannot start, since the API server refuses what its JobSet says: {}",
+                    kube::to_string(errors)));
   return warnings;
 }
 
@@ -114,9 +125,9 @@ AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJo
                                   const AdmissionLookups& lookups, const pipeline::Plugins& plugins,
                                   const jobset::Gates& gates) {
   const auto runtime = live_runtime(job, lookups);
-  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object)});
+  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object, lookups)});
   kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime, plugins);
-  append(errors, check_priority_classes(*runtime, lookups));
+  append(errors, check_priority_classes(*runtime, plugins, lookups));
   AdmissionAnswer answer = forbid(errors);
   if (!answer.is_allowed) return answer;
   answer.warnings = warn_about_children(job, *runtime, plugins, gates);
@@ -133,7 +144,7 @@ AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob
   if (runtime) {
     append(errors, validate_trainjob(job, &before, *runtime, plugins));
   } else {
-    errors.push_back(runtime_missing(job, request.object));
+    errors.push_back(runtime_missing(job, request.object, lookups));
   }
   return forbid(errors);
 }

@@ -1,12 +1,12 @@
 #include "runtimes/admission/v1job.hh"
 
+#include <string>
 #include <utility>
 
 #include "runtimes/admission/answers.hh"
 #include "runtimes/v1/validate.hh"
 
 namespace trainer {
-
 AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
   const auto job = v1::read_job(request.object, framework.replica_specs);
@@ -19,6 +19,9 @@ AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framew
   }
   AdmissionAnswer answer = forbid(verdict.errors);
   answer.warnings = std::move(verdict.warnings);
+  if (answer.is_allowed && request.operation == "CREATE")
+    for (std::string& warning : v1::warnings_of(framework, *job))
+      answer.warnings.push_back(std::move(warning));
   return answer;
 }
 

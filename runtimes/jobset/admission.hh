@@ -11,14 +11,15 @@
 
 namespace trainer::jobset {
 
-// The mutating webhook's defaults, on the object as it is sent; the JSON Patch is the caller's to
-// make.
+// Sets the mutating webhook's defaults in the object as it was sent. The caller makes the JSON
+// Patch.
 void apply_webhook_defaults(kube::Json& jobset);
-// The late defaults: those of the above that also count for a JobSet that was stored while no
-// webhook was served. spec.network is not among them: where it is absent there is no Service and
+// The late defaults: those of the above that are also assumed for a JobSet that was stored while
+// no webhook was served. spec.network is not among them: if it is absent, there is no Service, and
 // pods have no host names.
 void apply_late_defaults(kube::Json& jobset);
-// Whether these change anything: nearly never, and asking is cheaper than a copy of the object.
+// Whether these change anything. They nearly never do, and this is cheaper than a copy of the
+// object.
 bool lacks_late_defaults(const kube::Json& jobset);
 
 // `find_claim(namespace, name)`: an existing PersistentVolumeClaim, or nullopt.
@@ -26,6 +27,9 @@ using FindClaim =
     std::function<std::optional<kube::Json>(const std::string& ns, const std::string& name)>;
 kube::FieldErrors validate_create(const JobSet& jobset, const Gates& gates,
                                   const FindClaim& find_claim);
+// What the API server will refuse of the JobSet's labels and annotations, and of its Jobs and pods,
+// by the paths of the JobSet. The webhook does not: upstream's takes such JobSets.
+kube::FieldErrors child_errors(const JobSet& jobset);
 kube::FieldErrors validate_update(const JobSet& before, const JobSet& after, const Gates& gates);
 
 }  // namespace trainer::jobset

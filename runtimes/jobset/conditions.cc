@@ -57,7 +57,7 @@ void ReconcileContext::set_condition(std::string_view type, bool value, std::str
                  .reason = std::string(reason),
                  .message = std::string(message),
                  .last_transition_time = observed.now.whole_seconds()};
-  // Before it is compared: the stored one was cut, too.
+  // Cut it before it is compared, since the stored one was cut, too.
   const std::vector<std::string> cuts = fit(next);
   bool has_changed = put(status.conditions, std::move(next));
   const std::string_view other_type = value ? counterpart(type) : std::string_view();

@@ -14,9 +14,9 @@ inline constexpr std::string_view kRestarting = "RestartingJobSet";
 inline constexpr std::string_view kStartupInProgress = "StartupPolicyInProgress";
 inline constexpr std::string_view kStartupCompleted = "StartupPolicyCompleted";
 // An extension of this controller (docs/decisions/0052): a node caused the failure of a pod, and
-// Jobs that are created from then on prefer other nodes. The message begins with the node's name
-// and ": ". It is written by the patch that counts the restart, so that it costs no request and
-// outlives the process. A later such failure replaces it.
+// Jobs that are created later prefer other nodes. The message begins with the node's name and ": ".
+// The condition is written by the patch that counts the restart, so it costs no request, and the
+// next process finds it. A later failure of this kind replaces it.
 inline constexpr std::string_view kAvoidedNode = "AvoidedNode";
 
 // Completed or Failed is True: nothing runs again.

@@ -134,7 +134,7 @@ void add_claim_volumes(Json& pod_spec, const JobSet& jobset) {
   }
 }
 
-// Never more than a preference: the node may be the only one, or well again.
+// Only a preference: the node may be the only one, or may work again.
 void prefer_other_nodes(Json& pod_spec, const JobSet& jobset) {
   const auto* condition = kube::find_condition(jobset.status.conditions, kAvoidedNode);
   if (!condition || !condition->is_true()) return;

@@ -9,7 +9,7 @@ bool are_dependencies_met(ReconcileContext& context, const ReplicatedJobState& r
   const auto& dependencies = rjob.spec->dependsOn;
   return std::all_of(dependencies.begin(), dependencies.end(), [&](const DependsOn& dependency) {
     const ReplicatedJobState* const other = context.find_rjob(dependency.name);
-    // Only earlier ones can be waited for: admission refuses the rest, and where it was bypassed a
+    // Only earlier ones can be waited for: admission refuses others. If admission was bypassed, a
     // cycle must not count as satisfied.
     if (!other || other >= &rjob) return false;
     if (dependency.status == "Complete") return other->counters.succeeded == other->replicas;

@@ -7,10 +7,11 @@
 //   ends. So the Job's own failure condition says that it was a disruption, and it still says so
 //   when the pod is gone. Left out where the API would refuse it or the template has a policy of
 //   its own that already speaks of DisruptionTarget.
-// - When the earliest failure is a disruption, the whole set restarts without counting towards
-//   maxRestarts, as long as the restarts that did not count (status.restarts less
-//   status.restartsCountTowardsMax, which includes those of RestartJobSetAndIgnoreMaxRestarts)
-//   stay below the count. After that it is a failure like any other.
+// - If the earliest failure is a disruption, the whole set restarts, and this restart does not
+//   count towards maxRestarts. The annotation is the greatest number of such restarts. Those so far
+//   are status.restarts minus status.restartsCountTowardsMax, so restarts by
+//   RestartJobSetAndIgnoreMaxRestarts are among them. After that, a disruption is a failure like
+//   any other.
 // - Rules that name another action than a counted restart of the set keep precedence.
 #pragma once
 

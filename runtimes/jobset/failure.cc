@@ -29,7 +29,8 @@ bool is_before(const JobView* a, const JobView* b) {
   return a->failure()->last_transition_time < b->failure()->last_transition_time;
 }
 
-// The first of the list on ties, which are common: conditions have a granularity of one second.
+// Of several at the same time, the first of the list. That is common: times of conditions are whole
+// seconds.
 template <class Filter>
 const JobView* earliest(const std::vector<const JobView*>& failed, const Filter& is_desired) {
   const JobView* found = nullptr;

@@ -1,5 +1,5 @@
-// Whether a failure message holds a pattern that a user wrote. RE2, so that no pattern can take
-// more than linear time, and because its syntax is what the field promises.
+// Whether a failure message contains a pattern that a user wrote. It uses RE2, since then no
+// pattern takes more than linear time, and since the field's documentation promises its syntax.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +57,8 @@ class FailurePatterns {
   std::optional<kube::FieldError> refusal_;
 };
 
-// The compiled patterns of the JobSets that asked last, once for each uid and generation. What
-// plan() returns does not depend on it. Concurrency: one thread.
+// A cache of the compiled patterns of the JobSets that were planned last, by uid and generation.
+// The result of plan() does not depend on it. Concurrency: one thread.
 class FailurePatternCache {
  public:
   // Valid until the next call.

@@ -19,8 +19,8 @@ bool is_indexed(const ReplicatedJob& replicated_job);
 // The names of the volumeMounts of all containers and init containers.
 std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec);
 
-// The member as an object or array; one of another type is none that the API server could have
-// stored, and is replaced.
+// The member as an object or array. A member of another type is replaced: the API server cannot
+// have stored it.
 kube::Json& object_at(kube::Json& parent, std::string_view name);
 kube::Json& array_at(kube::Json& parent, std::string_view name);
 

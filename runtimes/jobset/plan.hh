@@ -27,8 +27,8 @@ using JobDecorators = std::span<const JobDecorator>;
 struct Observed {
   const JobSet& jobset;
   std::vector<const JobView*> jobs;  // with this JobSet's uid as controller owner
-  // Jobs of it that were complete when they were deleted, as they were last seen; may lack some
-  // whose deletion was not seen.
+  // Jobs of the JobSet that were complete when they were deleted, as they were last seen. Jobs
+  // whose deletion was not seen are missing.
   std::vector<const JobView*> removed_jobs;
   std::vector<const PodView*> pods;  // only where `needs_pods` says so
   bool service_exists = false;       // the headless Service, owned by this JobSet or by none
@@ -57,10 +57,10 @@ struct Observed {
 //   follow in the next reconciles.
 // - A failure policy's patterns are bounded, and so is how much is searched (FailurePatterns).
 //
-// A restart is counted in one reconcile, whose status must be written before anything else, and
-// carried out in the following ones, which see the failed Jobs as those of a previous attempt.
-// So a lost answer or a repeated reconcile never counts it twice: the write carries the
-// resourceVersion that was observed.
+// One reconcile counts a restart; its status must be written before anything else. The following
+// ones carry it out: for them the failed Jobs are those of a previous attempt. The write of the
+// status is conditional on the resourceVersion that was observed, so neither a lost answer nor a
+// repeated reconcile counts a restart twice.
 //
 // Nothing is planned for a JobSet that is being deleted or has another manager.
 // Cost: linear in Jobs and replicated jobs.

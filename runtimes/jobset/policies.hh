@@ -36,7 +36,7 @@ void fail(ReconcileContext& context, std::string_view reason, std::string_view m
 // Every Job, the succeeded ones too. `reason` and `message` are the condition's.
 void restart_all(ReconcileContext& context, bool is_counted, std::string_view reason,
                  std::string_view message);
-// Just this Job (gate RestartJob). False where its labels do not say which one it is.
+// Restarts only this Job (gate RestartJob). False where its labels do not say which one it is.
 bool restart_one(ReconcileContext& context, const JobView& job, bool is_counted);
 // Call for the first failure, before its restart is counted: records the node that caused it, if a
 // node did.

@@ -10,7 +10,7 @@
 namespace trainer::jobset {
 namespace {
 
-// Far more than are sent side by side, and a few milliseconds of work.
+// Far more than are in flight at a time, and a few milliseconds of work.
 constexpr std::size_t kMaxActions = 1'000;
 
 }  // namespace

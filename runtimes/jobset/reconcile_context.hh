@@ -30,7 +30,7 @@ struct ReplicatedJobState {
   const ReplicatedJobStatus* stored = nullptr;  // its entry in the stored status, if any
   std::int32_t replicas = 0;
   bool is_kept = false;  // the annotation kept-on-restart names it
-  // A kept job that serves: others wait until it is ready, and none until it is complete.
+  // A kept job that serves others: some wait until it is ready, and none until it is complete.
   bool is_server = false;
   std::vector<std::int32_t> taken;  // indices whose Job name exists, of any attempt; sorted
   std::vector<std::int32_t> done;   // indices of Jobs that were complete and are gone; sorted
@@ -73,7 +73,7 @@ struct ReconcileContext {
   // status stays, and queues an event when anything changed.
   void set_condition(std::string_view type, bool value, std::string_view reason,
                      std::string_view message);
-  // The first few: a thousand Jobs may have the same problem.
+  // Only the first few, since a thousand Jobs may have the same problem.
   void warn(std::string_view reason, std::string message);
   template <class First, class... Rest>
   void warn(std::string_view reason, fmt::format_string<First, Rest...> message, First&& first,

@@ -14,9 +14,9 @@
 namespace trainer::jobset {
 namespace {
 
-// So that a JobSet with a million replicas, or with a megabyte of template, neither takes the
-// memory of all its Jobs at once nor holds up the others. The first is far more than is created
-// side by side; the second is some milliseconds of copying.
+// How much one reconcile creates, so that a JobSet with a million replicas, or with a template of a
+// megabyte, neither has all its Jobs in memory at once nor delays other objects. The first is far
+// more Jobs than are created at a time; the second is some milliseconds of copying.
 constexpr std::size_t kMaxCreations = 256;
 constexpr std::size_t kMaxWeight = 100'000;
 

@@ -17,9 +17,9 @@ bool has_job_ttl(const ReplicatedJobState& rjob) {
   return job_number(*rjob.spec, "ttlSecondsAfterFinished").has_value();
 }
 
-// Jobs that the stored status counts as succeeded and that are gone since. The status only has a
-// number, so this is certain only where no other Job of the replicated job is missing; where one
-// is, all missing ones run again, for a Job that is wrongly taken for succeeded would be worse.
+// Jobs that the stored status counts as succeeded, and that have been deleted since. The status
+// only has their number, so this is certain only if no other Job of the replicated job is missing.
+// If one is, all missing Jobs run again: it would be worse to take a Job for succeeded by mistake.
 std::int32_t count_expired(const ReplicatedJobState& rjob) {
   if (!rjob.stored || !has_job_ttl(rjob)) return 0;
   const std::int32_t gone = rjob.stored->succeeded - rjob.counters.succeeded;
@@ -49,7 +49,8 @@ bool same_restarts(const ReplicatedJobStatus& a, const ReplicatedJobStatus& b) {
 
 struct Changes {
   bool counters = false;  // of Jobs
-  // Anything else, and successes of Jobs that are gone, which only the status records.
+  // Whether anything else than counters differs, or successes of Jobs that are gone, which only the
+  // status records.
   bool is_major = false;
   // Restarts and the end, which are written before anything is deleted (Plan::is_status_first).
   bool is_first = false;
@@ -59,7 +60,7 @@ Changes compare(const ReconcileContext& context) {
   const JobSetStatus& before = context.jobset.status;
   const JobSetStatus& after = context.status;
   Changes changes;
-  // Compared by name: the order on the wire is of no meaning and must not cause writes.
+  // Compared by name: the order in the object means nothing, and must not cause writes.
   changes.counters = before.replicatedJobsStatus.size() != context.rjobs.size();
   changes.is_first = before.restarts != after.restarts ||
                      before.restartsCountTowardsMax != after.restartsCountTowardsMax ||
@@ -118,7 +119,7 @@ void finish_status(ReconcileContext& context) {
   context.status.replicatedJobsStatus.clear();
   for (const ReplicatedJobState& rjob : context.rjobs)
     context.status.replicatedJobsStatus.push_back(rjob.counters);
-  // By name, descending, as it always was on the wire.
+  // By name, descending, as in all earlier statuses.
   std::sort(context.status.replicatedJobsStatus.begin(), context.status.replicatedJobsStatus.end(),
             [](const auto& a, const auto& b) { return a.name > b.name; });
   for (const std::string& cut : fit(context.status))

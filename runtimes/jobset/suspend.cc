@@ -38,9 +38,9 @@ Json united_list(const Json& present, const Json& desired) {
   return united.size() == before ? Json() : Json(std::move(united));
 }
 
-// What must change in a suspended Job's pod template so that it says what the JobSet says by now:
-// unions in which the JobSet wins, since nothing is ever taken away from a Job. Empty when nothing
-// must.
+// What must change in a suspended Job's pod template so that it agrees with the JobSet as it is
+// now. Nothing is ever removed from a Job: each list or map becomes the union of both, in which the
+// JobSet's values win. Empty when nothing must change.
 Json template_patch(const ReplicatedJobState& rjob, const JobView& job) {
   const Json* pod_template = rjob.spec->template_.find_path({"spec", "template"});
   if (!pod_template) return Json::object();
@@ -89,8 +89,8 @@ std::vector<std::vector<const JobView*>> suspended_by_rjob(ReconcileContext& con
 
 }  // namespace
 
-// Both conditions say what was observed, not what was asked for: the API server may refuse, and the
-// answer to a write brings the next reconcile.
+// Both conditions say what was observed, and not what was requested: the API server may refuse the
+// request, and its answer starts the next reconcile.
 void suspend_jobs(ReconcileContext& context) {
   bool is_done = true;
   for (const JobView* job : context.jobs.active) {

@@ -71,12 +71,12 @@ class Before {
   kube::NameIndex by_name_;
 };
 
-// Puts the old values of what may change where `name` of `masked` may be made; a template that is
-// no object is compared as it is.
 bool is_object_or_absent(const Json* value) {
   return !value || value->is_null() || value->is_object();
 }
 
+// Replaces in `masked` what may change by its old values, so that a comparison shows only forbidden
+// changes. A template that is no object is compared as it is.
 void mask_scheduling(const ReplicatedJob& before, ReplicatedJob& masked) {
   const Json& old_template = job_spec_of(before).get("template");
   Json* spec = masked.template_.find("spec");

@@ -78,6 +78,9 @@ struct Draft {
   kube::FieldErrors errors;
   kube::FieldErrors ignored;                    // see Built
   const MlPolicy* implied_ml_policy = nullptr;  // of a plugin, where the runtime's has no framework
+  // The JobSet as it exists, once the phases run; nullptr before its creation and in admission. No
+  // update changes how many pods it has, and what they ask for.
+  const kube::Json* stored = nullptr;
 
   Draft(const TrainJob& j, const Runtime& r, const PipelineOptions& o, Journal log)
       : job(j), runtime(r), options(o), journal(log) {}

@@ -84,13 +84,15 @@ std::string_view ancestor_of(const ReplicatedJob& job) {
 
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
-                                             std::vector<Explanation>* explanations) {
+                                             std::vector<Explanation>* explanations,
+                                             const kube::Json* stored) {
   using namespace pipeline;
   // An unknown name in a patch would become a job or a container of its own.
   if (kube::FieldErrors errors = check_patches(job, runtime); !errors.empty())
     return tl::unexpected(std::move(errors));
   Draft draft = prepare(job, runtime, options, Journal(explanations));
   if (!draft.errors.empty()) return tl::unexpected(std::move(draft.errors));
+  draft.stored = stored;
 
   Built built;
   built.warnings = warnings_of(draft);

@@ -34,8 +34,6 @@ struct PipelineOptions {
   std::string status_server_url;  // "https://SERVICE.NAMESPACE.svc:10443", without path
   std::string status_server_ca;   // PEM
   std::string cluster_domain = "cluster.local";
-  // The JobSet exists with the runtime's number and resources of cache pods, whatever the job says.
-  bool has_cache_runtime_sizes = false;
 };
 
 // One replicated job as gangs, Kueue and the SDK see it.
@@ -85,10 +83,12 @@ struct Explanation {
 };
 
 // Phases in order: merge patches, count nodes, merge resources, ML policy, pod spec, gang policy,
-// dependent objects. Errors are everything that cannot be built, each with its path.
+// dependent objects. `stored`: the job's JobSet where it exists, of which some cannot change.
+// Errors are everything that cannot be built, each with its path.
 tl::expected<Built, kube::FieldErrors> build(const TrainJob& job, const Runtime& runtime,
                                              const PipelineOptions& options,
-                                             std::vector<Explanation>* explanations = nullptr);
+                                             std::vector<Explanation>* explanations = nullptr,
+                                             const kube::Json* stored = nullptr);
 
 // The jobs of the runtime's template; none where it has no template.
 const std::vector<ReplicatedJob>& replicated_jobs_of(const Runtime& runtime);
@@ -101,6 +101,6 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime, const pipeline::Plugins& plugins);
 // The rules for runtimes (Kubeflow Trainer, pkg/webhooks).
 kube::FieldErrors validate_runtime(const Runtime& runtime);
-std::vector<std::string> warn_runtime(const Runtime& runtime);
+std::vector<std::string> warn_runtime(const Runtime& runtime, const pipeline::Plugins& plugins);
 
 }  // namespace trainer

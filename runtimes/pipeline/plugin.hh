@@ -10,8 +10,9 @@
 namespace trainer::pipeline {
 
 // A plugin knows one machine learning framework, gang scheduler or service. Its hooks run only for
-// drafts with which it is active; a hook that a plugin does not define does nothing. Plugins hold
-// no state: all results are in the draft. What cannot be built goes into `draft.errors`.
+// drafts with which it is active, but where they say otherwise; a hook that a plugin does not
+// define does nothing. Plugins hold no state: all results are in the draft. What cannot be built
+// goes into `draft.errors`.
 class Plugin {
  public:
   virtual ~Plugin() = default;
@@ -32,9 +33,22 @@ class Plugin {
   virtual void enforce_pod_group_policy(Draft&) const {}
   virtual void add_dependents(Draft&) const {}  // objects beside the JobSet
 
+  // Those of add_dependents() that are kept up to date while pods of the stored JobSet run, since
+  // the kubelet brings a changed ConfigMap to them. Nothing is built then, so every plugin is
+  // asked.
+  virtual void refresh_dependents(const TrainJob&, const kube::Json& /*jobset*/,
+                                  const PipelineOptions&, std::vector<DependentObject>&) const {}
+
   // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.
   virtual void validate(const Draft&, kube::FieldErrors&) const {}
   virtual void warn(const Draft&, std::vector<std::string>&) const {}
+  // In place of warn() where is_active() is false: what the job asks of this plugin without effect.
+  virtual void warn_inactive(const Draft&, std::vector<std::string>&) const {}
+
+  // Admission of a runtime, or of a job of it before there is a draft. Asked of every plugin.
+  virtual void warn_runtime(const Runtime&, std::vector<std::string>&) const {}
+  // The PriorityClasses without which a job of the runtime is refused.
+  virtual std::vector<std::string> priority_classes(const Runtime&) const { return {}; }
 };
 
 std::vector<const Plugin*> active_plugins(const Draft& draft);

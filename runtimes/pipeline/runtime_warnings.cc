@@ -2,12 +2,12 @@
 // each other.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "runtimes/pipeline/draft.hh"
 #include "runtimes/pipeline/failure_policy.hh"
 #include "runtimes/pipeline/pipeline.hh"
+#include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/warnings.hh"
 
 namespace trainer {
@@ -62,18 +62,6 @@ void warn_about_sdk(const Runtime& runtime, std::vector<std::string>& out) {
         "huawei.com/Ascend910), so it fails to list any runtime; add a cpu limit");
 }
 
-// Annotations alone make no gang: another scheduler starts the pods one by one.
-void warn_about_scheduler(const JobSetSpec& spec, std::vector<std::string>& out) {
-  for (const ReplicatedJob& job : spec.replicatedJobs) {
-    const kube::Json& pod = job.template_.get_path({"spec", "template", "spec"});
-    if (!is_trainer(job) || !pod.get_string("schedulerName").empty()) continue;
-    out.push_back(fmt::format(
-        "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
-        "starts its pods one by one; set schedulerName: volcano in its pod template",
-        job.name));
-  }
-}
-
 // Jobs of the runtime cannot start, or restart otherwise than it says.
 void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string>& out) {
   const auto warn = [&](const std::vector<FailurePolicyRule>& rules, const std::string& path) {
@@ -89,30 +77,19 @@ void warn_about_failure_policies(const Runtime& runtime, std::vector<std::string
 
 }  // namespace
 
-std::vector<std::string> warn_runtime(const Runtime& runtime) {
+std::vector<std::string> warn_runtime(const Runtime& runtime, const pipeline::Plugins& plugins) {
   std::vector<std::string> out;
   if (pipeline::is_deprecated(runtime))
     out.push_back(fmt::format("ClusterTrainingRuntime \"{}\" {}", runtime.metadata.name,
                               pipeline::deprecation_notice()));
   warn_about_sdk(runtime, out);
-  const auto& policy = runtime.spec.mlPolicy;
-  const JobSetSpec* spec = jobs_of(runtime);
-  if (policy && policy->mpi && policy->numNodes.value_or(1) > 1 && spec != nullptr &&
-      std::any_of(spec->replicatedJobs.begin(), spec->replicatedJobs.end(),
-                  [](const ReplicatedJob& job) {
-                    return job.name == pipeline::kLauncher && is_trainer(job);
-                  }))
-    out.push_back(fmt::format(
-        "spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the trainer's label, so "
-        "{1} launchers would start; set 1 here, and parallelism in job {2}",
-        pipeline::kLauncher, *policy->numNodes, pipeline::kNode));
   warn_about_failure_policies(runtime, out);
   const auto& group = runtime.spec.podGroupPolicy;
   if (group && group->coscheduling && group->volcano)
     out.push_back(
         "spec.podGroupPolicy: coscheduling and volcano are both set, so each pod belongs to two "
         "gangs; keep one");
-  if (group && group->volcano && spec != nullptr) warn_about_scheduler(*spec, out);
+  for (const auto& plugin : plugins) plugin->warn_runtime(runtime, out);
   return out;
 }
 

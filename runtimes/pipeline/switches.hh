@@ -10,9 +10,6 @@
 
 namespace trainer::pipeline {
 
-// On a TrainJob: its launcher (plugins/torch/launcher.hh), instead of mlPolicy.torch.launcher.
-inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/torch-launcher";
-
 struct Setting {
   std::string_view value;  // borrowed from the draft's job or runtime
   std::string path;        // for errors: "metadata.annotations[KEY]", or "spec.runtimeRef"

@@ -7,10 +7,11 @@
 #include <set>
 #include <utility>
 
+#include "api/api.hh"
+#include "kube/model/pod_checks.hh"
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
-#include "runtimes/pipeline/switches.hh"
 
 namespace trainer::pipeline {
 
@@ -64,6 +65,28 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
 }
 
+// What a job asks of its trainer and nobody hears.
+void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer) return;
+  const MlPolicy* policy = draft.ml_policy();
+  const bool has_nodes = policy != nullptr && policy->mpi && draft.find_job(kNode);
+  if (!draft.find_ancestor(kTrainerStep) && !has_nodes &&
+      !write(draft.job.spec).get("trainer").empty())
+    out.push_back(
+        fmt::format("spec.trainer: has no effect, because no job of runtime \"{}\" has the label "
+                    "{}: {}; add it "
+                    "to the template of the job that trains, whose container is called {}",
+                    draft.runtime.metadata.name, kAncestorLabel, kTrainerStep, kNode));
+  if (trainer->numNodes == std::optional<std::int32_t>(0))
+    out.push_back(
+        "spec.trainer.numNodes: with 0 nodes the job completes at once, and nothing has trained; "
+        "write 1 or more");
+  if (!trainer->command || trainer->command->empty()) return;
+  if (const auto problem = kube::several_words_in_one(trainer->command->front()))
+    out.push_back("spec.trainer.command[0]: " + *problem);
+}
+
 void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
   const auto& trainer = draft.job.spec.trainer;
   if (trainer && trainer->resourcesPerNode && draft.ml_policy() == nullptr)
@@ -76,15 +99,6 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
         "spec.trainer.resourcesPerNode.limits: the Python SDK cannot read jobs whose limits name "
         "neither cpu nor a device it knows (nvidia.com/gpu, nvidia.com/mig-*, google.com/tpu, "
         "huawei.com/Ascend910); add a cpu limit");
-}
-
-void warn_about_launcher(const Draft& draft, std::vector<std::string>& out) {
-  const MlPolicy* policy = draft.ml_policy();
-  if ((policy && policy->torch) || !draft.job.metadata.annotations.contains(kLauncherAnnotation))
-    return;
-  out.push_back(fmt::format("{}: has no effect, because runtime \"{}\" has no mlPolicy.torch",
-                            kube::join_key("metadata.annotations", kLauncherAnnotation),
-                            draft.runtime.metadata.name));
 }
 
 }  // namespace
@@ -132,15 +146,19 @@ std::vector<std::string> warnings_of(const Draft& draft) {
     out.push_back(
         fmt::format("spec.runtimeRef: runtime \"{}\" has {} jobs, and Kueue admits {} at most",
                     runtime, draft.pod_sets.size(), kKueuePodSets));
+  warn_about_trainer(draft, out);
   warn_about_resources(draft, out);
-  warn_about_launcher(draft, out);
   const auto claims = claims_for_one_node(draft);
   for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
     warn_about_host_network(draft, i, out);
     warn_about_claims(draft, i, claims, out);
   }
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
-  for (const Plugin* plugin : active_plugins(draft)) plugin->warn(draft, out);
+  for (const auto& plugin : *draft.options.plugins)
+    if (plugin->is_active(draft))
+      plugin->warn(draft, out);
+    else
+      plugin->warn_inactive(draft, out);
   return out;
 }
 

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "api/api.hh"
 #include "kube/model/name_index.hh"
 #include "runtimes/jobset/admission.hh"
-#include "runtimes/plugins/progress/progress.hh"
-#include "runtimes/trainjob/cache_sizes.hh"
+#include "runtimes/trainjob/dependents.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/nodes.hh"
@@ -21,9 +19,7 @@ namespace {
 
 using kube::Json;
 
-constexpr int kDependentStage = 1;
-constexpr int kJobSetStage = 2;
-constexpr int kLastStage = 3;
+constexpr int kJobSetStage = 2;  // after the dependent objects
 // For causes that no watch reports when they go away.
 constexpr std::chrono::seconds kSlowRetry{30};
 
@@ -58,10 +54,10 @@ class ChildrenPlanner {
   ChildrenState run() {
     if (const auto taken = name_taken()) return blocked(*taken);
     const SnapshotState snapshot = inspect_snapshot(observed_);
-    const bool is_complete = !needs_jobset_write() && !is_dependent_missing();
+    const bool is_complete = !needs_jobset_write() && !is_dependent_missing(observed_, options_);
     if (is_complete && !do_pods_start_again()) {
       keep_snapshot(snapshot);
-      keep_ca();
+      refresh_dependents(observed_, options_, plan_);
       return state_;
     }
     switch (snapshot.kind) {
@@ -114,14 +110,6 @@ class ChildrenPlanner {
     return observed_.job.is_suspended() || jobset->spec.suspend.value_or(false);
   }
 
-  // Of what pods need: the CA is written without the rest, see keep_ca().
-  bool is_dependent_missing() const {
-    return std::any_of(
-        observed_.dependents.begin(), observed_.dependents.end(), [this](const auto& dependent) {
-          return !dependent.second && dependent.first != pipeline::progress_ca_name(observed_.job);
-        });
-  }
-
   // Pods that run keep what they have mounted. What was deleted meanwhile is looked for when others
   // will need it: once a restart is counted, and where the kubelet cannot mount something.
   bool do_pods_start_again() const {
@@ -129,13 +117,6 @@ class ChildrenPlanner {
     return jobset && !jobset->metadata.deletion_timestamp &&
            (jobset->status.restarts > observed_.job.status.restarts ||
             observed_.waiting_event.starts_with("FailedMount"));
-  }
-
-  bool has_pod(std::string_view phase) const {
-    return std::any_of(observed_.pods.begin(), observed_.pods.end(), [&](const PodView* pod) {
-      return pod && pod->phase == phase &&
-             (!observed_.jobset || pod->attempt == observed_.jobset->status.restarts);
-    });
   }
 
   // Nothing is built now, so nothing is refused now either: a job that runs does not care for a
@@ -155,29 +136,6 @@ class ChildrenPlanner {
       case SnapshotState::Kind::kRefused:
         break;
     }
-  }
-
-  // The kubelet brings a changed ConfigMap to pods that run, so that they trust a new CA, too.
-  void keep_ca() {
-    if (!options_.is_progress_enabled || !observed_.jobset_object ||
-        !pipeline::reports_progress(*observed_.jobset_object)) {
-      return;
-    }
-    const DependentObject ca = pipeline::progress_ca(observed_.job, options_);
-    const auto meta = kube::ObjectMeta::of(ca.object);
-    const std::string name = dependent_name(ca.resource, meta.name);
-    const auto found = observed_.dependents.find(name);
-    if (found == observed_.dependents.end()) {
-      plan_.needs_dependents.emplace_back(ca.resource, meta.key());
-      return;
-    }
-    if (!found->second) return add_write(ca, meta.key(), nullptr);
-    const auto stored = observed_.dependent_objects.find(name);
-    if (stored == observed_.dependent_objects.end() || !stored->second ||
-        !is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
-      return;
-    }
-    add_write(ca, meta.key(), stored->second.get());
   }
 
   // The hash of a snapshot that is only about to be written is not reported yet: should the write
@@ -220,7 +178,7 @@ class ChildrenPlanner {
         return;
       }
     }
-    const auto built = build_beside(job, runtime, options_, observed_.jobset_object);
+    const auto built = build(job, runtime, options_, nullptr, observed_.jobset_object);
     if (!built) {
       state_.blocked = refused(built.error());
       return;
@@ -230,7 +188,12 @@ class ChildrenPlanner {
       return;
     }
     state_.total_nodes = count_nodes(built->pod_sets, runtime);
-    for (const DependentObject& dependent : built->dependents) add_dependent(dependent);
+    for (const DependentObject& dependent : built->dependents) {
+      auto why = plan_dependent(observed_, dependent, plan_);
+      if (!why) continue;
+      retry_slowly(plan_);
+      state_.blocked = std::move(why);
+    }
     if (!plan_.needs_dependents.empty()) return;
     if (!needs_jobset_write() || state_.blocked) return;
     if (const auto changed = job_of_changed_affinity(built->jobset)) {
@@ -278,74 +241,6 @@ class ChildrenPlanner {
                                    });
   }
 
-  void add_dependent(const DependentObject& dependent) {
-    const auto meta = kube::ObjectMeta::of(dependent.object);
-    const kube::ObjectKey key{observed_.job.metadata.ns, meta.name};
-    const std::string name = dependent_name(dependent.resource, meta.name);
-    const auto found = observed_.dependents.find(name);
-    const bool is_apply = dependent.mode == DependentObject::Mode::kApply;
-    if (found == observed_.dependents.end()) {
-      // A create settles by itself whose an existing object is; before a first apply, and once a
-      // JobSet proves that there was a create, it is read.
-      if (!is_apply && !observed_.jobset) return add_write(dependent, key, nullptr);
-      plan_.needs_dependents.emplace_back(dependent.resource, key);
-      return;
-    }
-    if (!found->second) {
-      // New keys beside running pods would be known to some of them only.
-      const bool are_keys_in_use =
-          dependent.generate != DependentObject::Generate::kNothing && has_pod("Running");
-      if (!are_keys_in_use) return add_write(dependent, key, nullptr);
-      if (has_pod("Pending")) block_for_keys(dependent, key);
-      return;
-    }
-    const auto stored = observed_.dependent_objects.find(name);
-    if (stored == observed_.dependent_objects.end() || !stored->second) return;
-    if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) {
-      if (!dependent.is_needed) return;
-      retry_slowly(plan_);
-      state_.blocked = Blocked{
-          "ChildNameTaken",
-          fmt::format(
-              "{} \"{}\" exists and is not controlled by this TrainJob: delete it or create the "
-              "TrainJob under another name",
-              dependent.resource.kind, key.to_string())};
-      return;
-    }
-    // A running job's gang is left alone: its scheduler has counted on it.
-    if (is_apply && (observed_.job.is_suspended() || !observed_.jobset))
-      add_write(dependent, key, stored->second.get());
-  }
-
-  void block_for_keys(const DependentObject& secret, const kube::ObjectKey& key) {
-    retry_slowly(plan_);
-    state_.blocked = Blocked{
-        "ChildMissing",
-        fmt::format("{} \"{}\" was deleted, and pods run with its keys, without which others "
-                    "cannot start: delete JobSet \"{}\" to start all pods with new keys",
-                    secret.resource.kind, key.to_string(),
-                    observed_.job.metadata.key().to_string())};
-  }
-
-  void add_write(const DependentObject& dependent, const kube::ObjectKey& key, const Json* stored) {
-    kube::Action action;
-    action.resource = dependent.resource;
-    action.key = key;
-    action.owner_uid = observed_.job.metadata.uid;
-    // What pods do without comes last where the API server has refused something.
-    action.stage =
-        dependent.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
-    action.body = with_owner(dependent.object);
-    if (stored && !is_dependent_changed(action.body, *stored)) return;
-    action.verb = dependent.mode == DependentObject::Mode::kApply ? kube::Action::Verb::kApply
-                                                                  : kube::Action::Verb::kCreate;
-    if (stored) action.body["metadata"].set("uid", kube::ObjectMeta::of(*stored).uid);
-    plan_.actions.push_back(std::move(action));
-    if (dependent.generate == DependentObject::Generate::kSshKeyPair) {
-      plan_.ssh_key_actions.push_back(plan_.actions.size() - 1);
-    }
-  }
-
   // False where the JobSet is that already.
   bool add_jobset(const Json& built) {
     kube::Action action;
@@ -356,7 +251,7 @@ class ChildrenPlanner {
     action.key = observed_.job.metadata.key();
     action.owner_uid = observed_.job.metadata.uid;
     action.stage = kJobSetStage;
-    action.body = with_owner(built);
+    action.body = with_owner(built, observed_.job);
     Json& spec = action.body["spec"];
     if (const JobSet* jobset = observed_.jobset) {
       // Fixed at creation: an apply without it would ask for a change that is refused.
@@ -371,11 +266,6 @@ class ChildrenPlanner {
     }
     plan_.actions.push_back(std::move(action));
     return true;
-  }
-
-  Json with_owner(Json object) const {
-    object["metadata"].set("ownerReferences", Json::array({owner_reference(observed_.job)}));
-    return object;
   }
 
   const TrainJobObserved& observed_;
@@ -407,15 +297,14 @@ Json owner_reference(const TrainJob& job) {
   return owner.to_json();
 }
 
+Json with_owner(Json object, const TrainJob& job) {
+  object["metadata"].set("ownerReferences", Json::array({owner_reference(job)}));
+  return object;
+}
+
 bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job) {
   const kube::OwnerReference* owner = child.controller();
   return owner && !owner->uid.empty() && owner->uid == job.metadata.uid;
-}
-
-std::string dependent_name(const kube::Resource& resource, std::string_view name) {
-  std::string text = resource.kind;
-  if (!resource.group.empty()) text.append(".").append(resource.group);
-  return text.append("/").append(name);
 }
 
 ChildrenState plan_children(const TrainJobObserved& observed, const PipelineOptions& options,

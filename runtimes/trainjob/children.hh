@@ -12,6 +12,7 @@ namespace trainer {
 
 // The one owner reference of every child: the TrainJob as its controller.
 kube::Json owner_reference(const TrainJob& job);
+kube::Json with_owner(kube::Json object, const TrainJob& job);
 bool is_owned_by(const kube::ObjectMeta& child, const TrainJob& job);
 
 // A reason why the job cannot have its children, for people and for the status.

@@ -10,8 +10,8 @@ namespace {
 
 using kube::Json;
 
-// A pod in a restart back-off would never end, and to delete it would lose its logs: by its
-// deadline the kubelet ends it.
+// A pod in a restart back-off would never end, and to delete it would lose its logs. So it gets a
+// deadline, by which the kubelet ends it.
 void end_retries(ReconcileContext& context, const PodView& pod) {
   if (pod.is_deleting || (pod.active_deadline && *pod.active_deadline <= 1)) return;
   context.patch(kube::kPods, pod.name,
@@ -47,7 +47,9 @@ void clean_up_finished(ReconcileContext& context) {
   const bool ends_retries = is_out_of_retries(context.status);
   std::set<std::string_view> kept;
   for (const PodView* pod : context.observed.pods) {
-    // Under Running a pod that failed and runs again is ended as well, under None it is left alone.
+    // With cleanPodPolicy Running, a pod that failed and runs again is ended as well; with None it
+    // is
+    // left alone.
     const bool is_retrying = ends_retries && !pod->is_over() &&
                              (policy == "None" ? pod->is_backing_off : pod->has_failed_last);
     if (is_retrying) end_retries(context, *pod);

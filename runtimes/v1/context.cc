@@ -103,7 +103,7 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
   kube::PlannedEvent event;
   event.type = type;
   event.is_failure = reason == reason_of(kFailed);
-  // Several events may say of one end why; it is counted once.
+  // Several events may report why a job has ended; the end is counted once.
   event.is_terminal =
       (event.is_failure || reason == reason_of(kSucceeded)) &&
       std::none_of(plan.events.begin(), plan.events.end(),

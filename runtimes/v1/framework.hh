@@ -18,8 +18,8 @@ namespace trainer::v1 {
 
 struct ReconcileContext;
 
-// The most pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the names of all
-// others in its environment, so with many more a pod would exceed the size limit of an object.
+// The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
+// names of all others in its environment, so with many more the pod object would be too large.
 inline constexpr std::int64_t kMaxPods = 10'000;
 
 // What the process was started with.
@@ -77,6 +77,8 @@ struct Framework {
   // Rules of admission beyond the common ones; may be nullptr. Of a job without defaults.
   void (*check)(const Job& job, kube::FieldErrors& errors,
                 std::vector<std::string>& warnings) = nullptr;
+  // Warnings beyond the common ones; may be nullptr. Of a job with defaults.
+  void (*warn)(const Job& job, std::vector<std::string>& warnings) = nullptr;
   // Environment, init containers and volumes of a pod. Of a job with defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;

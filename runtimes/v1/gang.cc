@@ -18,8 +18,8 @@ bool is_volcano(const Settings& settings) {
   return to_lower(settings.gang_scheduler) == "volcano";
 }
 
-// What the first `members` pods request, in the order of the roles. A container with requests is
-// not asked for its limits; init containers do not count.
+// What the first `members` pods request, in the order of the roles. The limits of a container count
+// only if it has no requests; init containers do not count.
 kube::ResourceList resources_of(const ReconcileContext& context, std::int64_t members) {
   kube::ResourceList total;
   for (const RoleState& role : context.roles) {

@@ -11,7 +11,7 @@ namespace trainer::v1 {
 
 // Complete, Failed, Suspended, Restarting, Running; else Pending.
 std::string_view phase_of(const JobStatus& status);
-// Why a job in this phase neither runs nor has ended; "" for others.
+// Why a job in this phase neither runs nor has ended; "" for a job in another phase.
 std::string_view waiting_reason(std::string_view phase);
 // "" of a job that has not failed.
 std::string_view failure_reason(const JobStatus& status);

@@ -35,8 +35,8 @@ void finish(ReconcileContext& context) {
     counters.succeeded += std::exchange(counters.active, 0);
 }
 
-// How many pods and Services one reconcile creates. A pod may name all others, and what is planned
-// is in memory at once.
+// How many pods and Services one reconcile creates at most. A pod object may contain the names of
+// all others, and all objects of a plan are in memory at once.
 std::size_t batch_size(const Job& job) {
   constexpr std::int64_t kMaxNames = 1'000'000;
   const std::int64_t total = std::max<std::int64_t>(total_replicas(job), 1);

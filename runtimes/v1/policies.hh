@@ -58,7 +58,7 @@ bool is_retryable(std::int32_t exit_code);
 bool needs_restart(const Framework& framework, const RoleState& role, const PodView& pod);
 void restart_failed_pods(ReconcileContext& context);
 
-// conditions.cc: users see the order of the conditions (the column STATE shows the last one).
+// conditions.cc. The order of the conditions matters to users: the column STATE shows the last one.
 // False where nothing changed.
 bool set_condition(JobStatus& status, JobCondition condition);
 // Unchanged conditions keep their times.

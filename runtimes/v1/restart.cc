@@ -8,7 +8,7 @@
 namespace trainer::v1 {
 namespace {
 
-// Where the required container has no exit code, as after an eviction: upstream's number.
+// The exit code if the required container has none, as after an eviction: upstream's number.
 constexpr std::int32_t kUnknownExitCode = 0xbeef;
 
 std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {

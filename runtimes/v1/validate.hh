@@ -20,6 +20,9 @@ Verdict validate_create(const Framework& framework, const Job& job);
 // runPolicy.managedBy cannot change; the rest is checked as at creation.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job);
 
+// Of a job that validate_create() allows. Builds a pod of each role.
+std::vector<std::string> warnings_of(const Framework& framework, const Job& job);
+
 // Why a job with more than kMaxPods is refused.
 kube::FieldError too_many_pods(const Framework& framework, const Job& job);
 

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const trainer::AdmissionLookups reads = lookups();
   const trainer::jobset::Gates gates;
   AdmissionAnswer answer;
-  (void)trainer::needs_of(*request);
+  (void)trainer::needs_of(*request, trainer::production_plugins());
   if (request->kind == "TrainJob") {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_trainjob(r, kube::Time()); }, text);
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_runtime(r); }, text);
-    answer = trainer::validate_runtime(*request);
+    answer = trainer::validate_runtime(*request, trainer::production_plugins());
   }
   hold(answer.is_allowed || !answer.message.empty(), "a refusal has a text", text);
   const kube::Json response = trainer::admission_review_response(*review, answer);

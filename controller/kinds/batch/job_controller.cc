@@ -13,7 +13,8 @@ using kube::Requeue;
 using kube::Result;
 using kube::Task;
 
-// As the API server makes up names: without vowels and digits that look like letters.
+// The characters of names that the API server generates: no vowels, and no digits that look like
+// letters.
 std::string name_suffix(kube::Random& random) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string suffix(5, ' ');
@@ -37,7 +38,7 @@ void JobController::on_pod(const Pod& before, const Pod& after) {
                               is_urgent ? Debounce::kShort : Debounce::kCounters);
 }
 
-// Beside the Jobs, which the manager enqueues: what Jobs that are gone have left.
+// The manager enqueues the Jobs; this enqueues Jobs that are gone and have left pods.
 void JobController::enqueue_all() {
   pods_.each([this](const kube::ObjectKey& key, const Pod& pod) {
     if (pod->is_tracked && !pod->job.empty())

@@ -14,7 +14,7 @@
 
 namespace trainer::batch {
 
-// Keys are those of Jobs, also of such that are gone and have left pods.
+// Keys are those of Jobs, also of Jobs that are gone and have left pods.
 class JobController final : public kube::Controller {
  public:
   using Pod = std::shared_ptr<const PodView>;

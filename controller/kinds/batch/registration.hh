@@ -1,4 +1,4 @@
-// What a cluster has beside this program and local mode brings along: a Job controller and a
+// What a cluster has already, and what local mode must provide itself: a Job controller and a
 // scheduler, as registrations.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// Beside production's registry, in local mode only; no manifest has them.
+// In local mode only, in addition to production's registry; no manifest has them.
 Registry local_registry();
 
 }  // namespace trainer

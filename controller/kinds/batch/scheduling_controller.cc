@@ -75,7 +75,7 @@ Task<Result<Requeue>> SchedulingController::reconcile(kube::ObjectKey) {
     kube::ObjectRef pod{each.pod->key(), each.pod->uid, each.pod->resource_version};
     plans.emplace_back(std::move(pod), std::move(each.plan));
   }
-  // One that fails is planned again; the others go on.
+  // If one fails, it is planned again; the others go on.
   std::optional<kube::Error> error;
   for (auto& [pod, plan] : plans) {
     const auto done = co_await context_.plan_runner.run(std::move(pod), std::move(plan));

@@ -1,6 +1,7 @@
 #include "controller/kinds/common/admission_facts.hh"
 
 #include "kube/model/resources.hh"
+#include "runtimes/plugins/registry.hh"
 
 namespace trainer {
 namespace {
@@ -9,8 +10,8 @@ using kube::ObjectKey;
 using kube::Result;
 using kube::Task;
 
-// A review may name thousands of claims, and each would be a request. Real objects have a few; of
-// claims beyond these, it is not checked whether they exist already.
+// A review may name thousands of claims, and each would be a request. Real objects have a few. Of
+// claims beyond this number it is not checked whether they exist already.
 constexpr std::size_t kMaxLookups = 20;
 
 Task<Result<AdmissionFacts::Object>> read_runtime(AdmissionReader& reader, std::string kind,
@@ -65,13 +66,13 @@ AdmissionLookups AdmissionFacts::lookups() const {
 
 Task<Result<AdmissionFacts>> read_facts(AdmissionReader& reader, const AdmissionRequest& request) {
   AdmissionFacts facts;
-  AdmissionNeeds needs = needs_of(request);
+  AdmissionNeeds needs = needs_of(request, production_plugins());
   if (needs.runtime) {
     const auto named = *needs.runtime;
     auto runtime = co_await read_runtime(reader, named.first, named.second);
     if (!runtime) co_return tl::unexpected(runtime.error());
     if (*runtime) {
-      needs = needs_of(request, runtime->get());
+      needs = needs_of(request, production_plugins(), runtime->get());
       facts.runtimes.emplace(named, std::move(*runtime));
     }
   }

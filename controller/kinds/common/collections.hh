@@ -42,7 +42,7 @@ inline kube::Collection v1_services() {
   return {kube::kServices, std::string(kV1JobNameKey)};
 }
 
-// All Pods, as local mode's Job controller and scheduler see them.
+// All Pods, as views for the Job controller and the scheduler of local mode.
 inline kube::Collection batch_pods() {
   return {kube::kPods, ""};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/api.hh"
+#include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/plan.hh"
 #include "runtimes/views/labels.hh"
 
@@ -22,6 +23,10 @@ std::int32_t number_of(const kube::StringMap& map, std::string_view name) {
 }
 
 tl::expected<Rendered, FieldErrors> render_jobset(const Json& object, const RenderInputs& inputs) {
+  const auto jobset = read_jobset(object);
+  if (!jobset) return tl::unexpected(jobset.error());
+  if (FieldErrors errors = jobset::child_errors(*jobset); !errors.empty())
+    return tl::unexpected(std::move(errors));
   Rendered rendered;
   rendered.objects.push_back({object, {}});
   if (!inputs.has_jobs) return rendered;

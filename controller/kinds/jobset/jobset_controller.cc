@@ -22,7 +22,8 @@ using kube::Task;
 // steps, so that others have their turn.
 constexpr std::size_t kSlice = 20'000;
 
-// Names of upstream's metrics (JobSet, pkg/metrics); its labels name each JobSet.
+// Names of upstream's metrics (JobSet, pkg/metrics), whose labels name each JobSet; here they have
+// no labels.
 constexpr const char* kCompletedTotal = "jobset_completed_total";
 constexpr const char* kFailedTotal = "jobset_failed_total";
 

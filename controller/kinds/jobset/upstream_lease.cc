@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kExpiryCheck{1};
 // Between two reads of upstream's webhooks, which are read only while there is an ignored Lease.
 constexpr std::chrono::seconds kWebhooksCheck{10};
 // Limits of a Lease's duration in seconds. Upstream's default is 15. The API server accepts 68
-// years: for as long nothing would take over after a holder that is gone.
+// years, and if the holder of such a Lease were gone, no one would take over for that time.
 constexpr std::int64_t kNone = 0;
 constexpr std::int64_t kLongest = 60;
 
@@ -90,7 +90,8 @@ class LeaseSink final : public kube::WatchSink {
     return found;
   }
   // Takes the result of a list that was requested at `asked_at`: a Lease that had expired by then
-  // and was not renewed is over. Where the watch has brought a newer version, that counts.
+  // and was not renewed is not held any more. If the watch has brought a newer version, that one
+  // counts.
   void confirm_expired(const std::vector<Json>& found, kube::Clock::Steady asked_at) {
     for (const Json& lease : found) {
       const auto at = held_.find(kube::ObjectMeta::of(lease).key());
@@ -153,7 +154,8 @@ Task<void> confirm_expired(LeaseSink& sink, kube::ApiClient& client) {
   if (page) sink.confirm_expired(found, asked_at);
 }
 
-// Of upstream's webhooks: only administrators write them. None where there are no such webhooks.
+// The namespace of upstream's webhooks, which only administrators write; none if there are no such
+// webhooks.
 Task<kube::Result<std::set<std::string>>> webhook_namespaces(kube::ApiClient& client) {
   std::set<std::string> found;
   kube::ObjectKey key;
@@ -202,7 +204,7 @@ class Follower {
     if (options_.on_synced) std::exchange(options_.on_synced, nullptr)();
   }
 
-  // False where the answer may change what is reported first, and has not come.
+  // False if they could not be read, and nothing was reported yet: the first report waits for them.
   Task<bool> read_webhooks() {
     const auto now = client_.clock().steady();
     if (now < next_read_) co_return true;

@@ -14,7 +14,8 @@
 namespace trainer {
 
 // Keys are those of leader pods; pods and nodes are read from the API server. Without the pod
-// webhooks it deletes nothing: followers without a node selector would count as misplaced for ever.
+// webhooks it deletes nothing: followers would have no node selector, and would always count as
+// misplaced.
 class PlacementController final : public kube::Controller {
  public:
   using Pod = std::shared_ptr<const PodView>;

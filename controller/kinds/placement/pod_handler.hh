@@ -10,8 +10,8 @@ namespace trainer {
 // labels, and its node is read by name. Both come from the API server and not from a cache, because
 // a leader has often been bound just before its followers are created.
 //
-// Errors: those of the API server, with what was read. That something does not exist is no error:
-// the rules decide. Concurrency: the io_context thread of `client`.
+// Errors: those of the API server, with what was read. It is no error if an object does not exist:
+// the rules decide about that. Concurrency: the io_context thread of `client`.
 class PodHandler {
  public:
   explicit PodHandler(kube::ApiClient& client) : client_(client) {}

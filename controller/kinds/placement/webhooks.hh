@@ -13,8 +13,8 @@ namespace trainer {
 // of other JobSets: `is_published` says whether this process publishes them.
 inline constexpr std::string_view kPodWebhooks = "pods.jobset.trainer.kubeflow.org";
 
-// Only Pods with the annotation are refused when no process answers. Other Pods of JobSets get
-// their priority label if a process answers; Pods without a JobSet are never sent.
+// If no process answers, only Pods with the annotation are refused. Other Pods of JobSets get their
+// priority label if a process answers. Pods without a JobSet are never sent to the webhooks.
 AdmissionRegistration placement_admission(std::shared_ptr<const JobSetState> shared,
                                           bool is_published);
 

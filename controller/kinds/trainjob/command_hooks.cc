@@ -7,6 +7,7 @@
 #include "api/api.hh"
 #include "controller/kinds/jobset/command_hooks.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
+#include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/waiting.hh"
@@ -49,6 +50,9 @@ tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
   auto built = build(*job, *runtime, options, inputs.is_explained ? &explanations : nullptr);
   if (!built) return tl::unexpected(std::move(built.error()));
   apply_schema_defaults(built->jobset);
+  if (const auto jobset = read_jobset(built->jobset))
+    if (FieldErrors errors = jobset::child_errors(*jobset); !errors.empty())
+      return tl::unexpected(of_child(built->jobset, std::move(errors)));
   Rendered rendered;
   rendered.warnings = std::move(built->warnings);
   rendered.objects.push_back({built->jobset, std::move(explanations)});
@@ -105,7 +109,7 @@ std::string advice_for_failure(const TrainJob& job, std::string_view program) {
     return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
            "process.";
   }
-  return fmt::format("Read the output with {}, mend the cause, and start a new job.",
+  return fmt::format("Read the output with {}, fix the cause, and start a new job.",
                      logs_command(job, program));
 }
 
@@ -137,7 +141,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   if (status.phase.empty()) {
     state.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
                         ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)
-                        : std::string("no controller has looked at this job yet");
+                        : std::string("no controller has reconciled this job yet");
   }
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);
@@ -153,7 +157,7 @@ void add_trainjob_hooks(KindRegistration& registration) {
     return mutate_runtime(request);
   };
   runtime.validate = [](const AdmissionRequest& request, const RenderInputs&) {
-    return validate_runtime(request);
+    return validate_runtime(request, production_plugins());
   };
   runtime.resource = kTrainingRuntimes;
   RenderHook cluster_runtime = runtime;

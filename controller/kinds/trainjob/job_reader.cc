@@ -120,7 +120,8 @@ Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
 }
 
 Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {
-  // Of the first pod that waits; before there are pods, of the Job that cannot create them.
+  // The events of the first pod that waits or, before there are pods, of the Job that cannot create
+  // them.
   std::string kind = "Job";
   std::string name;
   for (const auto* pod : pods_.find_by(kByJobSet, job.metadata.ns, job.metadata.name)) {
@@ -148,7 +149,7 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
     std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
     if (at < latest) return;
     latest = std::move(at);
-    // Of a core/v1 Event the API server bounds neither.
+    // The API server limits neither of these in a core/v1 Event.
     text =
         keep_head(fmt::format("{}: {}", event->get_string("reason"), event->get_string("message")),
                   kMaxEventText);

@@ -35,7 +35,7 @@ struct JobState {
   std::optional<std::chrono::steady_clock::time_point> events_read_at;
   JobRecord record;  // for metrics
 
-  // Of a snapshot that was forgotten: if the text is still the same, it is not parsed again.
+  // Kept of a snapshot that was forgotten: if its text is still the same, it is not parsed again.
   std::shared_ptr<const RuntimeSnapshot> former_content;
 
   // Dependent objects are read again before they are written again.

@@ -91,7 +91,7 @@ Task<bool> LegacyFinalizers::drop(kube::Resource resource,
     co_return true;
   }
   const auto code = patched.error().code;
-  // Another write in between comes as an event, which wakes this task.
+  // If another client wrote in between, the watch reports that, and this task is woken.
   if (code == kube::ErrorCode::kNotFound || code == kube::ErrorCode::kConflict) co_return true;
   log_.warn("legacy finalizer", {{"object", what}, {"why", patched.error().message}});
   co_return false;

@@ -78,7 +78,7 @@ Task<Result<RuntimeSnapshots::Content>> RuntimeSnapshots::send(kube::Resource re
 RuntimeSnapshots::Content RuntimeSnapshots::of(std::string_view text, std::string_view own_hash) {
   const auto at = contents_.find(kube::sha256_hex(text));
   if (at != contents_.end()) {
-    // One that was refused by the limits for others' texts may be a job's own all the same.
+    // A text beyond the limits for texts of other users may still be the job's own snapshot.
     auto known = at->second.lock();
     if (known && (known->is_object || known->is_own || at->first != own_hash)) return known;
   }

@@ -282,11 +282,11 @@ bool TrainJobController::have_jobs_started(const kube::StoredObject& jobset) con
   return std::any_of(jobs.begin(), jobs.end(), [](const auto* job) { return job->has_start_time; });
 }
 
-// By the stored status. What a reconcile writes is counted in the next one, or at its end where
-// nothing else follows from it.
+// By the stored status. What this reconcile writes is counted by the next one or, if no reconcile
+// follows from that write, at the end of this one.
 void TrainJobController::measure(const TrainJob& job, const kube::Json& object, JobState& state,
                                  const JobSet* jobset) const {
-  // One that had finished before it was restored is counted once its status says so.
+  // A job that had finished before it was restored is counted once its status says so.
   if (status_before_restore(job, object)) return;
   const kube::ObjectMeta& meta = job.metadata;
   JobFacts facts;
@@ -319,7 +319,7 @@ void TrainJobController::measure_written(const Stored& before, JobState& state) 
 // The last state of a JobSet says whether its job had ended.
 void TrainJobController::keep_deleted_jobset(const kube::StoredObject& last) {
   if (last.controller_kind != kTrainJobs.kind) return;
-  // Where the TrainJob was deleted first, nothing is kept.
+  // If the TrainJob was deleted first, nothing is kept.
   const auto owner = trainjobs_.find(last.object_key);
   if (!owner || owner->uid != last.controller_uid) return;
   auto& slot = states_[last.controller_uid];

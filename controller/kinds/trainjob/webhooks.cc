@@ -97,6 +97,10 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
   co_return validate_trainjob(request, facts->lookups(), production_plugins(), gates);
 }
 
+AdmissionAnswer validate_any_runtime(const AdmissionRequest& request) {
+  return validate_runtime(request, production_plugins());
+}
+
 Task<Result<AdmissionAnswer>> answered(AdmissionAnswer answer) {
   co_return answer;
 }
@@ -144,8 +148,8 @@ AdmissionRegistration trainjob_admission(const jobset::Gates& gates) {
        {}},
       {kMutateRuntime, pure(mutate_runtime), {}},
       {kMutateClusterRuntime, pure(mutate_runtime), {}},
-      {kValidateRuntime, pure(validate_runtime), {}},
-      {kValidateClusterRuntime, pure(validate_runtime), {}},
+      {kValidateRuntime, pure(validate_any_runtime), {}},
+      {kValidateClusterRuntime, pure(validate_any_runtime), {}},
       {kValidateJob,
        [gates](AdmissionRequest request, AdmissionReader& reader) {
          return validate(std::move(request), reader, gates);

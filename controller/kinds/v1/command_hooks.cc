@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "controller/registration/command_hooks.hh"
+#include "kube/model/pod_checks.hh"
 #include "runtimes/admission/v1job.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/v1/plan.hh"
@@ -20,12 +22,18 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
   const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   Rendered rendered;
-  for (Json& child : all_children(framework, *job, Settings()))
+  for (Json& child : all_children(framework, *job, Settings())) {
+    if (child.get_string("kind") == "Pod") {
+      FieldErrors errors;
+      kube::check_pod_template(child, "", errors);
+      if (!errors.empty()) return tl::unexpected(of_child(child, std::move(errors)));
+    }
     rendered.objects.push_back({std::move(child), {}});
+  }
   return rendered;
 }
 
-// Why a job without an end has not all of its pods running.
+// Adds to the report how many pods run, where a job that has not ended lacks some.
 void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;
@@ -48,7 +56,7 @@ std::string advice(const Job& job, const Framework& framework, const ObjectState
                    std::string_view program) {
   if (state.is_failed) {
     return fmt::format(
-        "Read the output with `{} logs -n {} {}/{}`, mend the cause, and start a new "
+        "Read the output with `{} logs -n {} {}/{}`, fix the cause, and start a new "
         "job.",
         program, job.metadata.ns, framework.singular, job.metadata.name);
   }
@@ -65,7 +73,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   const auto job = read_job(object, framework->replica_specs);
   if (!job) return tl::unexpected(job.error());
   ObjectState state;
-  // As the column State of kubectl, but of what is true.
+  // As the column STATE of kubectl, but only conditions that are True count.
   for (const JobCondition& condition : job->status.conditions) {
     if (!condition.is_true()) continue;
     state.phase = condition.type;
@@ -77,7 +85,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   if (state.phase.empty()) {
     const auto& manager = job->spec.runPolicy.managedBy;
     state.message = manager.value_or(std::string(kManager)) == kManager
-                        ? std::string("no controller has looked at this job yet")
+                        ? std::string("no controller has reconciled this job yet")
                         : fmt::format("spec.runPolicy.managedBy leaves this job to {}", *manager);
   }
   if (const auto& failure = job->status.firstFailure)

@@ -48,7 +48,7 @@ JobController::DecodedJob JobController::decode_job(std::shared_ptr<const Json> 
   return read_job(*object, framework ? framework->replica_specs : std::string_view());
 }
 
-// The plan that creates a pod needs no event of it, and what is first seen of it is that it waits.
+// A new pod that waits needs no reconcile: the plan that has created it knows it already.
 void JobController::on_pod(const Pod& before, const Pod& after) {
   if (is_unchanged(before, after) || (!before && after->phase == "Pending")) return;
   const PodView& pod = after ? *after : *before;
@@ -191,7 +191,7 @@ void JobController::count(const JobPlan::Counts& counts, const std::string& ns) 
 // By the stored status: what this reconcile writes is counted in the next one.
 void JobController::measure(const Job& job) {
   const kube::ObjectMeta& meta = job.metadata;
-  // One that had finished before it was restored is counted once its status says so.
+  // A job that had finished before it was restored is counted once its status says so.
   if (status_before_restore(framework_, job)) return;
   JobRecord& record = records_[meta.uid];
   JobFacts facts;

@@ -17,7 +17,7 @@ using kube::Watch;
 using std::chrono::milliseconds;
 
 constexpr int kWorkers = 32;
-// A job without Jobs in between: its counters are those of its pods.
+// There are no Jobs between a V1 job and its pods, so its counters are those of its pods.
 constexpr kube::DebounceTimes kDebounce{milliseconds(20), milliseconds(100), milliseconds(150),
                                         milliseconds(1'000)};
 
@@ -38,8 +38,8 @@ std::vector<Watch> watches(const Framework& framework, const Settings& settings)
   return watches;
 }
 
-// An object that a job owns, and that is read by its name. Only autoscalers go before their job,
-// and a ServiceAccount stays as it was made.
+// An object that a job owns, and that is read by its name. Only autoscalers are deleted before
+// their job, and a ServiceAccount is never changed.
 kube::PolicyRule dependent_rule(const kube::Resource& resource) {
   std::vector<std::string> verbs{"create", "get"};
   if (resource.group == "autoscaling") verbs.insert(verbs.begin() + 1, "delete");

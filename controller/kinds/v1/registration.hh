@@ -6,7 +6,7 @@
 
 namespace trainer::v1 {
 
-// Manifests have V1 jobs apart (KindRegistration::option).
+// V1 jobs have manifests of their own (KindRegistration::option).
 inline constexpr const char* kOption = "v1";
 
 KindRegistration job_registration(const KindOptions& options, const Framework& framework);

@@ -2,6 +2,7 @@
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
+#include "kube/model/text.hh"
 #include "kube/server/decoding.hh"
 
 namespace trainer::local {
@@ -9,8 +10,7 @@ namespace trainer::local {
 ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   ServedKind kind;
   const std::string& name = builtin.resource.kind;
-  for (const char c : name)
-    kind.singular += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  kind.singular = kube::to_lower(name);
   kind.merge_keys = types.merge_keys(name);
   builtin.rules.may_repeat = true;
   use_schema(kind, types.schema(name), builtin.rules);

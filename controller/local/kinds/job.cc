@@ -8,6 +8,7 @@
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
 #include "controller/local/kinds/pod_spec.hh"
+#include "kube/model/pod_checks.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer::local {
@@ -147,7 +148,7 @@ FieldErrors check_job(const Json& job, const Json* before) {
   const Json& spec = job.get("spec");
   check_numbers(spec, errors);
   check_completion_mode(spec, errors);
-  check_pod_spec(spec.get_path({"template", "spec"}), "spec.template.spec", errors);
+  kube::check_pod_template(spec.get("template"), "spec.template", errors);
   check_restart_policy(spec, errors);
   check_selector(spec, errors);
   if (before != nullptr) check_update(job, *before, errors);

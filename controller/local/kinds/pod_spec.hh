@@ -2,8 +2,6 @@
 // pkg/apis/core/validation). Pure.
 #pragma once
 
-#include <string_view>
-
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 
@@ -15,8 +13,6 @@ void set_pod_spec_defaults(kube::Json& spec);
 // priority, service account), and the status of a new Pod.
 void set_pod_defaults(kube::Json& pod);
 
-// What is wrong with a pod's spec, beyond its types: names, references and enumerated values.
-void check_pod_spec(const kube::Json& spec, std::string_view path, kube::FieldErrors& errors);
 // `before`: the stored pod of an update, else nullptr.
 kube::FieldErrors check_pod(const kube::Json& pod, const kube::Json* before);
 

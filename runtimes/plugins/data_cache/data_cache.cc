@@ -6,13 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/pipeline/plugin.hh"
-#include "runtimes/pipeline/pod_sets.hh"
-#include "runtimes/pipeline/switches.hh"
+#include "runtimes/plugins/data_cache/sizes.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/torchtune.hh"
 #include "runtimes/views/labels.hh"
@@ -24,32 +22,9 @@ namespace {
 using kube::Json;
 
 constexpr int kPort = 50051;  // Arrow Flight, of the head and of the workers
-// How many cache pods there are, by which the head finds its workers. Where the runtime's container
-// has this variable, a TrainJob may set the number and the resources of the cache pods
-// (is_sizable()).
-constexpr std::string_view kGroupSize = "LWS_GROUP_SIZE";
-constexpr std::string_view kClusterSize = "CLUSTER_SIZE";
 constexpr std::string_view kRole = "IAM_ROLE";
 // On a runtime: the roles that its jobs may name, separated by commas.
 constexpr std::string_view kRolesAnnotation = "trainer.kubeflow.org/data-cache-iam-roles";
-constexpr std::string_view kDatasetEnv = "spec.initializer.dataset.env";
-
-// A resource, and the variables of the Python SDK's DataCacheInitializer for its amounts.
-struct AmountVariables {
-  std::string_view resource, head, worker;
-};
-constexpr AmountVariables kAmountVariables[] = {{"cpu", "HEAD_CPU", "WORKER_CPU"},
-                                                {"memory", "HEAD_MEM", "WORKER_MEM"}};
-
-struct Cache {
-  std::size_t job;  // an index into replicatedJobs
-  std::string container;
-};
-
-bool is_sizable(const Draft& draft, const Cache& cache) {
-  const Json* container = draft.container(cache.job, cache.container);
-  return container != nullptr && kube::find_env(*container, kGroupSize) != nullptr;
-}
 
 // The replicated job that may serve the dataset.
 std::optional<Cache> dataset_job(const Draft& draft) {
@@ -67,125 +42,6 @@ std::optional<Cache> cache_of(const Draft& draft) {
   const bool is_cache =
       draft.pod_sets[cache->job].ancestor == kCacheStep || is_sizable(draft, *cache);
   return is_cache ? cache : std::nullopt;
-}
-
-// A variable of spec.initializer.dataset.env; of several with this name the last one counts.
-std::optional<Setting> setting_of(const Draft& draft, std::string_view name) {
-  const InitializerSource* dataset = cached_dataset(draft.job);
-  if (dataset == nullptr) return std::nullopt;
-  for (std::size_t i = dataset->env.size(); i-- > 0;)
-    if (dataset->env[i].get_string("name") == name)
-      return Setting{dataset->env[i].get_string("value"),
-                     kube::join_index(kDatasetEnv, i) + ".value"};
-  return std::nullopt;
-}
-
-// How many cache pods the job has, and what each of them asks for.
-struct Sizes {
-  std::optional<std::int32_t> pods;
-  Json resources;  // core/v1 ResourceRequirements; null where they are the runtime's
-};
-
-class SizeReader {
- public:
-  SizeReader(const Draft& draft, const Cache& cache, kube::FieldErrors& errors)
-      : draft_(draft),
-        cache_(cache),
-        container_(*draft.container(cache.job, cache.container)),
-        errors_(errors) {}
-
-  Sizes read() {
-    Sizes sizes;
-    if (const auto count = setting_of(draft_, kClusterSize)) sizes.pods = pods_of(*count);
-    for (const AmountVariables& names : kAmountVariables) read_amount(names, sizes);
-    return sizes;
-  }
-
- private:
-  std::optional<std::int32_t> pods_of(const Setting& setting) {
-    std::int32_t pods = 0;
-    const char* end = setting.value.data() + setting.value.size();
-    const auto [rest, error] = std::from_chars(setting.value.data(), end, pods);
-    if (error != std::errc() || rest != end || pods < 2 || pods > kMaxPods) {
-      refuse(setting, fmt::format("{} counts the cache's head and its workers: write a number from "
-                                  "2 to {}, as a value",
-                                  kClusterSize, kMaxPods));
-      return std::nullopt;
-    }
-    check_kept(setting, pods == draft_.pod_sets[cache_.job].count);
-    return pods;
-  }
-
-  // Head and workers are one Job, so each pod gets the larger of both amounts. Where the TrainJob
-  // has no amount for a worker, the runtime's counts as the worker's.
-  void read_amount(const AmountVariables& names, Sizes& sizes) {
-    const auto head = setting_of(draft_, names.head);
-    const auto worker = setting_of(draft_, names.worker);
-    if (!head && !worker) return;
-    const kube::Quantity own = own_amount(names.resource);
-    const auto of_head = head ? amount_of(*head) : kube::Quantity();
-    const auto of_worker = worker ? amount_of(*worker) : own;
-    if (!of_head || !of_worker) return;
-    const kube::Quantity amount = std::max(*of_head, *of_worker);
-    check_kept(worker ? *worker : *head, amount == own);
-    if (sizes.resources.is_null()) {
-      sizes.resources = container_.get("resources");
-      if (sizes.resources.is_null()) sizes.resources = Json::object();
-    }
-    for (const char* kind : {"requests", "limits"})
-      sizes.resources[kind].set(names.resource, amount.to_string());
-  }
-
-  kube::Quantity own_amount(std::string_view resource) const {
-    for (const char* kind : {"requests", "limits"}) {
-      const kube::ResourceList amounts = kube::read_resources(container_, kind);
-      if (const auto own = amounts.find(resource); own != amounts.end()) return own->second;
-    }
-    return {};
-  }
-
-  std::optional<kube::Quantity> amount_of(const Setting& setting) {
-    const auto amount = kube::Quantity::parse(setting.value);
-    if (amount && kube::Quantity() < *amount) return *amount;
-    refuse(setting, "is no amount of a resource: write one such as 4 or 64Gi, as a value");
-    return std::nullopt;
-  }
-
-  // No JobSet changes its pods. Kueue counts those of the runtime, and knows nothing of these
-  // variables.
-  void check_kept(const Setting& setting, bool is_runtimes) {
-    if (is_runtimes) return;
-    if (draft_.options.has_cache_runtime_sizes)
-      return refuse(setting,
-                    "the JobSet of this job was made with the runtime's sizes, and keeps its pods; "
-                    "create the TrainJob anew for others");
-    if (!draft_.job.metadata.labels.contains(kQueueLabel)) return;
-    refuse(
-        setting,
-        fmt::format("with label {} the cache's pods are those that Kueue counts: {} of {} \"{}\", "
-                    "with its resources; leave this out, or use a runtime whose cache has the "
-                    "size",
-                    kQueueLabel, draft_.pod_sets[cache_.job].count, draft_.runtime.kind,
-                    draft_.runtime.metadata.name));
-  }
-
-  void refuse(const Setting& setting, std::string detail) {
-    errors_.push_back(kube::invalid(setting.path, setting.value, std::move(detail)));
-  }
-
-  const Draft& draft_;
-  const Cache& cache_;
-  const Json& container_;
-  kube::FieldErrors& errors_;
-};
-
-// Where one of them is refused, all are the runtime's.
-Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors) {
-  if (!is_sizable(draft, cache)) return {};
-  const std::size_t before = errors.size();
-  Sizes sizes = SizeReader(draft, cache, errors).read();
-  const bool is_runtimes = errors.size() != before || draft.options.has_cache_runtime_sizes;
-  return is_runtimes ? Sizes() : sizes;
 }
 
 bool is_listed(std::string_view list, std::string_view name) {
@@ -339,7 +195,14 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
     draft.spec.successPolicy = SuccessPolicy{"All", {draft.pod_sets[*trainer].name}, {}};
   // Not errors: a job that was created before these rules runs with the runtime's sizes, and
   // without its role.
-  const Sizes sizes = sizes_of(draft, *cache, draft.ignored);
+  Sizes sizes = sizes_of(draft, *cache, draft.ignored);
+  bool are_kept = are_stored(draft, *cache, sizes);
+  if (!are_kept && are_stored(draft, *cache, {})) {
+    // An earlier version made the JobSet, which did not read the sizes.
+    refuse_sizes(draft, *cache, draft.ignored);
+    sizes = {};
+    are_kept = true;
+  }
   if (sizes.pods) {
     draft.set_count(cache->job, *sizes.pods, kDatasetEnv);
     draft.edit(cache->job, cache->container, kDatasetEnv)
@@ -348,6 +211,9 @@ void DataCache::enforce_pod_spec(Draft& draft) const {
   if (!sizes.resources.is_null())
     draft.edit(cache->job, cache->container, kDatasetEnv)->set("resources", sizes.resources);
   if (const auto role = role_of(draft, draft.ignored)) assume_role(draft, *cache, *role);
+  // The label of a queue came after the JobSet.
+  if (!are_kept)
+    draft.errors.insert(draft.errors.end(), draft.ignored.begin(), draft.ignored.end());
 }
 
 void DataCache::add_dependents(Draft& draft) const {

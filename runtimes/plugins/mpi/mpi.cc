@@ -121,6 +121,7 @@ class Mpi final : public Plugin {
   void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+  void warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
@@ -234,6 +235,19 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
     warnings.push_back(
         fmt::format("spec.trainer.numProcPerNode: {} processes for {} devices on each node",
                     *trainer->numProcPerNode, devices));
+}
+
+void Mpi::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
+  const auto& policy = runtime.spec.mlPolicy;
+  if (!policy || !policy->mpi || policy->numNodes.value_or(1) <= 1) return;
+  const auto& jobs = replicated_jobs_of(runtime);
+  if (std::any_of(jobs.begin(), jobs.end(), [](const ReplicatedJob& job) {
+        return job.name == kLauncher && ancestor_of(job) == kTrainerStep;
+      }))
+    warnings.push_back(fmt::format(
+        "spec.mlPolicy.numNodes: counts the pods of job {0}, which carries the trainer's label, so "
+        "{1} launchers would start; set 1 here, and parallelism in job {2}",
+        kLauncher, *policy->numNodes, kNode));
 }
 
 std::unique_ptr<const Plugin> make_mpi() {

@@ -1,7 +1,5 @@
 // Where a training process reports its progress, and with which token (Kubeflow Trainer,
 // pkg/runtime/framework/plugins/trainjobstatus).
-#include "runtimes/plugins/progress/progress.hh"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,12 +51,44 @@ bool reports(const Draft& draft) {
          is_switched_on(draft, kReportKey, !options.is_progress_opt_in);
 }
 
+// Pods that were built without reports do not have the volume.
+bool reports(const kube::Json& jobset) {
+  const auto has_volume = [](const kube::Json& job) {
+    const kube::Json* pod = job.find_path({"template", "spec", "template", "spec"});
+    if (!pod) return false;
+    const auto& volumes = pod->get_array("volumes");
+    return std::any_of(volumes.begin(), volumes.end(), [](const kube::Json& volume) {
+      return volume.get_string("name") == kVolume;
+    });
+  };
+  const kube::Json* spec = jobset.find("spec");
+  if (!spec) return false;
+  const auto& jobs = spec->get_array("replicatedJobs");
+  return std::any_of(jobs.begin(), jobs.end(), has_volume);
+}
+
+// By which pods trust the status server.
+DependentObject make_ca(const TrainJob& job, const PipelineOptions& options) {
+  DependentObject ca;
+  ca.is_needed = false;
+  ca.resource = kube::kConfigMaps;
+  ca.object = kube::Json::object(
+      {{"apiVersion", kube::kConfigMaps.api_version()},
+       {"kind", kube::kConfigMaps.kind},
+       {"metadata", kube::Json::object({{"name", ca_name(job)}, {"namespace", job.metadata.ns}})},
+       {"data", kube::Json::object({{"ca.crt", options.status_server_ca}})}});
+  return ca;
+}
+
 class Progress final : public Plugin {
  public:
   std::string_view source() const override { return "plugin progress"; }
   bool is_active(const Draft& draft) const override;
   void enforce_pod_spec(Draft& draft) const override;
   void add_dependents(Draft& draft) const override;
+  void refresh_dependents(const TrainJob& job, const kube::Json& jobset,
+                          const PipelineOptions& options,
+                          std::vector<DependentObject>& dependents) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override {
     check_switch(draft, kReportKey, errors);
   }
@@ -93,38 +123,13 @@ void Progress::enforce_pod_spec(Draft& draft) const {
 }
 
 void Progress::add_dependents(Draft& draft) const {
-  if (reports(draft)) draft.dependents.push_back(progress_ca(draft.job, draft.options));
+  if (reports(draft)) draft.dependents.push_back(make_ca(draft.job, draft.options));
 }
 
-bool reports_progress(const kube::Json& jobset) {
-  const auto has_volume = [](const kube::Json& job) {
-    const kube::Json* pod = job.find_path({"template", "spec", "template", "spec"});
-    if (!pod) return false;
-    const auto& volumes = pod->get_array("volumes");
-    return std::any_of(volumes.begin(), volumes.end(), [](const kube::Json& volume) {
-      return volume.get_string("name") == kVolume;
-    });
-  };
-  const kube::Json* spec = jobset.find("spec");
-  if (!spec) return false;
-  const auto& jobs = spec->get_array("replicatedJobs");
-  return std::any_of(jobs.begin(), jobs.end(), has_volume);
-}
-
-std::string progress_ca_name(const TrainJob& job) {
-  return "ConfigMap/" + ca_name(job);
-}
-
-DependentObject progress_ca(const TrainJob& job, const PipelineOptions& options) {
-  DependentObject ca;
-  ca.is_needed = false;
-  ca.resource = kube::kConfigMaps;
-  ca.object = kube::Json::object(
-      {{"apiVersion", kube::kConfigMaps.api_version()},
-       {"kind", kube::kConfigMaps.kind},
-       {"metadata", kube::Json::object({{"name", ca_name(job)}, {"namespace", job.metadata.ns}})},
-       {"data", kube::Json::object({{"ca.crt", options.status_server_ca}})}});
-  return ca;
+void Progress::refresh_dependents(const TrainJob& job, const kube::Json& jobset,
+                                  const PipelineOptions& options,
+                                  std::vector<DependentObject>& dependents) const {
+  if (options.is_progress_enabled && reports(jobset)) dependents.push_back(make_ca(job, options));
 }
 
 std::unique_ptr<const Plugin> make_progress() {

@@ -8,9 +8,11 @@
 
 #include "kube/model/field_error.hh"
 #include "runtimes/pipeline/draft.hh"
-#include "runtimes/pipeline/switches.hh"
 
 namespace trainer::pipeline {
+
+// On a TrainJob: its launcher, instead of mlPolicy.torch.launcher of the runtime.
+inline constexpr std::string_view kLauncherAnnotation = "trainer.kubeflow.org/torch-launcher";
 
 enum class Launcher {
   kNone,      // upstream's behaviour: the command has to start torchrun

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <iterator>
 
+#include "kube/model/pod_checks.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
@@ -77,6 +80,37 @@ void warn_about_annotation(const Draft& draft, const CommandLine& line, const Si
                     path, beginning_of(line), alone(size)));
 }
 
+// Options of torchrun that contradict the job, which sets the same by PET_* variables. Options win.
+void warn_about_options(const CommandLine& line, std::int32_t nodes,
+                        std::vector<std::string>& warnings) {
+  std::vector<std::string> words = line.command;
+  words.insert(words.end(), line.args.begin(), line.args.end());
+  auto word = std::find_if(words.begin(), words.end(), [](const std::string& one) {
+    return one == "torchrun" || one.ends_with("/torchrun") || one == "torch.distributed.run";
+  });
+  if (word == words.end()) return;
+  for (++word; word != words.end() && !word->ends_with(".py") && *word != "-m"; ++word) {
+    const std::size_t equals = std::min(word->find('='), word->size());
+    const std::string_view name = std::string_view(*word).substr(0, equals);
+    if (name == "--standalone" && nodes > 1)
+      warnings.push_back(
+          fmt::format("spec.trainer.command: with --standalone each of the {} nodes runs a "
+                      "training of its own; "
+                      "leave it out",
+                      nodes));
+    if (name != "--nnodes") continue;
+    std::string_view value = std::string_view(*word).substr(std::min(equals + 1, word->size()));
+    if (equals == word->size() && std::next(word) != words.end()) value = *std::next(word);
+    std::int32_t number = 0;
+    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (parsed.ec == std::errc() && parsed.ptr == value.data() + value.size() && number != nodes)
+      warnings.push_back(fmt::format(
+          "spec.trainer.command: torchrun waits for {} nodes as --nnodes says, and the job has {}; "
+          "leave the option out: torchrun knows spec.trainer.numNodes",
+          number, nodes));
+  }
+}
+
 }  // namespace
 
 void warn_about_command(const Draft& draft, const TorchPolicy& policy,
@@ -98,8 +132,11 @@ void warn_about_command(const Draft& draft, const TorchPolicy& policy,
                       size.devices));
     return;
   }
-  if (size.nodes <= 1 && size.processes <= 1) return;
   const CommandLine line = command_line_of(draft);
+  warn_about_options(line, size.nodes, warnings);
+  if (size.nodes <= 1 && size.processes <= 1) return;
+  // Another warning says what is wrong with it.
+  if (!line.command.empty() && kube::several_words_in_one(line.command.front())) return;
   const Starts starts = what_starts(line);
   const bool stays_alone =
       starts == Starts::kProgram || (starts == Starts::kPython && *launcher == Launcher::kNone);

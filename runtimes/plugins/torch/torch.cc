@@ -121,6 +121,7 @@ class Torch final : public Plugin {
   void enforce_ml_policy(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
   void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
+  void warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
@@ -202,6 +203,13 @@ void Torch::warn(const Draft& draft, std::vector<std::string>& warnings) const {
                     kLauncherAnnotation, draft.runtime.metadata.name));
   warn_about_processes(draft, warnings);
   warn_about_command(draft, *policy, warnings);
+}
+
+void Torch::warn_inactive(const Draft& draft, std::vector<std::string>& warnings) const {
+  if (!draft.job.metadata.annotations.contains(kLauncherAnnotation)) return;
+  warnings.push_back(fmt::format("{}: has no effect, because runtime \"{}\" has no mlPolicy.torch",
+                                 kube::join_key("metadata.annotations", kLauncherAnnotation),
+                                 draft.runtime.metadata.name));
 }
 
 std::unique_ptr<const Plugin> make_torch() {

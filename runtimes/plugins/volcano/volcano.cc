@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::string_view kQueueAnnotation = "scheduling.volcano.sh/queue-name";
 
-const VolcanoPolicy* policy_of(const Draft& draft) {
-  const PodGroupPolicy* policy = draft.pod_group_policy();
-  return policy != nullptr && policy->volcano ? &*policy->volcano : nullptr;
+const VolcanoPolicy* policy_of(const Runtime& runtime) {
+  const auto& policy = runtime.spec.podGroupPolicy;
+  return policy && policy->volcano ? &*policy->volcano : nullptr;
 }
 
 // A group has one priority; of several jobs the last one's counts, which is the trainer's in the
@@ -30,6 +30,15 @@ std::string priority_class(const Draft& draft) {
           found != nullptr && found->is_string())
         name = found->as_string();
   return name;
+}
+
+const kube::Json& pod_spec_of(const ReplicatedJob& job) {
+  return job.template_.get_path({"spec", "template", "spec"});
+}
+
+// Upstream stops at the first class of such a name.
+bool is_system_class(std::string_view name) {
+  return name == "system-cluster-critical" || name == "system-node-critical";
 }
 
 // Where the queue's annotation comes from: the last patch that sets it, else the runtime.
@@ -53,12 +62,14 @@ class Volcano final : public Plugin {
   void enforce_pod_group_policy(Draft& draft) const override;
   void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const override;
+  std::vector<std::string> priority_classes(const Runtime& runtime) const override;
 };
 
 }  // namespace
 
 bool Volcano::is_active(const Draft& draft) const {
-  return policy_of(draft) != nullptr;
+  return policy_of(draft.runtime) != nullptr;
 }
 
 void Volcano::enforce_pod_group_policy(Draft& draft) const {
@@ -75,7 +86,7 @@ void Volcano::enforce_pod_group_policy(Draft& draft) const {
 }
 
 void Volcano::add_dependents(Draft& draft) const {
-  const VolcanoPolicy* policy = policy_of(draft);
+  const VolcanoPolicy* policy = policy_of(draft.runtime);
   DependentObject group = make_pod_group(draft, gang::kVolcanoPodGroups);
   kube::Json& spec = group.object["spec"];
   if (const auto queue = draft.annotations.find(kQueueAnnotation); queue != draft.annotations.end())
@@ -98,6 +109,30 @@ void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {
         fmt::format(
             "Volcano queue name must not be empty; name a queue in annotation {}, or leave it out",
             kQueueAnnotation)));
+}
+
+// Annotations alone make no gang: another scheduler starts the pods one by one.
+void Volcano::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
+  if (policy_of(runtime) == nullptr) return;
+  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
+    if (ancestor_of(job) != kTrainerStep || !pod_spec_of(job).get_string("schedulerName").empty())
+      continue;
+    warnings.push_back(fmt::format(
+        "spec.podGroupPolicy.volcano: job {} names no scheduler, so the cluster's default one "
+        "starts its pods one by one; set schedulerName: volcano in its pod template",
+        job.name));
+  }
+}
+
+std::vector<std::string> Volcano::priority_classes(const Runtime& runtime) const {
+  std::vector<std::string> names;
+  if (policy_of(runtime) == nullptr) return names;
+  for (const ReplicatedJob& job : replicated_jobs_of(runtime)) {
+    const std::string_view name = pod_spec_of(job).get_string("priorityClassName");
+    if (is_system_class(name)) break;
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
 }
 
 std::unique_ptr<const Plugin> make_volcano() {

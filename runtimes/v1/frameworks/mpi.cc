@@ -271,6 +271,13 @@ void update_status(ReconcileContext& context) {
   if (workers && !context.leaves_pods) report_evictions(context, *workers);
 }
 
+void warn(const Job& job, std::vector<std::string>& out) {
+  if (const auto slots = job.spec.slotsPerWorker; slots && *slots < 1)
+    out.push_back(fmt::format(
+        "spec.slotsPerWorker: with {} slots mpirun places no process on a worker; write 1 or more",
+        *slots));
+}
+
 }  // namespace
 
 const Framework kMPIJob{
@@ -292,6 +299,7 @@ const Framework kMPIJob{
     .is_master = is_master,
     .set_defaults = set_defaults,
     .check = check,
+    .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .update_status = update_status,
     .sync_dependents = sync_dependents,

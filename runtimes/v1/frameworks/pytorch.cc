@@ -1,12 +1,13 @@
 // PyTorchJob (pkg/controller.v1/pytorch).
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/trainjob/difference.hh"
 #include "runtimes/v1/frameworks/support.hh"
 #include "runtimes/v1/validate.hh"
@@ -62,11 +63,7 @@ std::int64_t processes_of(const Job& job) {
   std::string_view text;
   if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
-  std::int64_t count = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()
-             ? count
-             : 1;
+  return kube::parse_number<std::int64_t>(text).value_or(1);
 }
 
 void append_master_env(const Job& job, const PodSlot& slot, Json& container) {
@@ -144,6 +141,73 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
           kube::forbidden(role_path(kPyTorchJob, role) + ".replicas", "must be at least 1"));
 }
 
+// Of how many pods torchrun waits for, and for how long.
+void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
+  const ElasticPolicy& elastic = *job.spec.elasticPolicy;
+  const std::int32_t least = elastic.minReplicas.value_or(1);
+  const std::int32_t most = elastic.maxReplicas.value_or(1);
+  const std::int32_t workers = replicas_of(job, kWorker);
+  if (least > most)
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.minReplicas: {} is more than maxReplicas {}, and torchrun refuses that",
+        least, most));
+  else if (!elastic.metrics && total_replicas(job) < least)
+    out.push_back(
+        fmt::format("spec.elasticPolicy.minReplicas: torchrun waits for {} pods, and there are {}: "
+                    "set replicas "
+                    "of the workers, or metrics by which an autoscaler raises them",
+                    least, total_replicas(job)));
+  else if (workers > most)
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.maxReplicas: {} of {} workers find no place in the training; set fewer "
+        "replicas, or a higher maxReplicas",
+        workers - most, workers));
+  if (const auto port = elastic.rdzvPort; port && (*port < 1 || *port > 65535))
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.rdzvPort: {} is no port: it must be between 1 and 65535", *port));
+}
+
+// Plain Python, whose init_process_group() finds in its environment what a pod can know.
+void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
+  const bool has_master = find_spec(job, kMaster) != nullptr;
+  const std::int64_t processes = processes_of(job);
+  const std::int64_t pods = total_replicas(job);
+  if ((has_master || pods < 2) && processes < 2 && !job.spec.elasticPolicy) return;
+  for (const auto& [role, spec] : job.spec.replicaSpecs) {
+    const Json* container = kube::find_container(spec.template_, kPyTorchJob.container);
+    if (container == nullptr) continue;
+    pipeline::CommandLine line;
+    for (const Json& word : container->get_array("command"))
+      if (word.is_string()) line.command.push_back(word.as_string());
+    for (const Json& word : container->get_array("args"))
+      if (word.is_string()) line.args.push_back(word.as_string());
+    if (pipeline::what_starts(line) != pipeline::Starts::kPython) continue;
+    const std::string why =
+        job.spec.elasticPolicy ? std::string("spec.elasticPolicy has no effect on it")
+        : processes > 1
+            ? fmt::format("one process a pod runs, and with spec.nprocPerNode WORLD_SIZE is {}",
+                          pods * processes)
+            : fmt::format(
+                  "each of the {} pods runs a training of its own: without a Master they "
+                  "have no MASTER_ADDR",
+                  pods);
+    return out.push_back(
+        fmt::format("{}.template.spec.containers[{}].command: Python is started without torchrun, "
+                    "so {}; begin it with torchrun",
+                    role_path(kPyTorchJob, role), kPyTorchJob.container, why));
+  }
+}
+
+void warn(const Job& job, std::vector<std::string>& out) {
+  const std::string& text = job.spec.nprocPerNode ? *job.spec.nprocPerNode : std::string("auto");
+  const bool is_word = text == "auto" || text == "cpu" || text == "gpu";
+  if (!is_word && !(processes_of(job) > 1 || text == "1" || text == "+1"))
+    out.push_back(fmt::format(
+        "spec.nprocPerNode: torchrun refuses \"{}\"; write auto, cpu, gpu or a number", text));
+  if (job.spec.elasticPolicy) warn_about_elastic(job, out);
+  warn_about_plain_python(job, out);
+}
+
 // The HorizontalPodAutoscaler sets the number of workers by the subresource `scale`; it stays after
 // the end of the job.
 bool sync_autoscaler(ReconcileContext& context) {
@@ -202,6 +266,7 @@ const Framework kPyTorchJob{
     .is_master = is_master,
     .set_defaults = set_defaults,
     .check = check,
+    .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
     .sync_dependents = sync_autoscaler,

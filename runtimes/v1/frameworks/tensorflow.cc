@@ -129,6 +129,12 @@ void update_status(ReconcileContext& context) {
   }
 }
 
+void warn(const Job& job, std::vector<std::string>& out) {
+  if (const std::string& policy = job.spec.successPolicy; !policy.empty() && policy != "AllWorkers")
+    out.push_back(fmt::format(
+        "spec.successPolicy: \"{}\" counts as none; write AllWorkers, or leave it out", policy));
+}
+
 }  // namespace
 
 const Framework kTFJob{
@@ -144,6 +150,7 @@ const Framework kTFJob{
     .has_closed_roles = false,
     .is_master = is_master,
     .check = check,
+    .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .update_status = update_status,
 };

@@ -10,8 +10,8 @@ namespace kube {
 // No step (handler) may take longer: probes, watches and the Lease wait meanwhile.
 inline constexpr std::chrono::milliseconds kSlowStep{10};
 
-// Gets the processor time of each step that took more than kSlowStep; it may include up to a
-// millisecond of earlier steps.
+// Called with the processor time of each step that took more than kSlowStep; the time may include
+// up to a millisecond of earlier steps.
 using OnSlowStep = std::function<void(std::chrono::nanoseconds took)>;
 
 // Both run until `io` is stopped, or a handler throws.

@@ -62,8 +62,8 @@ class EventRouter {
   void remove_owner(const std::string& uid) { owners_.erase(uid); }
 
   ChangeSource source() const { return source_; }
-  // The debounce of the change that handlers see; nullopt: no reconcile, since nothing follows from
-  // counters that this process wrote.
+  // The debounce of the change that handlers see; nullopt: no reconcile is needed, since this
+  // process wrote the change, and only counters changed.
   std::optional<Debounce> debounce_of_change() const {
     if (source_ == ChangeSource::kOwnCounters) return std::nullopt;
     return source_ == ChangeSource::kOwnStatus ? Debounce::kShort : Debounce::kNone;

@@ -139,8 +139,8 @@ Task<Result<std::string>> Executor::create(Action action) {
   co_return print_json(*existing);
 }
 
-// The object is owned already where the answer to an earlier create was lost. Another controller's
-// object is never adopted.
+// If the answer to an earlier create was lost, the object has its owner already. An object of
+// another controller is never adopted.
 Result<void> Executor::accept_existing(const Action& action, const Json& existing) {
   const auto meta = ObjectMeta::of(existing);
   const auto* owner = meta.controller();

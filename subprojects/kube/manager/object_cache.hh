@@ -22,8 +22,8 @@ namespace kube {
 // A cache without its item type: what a manager needs of every cache.
 class AnyObjectCache : public WatchSink {
  public:
-  // Takes the answer of a write, unless the cache has a newer version or the object was deleted
-  // since. Anything that is not an object of this collection is ignored.
+  // Takes the answer of a write, unless the cache has a newer version or the object has been
+  // deleted since. Anything that is not an object of this collection is ignored.
   virtual void update_if_newer(std::string_view answer) = 0;
   virtual std::size_t size() const = 0;
   // True once a first list has arrived.
@@ -77,7 +77,7 @@ class ObjectCache final : public AnyObjectCache {
     }
     return found;
   }
-  // The same as they are held, until the next change of the cache; nullptr: there is none.
+  // The same, without a copy; valid until the next change of the cache. nullptr: there is none.
   const Bucket* bucket_of(std::string_view index, std::string_view ns,
                           std::string_view value) const {
     for (const Index& each : indexes_) {

@@ -45,15 +45,15 @@ struct Pacing {
   // More do not help: with forty, writes no longer queue, so statuses are written more often and a
   // job takes more requests. The transport must allow more requests, or reads wait for writes.
   static constexpr std::size_t kWritesInFlight = 24;
-  // Of the writes of one namespace a status gets one of so many while children wait. Few, since a
-  // status that is written early is written again; enough for counters that users wait for.
+  // While creates of children wait, one of so many writes of a namespace is that of a status. Few,
+  // since a status that is written early is written again; enough for counters that users wait for.
   static constexpr std::size_t kStatusShare = 32;
-  // A namespace that holds workers of a controller gets another one only while it holds fewer than
-  // so many times as many as would be left free. Some workers are free for others at any time,
-  // since a reconcile may take seconds: one namespace gets 28 of 32, two get 29.
+  // A namespace that uses workers of a controller gets another one only while it uses fewer than so
+  // many times the number that would be left free. A reconcile may take seconds, so some workers
+  // must be free for other namespaces at any time: one namespace gets 28 of 32, two get 29.
   static constexpr std::size_t kWorkerShare = 7;
-  // A plan that writes nothing and asks for the next reconcile sooner than this waits this long,
-  // then twice as long each time, up to kLongestPause. Without a change it would be the same again.
+  // If a plan writes nothing and asks for the next reconcile sooner than this, that reconcile waits
+  // this long, then twice as long each time, up to kLongestPause: its plan would be the same again.
   static constexpr std::chrono::milliseconds kShortestPause{20};
   static constexpr std::chrono::milliseconds kLongestPause{10'000};
   // A loop that uses more than this share of a processor sleeps after each wake. A job a second

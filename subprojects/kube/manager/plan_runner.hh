@@ -53,8 +53,9 @@ class PlanRunner {
  private:
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
-  // When to reconcile again because the plan asks for it. A plan that wrote nothing and asks to be
-  // made again at once would be the same again, so it has to wait, each time longer.
+  // When to reconcile again because the plan asks for it. If a plan has written nothing and asks
+  // for a reconcile at once, the next plan would be the same, so that reconcile waits, longer each
+  // time.
   Requeue paced(const ObjectRef& object, Requeue asked, bool has_written);
   void record_failure(const ObjectRef& object, const ActionFailure& failure);
   void record_refused_status(const ObjectRef& object, const Error& error);

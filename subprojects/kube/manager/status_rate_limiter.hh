@@ -24,7 +24,7 @@ class StatusRateLimiter {
                                   std::chrono::milliseconds window) {
     using std::chrono::milliseconds;
     Object& object = changed_object(uid, now);
-    // Each write moves `next` by one interval. It may be in the past by the burst, never more.
+    // Each write moves `next` by one interval. `next` is never further in the past than a burst.
     object.next = std::max(object.next, now - Pacing::kStatusInterval * (Pacing::kStatusBurst - 1));
     const auto due = std::max(*object.waiting + window, object.next);
     const auto left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due - now));
@@ -33,8 +33,8 @@ class StatusRateLimiter {
   }
   // A child of `uid` has changed at `now`: a difference in counters that follows waits since then.
   void changed(const std::string& uid, Time now) { changed_object(uid, now); }
-  // `planned`: when the plan was made. No difference that existed then waits any more: it was
-  // written, or there was none.
+  // A status was written, or a plan found no difference. `planned`: when that plan was made. What
+  // differed then need not wait any more.
   void clear_waiting(const std::string& uid, Time planned) {
     const auto at = objects_.find(uid);
     if (at == objects_.end()) return;

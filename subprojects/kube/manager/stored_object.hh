@@ -22,8 +22,8 @@ struct StoredObject {
   std::string controller_kind;  // likewise
   // What the collection's Fingerprint computed, if it has one.
   std::optional<std::uint64_t> fingerprint;
-  // The text of the object, without managedFields and last-applied: it takes a tenth of the memory
-  // of its Json. "" where the cache does not keep it.
+  // The text of the object, without managedFields and the last applied configuration. It takes a
+  // tenth of the memory of its Json. "" where the cache does not keep it.
   CompressedText body;
 
   const ObjectKey& key() const { return object_key; }

@@ -12,7 +12,7 @@ namespace kube {
 namespace {
 
 constexpr Milliseconds kLongestWait{300'000};
-// What an outage has failed goes on this long after its end at the latest.
+// What failed because of an outage is tried again at most this long after the end of the outage.
 constexpr Milliseconds kLongestInOutage{60'000};
 
 // Whether others than the object's user have to change something. Quotas and webhooks answer 403

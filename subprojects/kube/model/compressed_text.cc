@@ -14,14 +14,15 @@
 namespace kube {
 namespace {
 
-// A text that does not shrink to a quarter resembles its dictionary little ...
+// A text that does not shrink to a quarter is not similar to its dictionary, and becomes the new
+// dictionary,
 constexpr std::size_t kGoodRatio = 4;
-// ... and takes its place, but not more often than this: dictionaries are kept as they are, and so
-// they are a small share of all texts even where no two are alike.
+// but at most one of so many texts does. Dictionaries are not deflated, so this keeps their share
+// of the memory small, even where no two texts are similar.
 constexpr std::size_t kTrial = 64;
 
-// The base-2 logarithm of deflate's window, 9 to 15: no wider than what there is to look back at.
-// Inflating needs the same, so it depends on sizes alone.
+// The base-2 logarithm of deflate's window, 9 to 15: no wider than dictionary and text together.
+// Inflating needs the same number, so it depends on sizes alone.
 int window_bits(std::size_t dictionary, std::size_t text) {
   return static_cast<int>(std::clamp<std::size_t>(std::bit_width(dictionary + text), 9, 15));
 }
@@ -29,7 +30,7 @@ int window_bits(std::size_t dictionary, std::size_t text) {
 // How much of a long text is deflated before it is seen whether it shrinks: a millisecond of work.
 constexpr std::size_t kPart = std::size_t{64} << 10;
 
-// These streams work on memory alone, so only its lack and bugs make them fail.
+// These streams work in memory only, so they fail only without memory, or because of a bug.
 void must(int code, int desired, const char* what) {
   if (code == desired) return;
   if (code == Z_MEM_ERROR) throw std::bad_alloc();

@@ -20,17 +20,17 @@ class CompressedText {
   // last 32 KiB count) takes almost no space, and the dictionary lives as long as the result.
   static CompressedText deflated(const std::string& text,
                                  std::shared_ptr<const std::string> dictionary);
-  // Deflated if that makes it half as long or shorter. It stops as soon as the part of the text
-  // that it has read has not become half as long, since such texts take the longest.
+  // Deflated if that makes it half as long or shorter. It stops early where the part of the text
+  // that it has read did not become half as long, since such texts take the longest.
   static CompressedText deflated_if_halved(std::string text);
 
   std::string text() const;
-  // The same without a copy where it is kept as it is; else it is inflated into `buffer`. Valid
-  // as long as both.
+  // The same, without a copy if the text is not deflated; else it is inflated into `buffer`. Valid
+  // as long as this and `buffer`.
   std::string_view text(std::string& buffer) const;
-  // Of the text, in bytes.
+  // Length of the text, in bytes.
   std::size_t size() const { return size_; }
-  // What is kept of it, in bytes, without the dictionary.
+  // How much memory it takes, in bytes, without the dictionary.
   std::size_t stored_size() const { return bytes_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// Outcomes a caller must choose about are values of these types; bugs are exceptions.
+// Outcomes that a caller must react to are values of these types; bugs are exceptions.
 #pragma once
 
 #include <fmt/core.h>

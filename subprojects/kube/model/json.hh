@@ -39,8 +39,8 @@ class JsonObject {
   // Removes the members for which `keep(member)` is false, in one pass; `keep` may change values.
   template <class Keep>
   void keep_if(const Keep& keep);
-  // Of members in any order: O(n log n), so a document cannot make the parser quadratic. Of equal
-  // names the last one stays.
+  // From members in any order: O(n log n), so no document can make the parser quadratic. Of members
+  // with equal names the last one stays.
   static JsonObject of(Members members);
   // The same for members that are sorted already, each name once.
   static JsonObject of_sorted(Members members);

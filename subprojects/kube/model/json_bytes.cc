@@ -58,7 +58,7 @@ const char* find_first(const char* at, const char* end, const Match& matches) {
 
 constexpr std::size_t kStride = 64;
 
-// Of each bit, whether an odd number of bits is set up to it and with it.
+// Sets each bit for which an odd number of bits is set among it and the lower ones.
 std::uint64_t parity_up_to(std::uint64_t bits) {
   for (unsigned distance = 1; distance < kStride; distance *= 2) bits ^= bits << distance;
   return bits;
@@ -126,7 +126,7 @@ inline std::optional<std::size_t> ContainerEnd::take_block(const char* at, std::
   marks.closings &= ~inside;
   const int openings = std::popcount(marks.openings);
   const int closings = std::popcount(marks.closings);
-  // In any order of them, the end is not here, nor too deep a place.
+  // Whatever their order is, these brackets neither end the container nor go too deep.
   if (closings < depth_ && openings <= levels_ - depth_) {
     depth_ += openings - closings;
     return std::nullopt;

@@ -30,8 +30,8 @@ class ContainerEnd {
  public:
   explicit ContainerEnd(int levels = std::numeric_limits<int>::max()) : levels_(levels) {}
 
-  // How many bytes of the next piece belong to the container; nullopt where it goes on behind them,
-  // and where it is too deep.
+  // How many bytes of the next piece belong to the container; nullopt if the container goes on
+  // after this piece, or is too deep.
   std::optional<std::size_t> take(std::string_view piece);
 
  private:

@@ -51,10 +51,10 @@ class JsonCursor {
   bool is_closed_ = false;  // the end has come
 };
 
-// Which parts of a document are kept, as a tree of member names. Of a watched object most bytes
-// are often not needed, such as managedFields. Without members below it a filter keeps everything.
-// For an array it says what is kept of each item; an array within an array is kept whole. Names are
-// not copied.
+// Which parts of a document are kept, as a tree of member names. Most bytes of a watched object,
+// such as managedFields, are often not needed. A filter without members keeps everything. For an
+// array, a filter applies to each item; an array within an array is kept whole. Names are not
+// copied.
 struct JsonFilter {
   enum class Members {
     kExclude,  // of what is listed below, a member with nothing below it is left out

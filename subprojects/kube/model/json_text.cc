@@ -109,9 +109,9 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     names_.emplace_back(text, length);
     return true;
   }
-  // RapidJSON takes the number's beginning from a copy of the stream, made before the number. This
-  // stream is never copied, for that cost more than what is read between two copies; so it gives
-  // the end.
+  // For other streams RapidJSON gives the number's beginning, from a copy of the stream that it has
+  // made before the number. This stream is never copied, since a copy costs more than what is read
+  // between two copies, so what RapidJSON gives is the number's end.
   bool RawNumber(const char* end, rapidjson::SizeType length, bool) {
     return number({end - length, length});
   }

@@ -15,8 +15,8 @@ namespace kube {
 struct JsonLimits {
   std::size_t max_bytes = 16U << 20;  // a document above this is refused unread
   int max_depth = 200;  // containers within containers; the API server itself stops at 10,000
-  // Of all kinds, containers included, as far as they are built. Two bytes of text may become a
-  // value of forty: a bound for documents from any client.
+  // Counts values of all kinds, also containers, but not what a filter leaves out. Two bytes of
+  // text may become a value of forty bytes: a bound for documents from any client.
   std::size_t max_values = std::numeric_limits<std::size_t>::max();
 };
 
@@ -26,8 +26,8 @@ inline constexpr JsonLimits kObjectLimits{.max_values = 300'000};
 
 // Parses one document. Errors (kParse) name the byte offset: bad UTF-8, bad syntax, text after the
 // document, depth, size, too many values, a number that is no finite double, and an object that has
-// the same name twice. Of what `filter` leaves out only the end is looked for, and how deep it
-// is: brackets and strings must close. Linear in the text's length; never recurses with the input.
+// the same name twice. Of what `filter` leaves out only the depth is checked, and that brackets and
+// strings close. Linear in the text's length; never recurses with the input.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {},
                         const JsonFilter& filter = {});
 

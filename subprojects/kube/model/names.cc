@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "kube/model/text.hh"
+
 namespace kube {
 namespace {
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::size_t kSubdomainLimit = 253;
+constexpr std::size_t kAnnotationsLimit = 256U << 10;  // bytes of all keys and values
 
 bool is_lower(char c) {
   return c >= 'a' && c <= 'z';
@@ -71,6 +74,15 @@ std::vector<std::string> problems_of(std::string_view name, std::size_t limit,
   return problems;
 }
 
+// Upstream's decoder refuses these before any rule; most are numbers and booleans without quotes.
+bool is_text(std::string_view path, std::string_view key, const Json& value, FieldErrors& errors) {
+  if (value.is_string() || value.is_null()) return true;
+  errors.push_back(
+      {FieldError::Type::kTypeInvalid, join_field(path, key), value,
+       fmt::format("must be of type string, found {}: write it in quotes", value.type_name())});
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> dns1123_label_problems(std::string_view name) {
@@ -101,6 +113,63 @@ std::vector<std::string> label_value_problems(std::string_view value) {
       mismatch("a valid label must be an empty string or consist of alphanumeric characters, '-', "
                "'_' or '.', and must start and end with an alphanumeric character",
                "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", {"MyValue", "my_value", "12345"}));
+}
+
+std::vector<std::string> qualified_name_problems(std::string_view key) {
+  static const std::string kRule = mismatch(
+      "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+      "alphanumeric character",
+      "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", {"MyName", "my.name", "123-abc"});
+  std::vector<std::string> problems;
+  if (const std::size_t slash = key.find('/'); slash != key.npos) {
+    if (key.find('/', slash + 1) != key.npos)
+      return {"a qualified name " + kRule +
+              " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"};
+    const std::string_view prefix = key.substr(0, slash);
+    if (prefix.empty()) {
+      problems.emplace_back("prefix part must be non-empty");
+    } else {
+      for (const std::string& problem : dns1123_subdomain_problems(prefix))
+        problems.push_back("prefix part " + problem);
+    }
+    key.remove_prefix(slash + 1);
+  }
+  if (key.empty()) {
+    problems.emplace_back("name part must be non-empty");
+    return problems;
+  }
+  for (const std::string& problem :
+       problems_of(key, kLabelLimit, matches_qualified(key) ? "" : kRule))
+    problems.push_back("name part " + problem);
+  return problems;
+}
+
+FieldErrors label_errors(std::string_view path, const Json& labels) {
+  FieldErrors errors;
+  if (!labels.is_object()) return errors;
+  for (const auto& [key, value] : labels.as_object()) {
+    for (std::string& problem : qualified_name_problems(key))
+      errors.push_back(invalid(std::string(path), key, std::move(problem)));
+    if (!is_text(path, key, value, errors) || value.is_null()) continue;
+    for (std::string& problem : label_value_problems(value.as_string()))
+      errors.push_back(invalid(std::string(path), value, std::move(problem)));
+  }
+  return errors;
+}
+
+FieldErrors annotation_errors(std::string_view path, const Json& annotations) {
+  FieldErrors errors;
+  if (!annotations.is_object()) return errors;
+  std::size_t size = 0;
+  for (const auto& [key, value] : annotations.as_object()) {
+    // The API server takes prefixes in any case here.
+    for (std::string& problem : qualified_name_problems(to_lower(key)))
+      errors.push_back(invalid(std::string(path), key, std::move(problem)));
+    size += key.size();
+    if (is_text(path, key, value, errors) && value.is_string()) size += value.as_string().size();
+  }
+  if (size > kAnnotationsLimit) errors.push_back(too_long(std::string(path), kAnnotationsLimit));
+  return errors;
 }
 
 FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view value) {

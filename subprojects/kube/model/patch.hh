@@ -47,10 +47,10 @@ class MergeKeys {
 
 // Strategic merge patch as k8s.io/apimachinery/pkg/util/strategicpatch does it, without directives
 // ($patch, $retainKeys, $setElementOrder, which our inputs cannot hold): objects merge, null
-// removes, keyed lists merge by their key. Order of a merged list: items that only the target has
-// stay in their order, and one of them goes out before the next patch item only if that patch item
-// is also in the target, further back; otherwise the patch item goes first. Errors (kInvalid):
-// an item of a keyed list without its key, with the path.
+// removes, keyed lists merge by their key. A merged list has the items of the patch in their order
+// there, and the items that only the target has in their order there. Between the next item of each
+// kind, the target's comes first only if the patch's is also in the target, behind it. Errors
+// (kInvalid): an item of a keyed list without its key, with the path.
 Result<Json> strategic_merge(Json target, const Json& patch, const MergeKeys& keys);
 
 // The same with the directives that kubectl sends: `$patch` (replace, delete, merge) in objects and

@@ -24,7 +24,8 @@ struct Action {
   // kMergePatch: "" for the object itself, else "status".
   std::string subresource;
   Json body;
-  // kApply: false where the object must not exist yet; then the fields that others own conflict.
+  // kApply: whether it takes over fields that other managers own. False where the object must not
+  // exist yet: then such fields are a conflict.
   bool is_forced = true;
   // kDelete: the uid that the object must have, and the propagation policy ("Foreground",
   // "Background").
@@ -53,9 +54,9 @@ struct PlannedEvent {
   bool is_terminal = false;  // it says how the object has ended, so it is never dropped
   // Of a terminal event: the object has failed, also where the event's type is Normal.
   bool is_failure = false;
-  // True: it is recorded after the actions, where all of them succeeded, whatever happens to the
-  // status. False: it is recorded after the status, and not at all where that is held back (see
-  // is_status_minor) or refused.
+  // True: it is recorded after the actions if all of them have succeeded, even if the status is
+  // held back or refused. False: it is recorded after the status, and not at all if that is held
+  // back (see is_status_minor) or refused.
   bool is_of_actions = false;
 };
 

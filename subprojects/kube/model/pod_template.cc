@@ -82,8 +82,9 @@ void canonicalise(Json& amount) {
 }
 
 // Members that core/v1 declares `omitempty` and without a pointer. `parent` is the member, or the
-// list, that holds the object: a toleration's key may be empty, that of a Secret is required. Of
-// such members elsewhere (`name`, `protocol`) CRDs have defaults, or they are rarely written.
+// list, that contains the object, since one name means different things: the key of a toleration
+// may be empty, that of a Secret is required. Members that are missing here (`name`, `protocol`)
+// have defaults in CRDs, or are rarely written.
 bool is_omitted_when_zero(std::string_view parent, std::string_view name) {
   if (parent == "spec")  // a PodSpec's, all but the last
     return is_one_of(name, {"dnsPolicy", "hostIPC", "hostNetwork", "hostPID", "hostname",
@@ -284,6 +285,11 @@ void canonicalise_quantities(Json& value) {
 void write_as_go(Json& value) {
   canonicalise_quantities(value);
   drop_omitted(value, "");
+}
+
+bool is_pod_over(const Json& pod) {
+  const std::string_view phase = pod.get("status").get_string("phase");
+  return phase == "Succeeded" || phase == "Failed";
 }
 
 }  // namespace kube

@@ -5,8 +5,8 @@
 
 namespace kube {
 
-// No formatter, no stream operator, no comparison: the only way to the value is reveal(), which
-// reads as what it is.
+// No formatter, no stream operator, no comparison: only reveal() gives the value, so each use of it
+// is visible in the code.
 template <class T>
 class Secret {
  public:

@@ -137,8 +137,8 @@ class Merger {
   }
 
   // Puts the merged items into upstream's order, see strategic_merge(). The first `originals` items
-  // were there before. By position: the first item of the same name; by that, its place in the
-  // patch.
+  // were in the target before. `first`: for each position, that of the first item of the same name.
+  // `ranks`: for such a position, the item's place in the patch.
   static void reorder(Json::Array& target, std::size_t originals,
                       const std::vector<std::size_t>& first,
                       const std::vector<std::size_t>& ranks) {

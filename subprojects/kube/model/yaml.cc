@@ -51,7 +51,7 @@ struct Node {
 };
 
 // Whether a document may begin at the mark: with its "---", or after the "..." of the one before.
-// The parser also takes whatever it cannot continue a document with for the next one.
+// The parser also begins a new document at whatever cannot continue the one before.
 bool begins_document(std::string_view text, const YAML::Mark& mark) {
   const std::size_t at = std::min(static_cast<std::size_t>(mark.pos), text.size());
   const std::size_t line_start = at - std::min(static_cast<std::size_t>(mark.column), at);
@@ -312,7 +312,7 @@ class Builder : public YAML::EventHandler {
   YAML::Mark last_scalar_;
   std::vector<Json> documents_;
   std::vector<Open> open_;
-  // Sorted, since clearing a hash table takes as long as its fullest time asked for.
+  // Not a hash table: to clear one takes as long as its largest size so far requires.
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t copied_ = 0;
 };
@@ -328,14 +328,14 @@ Result<std::vector<Json>> read_documents(std::string_view text, std::size_t max_
                 limits.max_bytes);
   }
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  // All that there are: the parser would drop one more, and its marks would be off by that.
+  // All of them: the parser would drop one that is left, and its marks would be off by its length.
   while (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
     text.remove_prefix(kByteOrderMark.size());
   // The parser would take a NUL for a sign of UTF-16, and let bad UTF-8 pass.
   if (!is_utf8(text)) return fail(ErrorCode::kParse, "bad YAML: the text is not UTF-8");
   if (text.find('\0') != text.npos)
     return fail(ErrorCode::kParse, "bad YAML: the text holds a NUL byte");
-  // JSON is YAML but for its escaped surrogate pairs.
+  // JSON is YAML, except for its escaped surrogate pairs.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '{') {
     const JsonLimits json{.max_values = limits.max_nodes};

@@ -13,11 +13,11 @@
 
 namespace kube {
 
-// What one text may be at most. A text of other people is given less than what the program reads
-// for its own user: the parser takes a microsecond and more for each node.
+// Limits of one text. For texts that other users wrote they are lower than for files of the
+// program's own user, since the parser needs a microsecond or more for each node.
 struct YamlLimits {
   std::size_t max_bytes = 16U << 20;
-  // Scalars (the names of members too), lists and mappings, aliases each once.
+  // Counts scalars (also the names of members), lists and mappings; an alias counts as one node.
   std::size_t max_nodes = std::numeric_limits<std::size_t>::max();
 };
 
@@ -28,8 +28,8 @@ struct YamlLimits {
 // 1,000,000 brackets, braces and commas, and anchors, aliases, merge keys and tags that copy more
 // than 1,000,000 nodes in all documents together.
 Result<std::vector<Json>> parse_yaml_documents(std::string_view text);
-// Exactly one document; where a second begins, nothing more is read. Also refuses what passes
-// `limits`, and a text with more brackets, braces and commas than there may be nodes.
+// Exactly one document; reading stops where a second one begins, with an error. Also refuses a text
+// beyond `limits`, or with more brackets, braces and commas than there may be nodes.
 Result<Json> parse_yaml(std::string_view text, const YamlLimits& limits = {});
 // The brackets, braces and commas of a text, also those within scalars.
 std::size_t count_flow_marks(std::string_view text);

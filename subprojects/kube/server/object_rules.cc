@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/names.hh"
 #include "kube/model/object_meta_fields.hh"
+#include "kube/model/text.hh"
 #include "kube/server/field_schema.hh"
 
 namespace kube::server {
 namespace {
-
-constexpr std::size_t kMaxAnnotations = 256U << 10;
 
 void keep_member(Json& object, const Json& from, std::string_view name) {
   if (const Json* value = from.find(name)) {
@@ -53,41 +53,18 @@ void check_name(const ServedKind& kind, const Json& metadata, FieldErrors& error
     errors.push_back(invalid("metadata.name", name, std::move(problem)));
 }
 
-// "prefix/name" of a label, annotation or finalizer.
-bool is_qualified_name(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash != std::string_view::npos) {
-    if (!check_dns1123_subdomain(text.substr(0, slash)).empty()) return false;
-    text.remove_prefix(slash + 1);
-  }
-  return !text.empty() && check_label_value(text).empty();
-}
-
 // Kubernetes' own have no prefix; custom resources may have others without.
 bool is_finalizer(const Resource& resource, const Json& finalizer) {
-  if (!finalizer.is_string() || !is_qualified_name(finalizer.as_string())) return false;
+  if (!finalizer.is_string() || !qualified_name_problems(finalizer.as_string()).empty())
+    return false;
   const std::string& name = finalizer.as_string();
   return is_custom(resource) || name.find('/') != std::string::npos || name == "orphan" ||
          name == "foregroundDeletion" || name == "kubernetes";
 }
 
-void check_names(const Json& metadata, std::string_view member, FieldErrors& errors) {
-  for (const auto& [name, value] : metadata.get_object(member)) {
-    std::string lower = name;
-    if (member == "annotations")
-      std::transform(lower.begin(), lower.end(), lower.begin(),
-                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    const std::string path = fmt::format("metadata.{}", member);
-    if (!is_qualified_name(lower))
-      errors.push_back(invalid(path, name,
-                               "name part must consist of alphanumeric characters, '-', '_' or "
-                               "'.', and must start and end with an alphanumeric character (e.g. "
-                               "'MyName',  or 'my.name',  or '123-abc', regex used for validation "
-                               "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
-    if (member != "labels" || !value.is_string()) continue;
-    for (std::string& problem : label_value_problems(value.as_string()))
-      errors.push_back(invalid(path, value, std::move(problem)));
-  }
+void append(FieldErrors& errors, FieldErrors more) {
+  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
 }
 
 void check_owners(const Json& metadata, FieldErrors& errors) {
@@ -187,12 +164,8 @@ FieldErrors check_metadata(const ServedKind& kind, const Json& object, const Jso
   check_name(kind, metadata, errors);
   if (kind.resource.namespaced && metadata.get_string("namespace").empty())
     errors.push_back(required("metadata.namespace", ""));
-  check_names(metadata, "labels", errors);
-  check_names(metadata, "annotations", errors);
-  std::size_t size = 0;
-  for (const auto& [name, value] : metadata.get_object("annotations"))
-    size += name.size() + (value.is_string() ? value.as_string().size() : 0);
-  if (size > kMaxAnnotations) errors.push_back(too_long("metadata.annotations", kMaxAnnotations));
+  append(errors, label_errors("metadata.labels", metadata.get("labels")));
+  append(errors, annotation_errors("metadata.annotations", metadata.get("annotations")));
   check_owners(metadata, errors);
   for (const Json& finalizer : metadata.get_array("finalizers"))
     if (!is_finalizer(kind.resource, finalizer))

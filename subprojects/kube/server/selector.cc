@@ -4,16 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/model/text.hh"
+
 namespace kube::server {
 namespace {
 
 constexpr std::string_view kOperators = "in, notin, =, ==, !=";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // At commas that are not within parentheses.
 std::vector<std::string_view> split(std::string_view text) {

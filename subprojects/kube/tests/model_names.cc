@@ -101,6 +101,64 @@ TEST_CASE("label values") {
              {k64 + "-", "must be no more than 63 characters, " + kBadValue}});
 }
 
+TEST_CASE("qualified names") {
+  const std::string rule =
+      "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+      "alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc', regex used for "
+      "validation "
+      "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+  const auto check = [](std::string_view key) {
+    std::string all;
+    for (const std::string& problem : kube::qualified_name_problems(key))
+      all += (all.empty() ? "" : "; ") + problem;
+    return all;
+  };
+  for (const auto& [key, problems] :
+       std::vector<Case>{{"a", ""},
+                         {"A_b.c-9", ""},
+                         {"example.com/Name", ""},
+                         {k63, ""},
+                         {k64, "name part must be no more than 63 characters"},
+                         {"", "name part must be non-empty"},
+                         {"a b", "name part " + rule},
+                         {"/a", "prefix part must be non-empty"},
+                         {"a/", "name part must be non-empty"},
+                         {"Example.com/a", "prefix part " + kBadSubdomain},
+                         {"a/b/c", "a qualified name " + rule +
+                                       " with an optional DNS subdomain prefix and '/' (e.g. "
+                                       "'example.com/MyName')"}}) {
+    INFO(key);
+    CHECK(check(key) == problems);
+  }
+}
+
+TEST_CASE("labels and annotations") {
+  using kube::Json;
+  const auto labels = [](Json value) {
+    return kube::to_string(kube::label_errors("metadata.labels", Json::object({{"a", value}})));
+  };
+  CHECK(labels("b") == "");
+  CHECK(labels(Json()) == "");
+  CHECK(labels("b c") == "metadata.labels: Invalid value: \"b c\": " + kBadValue);
+  CHECK(labels(1) ==
+        "metadata.labels.a: Invalid value: 1: must be of type string, found integer: write it in "
+        "quotes");
+  CHECK(kube::label_errors("metadata.labels", Json::object({{"a b", "c"}})).size() == 1);
+  CHECK(kube::label_errors("metadata.labels", Json()).empty());
+
+  const auto annotations = [](std::string_view key, Json value) {
+    return kube::to_string(
+        kube::annotation_errors("metadata.annotations", Json::object({{key, value}})));
+  };
+  CHECK(annotations("Example.COM/x", "any text\n") == "");
+  CHECK(annotations("a b", "c").find("metadata.annotations: Invalid value: \"a b\": name part") ==
+        0);
+  CHECK(annotations("a", true).find("metadata.annotations.a: Invalid value: true: must be") == 0);
+  CHECK(annotations("a", std::string(262143, 'x')) == "");
+  CHECK(annotations("a", std::string(262144, 'x')) ==
+        "metadata.annotations: Too long: may not be more than 262144 bytes");
+}
+
 TEST_CASE("domain-prefixed paths") {
   const std::string no_path = "must be a domain-prefixed path (such as \"acme.io/foo\")";
   const std::string bad_path =

@@ -4,6 +4,7 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/plugins/registry.hh"
 #include "tests/support/catch.hh"
 
 namespace trainer::test {
@@ -168,6 +169,14 @@ Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer) {
     for (const Json& operation : answer.json_patch.as_array()) apply_operation(object, operation);
   }
   return object;
+}
+
+AdmissionAnswer validate_runtime(const AdmissionRequest& request) {
+  return trainer::validate_runtime(request, production_plugins());
+}
+
+AdmissionNeeds needs_of(const AdmissionRequest& request, const kube::Json* runtime) {
+  return trainer::needs_of(request, production_plugins(), runtime);
 }
 
 }  // namespace trainer::test

@@ -36,6 +36,10 @@ struct Cluster {
   AdmissionLookups lookups() const;
 };
 
+// With the plugins of production.
+AdmissionAnswer validate_runtime(const AdmissionRequest& request);
+AdmissionNeeds needs_of(const AdmissionRequest& request, const kube::Json* runtime = nullptr);
+
 // The object as it is after the answer's JSON Patch.
 kube::Json apply(const AdmissionRequest& request, const AdmissionAnswer& answer);
 

@@ -394,6 +394,14 @@ TEST_CASE("warnings about what is allowed and will not work") {
     CHECK(answer.warnings.back().find("TrainingRuntime \"rt\" in this namespace has the name of "
                                       "the ClusterTrainingRuntime") == 0);
   }
+  SECTION("what the API server will refuse of its Jobs") {
+    const auto answer = validate(create(job_with("trainer", "{env: [{name: A=B}]}")), cluster);
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == 1);
+    CHECK(answer.warnings[0].find(
+              "this job cannot start, since the API server refuses what its JobSet says: "
+              "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[") == 0);
+  }
   SECTION("a name that is too long for the pods") {
     Json job = train_job();
     job["metadata"].set("name", std::string(63, 'j'));

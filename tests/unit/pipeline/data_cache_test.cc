@@ -286,6 +286,46 @@ TEST_CASE("where one size is refused, all are the runtime's, and the role stays"
   CHECK(env_value(server, "AWS_ROLE_ARN") == "arn");
 }
 
+TEST_CASE("the JobSet that exists keeps its cache pods", "[cache]") {
+  struct Row {
+    std::string made_with;  // the variables of the JobSet that exists
+    std::string env;
+    bool is_queued;
+    const char* refusal;  // "" where there is none
+    std::size_t ignored;
+    int pods;
+  };
+  const std::string five = var("CLUSTER_SIZE", "5");
+  const std::string memory = var("WORKER_MEM", "64Gi");
+  const Row rows[] = {
+      {five, five, false, "", 0, 5},
+      {memory, memory, false, "", 0, 3},
+      {"", five, false, "", 1, 3},
+      {"", memory, false, "", 1, 3},
+      {"", five, true, "", 1, 3},
+      {"", five + ", " + memory, false, "", 2, 3},
+      {five, five, true, "spec.initializer.dataset.env[0].value", 0, 0},
+      {memory, memory, true, "spec.initializer.dataset.env[0].value", 0, 0},
+      // The API server says that this cannot be.
+      {var("CLUSTER_SIZE", "4"), five, false, "", 0, 5},
+  };
+  for (const Row& row : rows) {
+    INFO(row.made_with << " " << row.env << " " << row.is_queued);
+    const Json stored = built(cached_job("[" + row.made_with + "]"), builtin_runtime()).jobset;
+    TrainJob job = cached_job("[" + row.env + "]");
+    if (row.is_queued) job.metadata.labels["kueue.x-k8s.io/queue-name"] = "q";
+    const auto result = build(job, builtin_runtime(), production(), nullptr, &stored);
+    REQUIRE(result.has_value() == (*row.refusal == '\0'));
+    if (!result) {
+      CHECK(paths_of(result.error()) == Words{row.refusal});
+      continue;
+    }
+    CHECK(result->ignored.size() == row.ignored);
+    const Json& spec = job_in(*result, "dataset-initializer").get_path({"template", "spec"});
+    CHECK(spec.get_int("parallelism") == row.pods);
+  }
+}
+
 TEST_CASE("a role is assumed where the runtime lists it", "[cache]") {
   struct Row {
     const char* list;  // the annotation; "" for none

@@ -149,6 +149,10 @@ std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runti
   return pipeline::warnings_of(draft);
 }
 
+std::vector<std::string> warn_runtime(const Runtime& runtime) {
+  return trainer::warn_runtime(runtime, production_plugins());
+}
+
 Built built(const TrainJob& job, const Runtime& runtime, const PipelineOptions& options) {
   auto result = build(job, runtime, options);
   if (!result) throw std::runtime_error(kube::to_string(result.error()));

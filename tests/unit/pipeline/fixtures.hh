@@ -42,6 +42,7 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
                                     const Runtime& runtime);
 // Of a job that prepare() takes.
 std::vector<std::string> warn_trainjob(const TrainJob& job, const Runtime& runtime);
+std::vector<std::string> warn_runtime(const Runtime& runtime);
 
 // What build() makes; throws what it refuses.
 Built built(const TrainJob& job, const Runtime& runtime,

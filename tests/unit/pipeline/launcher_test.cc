@@ -290,6 +290,19 @@ TEST_CASE("several trainings where one was meant are warned about", "[launcher][
       {one_of_four.c_str(), "", "{}", "spec.trainer.numProcPerNode: 1 processes for 4 devices"},
       {"{numNodes: 2, command: [python, \"a\\nb.py\"]}", "", "{}",
        "spec.trainer.command: \"python ...\" does not"},
+      // options that win over the job
+      {"{numNodes: 2, command: [torchrun, --nnodes=2, a.py]}", "", "{}", ""},
+      {"{numNodes: 2, command: [torchrun, '--nnodes=1:4', a.py]}", "", "{}", ""},
+      {"{numNodes: 2, command: [torchrun, a.py, --nnodes=4]}", "", "{}", ""},
+      {"{command: [torchrun, --standalone, a.py]}", "", "{}", ""},
+      {"{numNodes: 2, command: [torchrun], args: [--nnodes=4, a.py]}", "", "{}",
+       "spec.trainer.command: torchrun waits for 4 nodes as --nnodes says, and the job has 2"},
+      {"{command: [torchrun, --nnodes, '2', a.py]}", "", "{}",
+       "spec.trainer.command: torchrun waits for 2 nodes as --nnodes says, and the job has 1"},
+      {"{numNodes: 2, command: [python, -m, torch.distributed.run, --standalone, a.py]}", "", "{}",
+       "spec.trainer.command: with --standalone each of the 2 nodes runs a training of its own"},
+      {"{numNodes: 2, command: [torchrun --nnodes=4 a.py]}", "", "{}",
+       "spec.trainer.command[0]: \"torchrun --nnodes=4 a.py\" is one word with spaces"},
       // asked for, and without an effect
       {"{numNodes: 2}", "torchrun", "{}",
        "metadata.annotations[trainer.kubeflow.org/torch-launcher]: torchrun has no effect on the "

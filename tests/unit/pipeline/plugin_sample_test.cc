@@ -48,6 +48,12 @@ class Sample final : public pipeline::Plugin {
   void warn(const pipeline::Draft&, Words& warnings) const override {
     warnings.push_back("spec.sample: the sample warns");
   }
+  void warn_inactive(const pipeline::Draft&, Words& warnings) const override {
+    warnings.push_back("spec.sample: has no effect");
+  }
+  void warn_runtime(const Runtime& runtime, Words& warnings) const override {
+    warnings.push_back(runtime.metadata.name + ": the sample warns");
+  }
 };
 
 pipeline::Plugins only_sample() {
@@ -89,7 +95,7 @@ TEST_CASE("a plugin's policy is that of a runtime without one") {
   CHECK(result.warnings == Words{"spec.sample: the sample warns"});
 }
 
-TEST_CASE("a plugin that is not active, or not in the list, does nothing") {
+TEST_CASE("a plugin that is not active, or not in the list, does nothing but warn") {
   const pipeline::Plugins list = only_sample();
   const TrainJob job = job_with("{}");
   const Runtime plain = sample_runtime(false);
@@ -98,9 +104,19 @@ TEST_CASE("a plugin that is not active, or not in the list, does nothing") {
   const Built none = built(job, plain, PipelineOptions(empty));
   CHECK(inactive.jobset == none.jobset);
   CHECK(inactive.dependents.empty());
-  CHECK(inactive.warnings.empty());
+  CHECK(inactive.warnings == Words{"spec.sample: has no effect"});
+  CHECK(none.warnings.empty());
   CHECK(trainer::validate_trainjob(job, nullptr, plain, list).empty());
   CHECK(dependent(built(job, sample_runtime(true)), "ConfigMap", "j-sample") == nullptr);
+}
+
+TEST_CASE("a plugin warns about runtimes, after the pipeline") {
+  const pipeline::Plugins list = only_sample();
+  const Runtime plain = sample_runtime(false);
+  const Words warnings = trainer::warn_runtime(plain, list);
+  REQUIRE_FALSE(warnings.empty());
+  CHECK(warnings.back() == "rt: the sample warns");
+  CHECK(trainer::warn_runtime(plain, {}).size() == warnings.size() - 1);
 }
 
 }  // namespace

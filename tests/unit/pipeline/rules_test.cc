@@ -256,6 +256,9 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
       R"({template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {
     trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {hostNetwork: true, containers: [{name: node,
     image: i}]}}}}}]}}})";
+  const char* unlabelled =
+      R"({template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {
+    containers: [{name: node, image: i}]}}}}}]}}})";
   struct Row {
     const char* trainer;
     const char* runtime;
@@ -270,6 +273,10 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
       {"{numNodes: 1}", claims, ""},
       {"{numNodes: 2}", claims, "spec.trainer.numNodes"},
       {"{numNodes: 1}", host, "spec.runtimeRef"},
+      {"{}", unlabelled, ""},
+      {"{numNodes: 2}", unlabelled, "spec.trainer"},
+      {"{numNodes: 0}", "{}", "spec.trainer.numNodes"},
+      {"{command: [python t.py]}", "{}", "spec.trainer.command[0]"},
   };
   for (const Row& row : rows) {
     INFO(row.trainer << " " << row.runtime);

@@ -168,9 +168,9 @@ AdmissionLookups lookups_of(const Objects& objects) {
 
 void review(const Objects& objects) {
   mutate_runtime(request(Json(), objects.runtime));
-  validate_runtime(request(Json(), objects.runtime));
+  validate_runtime(request(Json(), objects.runtime), production_plugins());
   const AdmissionLookups lookups = lookups_of(objects);
-  needs_of(request(Json(), objects.trainjob), &objects.runtime);
+  needs_of(request(Json(), objects.trainjob), production_plugins(), &objects.runtime);
   Json changed = objects.trainjob;
   Json& patch = changed["spec"]["runtimePatches"].as_array().back()["trainingRuntimeSpec"];
   patch["template"]["metadata"] = Json::object({{"labels", Json::object({{"x", "y"}})}});
@@ -180,7 +180,7 @@ void review(const Objects& objects) {
   }
   for (const Json& before : {Json(), objects.jobset}) {
     mutate_jobset(request(before, objects.jobset));
-    needs_of(request(before, objects.jobset));
+    needs_of(request(before, objects.jobset), production_plugins());
     validate_jobset(request(before, objects.jobset), lookups, {});
   }
 }

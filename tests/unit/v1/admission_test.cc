@@ -140,6 +140,82 @@ TEST_CASE("AD10: the deprecated nProcPerNode and runPolicy.queue only warn") {
   CHECK(trainer::validate_v1job(request, framework_of("PyTorchJob")).warnings.size() == 1);
 }
 
+TEST_CASE("what is admitted and will not do what it says is warned about") {
+  struct Row {
+    const char* kind;
+    const char* roles;
+    const char* more;
+    const char* warning;  // its beginning; "" for none
+  };
+  const Row rows[] = {
+      {"PyTorchJob", "Master Worker", "", ""},
+      {"PyTorchJob", "Master Worker", "runPolicy: {cleanPodPolicy: all}",
+       "spec.runPolicy.cleanPodPolicy: \"all\" counts as All"},
+      {"PyTorchJob", "Master Worker", "runPolicy: {activeDeadlineSeconds: -3}",
+       "spec.runPolicy.activeDeadlineSeconds: -3 is less than 0"},
+      {"PyTorchJob", "Master Worker", "runPolicy: {schedulingPolicy: {minAvailable: 3}}",
+       "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for 3 pods, and this "
+       "job has 2"},
+      {"TFJob", "PS Worker*-1", "", "spec.tfReplicaSpecs[Worker].replicas: -1 counts as 0"},
+      {"PyTorchJob", "Master Worker", "roles: {Worker: {restartPolicy: Sometimes}}",
+       "the API server will refuse pods of this job: "
+       "spec.pytorchReplicaSpecs[Worker].restartPolicy: Unsupported value: \"Sometimes\""},
+      {"PyTorchJob", "Master Worker", "roles: {Worker: {template: {metadata: {labels: {a: b c}}}}}",
+       "the API server will refuse pods of this job: "
+       "spec.pytorchReplicaSpecs[Worker].template.metadata.labels: Invalid value: \"b c\""},
+      {"JAXJob", "Worker", "roles: {Worker: {template: {spec: {hostNetwork: true}}}}",
+       "spec.jaxReplicaSpecs[Worker].template.spec.hostNetwork: without dnsPolicy"},
+      {"PyTorchJob", "Master Worker",
+       "roles: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, env: [{name: "
+       "RANK, value: '7'}, {name: LOGLEVEL, value: DEBUG}]}]}}}}",
+       "spec.pytorchReplicaSpecs[Worker].template.spec.containers[0].env: RANK has no effect"},
+      {"XGBoostJob", "Master",
+       "roles: {Master: {template: {spec: {containers: [{name: xgboost, image: i, command: [python "
+       "t.py]}]}}}}",
+       "spec.xgbReplicaSpecs[Master].template.spec.containers[0].command[0]: \"python t.py\" is"},
+      {"PyTorchJob", "Worker*2",
+       "roles: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, command: "
+       "[python, t.py]}]}}}}",
+       "spec.pytorchReplicaSpecs[Worker].template.spec.containers[pytorch].command: Python is "
+       "started without torchrun, so each of the 2 pods runs a training of its own"},
+      {"PyTorchJob", "Master Worker",
+       "nprocPerNode: '4', roles: {Master: {template: {spec: {containers: [{name: pytorch, image: "
+       "i, command: [python, t.py]}]}}}}",
+       "spec.pytorchReplicaSpecs[Master].template.spec.containers[pytorch].command: Python is "
+       "started without torchrun, so one process a pod runs, and with spec.nprocPerNode WORLD_SIZE "
+       "is 8"},
+      {"PyTorchJob", "Master Worker",
+       "nprocPerNode: '4', roles: {Master: {template: {spec: {containers: [{name: pytorch, image: "
+       "i, command: [torchrun, t.py]}]}}}}",
+       ""},
+      {"PyTorchJob", "Worker", "nprocPerNode: four",
+       "spec.nprocPerNode: torchrun refuses \"four\""},
+      {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 1, maxReplicas: 3}", ""},
+      {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 4, maxReplicas: 2}",
+       "spec.elasticPolicy.minReplicas: 4 is more than maxReplicas 2"},
+      {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 4, maxReplicas: 8}",
+       "spec.elasticPolicy.minReplicas: torchrun waits for 4 pods, and there are 2"},
+      {"PyTorchJob", "Worker*4", "elasticPolicy: {minReplicas: 1, maxReplicas: 3}",
+       "spec.elasticPolicy.maxReplicas: 1 of 4 workers find no place"},
+      {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 1, maxReplicas: 2, rdzvPort: 99999}",
+       "spec.elasticPolicy.rdzvPort: 99999 is no port"},
+      {"TFJob", "Worker", "successPolicy: AllWorker", "spec.successPolicy: \"AllWorker\" counts"},
+      {"TFJob", "Worker", "successPolicy: AllWorkers", ""},
+      {"MPIJob", "Launcher Worker", "slotsPerWorker: 0", "spec.slotsPerWorker: with 0 slots"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.kind << " " << row.roles << " " << row.more);
+    trainer::AdmissionRequest request;
+    request.operation = "CREATE";
+    request.object =
+        make_job(row.kind, row.roles, *row.more == '\0' ? "" : fmt::format("{{{}}}", row.more));
+    const auto answer = trainer::validate_v1job(request, framework_of(row.kind));
+    CHECK(answer.is_allowed);
+    REQUIRE(answer.warnings.size() == (*row.warning == '\0' ? 0U : 1U));
+    if (!answer.warnings.empty()) CHECK(answer.warnings[0].find(row.warning) == 0);
+  }
+}
+
 TEST_CASE("AD17: an invalid MPIJob gets an event, and nothing else") {
   for (const auto& [roles, more, why] :
        std::vector<std::tuple<const char*, const char*, const char*>>{

@@ -1,0 +1,57 @@
+// What the API server will refuse of the Jobs and pods of a JobSet. Upstream does not look: such a
+// JobSet is stored, and its Jobs are never created.
+#include "kube/model/names.hh"
+#include "kube/model/pod_checks.hh"
+#include "runtimes/jobset/admission.hh"
+#include "runtimes/jobset/construct.hh"
+#include "runtimes/jobset/job_template.hh"
+
+namespace trainer::jobset {
+namespace {
+
+using kube::FieldErrors;
+using kube::Json;
+
+void append(FieldErrors& errors, FieldErrors more) {
+  for (kube::FieldError& error : more) errors.push_back(std::move(error));
+}
+
+void check_maps(const Json& labels, const Json& annotations, std::string_view path,
+                FieldErrors& errors) {
+  append(errors, kube::label_errors(kube::join_field(path, "labels"), labels));
+  append(errors, kube::annotation_errors(kube::join_field(path, "annotations"), annotations));
+}
+
+// pkg/apis/batch/validation of Kubernetes. The webhook's default is OnFailure.
+void check_restart_policy(const Json& job_spec, std::string_view path, FieldErrors& errors) {
+  const Json& pod_spec = job_spec.get_path({"template", "spec"});
+  const std::string_view policy = pod_spec.get_string("restartPolicy", "OnFailure");
+  std::string at = kube::join_field(path, "template.spec.restartPolicy");
+  if (policy == "Always")
+    errors.push_back(kube::not_supported(std::move(at), policy, {"OnFailure", "Never"}));
+  else if (policy == "OnFailure" && job_spec.get("podFailurePolicy").is_object())
+    errors.push_back(kube::invalid(
+        std::move(at), policy, "only \"Never\" is supported when podFailurePolicy is specified"));
+}
+
+}  // namespace
+
+FieldErrors child_errors(const JobSet& jobset) {
+  FieldErrors errors;
+  check_maps(kube::to_json(jobset.metadata.labels), kube::to_json(jobset.metadata.annotations),
+             "metadata", errors);
+  if (!errors.empty()) return errors;
+  const Layout layout = Layout::of(jobset);
+  for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
+    const Json job = JobFactory(jobset, layout, i, {}).make(0, std::nullopt);
+    const std::string path = kube::join_index("spec.replicatedJobs", i) + ".template";
+    const Json& metadata = job.get("metadata");
+    check_maps(metadata.get("labels"), metadata.get("annotations"), path + ".metadata", errors);
+    const std::string spec_path = path + ".spec";
+    kube::check_pod_template(job.get_path({"spec", "template"}), spec_path + ".template", errors);
+    check_restart_policy(job.get("spec"), spec_path, errors);
+  }
+  return errors;
+}
+
+}  // namespace trainer::jobset

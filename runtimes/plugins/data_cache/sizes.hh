@@ -1,0 +1,45 @@
+// How many pods serve a job's dataset, and what each of them asks for. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtimes/pipeline/draft.hh"
+#include "runtimes/pipeline/switches.hh"
+
+namespace trainer::pipeline {
+
+// How many cache pods there are, by which the head finds its workers. Where the runtime's container
+// has this variable, a TrainJob may set the number and the resources of the cache pods
+// (is_sizable()).
+inline constexpr std::string_view kGroupSize = "LWS_GROUP_SIZE";
+inline constexpr std::string_view kClusterSize = "CLUSTER_SIZE";
+inline constexpr std::string_view kDatasetEnv = "spec.initializer.dataset.env";
+
+struct Cache {
+  std::size_t job;  // an index into replicatedJobs
+  std::string container;
+};
+
+bool is_sizable(const Draft& draft, const Cache& cache);
+
+// A variable of spec.initializer.dataset.env; of several with this name the last one counts.
+std::optional<Setting> setting_of(const Draft& draft, std::string_view name);
+
+struct Sizes {
+  std::optional<std::int32_t> pods;  // nullopt: the runtime's number
+  kube::Json resources;  // core/v1 ResourceRequirements; null where they are the runtime's
+};
+
+// What the job asks for. Where one of the sizes is refused, all are the runtime's.
+Sizes sizes_of(const Draft& draft, const Cache& cache, kube::FieldErrors& errors);
+
+// Whether the cache pods of the JobSet that exists have these sizes; true where none exists.
+bool are_stored(const Draft& draft, const Cache& cache, const Sizes& sizes);
+
+// Refuses all sizes but the runtime's, with which the JobSet was made.
+void refuse_sizes(const Draft& draft, const Cache& cache, kube::FieldErrors& errors);
+
+}  // namespace trainer::pipeline

@@ -1,0 +1,148 @@
+#include "runtimes/trainjob/dependents.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtimes/pipeline/plugin.hh"
+#include "runtimes/trainjob/difference.hh"
+
+namespace trainer {
+namespace {
+
+using kube::Json;
+
+constexpr int kDependentStage = 1;
+constexpr int kLastStage = 3;  // after the JobSet
+
+std::vector<DependentObject> refreshed(const TrainJobObserved& observed,
+                                       const PipelineOptions& options) {
+  std::vector<DependentObject> all;
+  if (!observed.jobset_object) return all;
+  for (const auto& plugin : *options.plugins)
+    plugin->refresh_dependents(observed.job, *observed.jobset_object, options, all);
+  return all;
+}
+
+class DependentPlanner {
+ public:
+  DependentPlanner(const TrainJobObserved& observed, const DependentObject& dependent,
+                   TrainJobPlan& plan)
+      : observed_(observed),
+        dependent_(dependent),
+        plan_(plan),
+        key_{observed.job.metadata.ns, kube::ObjectMeta::of(dependent.object).name} {}
+
+  std::optional<Blocked> run(bool is_refreshed) {
+    const std::string name = dependent_name(dependent_.resource, key_.name);
+    const auto found = observed_.dependents.find(name);
+    const bool is_apply = dependent_.mode == DependentObject::Mode::kApply;
+    if (found == observed_.dependents.end()) {
+      // A create settles by itself whose an existing object is; before a first apply, and once a
+      // JobSet proves that there was a create, it is read.
+      if (is_apply || observed_.jobset)
+        plan_.needs_dependents.emplace_back(dependent_.resource, key_);
+      else
+        write(nullptr);
+      return std::nullopt;
+    }
+    if (!found->second) return write_missing();
+    const auto stored = observed_.dependent_objects.find(name);
+    if (stored == observed_.dependent_objects.end() || !stored->second) return std::nullopt;
+    if (!is_owned_by(kube::ObjectMeta::of(*stored->second), observed_.job)) return name_taken();
+    // A running job's gang is left alone: its scheduler has counted on it.
+    if (is_apply && (is_refreshed || observed_.job.is_suspended() || !observed_.jobset))
+      write(stored->second.get());
+    return std::nullopt;
+  }
+
+ private:
+  bool has_pod(std::string_view phase) const {
+    return std::any_of(observed_.pods.begin(), observed_.pods.end(), [&](const PodView* pod) {
+      return pod && pod->phase == phase &&
+             (!observed_.jobset || pod->attempt == observed_.jobset->status.restarts);
+    });
+  }
+
+  std::optional<Blocked> write_missing() {
+    // New keys beside running pods would be known to some of them only.
+    const bool are_keys_in_use =
+        dependent_.generate != DependentObject::Generate::kNothing && has_pod("Running");
+    if (!are_keys_in_use) write(nullptr);
+    if (!are_keys_in_use || !has_pod("Pending")) return std::nullopt;
+    return Blocked{
+        "ChildMissing",
+        fmt::format("{} \"{}\" was deleted, and pods run with its keys, without which others "
+                    "cannot start: delete JobSet \"{}\" to start all pods with new keys",
+                    dependent_.resource.kind, key_.to_string(),
+                    observed_.job.metadata.key().to_string())};
+  }
+
+  std::optional<Blocked> name_taken() const {
+    if (!dependent_.is_needed) return std::nullopt;
+    return Blocked{
+        "ChildNameTaken",
+        fmt::format(
+            "{} \"{}\" exists and is not controlled by this TrainJob: delete it or create the "
+            "TrainJob under another name",
+            dependent_.resource.kind, key_.to_string())};
+  }
+
+  void write(const Json* stored) {
+    kube::Action action;
+    action.resource = dependent_.resource;
+    action.key = key_;
+    action.owner_uid = observed_.job.metadata.uid;
+    // What pods do without comes last where the API server has refused something.
+    action.stage =
+        dependent_.is_needed || observed_.build_error.empty() ? kDependentStage : kLastStage;
+    action.body = with_owner(dependent_.object, observed_.job);
+    if (stored && !is_dependent_changed(action.body, *stored)) return;
+    action.verb = dependent_.mode == DependentObject::Mode::kApply ? kube::Action::Verb::kApply
+                                                                   : kube::Action::Verb::kCreate;
+    if (stored) action.body["metadata"].set("uid", kube::ObjectMeta::of(*stored).uid);
+    plan_.actions.push_back(std::move(action));
+    if (dependent_.generate == DependentObject::Generate::kSshKeyPair)
+      plan_.ssh_key_actions.push_back(plan_.actions.size() - 1);
+  }
+
+  const TrainJobObserved& observed_;
+  const DependentObject& dependent_;
+  TrainJobPlan& plan_;
+  const kube::ObjectKey key_;
+};
+
+}  // namespace
+
+std::string dependent_name(const kube::Resource& resource, std::string_view name) {
+  std::string text = resource.kind;
+  if (!resource.group.empty()) text.append(".").append(resource.group);
+  return text.append("/").append(name);
+}
+
+bool is_dependent_missing(const TrainJobObserved& observed, const PipelineOptions& options) {
+  return std::any_of(
+      observed.dependents.begin(), observed.dependents.end(), [&](const auto& dependent) {
+        if (dependent.second) return false;
+        const auto all = refreshed(observed, options);
+        return std::none_of(all.begin(), all.end(), [&dependent](const DependentObject& each) {
+          return dependent.first ==
+                 dependent_name(each.resource, kube::ObjectMeta::of(each.object).name);
+        });
+      });
+}
+
+std::optional<Blocked> plan_dependent(const TrainJobObserved& observed,
+                                      const DependentObject& dependent, TrainJobPlan& plan) {
+  return DependentPlanner(observed, dependent, plan).run(false);
+}
+
+void refresh_dependents(const TrainJobObserved& observed, const PipelineOptions& options,
+                        TrainJobPlan& plan) {
+  for (const DependentObject& dependent : refreshed(observed, options))
+    DependentPlanner(observed, dependent, plan).run(true);
+}
+
+}  // namespace trainer

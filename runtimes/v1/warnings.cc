@@ -1,0 +1,110 @@
+// What a user learns at admission about a job that upstream admits, and that will not do what it
+// says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kube/model/pod_checks.hh"
+#include "runtimes/v1/policies.hh"
+#include "runtimes/v1/validate.hh"
+
+namespace trainer::v1 {
+namespace {
+
+using kube::Json;
+using Warnings = std::vector<std::string>;
+
+void warn_about_policy(const Job& job, Warnings& out) {
+  const RunPolicy& policy = job.spec.runPolicy;
+  const std::string_view clean = clean_pod_policy(job.spec);
+  if (clean != "None" && clean != "Running" && clean != "All")
+    out.push_back(fmt::format(
+        "spec.runPolicy.cleanPodPolicy: \"{}\" counts as All, so all pods are deleted with their "
+        "logs when the job ends; write None, Running or All",
+        clean));
+  const auto warn_below_0 = [&out](std::string_view name, auto value) {
+    if (value && *value < 0)
+      out.push_back(fmt::format(
+          "spec.runPolicy.{}: {} is less than 0 and is reached at once; leave it out for no limit",
+          name, *value));
+  };
+  warn_below_0("activeDeadlineSeconds", policy.activeDeadlineSeconds);
+  warn_below_0("backoffLimit", policy.backoffLimit);
+  warn_below_0("ttlSecondsAfterFinished", policy.ttlSecondsAfterFinished);
+  const auto least = policy.schedulingPolicy ? policy.schedulingPolicy->minAvailable : std::nullopt;
+  if (least && *least > total_replicas(job))
+    out.push_back(fmt::format(
+        "spec.runPolicy.schedulingPolicy.minAvailable: a gang scheduler waits for {} pods, and "
+        "this job has {}; leave it out for all of them",
+        *least, total_replicas(job)));
+}
+
+// One word that should have been several: no machine has a program of this name.
+void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
+  const Json::Array& command = container.get_array("command");
+  if (command.empty() || !command[0].is_string()) return;
+  if (auto warning = kube::several_words_in_one(command[0].as_string()))
+    out.push_back(fmt::format("{}.command[0]: {}", path, *warning));
+}
+
+// What the controller sets comes after it, and the last value counts.
+void warn_about_env(const Json& before, const Json& after, const std::string& path, Warnings& out) {
+  std::map<std::string_view, const Json*> last;
+  for (const Json& variable : after.get_array("env")) last[variable.get_string("name")] = &variable;
+  for (const Json& variable : before.get_array("env")) {
+    const auto at = last.find(variable.get_string("name"));
+    if (at == last.end() || *at->second == variable) continue;
+    out.push_back(
+        fmt::format("{}.env: {} has no effect, because the controller sets it; leave it "
+                    "out",
+                    path, at->first));
+  }
+}
+
+void warn_about_role(const Framework& framework, const Job& job, const std::string& role,
+                     const ReplicaSpec& spec, Warnings& out) {
+  const std::string path = role_path(framework, role);
+  if (spec.replicas.value_or(1) < 0)
+    out.push_back(fmt::format("{}.replicas: {} counts as 0", path, *spec.replicas));
+  kube::FieldErrors errors;
+  if (!spec.restartPolicy.empty()) {
+    const Json policy = Json::object({{"restartPolicy", spec.restartPolicy}});
+    kube::check_word(policy, "restartPolicy", path, {"Always", "ExitCode", "Never", "OnFailure"},
+                     errors);
+  }
+  kube::check_pod_template(spec.template_, path + ".template", errors);
+  if (!errors.empty())
+    out.push_back(
+        fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
+  const std::string pod_path = path + ".template.spec";
+  const Json& pod_spec = spec.template_.get("spec");
+  if (pod_spec.get_bool("hostNetwork") &&
+      pod_spec.get_string("dnsPolicy") != "ClusterFirstWithHostNet")
+    out.push_back(
+        fmt::format("{}.hostNetwork: without dnsPolicy ClusterFirstWithHostNet the pods "
+                    "cannot resolve each other's names",
+                    pod_path));
+  const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
+  const Json::Array& before = pod_spec.get_array("containers");
+  const Json::Array& after = pod.get("spec").get_array("containers");
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    const std::string at = kube::join_index(pod_path + ".containers", i);
+    warn_about_command(before[i], at, out);
+    warn_about_env(before[i], after[i], at, out);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const Framework& framework, const Job& sent) {
+  const Job job = with_defaults(framework, sent);
+  Warnings out;
+  warn_about_policy(job, out);
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    warn_about_role(framework, job, role, spec, out);
+  if (framework.warn) framework.warn(job, out);
+  return out;
+}
+
+}  // namespace trainer::v1

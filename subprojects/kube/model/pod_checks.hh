@@ -1,0 +1,34 @@
+// What kube-apiserver refuses of pods and pod templates beyond their types: names, references,
+// enumerated values and amounts (k8s.io/kubernetes, pkg/apis/core/validation). Rules that differ
+// between supported versions of Kubernetes are left out. Defaults need not be set.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+
+namespace kube {
+
+// All functions append to `errors`; `path` is that of the value. Members of wrong types are passed
+// over: they are the schema's to refuse.
+void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors);
+// `{metadata, spec}`, with labels and annotations.
+void check_pod_template(const Json& pod_template, std::string_view path, FieldErrors& errors);
+
+// The part of check_pod_spec that says where pods may run: node selector, affinity, tolerations,
+// spread, gates.
+void check_pod_placement(const Json& spec, std::string_view path, FieldErrors& errors);
+
+// What is wrong with the first word of a command that has spaces in it, as "python train.py" has;
+// nullopt for others. The API server takes it, and no container starts.
+std::optional<std::string> several_words_in_one(std::string_view program);
+
+// For members that hold one of these words; absent or of another type, nothing is checked.
+void check_word(const Json& object, std::string_view name, std::string_view path,
+                const std::vector<std::string_view>& words, FieldErrors& errors);
+
+}  // namespace kube
