@@ -48,7 +48,7 @@ class LocalDaemon {
   std::string kubeconfig() const { return state_ / "kubeconfig"; }
   // True before the first start.
   bool is_new() const { return !has_file("kubeconfig"); }
-  // Where none is up: whether the last one was killed. One that was told to end has said so.
+  // Where none is up: whether the last one was killed. One that was asked to end has said so.
   bool was_killed() const { return has_file("daemon.json"); }
   // nullopt: none is up.
   std::optional<DaemonStatus> status() const;

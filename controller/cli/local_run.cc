@@ -197,7 +197,7 @@ class LocalRun {
       follow.job = job;
       follow.ends_when_suspended = true;
       follow.omits_failure = true;  // `why` follows
-      follow.is_given_up = [this] { return has_daemon_left_; };
+      follow.is_stopped = [this] { return has_daemon_left_; };
       follow.print = log_printer(logs_, console_);
       follow.report = [this](std::string_view what) { report(what); };
       LogFollower follower(io_, client_, std::move(follow));
@@ -235,13 +235,13 @@ class LocalRun {
   }
 
   // A daemon that was killed is started again with its options, and goes on with the jobs. One that
-  // was told to end has suspended them before.
+  // was asked to end has suspended them before.
   Task<void> keep_daemon_up() {
     for (;;) {
       co_await kube::sleep(client_.clock(), std::chrono::seconds(1));
       if (daemon_.status()) continue;
       if (!daemon_.was_killed()) {
-        say("the daemon was told to end: it is not started again");
+        say("the daemon was asked to end: it is not started again");
         has_daemon_left_ = true;
         co_return;
       }

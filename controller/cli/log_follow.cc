@@ -94,7 +94,7 @@ void LogFollower::job_seen(ObjectState job) {
 }
 
 bool LogFollower::is_over() const {
-  if (is_job_deleted_ || options_.is_given_up()) return true;
+  if (is_job_deleted_ || options_.is_stopped()) return true;
   if (!job_ || !are_pods_listed_ || followed_ > 0) return false;
   const bool is_suspended = options_.ends_when_suspended && job_->phase == "Suspended";
   if (!job_->is_finished && !is_suspended) return false;

@@ -26,7 +26,7 @@ class LogFollower {
     std::optional<std::int32_t> node;
     LogQuery first;                    // what the first request for each log asks for
     bool ends_when_suspended = false;  // once the pods of a suspended job have ended
-    std::function<bool()> is_given_up = [] { return false; };  // asked once a second
+    std::function<bool()> is_stopped = [] { return false; };  // asked once a second
     bool omits_failure = false;  // the caller says why a job has failed
     PrintLine print;
     std::function<void(std::string_view)> report;  // changes of the job, and errors

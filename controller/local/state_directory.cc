@@ -87,7 +87,7 @@ void StateDirectory::remove(std::string_view name) const {
 bool StateDirectory::is_in_place() const {
   struct stat held {
   }, found{};
-  return ::fstat(lock_file_, &held) == 0 && ::stat((path_ / kLock).c_str(), &found) == 0 &&
+  return ::fstat(lock_.get(), &held) == 0 && ::stat((path_ / kLock).c_str(), &found) == 0 &&
          held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 

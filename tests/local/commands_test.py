@@ -171,7 +171,7 @@ def test_an_interrupt_ends_where_pods_had_failed(local):
     assert started.returncode == 1 and local.phase("retried") == "Suspended"
 
 
-def test_a_daemon_that_was_told_to_end_stays_away(local):
+def test_a_daemon_that_was_asked_to_end_stays_away(local):
     started = local.start("run", local.write("job.yaml", trainjob("followed", POLITE)))
     for line in started.stdout:
         if "begun" in line:
