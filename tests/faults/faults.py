@@ -100,7 +100,7 @@ class World:
     def list(self, kind, api=None):
         api = api or self.api
         status, found = api.call("GET", api.path(kind, self.namespace))
-        if status == 503:   # it has just started, and does not serve all resources yet
+        if status in (429, 503):   # it has just started, and does not serve all resources yet
             raise ConnectionError(found)
         assert status == 200, found
         return found["items"]
