@@ -30,8 +30,6 @@ constexpr const char* kManager = "trainer-local";
 constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
 
-const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
   std::string selector =
       "labelSelector=" + kube::percent_encode(std::string(jobset::kJobSetNameKey) + "=" + key.name);
@@ -56,9 +54,9 @@ Task<Result<void>> create_missing_runtimes(kube::ApiClient& client) {
 }
 
 std::optional<Resource> find_local_resource(const Registry& registry, const Json& object) {
-  std::vector<Resource> all{kube::kNamespaces, kube::kConfigMaps, kube::kSecrets,
-                            kube::kServices,   kube::kJobs,       kube::kPersistentVolumeClaims,
-                            kServiceAccounts};
+  std::vector<Resource> all{kube::kNamespaces,     kube::kConfigMaps, kube::kSecrets,
+                            kube::kServices,       kube::kJobs,       kube::kPersistentVolumeClaims,
+                            kube::kServiceAccounts};
   for (const KindRegistration& registration : registry)
     for (const ApiKind& kind : registration.crds) all.push_back(kind.resource);
   for (const Resource& resource : all) {

@@ -111,12 +111,13 @@ ApiServer::Hooks LocalServer::hooks() {
 
 Result<void> LocalServer::restore() {
   // First the CustomResourceDefinitions: they say which other kinds there are.
-  if (auto restored = state_.journal->restore(store_, {kCustomResourceDefinitions}); !restored)
+  if (auto restored = state_.journal->restore(store_, {kube::kCustomResourceDefinitions});
+      !restored)
     return restored;
   custom_kinds_.emplace(kinds_, store_, log_);
   std::vector<kube::Resource> others;
   for (const auto& kind : kinds_)
-    if (kind.resource != kCustomResourceDefinitions) others.push_back(kind.resource);
+    if (kind.resource != kube::kCustomResourceDefinitions) others.push_back(kind.resource);
   if (auto restored = state_.journal->restore(store_, others); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {

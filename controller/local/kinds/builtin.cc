@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "controller/local/kinds/cells.hh"
@@ -6,6 +8,7 @@
 #include "kube/server/decoding.hh"
 
 namespace trainer::local {
+namespace {
 
 ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   ServedKind kind;
@@ -27,6 +30,21 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   kind.has_status = builtin.has_status;
   kind.has_generation = builtin.has_generation;
   return kind;
+}
+
+}  // namespace
+
+kube::server::ServedKinds all_kinds() {
+  const BuiltinTypes types;
+  std::vector<Builtin> builtin = core_kinds();
+  for (const auto kind : {pod_kind, service_kind, job_kind}) builtin.push_back(kind());
+  std::ranges::move(other_kinds(), std::back_inserter(builtin));
+  kube::server::ServedKinds kinds;
+  for (Builtin& kind : builtin) kinds.push_back(builtin_kind(types, std::move(kind)));
+  kinds.push_back(crd_kind());
+  for (const ApiKind& kind : api_kinds())
+    std::ranges::move(served_versions(kind), std::back_inserter(kinds));
+  return kinds;
 }
 
 }  // namespace trainer::local

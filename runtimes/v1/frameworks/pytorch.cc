@@ -5,6 +5,7 @@
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
 #include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/plugins/torch/launcher.hh"
@@ -16,9 +17,6 @@ namespace trainer::v1 {
 namespace {
 
 using kube::Json;
-
-const kube::Resource kAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers",
-                                  "HorizontalPodAutoscaler"};
 
 // Workers wait until the master's Service has an address, that is until the master is ready.
 constexpr std::string_view kInitContainers = R"(
@@ -213,11 +211,11 @@ void warn(const Job& job, std::vector<std::string>& out) {
 bool sync_autoscaler(ReconcileContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (!elastic || !elastic->metrics) return true;
-  const Json* stored = context.find_dependent(kAutoscalers, context.name());
+  const Json* stored = context.find_dependent(kube::kHorizontalPodAutoscalers, context.name());
   if (context.job.is_suspended()) {
     if (stored && context.is_owner_of(*stored))
-      context.remove(kAutoscalers, context.name(), kube::ObjectMeta::of(*stored).uid,
-                     "FailedDeleteHPA");
+      context.remove(kube::kHorizontalPodAutoscalers, context.name(),
+                     kube::ObjectMeta::of(*stored).uid, "FailedDeleteHPA");
     return true;
   }
   Json spec = Json::object(
@@ -229,11 +227,11 @@ bool sync_autoscaler(ReconcileContext& context) {
        {"metrics", *elastic->metrics}});
   kube::canonicalise_quantities(spec);
   if (stored == nullptr)
-    context.create(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
-                   kBeforePods, "FailedCreateHPA");
+    context.create(kube::kHorizontalPodAutoscalers, context.name(),
+                   Json::object({{"spec", std::move(spec)}}), kBeforePods, "FailedCreateHPA");
   else if (context.is_owner_of(*stored) && !is_contained(spec, stored->get("spec")))
-    context.patch(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
-                  kBeforePods);
+    context.patch(kube::kHorizontalPodAutoscalers, context.name(),
+                  Json::object({{"spec", std::move(spec)}}), kBeforePods);
   return true;
 }
 
@@ -270,7 +268,7 @@ const Framework kPyTorchJob{
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
     .sync_dependents = sync_autoscaler,
-    .dependents = {kAutoscalers},
+    .dependents = {kube::kHorizontalPodAutoscalers},
 };
 
 }  // namespace trainer::v1
