@@ -95,6 +95,7 @@ class Renderer {
       kind->objects.push_back(std::move(object));
     } else if (admit(*kind, object)) {
       keep(*kind, std::move(object));
+      is_kept_ = true;
     }
   }
 
@@ -102,12 +103,15 @@ class Renderer {
     std::vector<std::string> names;
     bool has_objects = false;
     for (const Kind& kind : kinds_) {
-      if (kind.hook->render) names.push_back("a " + kind.hook->resource.kind);
+      if (kind.hook->render) names.push_back(kind.hook->resource.kind);
       has_objects |= !kind.objects.empty();
     }
     if (!has_objects && !is_refused_) {
-      console_.err << fmt::format("nothing to render: name a file with {}\n",
-                                  fmt::join(names, " or "));
+      const std::string last = names.back();
+      names.pop_back();
+      console_.err << fmt::format("nothing to render: {}name a file with a {} or {}\n",
+                                  is_kept_ ? "the runtimes of these files are valid; " : "",
+                                  fmt::join(names, ", "), last);
       is_refused_ = true;
     }
     for (Kind& kind : kinds_) {
@@ -302,6 +306,7 @@ class Renderer {
   std::vector<RenderedObject> rendered_;
   std::set<std::string> warned_;
   bool is_refused_ = false;
+  bool is_kept_ = false;  // an object of the files that is not printed itself
 };
 
 }  // namespace

@@ -103,6 +103,15 @@ void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
 
 }  // namespace
 
+void warn_about_one_process(const Draft& draft, std::vector<std::string>& warnings) {
+  const auto& trainer = draft.job.spec.trainer;
+  if (trainer && trainer->numProcPerNode.value_or(1) > 1 && draft.find_ancestor(kTrainerStep))
+    warnings.push_back(
+        fmt::format("spec.trainer.numProcPerNode: has no effect, because runtime \"{}\" starts one "
+                    "process a node; leave it out, or start the processes in the command",
+                    draft.runtime.metadata.name));
+}
+
 bool is_readable_by_sdk(const kube::Json& container) {
   static constexpr std::array<std::string_view, 4> kKnown = {"nvidia.com/gpu", "google.com/tpu",
                                                              "huawei.com/Ascend910", "cpu"};

@@ -12,6 +12,9 @@ namespace trainer::pipeline {
 // begins with a path where there is one.
 std::vector<std::string> warnings_of(const Draft& draft);
 
+// For plugins whose framework starts one process a node, whatever the job's numProcPerNode.
+void warn_about_one_process(const Draft& draft, std::vector<std::string>& warnings);
+
 // The SDK counts devices from a container's limits, and where it finds none that it knows, every
 // read of every job fails. True for limits that are harmless: none at all, or with
 // a name among them that it knows.

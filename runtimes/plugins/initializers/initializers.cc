@@ -54,10 +54,15 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
   }
   const kube::Json* container = kube::find_any_container(draft.pod_template(*index), step);
   if (container == nullptr) {
-    refuse(fmt::format("must have container with name - {0} in the {0} job", step));
+    refuse(
+        fmt::format("must have container with name - {0} in the {0} job; name it so in the "
+                    "runtime",
+                    step));
   } else if (!mounts(*container, kVolume)) {
-    refuse(fmt::format("must have volumeMount with name - {0} in container {1} of the {1} job",
-                       kVolume, step));
+    refuse(
+        fmt::format("must have volumeMount with name - {0} in container {1} of the {1} job; add a "
+                    "volume {0} to this job and to the one that trains, mounted at /workspace",
+                    kVolume, step));
   }
 }
 

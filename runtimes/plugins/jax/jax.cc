@@ -5,6 +5,7 @@
 
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/warnings.hh"
 
 namespace trainer::pipeline {
 
@@ -15,6 +16,7 @@ class Jax final : public Plugin {
   std::string_view source() const override { return "plugin jax"; }
   bool is_active(const Draft& draft) const override;
   void enforce_ml_policy(Draft& draft) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
@@ -35,6 +37,10 @@ void Jax::enforce_ml_policy(Draft& draft) const {
   container->env("JAX_COORDINATOR_ADDRESS",
                  fmt::format("{}:{}", draft.first_host(*index), kTrainerPort));
   container->port(kTrainerPort);
+}
+
+void Jax::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  warn_about_one_process(draft, warnings);
 }
 
 std::unique_ptr<const Plugin> make_jax() {

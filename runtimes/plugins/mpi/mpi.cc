@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "kube/model/resources.hh"
@@ -111,6 +112,34 @@ kube::Json named_object(const kube::Resource& resource, const Draft& draft, std:
        {"kind", resource.kind},
        {"metadata",
         kube::Json::object({{"name", std::move(name)}, {"namespace", draft.job.metadata.ns}})}});
+}
+
+// Whether a command may start processes on other nodes: by mpirun and its like, or in a shell, of
+// which nothing is known.
+bool may_start_mpi(const std::vector<std::string>& words) {
+  static constexpr std::array<std::string_view, 9> kPrograms = {
+      "sh", "bash", "dash", "ash", "zsh", "deepspeed", "horovodrun", "mlx.launch", "prterun"};
+  return std::ranges::any_of(words, [](const std::string& word) {
+    const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+    return name.find("mpi") != name.npos || name.ends_with(".sh") ||
+           std::ranges::find(kPrograms, name) != kPrograms.end();
+  });
+}
+
+// The job's own command, which runs in the launcher and nowhere else.
+void warn_about_command(const Draft& draft, std::int64_t slots,
+                        std::vector<std::string>& warnings) {
+  const auto& trainer = draft.job.spec.trainer;
+  const auto node = draft.find_job(kNode);
+  if (!draft.find_job(kLauncher) || !node || !trainer->command || trainer->command->empty()) return;
+  if (trainer->numNodes.value_or(1) < 2 && slots < 2) return;
+  std::vector<std::string> words = *trainer->command;
+  if (trainer->args) words.insert(words.end(), trainer->args->begin(), trainer->args->end());
+  if (may_start_mpi(words)) return;
+  warnings.push_back(fmt::format(
+      "spec.trainer.command: \"{}\" is not mpirun, so one process runs in the launcher, "
+      "and the other nodes wait; begin the command with mpirun",
+      words[0].substr(0, 60)));
 }
 
 class Mpi final : public Plugin {
@@ -229,6 +258,7 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
                     "what the runtime gives them",
                     trainer->image ? "spec.trainer.image" : "spec.trainer.resourcesPerNode",
                     draft.runtime.metadata.name));
+  warn_about_command(draft, slots_of(draft, *policy_of(draft)), warnings);
   const kube::Json* container = process_container(draft);
   const std::int64_t devices = container == nullptr ? 0 : count_accelerators(*container);
   if (trainer->numProcPerNode && devices > 0 && devices != *trainer->numProcPerNode)

@@ -2,6 +2,7 @@
 // (Kubeflow Trainer, pkg/runtime/framework/plugins/plainml).
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/pipeline/warnings.hh"
 
 namespace trainer::pipeline {
 
@@ -12,6 +13,7 @@ class PlainMl final : public Plugin {
   std::string_view source() const override { return "plugin plainml"; }
   bool is_active(const Draft& draft) const override;
   void enforce_ml_policy(Draft& draft) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
 };
 
 }  // namespace
@@ -27,6 +29,11 @@ void PlainMl::enforce_ml_policy(Draft& draft) const {
   if (!index || !draft.job.spec.trainer) return;
   if (auto container = draft.edit(*index, kNode, "spec.trainer.env"))
     container->env_of_job(draft.job.spec.trainer->env);
+}
+
+void PlainMl::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  const MlPolicy* policy = draft.ml_policy();
+  if (policy == nullptr || !policy->flux) warn_about_one_process(draft, warnings);
 }
 
 std::unique_ptr<const Plugin> make_plainml() {

@@ -158,6 +158,26 @@ spec: {runtimeRef: {name: mine}}
   CHECK(outcome.code == kExitDone);
 }
 
+TEST_CASE("runtimes alone are checked, and that there is no job is said") {
+  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: mine, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
+)");
+  CHECK(outcome.code == kExitRefused);
+  CHECK(outcome.err ==
+        "nothing to render: the runtimes of these files are valid; name a file with a TrainJob, "
+        "JobSet, PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob or MPIJob\n");
+}
+
 TEST_CASE("a runtime of the namespace that was meant is named") {
   const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainingRuntime

@@ -314,7 +314,7 @@ spec:
 }
 
 TEST_CASE("what cannot be rendered is reported") {
-  CHECK(render("").err == "nothing to render: name a file with a TrainJob or a JobSet\n");
+  CHECK(render("").err == "nothing to render: name a file with a TrainJob or JobSet\n");
   CHECK(render("").code == kExitRefused);
   const Outcome other =
       render("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n" + kJob);

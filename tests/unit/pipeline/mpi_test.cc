@@ -215,5 +215,32 @@ TEST_CASE("a queue label on Intel MPI or MPICH is warned about", "[mpi]") {
         std::string::npos);
 }
 
+TEST_CASE("a command that starts no processes on the other nodes is warned about", "[mpi]") {
+  struct Row {
+    const char* trainer;
+    bool is_warned;
+  };
+  const Row rows[] = {
+      {"{numNodes: 2}", false},
+      {"{numNodes: 2, command: [mpirun, python, t.py]}", false},
+      {"{numNodes: 2, command: [/usr/bin/mpiexec], args: [python, t.py]}", false},
+      {"{numNodes: 2, command: [env, A=b, mlx.launch, t.py]}", false},
+      {"{numNodes: 2, command: [bash, -c, 'mpirun python t.py']}", false},
+      {"{numNodes: 1, command: [python, t.py]}", false},
+      {"{numNodes: 2, command: [python, t.py]}", true},
+      {"{numNodes: 1, numProcPerNode: 2, command: [python, t.py]}", true},
+  };
+  for (const Row& row : rows) {
+    INFO(row.trainer);
+    const auto warnings =
+        warn_trainjob(job_with("trainer: " + std::string(row.trainer)), mpi_runtime());
+    REQUIRE(warnings.size() == (row.is_warned ? 1U : 0U));
+    if (row.is_warned)
+      CHECK(
+          warnings[0].find("spec.trainer.command: \"python\" is not mpirun, so one process runs in "
+                           "the launcher") == 0);
+  }
+}
+
 }  // namespace
 }  // namespace trainer::test

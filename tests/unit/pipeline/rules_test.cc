@@ -287,6 +287,31 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
   }
 }
 
+TEST_CASE("numProcPerNode is warned about where one process a node runs", "[warnings]") {
+  const char* jobs = R"([{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}])";
+  struct Row {
+    const char* policy;
+    const char* trainer;
+    bool is_warned;
+  };
+  const Row rows[] = {
+      {"{jax: {}}", "{numProcPerNode: 4}", true},   {"{xgboost: {}}", "{numProcPerNode: 4}", true},
+      {"{}", "{numProcPerNode: 4}", true},          {"{jax: {}}", "{numProcPerNode: 1}", false},
+      {"{flux: {}}", "{numProcPerNode: 4}", false}, {"{torch: {}}", "{numProcPerNode: 4}", false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.policy << " " << row.trainer);
+    const auto warnings = warn_trainjob(job_with("trainer: " + std::string(row.trainer)),
+                                        runtime_with(row.policy, jobs));
+    REQUIRE(warnings.size() == (row.is_warned ? 1U : 0U));
+    if (row.is_warned)
+      CHECK(warnings[0].find("spec.trainer.numProcPerNode: has no effect, because runtime \"rt\" "
+                             "starts one process a node") == 0);
+  }
+}
+
 TEST_CASE("every value that is set says where it comes from", "[explain]") {
   std::vector<Explanation> notes;
   const TrainJob job =
