@@ -2,6 +2,7 @@
 
 #include "api/kinds/kinds.hh"
 #include "api/schema/kubernetes_types.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
@@ -9,13 +10,10 @@ namespace {
 using kube::Json;
 
 Json names_of(const kube::Resource& resource) {
-  std::string singular = resource.kind;
-  for (char& c : singular)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return Json::object({{"kind", resource.kind},
                        {"listKind", resource.kind + "List"},
                        {"plural", resource.plural},
-                       {"singular", singular}});
+                       {"singular", kube::to_lower(resource.kind)}});
 }
 
 Json columns_of(const KindVersion& version) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "api/kinds/kinds.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
@@ -89,8 +89,7 @@ wire::Schema make_schema() {
 template <std::size_t kRow>
 ApiKind make_kind() {
   const Row& row = kRows[kRow];
-  std::string plural(row.kind);
-  for (char& c : plural) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string singular = kube::to_lower(row.kind);
   // The type of the last condition, whatever its status is.
   std::vector<PrinterColumn> columns{{"State", "string", ".status.conditions[-1:].type"},
                                      kAgeColumn};
@@ -101,7 +100,8 @@ ApiKind make_kind() {
     version.scale = {row.scale_path, ".status.replicaStatuses.Worker.active",
                      ".status.replicaStatuses.Worker.selector"};
   }
-  return {{"kubeflow.org", "v1", plural + "s", std::string(row.kind), true}, {std::move(version)}};
+  return {{"kubeflow.org", "v1", singular + "s", std::string(row.kind), true},
+          {std::move(version)}};
 }
 
 }  // namespace

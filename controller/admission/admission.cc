@@ -34,7 +34,7 @@ AdmissionAnswer failed_lookup(const kube::Error& error) {
   return {.is_allowed = false,
           .code = 500,
           .reason = "InternalError",
-          .message = error.message + ": the request could not be judged, try again"};
+          .message = error.message + ": the request could not be reviewed, try again"};
 }
 
 }  // namespace

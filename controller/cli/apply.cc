@@ -5,6 +5,7 @@
 #include "controller/cli/documents.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 namespace {
@@ -15,9 +16,6 @@ using kube::Task;
 
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::milliseconds kPause{500};
-
-const kube::Resource kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                           "CustomResourceDefinition", false};
 
 // A kind whose CRD has just been written is not found for a moment.
 bool is_worth_waiting(const kube::Error& error) {
@@ -42,8 +40,8 @@ Task<Result<Json>> apply_object(kube::ApiClient& client, kube::Resource resource
 Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
   const kube::ObjectKey key = kube::ObjectMeta::of(crd).key();
   const auto end = client.clock().steady() + kLimit;
-  auto now = co_await apply_object(client, kCrds, std::move(crd));
-  while (now && !is_condition_true(*now, "Established")) {
+  auto now = co_await apply_object(client, kube::kCustomResourceDefinitions, std::move(crd));
+  while (now && !kube::has_condition(*now, "Established")) {
     if (client.clock().steady() >= end) {
       co_return kube::fail(kube::ErrorCode::kTimeout,
                            "CustomResourceDefinition {}: its kind is not served after {} s: see "
@@ -51,7 +49,7 @@ Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
                            key.name, kLimit.count());
     }
     co_await kube::sleep(client.clock(), kPause);
-    now = co_await client.get(kCrds, key);
+    now = co_await client.get(kube::kCustomResourceDefinitions, key);
   }
   if (!now) co_return tl::unexpected(now.error());
   co_return Result<void>{};

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <system_error>
@@ -256,7 +257,13 @@ int run_cli(int argc, char** argv) {
   // must start fast, and nothing is parsed.
   if (!words.empty() && words[0] == "shim") return run_shim({words.begin() + 1, words.end()});
   const std::string program = argc > 0 ? argv[0] : "trainer";
-  return flushed(run(program, std::move(words), console), console);
+  try {
+    return flushed(run(program, std::move(words), console), console);
+  } catch (const std::filesystem::filesystem_error& error) {
+    // The directory that it was called in is gone, or is another user's.
+    console.err << console.program << ": " << error.what() << '\n';
+    return kExitRefused;
+  }
 }
 
 }  // namespace trainer

@@ -3,20 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <boost/algorithm/string/case_conv.hpp>
 #include <functional>
 #include <ostream>
 
 #include "kube/client/kubeconfig.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
 
-using boost::algorithm::to_lower_copy;
-
 bool is_called(const kube::Resource& resource, const std::string& word) {
-  for (const std::string& name : {to_lower_copy(resource.kind), resource.plural})
+  for (const std::string& name : {kube::to_lower(resource.kind), resource.plural})
     if (word == name || word == name + "." + resource.group) return true;
   return false;
 }
@@ -41,14 +39,14 @@ kube::Result<Target> find_target(const Registry& registry, const std::vector<std
   const std::size_t slash = words[0].find('/');
   const bool has_slash = words.size() == 1 && slash != std::string::npos;
   const bool has_kind = has_slash || words.size() > 1;
-  const std::string kind = to_lower_copy(has_slash ? words[0].substr(0, slash) : words[0]);
+  const std::string kind = kube::to_lower(has_slash ? words[0].substr(0, slash) : words[0]);
   const std::string name = has_slash ? words[0].substr(slash + 1) : words.back();
   std::vector<std::string> known;
   for (const KindRegistration& each : registry) {
     if (!has_hook(each)) continue;
     Target target{&each, name};
     if (!name.empty() && (!has_kind || is_called(target.resource(), kind))) return target;
-    known.push_back(to_lower_copy(target.resource().kind) + "/NAME");
+    known.push_back(kube::to_lower(target.resource().kind) + "/NAME");
   }
   return kube::fail(kube::ErrorCode::kInvalid,
                     "\"{}\" names no object of a kind that this command knows: write {}",

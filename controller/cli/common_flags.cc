@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "controller/config/values.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 template <class Number>
 CLI::Validator check_count() {
   return check_by(
-      [](const std::string& text) { return parse_number<Number>(text).value_or(-1) >= 0; },
+      [](const std::string& text) { return kube::parse_number<Number>(text).value_or(-1) >= 0; },
       "is too large or no whole number: write 0 or more");
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -65,15 +64,8 @@ void print_value(const kube::Json& value, std::string_view text, OutputFormat fo
   }
 }
 
-bool is_condition_true(const kube::Json& object, std::string_view type) {
-  return std::ranges::any_of(
-      object.get("status").get_array("conditions"), [type](const kube::Json& condition) {
-        return condition.get_string("type") == type && condition.get_string("status") == "True";
-      });
-}
-
 bool is_finished(const kube::Json& trainjob) {
-  return is_condition_true(trainjob, "Complete") || is_condition_true(trainjob, "Failed");
+  return kube::has_condition(trainjob, "Complete") || kube::has_condition(trainjob, "Failed");
 }
 
 std::string title_of(const kube::Json& object) {

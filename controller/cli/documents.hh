@@ -20,8 +20,6 @@ void print_documents(const std::vector<kube::Json>& documents, OutputFormat form
 void print_value(const kube::Json& value, std::string_view text, OutputFormat format,
                  std::ostream& out);
 
-// Whether its status has this condition, and it is True.
-bool is_condition_true(const kube::Json& object, std::string_view type);
 // Complete or Failed.
 bool is_finished(const kube::Json& trainjob);
 

@@ -187,11 +187,17 @@ kube::Result<LocalMount> parse_mount(std::string_view text, std::string_view wor
     return kube::fail(kube::ErrorCode::kInvalid,
                       "--mount {}: write DIR:/PATH, the directory of this machine first", text);
   }
+  const std::string_view target = text.substr(colon + 1);
+  if (target.find_first_not_of('/') == std::string_view::npos) {
+    return kube::fail(kube::ErrorCode::kInvalid,
+                      "--mount {}: the root of a pod cannot be replaced: write a path below /",
+                      text);
+  }
   const std::filesystem::path source =
       std::filesystem::path(working_directory) / text.substr(0, colon);
   std::string normal = source.lexically_normal().string();
   if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
-  return LocalMount{std::move(normal), std::string(text.substr(colon + 1))};
+  return LocalMount{std::move(normal), std::string(target)};
 }
 
 std::vector<std::string> change_for_local(Json& job, const Json& runtime, const Json& machine,

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <ostream>
 
 #include "api/trainjob.hh"
@@ -13,6 +14,7 @@
 #include "controller/cli/local_daemon.hh"
 #include "controller/cli/local_jobs.hh"
 #include "controller/local/daemon.hh"
+#include "kube/model/quantity.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -79,22 +81,34 @@ void make_absolute(LocalUpOptions& options) {
     if (!mount.empty()) mount = fs::absolute(mount).string();
 }
 
-int be_the_daemon(const LocalUpOptions& options, Console& console) {
+// Before a daemon is started: its refusals are of what it finds on this machine.
+Result<std::map<std::string, std::string>> read_capacity(const LocalUpOptions& options) {
+  std::map<std::string, std::string> capacity;
+  for (const std::string& text : options.capacity) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return kube::fail(kube::ErrorCode::kInvalid, "--capacity {}: write NAME=AMOUNT", text);
+    const std::string amount = text.substr(equals + 1);
+    const auto quantity = kube::Quantity::parse(amount);
+    if (!quantity)
+      return kube::fail(kube::ErrorCode::kInvalid, "--capacity {}: {}", text,
+                        quantity.error().message);
+    if (*quantity < kube::Quantity())
+      return kube::fail(kube::ErrorCode::kInvalid, "--capacity {}: write an amount of 0 or more",
+                        text);
+    capacity[text.substr(0, equals)] = amount;
+  }
+  return capacity;
+}
+
+int be_the_daemon(const LocalUpOptions& options, std::map<std::string, std::string> capacity) {
   LocalOptions made;
   made.state = std::filesystem::absolute(options.state).lexically_normal();
   made.has_node = options.has_node;
   made.has_controller = options.has_controller;
   made.tier = options.tier;
   made.mounts = options.mounts;
-  for (const std::string& text : options.capacity) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      console.err << fmt::format("{}: local up: --capacity {}: write NAME=AMOUNT\n",
-                                 console.program, text);
-      return kExitUsage;
-    }
-    made.capacity[text.substr(0, equals)] = text.substr(equals + 1);
-  }
+  made.capacity = std::move(capacity);
   made.idle = std::chrono::seconds(options.idle_seconds);
   made.audit = options.audit;
   return run_daemon(made);
@@ -122,13 +136,14 @@ Task<Result<void>> stop_all(kube::ApiClient& client) {
   co_return co_await stop_jobs(client, std::move(running), /*is_killed=*/false);
 }
 
-// A job that does not run is refused: a finished job that was suspended would stay so.
 Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jobs,
                               bool is_killed) {
   for (const ObjectKey& job : jobs) {
     const auto object = co_await client.get(kTrainJobs, job);
     if (!object) co_return tl::unexpected(object.error());
-    if (!is_running(*object)) {
+    const auto has_pods = co_await has_running_pods(client, job);
+    if (!has_pods) co_return tl::unexpected(has_pods.error());
+    if (!is_running(*object) && !*has_pods) {
       co_return kube::fail(kube::ErrorCode::kConflict, "TrainJob {} does not run: it is {}",
                            job.to_string(), object->get("status").get_string("phase", "new"));
     }
@@ -181,7 +196,9 @@ std::string quoted_word(const std::string& text) {
 int run_local_up(const LocalUpOptions& given, Console& console) {
   LocalUpOptions options = given;
   make_absolute(options);
-  if (options.is_foreground) return be_the_daemon(options, console);
+  auto capacity = read_capacity(options);
+  if (!capacity) return refuse(console, "up", capacity.error());
+  if (options.is_foreground) return be_the_daemon(options, std::move(*capacity));
   const LocalDaemon daemon(options.state);
   if (const auto running = daemon.status()) {
     const bool is_plain = daemon_words(options) == daemon_words(LocalUpOptions());

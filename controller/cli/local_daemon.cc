@@ -17,9 +17,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 #include <thread>
 
+#include "controller/node/files.hh"
+#include "controller/node/spawn.hh"
 #include "kube/model/json_text.hh"
 
 namespace trainer {
@@ -38,52 +39,16 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return std::move(text).str();
+// "" where it cannot be read.
+std::string text_of(const std::filesystem::path& file) {
+  return node::read_file(file).value_or("");
 }
-
-tl::unexpected<kube::Error> system_failure(std::string_view what) {
-  const int why = errno;
-  return kube::fail(kube::ErrorCode::kInternal, "{}: {}", what,
-                    std::generic_category().message(why));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // The process id alone may belong to another process by now. The command line of a zombie is empty.
 bool is_daemon(pid_t pid) {
-  const std::string words = read_file(fmt::format("/proc/{}/cmdline", pid));
+  const std::string words = text_of(fmt::format("/proc/{}/cmdline", pid));
   return words.find(std::string_view("\0local\0up\0", 10)) != words.npos;
 }
-
-struct SpawnActions {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  SpawnActions() {
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-  }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-  ~SpawnActions() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-};
 
 }  // namespace
 
@@ -107,7 +72,7 @@ LocalDaemon::LocalDaemon(std::filesystem::path state)
     : state_(std::filesystem::absolute(state).lexically_normal()) {}
 
 std::optional<DaemonStatus> LocalDaemon::status() const {
-  auto json = kube::parse_json(read_file(state_ / "daemon.json"));
+  auto json = kube::parse_json(text_of(state_ / "daemon.json"));
   if (!json) return std::nullopt;
   DaemonStatus status;
   status.pid = static_cast<pid_t>(json->get_int("pid"));
@@ -132,10 +97,10 @@ Result<DaemonStatus> LocalDaemon::start(const std::vector<std::string>& options)
                       state_.string(), error.message());
   }
   // If two commands start a daemon at the same time, the second one finds that it runs.
-  const Descriptor lock(
+  const node::Fd lock(
       open((state_ / "start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (lock.get() < 0 || flock(lock.get(), LOCK_EX) != 0)
-    return system_failure((state_ / "start.lock").string());
+  if (!lock || flock(lock.get(), LOCK_EX) != 0)
+    return node::system_failure((state_ / "start.lock").string());
   if (auto running = status()) return *running;
   return spawn(options);
 }
@@ -149,24 +114,25 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   std::vector<std::string> words{"trainer",      "local",   "up",
                                  "--foreground", "--state", state_.string()};
   words.insert(words.end(), options.begin(), options.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
-  const Descriptor changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  const std::vector<char*> argv = node::pointers_to(words);
+  const node::Fd changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   inotify_add_watch(changes.get(), state_.c_str(), IN_MOVED_TO);
-  SpawnActions actions;
-  posix_spawnattr_setflags(&actions.attributes, POSIX_SPAWN_SETSID);
-  posix_spawn_file_actions_addopen(&actions.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions.files, STDOUT_FILENO, log.c_str(),
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, S_IRUSR | S_IWUSR);
-  posix_spawn_file_actions_adddup2(&actions.files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   // Otherwise the caller's directory could not be unmounted while the daemon runs.
-  posix_spawn_file_actions_addchdir_np(&actions.files, "/");
+  posix_spawn_file_actions_addchdir_np(&actions, "/");
   pid_t pid = 0;
-  errno = posix_spawn(&pid, "/proc/self/exe", &actions.files, &actions.attributes, argv.data(),
-                      environ);
-  if (errno != 0) return system_failure("the daemon cannot be started");
+  errno = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (errno != 0) return node::system_failure("the daemon cannot be started");
 
   const auto end = Clock::now() + kLongestStart;
   while (Clock::now() < end) {
@@ -193,13 +159,18 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
 
 Result<DaemonStatus> LocalDaemon::restart() const {
   std::vector<std::string> options;
-  std::istringstream text(read_file(state_ / "options"));
+  std::istringstream text(text_of(state_ / "options"));
   for (std::string option; std::getline(text, option);) options.push_back(option);
   return start(options);
 }
 
+bool LocalDaemon::has_file(const char* name) const {
+  std::error_code another_users;
+  return std::filesystem::exists(state_ / name, another_users);
+}
+
 std::string LocalDaemon::last_words() const {
-  std::string text = read_file(state_ / "daemon.log");
+  std::string text = text_of(state_ / "daemon.log");
   boost::algorithm::trim_right(text);
   text.erase(0, text.rfind('\n') + 1);
   if (text.starts_with(kDaemonsName)) text.erase(0, kDaemonsName.size());
@@ -207,7 +178,7 @@ std::string LocalDaemon::last_words() const {
 }
 
 Result<void> LocalDaemon::stop(const DaemonStatus& running) const {
-  if (kill(running.pid, SIGTERM) != 0) return system_failure("the daemon cannot be stopped");
+  if (kill(running.pid, SIGTERM) != 0) return node::system_failure("the daemon cannot be stopped");
   for (const auto end = Clock::now() + kLongestEnd; Clock::now() < end;) {
     if (!is_daemon(running.pid)) return {};
     std::this_thread::sleep_for(milliseconds(10));

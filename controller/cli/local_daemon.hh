@@ -47,7 +47,9 @@ class LocalDaemon {
 
   std::string kubeconfig() const { return state_ / "kubeconfig"; }
   // True before the first start.
-  bool is_new() const { return !std::filesystem::exists(state_ / "kubeconfig"); }
+  bool is_new() const { return !has_file("kubeconfig"); }
+  // Where none is up: whether the last one was killed. One that was asked to end has said so.
+  bool was_killed() const { return has_file("daemon.json"); }
   // nullopt: none is up.
   std::optional<DaemonStatus> status() const;
   // Starts this program again as `local up --foreground OPTION...`, in a session of its own, and
@@ -62,6 +64,7 @@ class LocalDaemon {
  private:
   kube::Result<DaemonStatus> spawn(const std::vector<std::string>& options) const;
   std::string last_words() const;  // the last line of the daemon's log
+  bool has_file(const char* name) const;
 
   std::filesystem::path state_;  // absolute
 };

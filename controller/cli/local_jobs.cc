@@ -11,6 +11,7 @@
 #include "controller/cli/documents.hh"
 #include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/jobset/names.hh"
@@ -28,13 +29,6 @@ using kube::Task;
 constexpr const char* kManager = "trainer-local";
 constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
-
-const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-
-bool has_ended(const Json& pod) {
-  const std::string_view phase = pod.get("status").get_string("phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
   std::string selector =
@@ -60,9 +54,9 @@ Task<Result<void>> create_missing_runtimes(kube::ApiClient& client) {
 }
 
 std::optional<Resource> find_local_resource(const Registry& registry, const Json& object) {
-  std::vector<Resource> all{kube::kNamespaces, kube::kConfigMaps, kube::kSecrets,
-                            kube::kServices,   kube::kJobs,       kube::kPersistentVolumeClaims,
-                            kServiceAccounts};
+  std::vector<Resource> all{kube::kNamespaces,     kube::kConfigMaps, kube::kSecrets,
+                            kube::kServices,       kube::kJobs,       kube::kPersistentVolumeClaims,
+                            kube::kServiceAccounts};
   for (const KindRegistration& registration : registry)
     for (const ApiKind& kind : registration.crds) all.push_back(kind.resource);
   for (const Resource& resource : all) {
@@ -135,6 +129,9 @@ Task<Result<ObjectKey>> create_job(kube::ApiClient& client, Json job) {
 }
 
 Task<Result<void>> suspend_job(kube::ApiClient& client, ObjectKey key) {
+  const auto job = co_await client.get(kTrainJobs, key);
+  if (!job) co_return tl::unexpected(job.error());
+  if (!is_running(*job)) co_return Result<void>();
   Json patch;
   patch["spec"].set("suspend", true);
   const auto done = co_await client.merge_patch(kTrainJobs, std::move(key), std::move(patch));
@@ -156,12 +153,18 @@ Task<Result<void>> kill_pods(kube::ApiClient& client, ObjectKey key) {
   co_return Result<void>();
 }
 
+Task<Result<bool>> has_running_pods(kube::ApiClient& client, ObjectKey key) {
+  const auto pods = co_await list_pods(client, std::move(key));
+  if (!pods) co_return tl::unexpected(pods.error());
+  // A job that was about to end when it was suspended keeps its pods.
+  co_return !std::all_of(pods->begin(), pods->end(), kube::is_pod_over);
+}
+
 Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key) {
   for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
-    const auto pods = co_await list_pods(client, key);
-    if (!pods) co_return tl::unexpected(pods.error());
-    // A job that was about to end when it was suspended keeps its pods.
-    if (std::all_of(pods->begin(), pods->end(), has_ended)) co_return Result<void>();
+    const auto has_pods = co_await has_running_pods(client, key);
+    if (!has_pods) co_return tl::unexpected(has_pods.error());
+    if (!*has_pods) co_return Result<void>();
     co_await kube::sleep(client.clock(), kTick);
   }
   co_return kube::fail(ErrorCode::kTimeout,

@@ -26,10 +26,13 @@ kube::Task<kube::Result<void>> delete_job(kube::ApiClient& client, kube::ObjectK
 // Its key, also where the server made the name.
 kube::Task<kube::Result<kube::ObjectKey>> create_job(kube::ApiClient& client, kube::Json job);
 
-// Asks the job's processes to end: what is left is a suspended job.
+// Asks the job's processes to end: what is left is a suspended job. One that has ended stays as it
+// is: suspended, it could not be run again. Errors (kNotFound): there is no such job.
 kube::Task<kube::Result<void>> suspend_job(kube::ApiClient& client, kube::ObjectKey key);
 // Ends them at once.
 kube::Task<kube::Result<void>> kill_pods(kube::ApiClient& client, kube::ObjectKey key);
+// Whether a pod of the job runs; one of a suspended job has a grace period.
+kube::Task<kube::Result<bool>> has_running_pods(kube::ApiClient& client, kube::ObjectKey key);
 // Waits until no pod of the job runs. Errors (kTimeout): a pod still runs after a minute.
 kube::Task<kube::Result<void>> wait_until_pods_end(kube::ApiClient& client, kube::ObjectKey key);
 

@@ -7,6 +7,9 @@
 #include <csignal>
 #include <filesystem>
 #include <ostream>
+#include <set>
+#include <system_error>
+#include <utility>
 
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
@@ -55,6 +58,7 @@ struct Objects {
 Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
                              const Registry& registry) {
   Objects sorted;
+  std::set<ObjectKey> names;  // of jobs
   for (Json& document : documents) {
     const auto resource = find_local_resource(registry, document);
     if (!resource) {
@@ -64,7 +68,16 @@ Result<Objects> sort_objects(std::vector<Json> documents, const std::string& ns,
     }
     if (resource->namespaced && kube::ObjectMeta::of(document).ns.empty())
       document["metadata"].set("namespace", ns);
-    if (*resource == kTrainJobs) {
+    const auto meta = kube::ObjectMeta::of(document);
+    const bool is_job = *resource == kTrainJobs;
+    if (meta.name.empty() && !(is_job && !meta.generate_name.empty()))
+      return kube::fail(kube::ErrorCode::kInvalid,
+                        "{}: metadata.name is missing or no text: a number needs quotes",
+                        title_of(document));
+    if (is_job && !meta.name.empty() && !names.insert(meta.key()).second)
+      return kube::fail(kube::ErrorCode::kInvalid, "{}: the files have it twice: rename one",
+                        title_of(document));
+    if (is_job) {
       sorted.jobs.push_back(std::move(document));
     } else {
       sorted.others.emplace_back(*resource, std::move(document));
@@ -121,9 +134,19 @@ class LocalRun {
  private:
   void say(std::string_view what) { console_.err << "-- " << plain_text(what) << std::endl; }
 
+  // The second text is kube-scheduler's, of a pod that no end of others makes room for.
+  void report(std::string_view what) {
+    say(what);
+    const bool never_fits = what.find("Insufficient") != what.npos &&
+                            what.find("Preemption is not helpful") != what.npos;
+    if (never_fits && !changes_.is_fitted && !std::exchange(is_fit_named_, true))
+      say("this machine has not what the job asks for: stop it, and run it with --fit");
+  }
+
   Task<Result<void>> submit(Objects objects) {
     if (auto made = co_await create_missing_runtimes(client_); !made) co_return made;
     for (const Json& job : objects.jobs) {
+      if (kube::ObjectMeta::of(job).name.empty()) continue;  // the server makes one
       const auto free = co_await check_job_may_run(client_, kube::ObjectMeta::of(job).key());
       if (!free) co_return tl::unexpected(free.error().at(title_of(job)));
     }
@@ -174,10 +197,13 @@ class LocalRun {
       follow.job = job;
       follow.ends_when_suspended = true;
       follow.omits_failure = true;  // `why` follows
+      follow.is_stopped = [this] { return has_daemon_left_; };
       follow.print = log_printer(logs_, console_);
-      follow.report = [this](std::string_view what) { say(what); };
+      follow.report = [this](std::string_view what) { report(what); };
       LogFollower follower(io_, client_, std::move(follow));
       const auto last = co_await follower.run();
+      is_complete_ &= !has_daemon_left_;
+      if (has_daemon_left_) break;
       if (!last) co_return tl::unexpected(last.error().at(title_of_job(job)));
       if (!*last) say(fmt::format("{}: deleted", title_of_job(job)));
       is_complete_ &= *last && (*last)->is_finished && !(*last)->is_failed;
@@ -205,17 +231,20 @@ class LocalRun {
 
   Task<Result<void>> end(ObjectKey job, bool is_asked) {
     if (!is_asked) co_return co_await kill_pods(client_, std::move(job));
-    const auto object = co_await client_.get(kTrainJobs, job);
-    if (!object) co_return tl::unexpected(object.error());
-    if (!is_running(*object)) co_return Result<void>();
     co_return co_await suspend_job(client_, std::move(job));
   }
 
-  // A daemon that was killed is started again with its options, and goes on with the jobs.
+  // A daemon that was killed is started again with its options, and goes on with the jobs. One that
+  // was asked to end has suspended them before.
   Task<void> keep_daemon_up() {
     for (;;) {
       co_await kube::sleep(client_.clock(), std::chrono::seconds(1));
       if (daemon_.status()) continue;
+      if (!daemon_.was_killed()) {
+        say("the daemon was asked to end: it is not started again");
+        has_daemon_left_ = true;
+        co_return;
+      }
       say("the daemon has ended: it is started again");
       if (const auto started = daemon_.restart(); !started) say(started.error().message);
     }
@@ -231,6 +260,8 @@ class LocalRun {
   LogsOptions logs_;
   std::vector<ObjectKey> jobs_;
   bool is_complete_ = true;
+  bool has_daemon_left_ = false;
+  bool is_fit_named_ = false;  // said once
   kube::asio::signal_set signals_;
   kube::TaskGroup tasks_;
 };
@@ -251,8 +282,13 @@ Result<LocalChanges> read_changes(const LocalRunOptions& options) {
   changes.procs = options.procs;
   changes.is_fitted = options.is_fitted;
   for (const std::string& text : options.mounts) {
-    auto mount = parse_mount(text, std::filesystem::current_path().string());
+    std::error_code is_deleted;
+    auto mount = parse_mount(text, std::filesystem::current_path(is_deleted).string());
     if (!mount) return tl::unexpected(mount.error());
+    std::error_code error;
+    if (!std::filesystem::exists(mount->source, error))
+      return kube::fail(kube::ErrorCode::kInvalid, "--mount {}: {} does not exist", text,
+                        mount->source);
     changes.mounts.push_back(std::move(*mount));
   }
   return changes;

@@ -94,11 +94,11 @@ void LogFollower::job_seen(ObjectState job) {
 }
 
 bool LogFollower::is_over() const {
-  if (is_job_deleted_) return true;
+  if (is_job_deleted_ || options_.is_stopped()) return true;
   if (!job_ || !are_pods_listed_ || followed_ > 0) return false;
-  if (options_.ends_when_suspended && job_->phase == "Suspended" && pods_.empty()) return true;
-  if (!job_->is_finished) return false;
-  // The pods' last states may come after the job's.
+  const bool is_suspended = options_.ends_when_suspended && job_->phase == "Suspended";
+  if (!job_->is_finished && !is_suspended) return false;
+  // The pods' last states may come after the job's. A suspended Job keeps the pods that failed.
   for (const auto& [uid, followed] : pods_) {
     if (!followed->pod.is_over && !followed->pod.is_gone) return false;
   }

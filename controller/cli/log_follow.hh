@@ -25,8 +25,9 @@ class LogFollower {
     kube::ObjectKey job;
     std::optional<std::int32_t> node;
     LogQuery first;                    // what the first request for each log asks for
-    bool ends_when_suspended = false;  // once the pods of a suspended job are gone
-    bool omits_failure = false;        // the caller says why a job has failed
+    bool ends_when_suspended = false;  // once the pods of a suspended job have ended
+    std::function<bool()> is_stopped = [] { return false; };  // asked once a second
+    bool omits_failure = false;  // the caller says why a job has failed
     PrintLine print;
     std::function<void(std::string_view)> report;  // changes of the job, and errors
     Options() {}

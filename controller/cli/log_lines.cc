@@ -52,6 +52,7 @@ std::optional<std::string> LineSplitter::next(bool is_over) {
     return std::nullopt;
   }
   std::string line = text_.substr(begin_, size);
+  is_within_line_ = end == text_.size();
   begin_ = std::min(end + 1, text_.size());
   return line;
 }
@@ -62,6 +63,11 @@ void LogCursor::begin_stream() {
 }
 
 bool LogCursor::is_new(const LogLine& line) {
+  if (!line.is_continued) was_new_ = is_new_start(line);
+  return was_new_;
+}
+
+bool LogCursor::is_new_start(const LogLine& line) {
   const auto instant = line.instant();
   // Only the container runtime's own messages have no time; they may be printed twice.
   if (!instant) return true;

@@ -14,6 +14,7 @@ struct LogLine {
   using Instant = std::pair<std::int64_t, std::int32_t>;  // seconds and nanoseconds
   std::string timestamp;  // "2026-08-20T10:00:00.000000001Z"; "" where the line has none
   std::string text;
+  bool is_continued = false;  // not the first part of its line
   std::optional<Instant> instant() const;
 };
 
@@ -26,10 +27,13 @@ class LineSplitter {
   // The next line; nullopt where more text is needed, or at the end. `is_over`: no more text comes,
   // so a rest without a line end is the last line.
   std::optional<std::string> next(bool is_over);
+  // Whether next() goes on with the line whose first part it has returned.
+  bool is_within_line() const { return is_within_line_; }
 
  private:
   std::string text_;
   std::size_t begin_ = 0;  // of the next line
+  bool is_within_line_ = false;
 };
 
 // The position in one container's log, so that a broken stream can be opened again and each line is
@@ -45,10 +49,13 @@ class LogCursor {
   std::optional<std::string> since_time() const;
 
  private:
+  bool is_new_start(const LogLine& line);
+
   std::optional<LogLine::Instant> last_;
   std::int64_t seen_ = 0;     // lines with the last timestamp
   std::int64_t to_skip_ = 0;  // of these, how many are to be skipped
   bool is_catching_up_ = false;
+  bool was_new_ = true;  // the last line
 };
 
 }  // namespace trainer

@@ -6,6 +6,7 @@
 
 #include "kube/client/api_client.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer {
@@ -43,8 +44,7 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   pod.ns = meta.ns;
   pod.uid = meta.uid;
   const Json& status = object.get("status");
-  const std::string_view phase = status.get_string("phase");
-  pod.is_over = phase == "Succeeded" || phase == "Failed";
+  pod.is_over = kube::is_pod_over(object);
   // Of init containers only those that failed: they explain why nothing else starts.
   for (const Json& item : status.get_array("initContainerStatuses")) {
     LogContainer container = read_container(item);

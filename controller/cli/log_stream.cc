@@ -20,7 +20,13 @@ Task<Result<LogStream>> LogStream::open(kube::ApiClient& client, std::string pat
 
 Task<Result<std::optional<LogLine>>> LogStream::next() {
   while (true) {
-    if (const auto line = splitter_.next(is_over_)) co_return read_log_line(*line);
+    const bool is_continued = splitter_.is_within_line();
+    if (auto line = splitter_.next(is_over_)) {
+      // A later part of a line has no time.
+      LogLine part{"", "", true};
+      if (is_continued) part.text = std::move(*line);
+      co_return is_continued ? std::move(part) : read_log_line(*line);
+    }
     if (is_over_) co_return std::optional<LogLine>();
     const auto piece = co_await stream_->read_some(kIdle);
     if (!piece) co_return tl::unexpected(piece.error());

@@ -73,7 +73,7 @@ const LineRule kRules[] = {
      {"clients joined", "RendezvousTimeoutError", "No route to host",
       "The client socket has timed out",
       "The client socket has failed to connect to any network address",
-      "socketStartConnect: Connect to"},
+      "socketStartConnect: Connect to", "Socket Timeout"},
      "the nodes do not reach each other",
      "Check that no NetworkPolicy forbids traffic between the job's pods (`kubectl get "
      "networkpolicy`), and that all nodes have started.",
@@ -87,7 +87,7 @@ const LineRule kRules[] = {
     {"nccl-timeout",
      {"Watchdog caught collective operation timeout", "ncclSystemError", "ncclRemoteError",
       "NCCL timeout"},
-     "NCCL waited in vain for another rank",
+     "NCCL timed out waiting for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check that ranks "
      "call the same operations, and NCCL_DEBUG=INFO for the interface. Slow steps, such as "
      "checkpoints, need init_process_group(timeout=...).",
@@ -96,7 +96,7 @@ const LineRule kRules[] = {
     {"gloo-timeout",
      {"for recv operation", "for send operation", "connectFullMesh failed",
       "Connection closed by peer", "gloo/transport/tcp/pair.cc"},
-     "Gloo waited in vain for another rank",
+     "Gloo timed out waiting for another rank",
      "Look for the rank that stopped first: its output says why. If all wait: check "
      "GLOO_SOCKET_IFNAME, NetworkPolicies, and init_process_group(timeout=...).",
      false,
@@ -204,7 +204,7 @@ std::optional<Symptom> recognise_script_error(const std::vector<PodOutput>& outp
     return Symptom{"script-error",
                    fmt::format("the script fails: {}", keep_head(error, kMaxLine)),
                    {line_of(output, error)},
-                   "Mend the script; the traceback is in the pod's output. What the other nodes "
+                   "Fix the script; the traceback is in the pod's output. What the other nodes "
                    "report follows from it."};
   }
   return std::nullopt;

@@ -241,7 +241,7 @@ std::string digest_of(const Json& container) {
 }
 
 // Pods of one replicated job have the same template.
-std::optional<Symptom> unlike_images(const Inputs& in) {
+std::optional<Symptom> different_images(const Inputs& in) {
   if (in.facts.read_place == nullptr) return std::nullopt;
   struct Seen {
     std::string image;
@@ -261,8 +261,8 @@ std::optional<Symptom> unlike_images(const Inputs& in) {
   }
   for (const auto& [key, seen] : containers) {
     if (seen.pods.size() < 2) continue;
-    Symptom symptom{"unlike-images",
-                    fmt::format("pods run unlike images under the name {}", seen.image),
+    Symptom symptom{"different-images",
+                    fmt::format("pods run different images under the name {}", seen.image),
                     {},
                     "Name the image by its digest or by a tag that never moves; with "
                     "imagePullPolicy: Always each machine asks the registry again."};
@@ -351,7 +351,7 @@ std::vector<Symptom> recognise(const ObjectState& state, const WhyFacts& facts, 
   std::vector<Symptom> symptoms;
   if (state.is_finished && !state.is_failed) return symptoms;
   const Inputs in{state, facts, now};
-  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, bus_error, unlike_images}, in);
+  add(symptoms, {image_pull, quota, unbound_claim, out_of_memory, bus_error, different_images}, in);
   const std::vector<PodOutput> outputs = all_outputs(state, facts);
   std::vector<Symptom> lines = recognise_lines(facts, outputs);
   const bool is_unexplained = symptoms.empty() && !lines.empty() && is_consequence(lines.front());

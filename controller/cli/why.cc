@@ -67,17 +67,20 @@ std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
 
 constexpr std::size_t kMaxEventPages = 20;  // of 500 of the namespace's warnings
 
-// The Warning events of the object, its Jobs, pods and claims. Kinds that the user may not list are
-// left out.
+// The Warning events of the object, its Jobs, pods and claims, since it was `created`: older ones are
+// about an earlier object of this name. Kinds that the user may not list are left out.
 Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string selector,
-                       WhyFacts& facts) {
+                       std::optional<kube::Time> created, WhyFacts& facts) {
   auto names = names_of(facts.pods);
   names.insert(key.name);
   const auto jobs = co_await list_all(client, kube::kJobs, key.ns, std::move(selector));
   if (jobs) names.merge(names_of(*jobs));
-  std::function<void(std::string_view)> on_item = [&names, &facts](std::string_view text) {
+  std::function<void(std::string_view)> on_item = [&](std::string_view text) {
     auto event = kube::parse_json(text);
-    if (event && names.contains(event->get("involvedObject").get_string("name")))
+    if (!event) return;
+    const auto time = time_of_event(*event);
+    const bool is_older = time && time < created;
+    if (!is_older && names.contains(event->get("involvedObject").get_string("name")))
       facts.events.push_back(std::move(*event));
   };
   const auto listed = co_await client.list(kube::kEvents, key.ns, "fieldSelector=type%3DWarning",
@@ -99,7 +102,8 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   if (!pods) co_return tl::unexpected(pods.error());
   WhyFacts facts;
   facts.pods = std::move(*pods);
-  co_await read_events(client, key, selector, facts);
+  const auto created = kube::ObjectMeta::of(*object).creation_timestamp;
+  co_await read_events(client, key, selector, created, facts);
   if (const auto& logs = target.kind->logs; logs && (!state->is_finished || state->is_failed)) {
     facts.read_place = logs->read_place;
     facts.outputs = co_await read_outputs(client, *logs, facts.pods);

@@ -63,25 +63,16 @@ std::string problem_of_pod(const Json& pod) {
       if (!problem.empty()) return line(problem);
     }
   }
-  for (const Json& condition : status.get_array("conditions")) {
-    const bool is_false = condition.get_string("status") == "False";
-    if (condition.get_string("type") == "PodScheduled" && is_false) {
-      return line(fmt::format("{}: {}", condition.get_string("reason"),
-                              one_line(condition.get_string("message"))));
-    }
+  const Json& scheduled = kube::condition_of(pod, "PodScheduled");
+  if (scheduled.get_string("status") == "False") {
+    return line(fmt::format("{}: {}", scheduled.get_string("reason"),
+                            one_line(scheduled.get_string("message"))));
   }
   if (status.get_string("phase") == "Failed") {
     return line(fmt::format("failed: {} {}", status.get_string("reason"),
                             one_line(status.get_string("message"))));
   }
   return {};
-}
-
-std::optional<Time> time_of_event(const Json& event) {
-  for (const char* member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
-    if (const auto time = Time::parse(event.get_string(member))) return time;
-  }
-  return std::nullopt;
 }
 
 // `reported`: what the report contains already; an event with the same message is left out.
@@ -133,6 +124,13 @@ void add_symptoms(std::vector<Symptom> symptoms, WhyReport& report) {
 }
 
 }  // namespace
+
+std::optional<Time> time_of_event(const Json& event) {
+  for (const char* member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
+    if (const auto time = Time::parse(event.get_string(member))) return time;
+  }
+  return std::nullopt;
+}
 
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,
               const WhyFacts& facts, Time now) {

@@ -20,6 +20,9 @@ struct WhyReport : ObjectState {
   std::string to_text() const;
 };
 
+// When it was seen last; nullopt where it has no time.
+std::optional<kube::Time> time_of_event(const kube::Json& event);
+
 // `state`: of the object. The report has five pods and five events at most, the newest events
 // first.
 WhyReport why(const kube::Resource& resource, const kube::ObjectKey& key, ObjectState state,

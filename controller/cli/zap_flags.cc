@@ -1,17 +1,16 @@
 #include "controller/cli/zap_flags.hh"
 
-#include <boost/algorithm/string/case_conv.hpp>
 #include <cstdint>
 
-#include "controller/config/values.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 
 std::optional<std::string> level_of_zap(std::string_view text) {
-  const std::string level = boost::algorithm::to_lower_copy(std::string(text));
+  const std::string level = kube::to_lower(text);
   if (level == "debug" || level == "info" || level == "error") return level;
   if (level == "panic") return "error";
-  const auto number = parse_number<std::int64_t>(text).value_or(0);
+  const auto number = kube::parse_number<std::int64_t>(text).value_or(0);
   if (number <= 0) return std::nullopt;
   return number >= 4 ? "debug" : "info";
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kube/client/url.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 namespace {
@@ -21,7 +22,7 @@ std::optional<double> take_number(std::string_view& text) {
   const auto end = text.find_first_not_of("0123456789.");
   const std::string_view digits = text.substr(0, end);
   text.remove_prefix(digits.size());
-  return parse_number<double>(digits);
+  return kube::parse_number<double>(digits);
 }
 
 std::optional<double> take_unit(std::string_view& text) {
@@ -52,7 +53,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
 std::optional<Endpoint> parse_endpoint(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const auto port = parse_number<unsigned short>(text.substr(colon + 1));
+  const auto port = kube::parse_number<unsigned short>(text.substr(colon + 1));
   if (!port) return std::nullopt;
   std::string_view host = text.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {

@@ -1,27 +1,16 @@
 // Small value syntaxes of the configuration file and the command line. Pure.
 #pragma once
 
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace trainer {
 
 // A duration as Go prints it: "15s", "1m30s", "1.5h", "250ms", "0". Nullopt for anything else, for
 // negative ones and above 10 years.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
-
-// A whole number, and nothing else.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // Where a server listens or is reached.
 struct Endpoint {

@@ -48,9 +48,7 @@ bool is_selected(const Json& selector, const Json& object) {
 
 bool concerns(const Webhook& webhook, const PendingWrite& write, Caller caller) {
   const kube::Resource& resource = write.kind->resource;
-  if (webhook.resource.group != resource.group || webhook.resource.plural != resource.plural ||
-      !write.subresource.empty())
-    return false;
+  if (!webhook.resource.has_same_objects(resource) || !write.subresource.empty()) return false;
   if (write.operation != "CREATE" && !(write.operation == "UPDATE" && webhook.is_for_updates))
     return false;
   if (webhook.skips_deletion && write.object.get("metadata").find("deletionTimestamp") != nullptr)

@@ -102,20 +102,16 @@ std::string audit_line(const AuditRecord& record, const std::string& id) {
 }
 
 kube::Result<std::unique_ptr<Audit>> Audit::open(const std::string& file) {
-  const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (opened >= 0) return std::unique_ptr<Audit>(new Audit(opened));
+  node::Fd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (opened) return std::unique_ptr<Audit>(new Audit(std::move(opened)));
   return kube::fail(kube::ErrorCode::kInvalid, "--audit {}: the file cannot be opened: {}", file,
                     std::strerror(errno));
-}
-
-Audit::~Audit() {
-  ::close(file_);
 }
 
 void Audit::write(const AuditRecord& record) {
   const std::string id = fmt::format("{}-{}", ::getpid(), ++written_);
   const std::string line = audit_line(record, id) + "\n";
-  [[maybe_unused]] const auto ignored = ::write(file_, line.data(), line.size());
+  [[maybe_unused]] const auto ignored = ::write(file_.get(), line.data(), line.size());
 }
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "controller/node/files.hh"
 #include "kube/model/error.hh"
 #include "kube/model/time.hh"
 #include "kube/server/request.hh"
@@ -29,15 +30,12 @@ class Audit {
  public:
   // Opens the file to append to it, or makes it. Errors (kInvalid) name it.
   static kube::Result<std::unique_ptr<Audit>> open(const std::string& file);
-  ~Audit();
-  Audit(const Audit&) = delete;
-  Audit& operator=(const Audit&) = delete;
   // A line that cannot be written is left out: a full disk does not end requests.
   void write(const AuditRecord& record);
 
  private:
-  explicit Audit(int file) : file_(file) {}
-  int file_;
+  explicit Audit(node::Fd file) : file_(std::move(file)) {}
+  node::Fd file_;
   std::uint64_t written_ = 0;
 };
 

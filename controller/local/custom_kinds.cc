@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/local/builtin_kinds.hh"
+#include "controller/local/kinds/kinds.hh"
+#include "kube/model/resources.hh"
 
 namespace trainer {
 
@@ -11,19 +12,19 @@ CustomKinds::CustomKinds(kube::server::ServedKinds& kinds, kube::server::ObjectS
                          const kube::Log& log)
     : kinds_(kinds), store_(store), log_(log), own_(kinds.size()) {
   kinds_.reserve(kMaxKinds);
-  for (const auto& [key, definition] : store_.all(kCustomResourceDefinitions))
+  for (const auto& [key, definition] : store_.all(kube::kCustomResourceDefinitions))
     serve(*definition.get());
   store_.subscribe([this](const kube::server::Change& change) {
-    if (change.after && change.resource->plural == kCustomResourceDefinitions.plural)
+    if (change.after && change.resource->plural == kube::kCustomResourceDefinitions.plural)
       serve(*change.after);
   });
 }
 
 void CustomKinds::serve(const kube::Json& definition) {
-  for (kube::server::ServedKind& kind : kinds_of_crd(definition)) {
+  for (kube::server::ServedKind& kind : local::kinds_of_crd(definition)) {
     const kube::Resource& resource = kind.resource;
     const auto is_same = [&resource](const kube::server::ServedKind& other) {
-      return other.resource.group == resource.group && other.resource.plural == resource.plural;
+      return other.resource.has_same_objects(resource);
     };
     const auto own_end = kinds_.begin() + static_cast<std::ptrdiff_t>(own_);
     if (std::any_of(kinds_.begin(), own_end, is_same)) return;

@@ -9,9 +9,6 @@
 
 namespace trainer {
 
-inline const kube::Resource kCustomResourceDefinitions{
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
-
 // Serves the kind of each CustomResourceDefinition in the store, unless it is one of the program's
 // own kinds. The kind of a deleted definition is served until the next start of the daemon.
 // Concurrency: the store's thread. Outlives the store's last change.

@@ -10,7 +10,7 @@
 
 #include "controller/kinds/batch/registration.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/local/builtin_kinds.hh"
+#include "controller/local/kinds/kinds.hh"
 #include "controller/local/local_server.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
@@ -97,7 +97,7 @@ int run_daemon(const LocalOptions& options) {
   serving.idle = options.idle;
   serving.on_idle = [] { ::kill(::getpid(), SIGTERM); };
   try {
-    LocalServer server(std::move(*state), local_kinds(), kinds_of(options, admission),
+    LocalServer server(std::move(*state), local::all_kinds(), kinds_of(options, admission),
                        std::move(serving), log);
     if (auto started = server.start(); !started) return refuse(started.error().message);
     int exit_code = 0;
@@ -108,7 +108,7 @@ int run_daemon(const LocalOptions& options) {
       log.info("ready", {{"address", server.address()}});
       exit_code = process.run();
     }
-    server.state().remove(kReadyFile);
+    if (server.state().is_in_place()) server.state().remove(kReadyFile);
     server.stop();
     return exit_code;
   } catch (const std::exception& error) {

@@ -11,11 +11,8 @@
 #include "controller/local/transport.hh"
 #include "kube/client/with_deadline.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
-#include "kube/server/access_review.hh"
-#include "kube/server/discovery.hh"
-#include "kube/server/protobuf.hh"
-#include "kube/server/tables.hh"
 
 namespace trainer {
 
@@ -66,14 +63,6 @@ Json named(const kube::Resource& resource, std::string_view ns, std::string_view
                        {"metadata", std::move(metadata)}});
 }
 
-bool has_condition(const Json& object, std::initializer_list<std::string_view> types) {
-  return std::ranges::any_of(object.get("status").get_array("conditions"),
-                             [types](const Json& condition) {
-                               return condition.get_string("status") == "True" &&
-                                      std::ranges::count(types, condition.get_string("type")) > 0;
-                             });
-}
-
 }  // namespace
 
 LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
@@ -99,19 +88,11 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
 }
 
 kube::server::Api::Environment LocalServer::environment() {
-  kube::server::ServerVersion version;
-  version.git_version += "+trainer-" TRAINER_VERSION;
   kube::server::Api::Environment made;
+  made.version.git_version += "+trainer-" TRAINER_VERSION;
   made.now = [this] { return clock_.now(); };
   made.new_uid = [this] { return make_uid(random_); };
   made.new_name_suffix = [this] { return make_name_suffix(random_); };
-  made.surface.discovery = [this, version](const auto& request, std::string_view path) {
-    return kube::server::answer_discovery(kinds_, request, path, version);
-  };
-  made.surface.review = kube::server::answer_review;
-  made.surface.decode_protobuf = kube::server::decode_protobuf;
-  made.surface.wants_table = kube::server::wants_table;
-  made.surface.table_of = kube::server::table_of;
   return made;
 }
 
@@ -130,12 +111,13 @@ ApiServer::Hooks LocalServer::hooks() {
 
 Result<void> LocalServer::restore() {
   // First the CustomResourceDefinitions: they say which other kinds there are.
-  if (auto restored = state_.journal->restore(store_, {kCustomResourceDefinitions}); !restored)
+  if (auto restored = state_.journal->restore(store_, {kube::kCustomResourceDefinitions});
+      !restored)
     return restored;
   custom_kinds_.emplace(kinds_, store_, log_);
   std::vector<kube::Resource> others;
   for (const auto& kind : kinds_)
-    if (kind.resource != kCustomResourceDefinitions) others.push_back(kind.resource);
+    if (kind.resource != kube::kCustomResourceDefinitions) others.push_back(kind.resource);
   if (auto restored = state_.journal->restore(store_, others); !restored) return restored;
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
@@ -188,7 +170,7 @@ Result<void> LocalServer::start() {
     node_status_ = node_->status();
     tasks_.spawn("node", node_->run());
   }
-  if (options_.idle.count() > 0) tasks_.spawn("idle", await_idle());
+  if (options_.on_idle) tasks_.spawn("idle", await_idle());
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -213,14 +195,11 @@ MakeTransport LocalServer::transports() {
 
 // A suspended or finished job can wait for the next start; a pod, or a Job that makes pods, cannot.
 bool LocalServer::has_work() const {
-  const auto is_active = [](const auto& entry) {
-    const auto pod = entry.second.get();
-    const std::string_view phase = pod->get("status").get_string("phase");
-    return phase != "Succeeded" && phase != "Failed";
-  };
+  const auto is_active = [](const auto& entry) { return !kube::is_pod_over(*entry.second.get()); };
   const auto is_unfinished = [](const auto& entry) {
     const auto job = entry.second.get();
-    return !job->get("spec").get_bool("suspend") && !has_condition(*job, {"Complete", "Failed"});
+    return !job->get("spec").get_bool("suspend") && !kube::has_condition(*job, "Complete") &&
+           !kube::has_condition(*job, "Failed");
   };
   return std::ranges::any_of(store_.all(kube::kPods), is_active) ||
          std::ranges::any_of(store_.all(kube::kJobs), is_unfinished);
@@ -229,15 +208,22 @@ bool LocalServer::has_work() const {
 Task<void> LocalServer::await_idle() {
   const auto begin = clock_.steady();
   auto busy_at = begin;
+  constexpr std::chrono::seconds kLongest(30);
+  const bool stays = options_.idle.count() == 0;
   const auto pause =
-      std::clamp(options_.idle / 10, std::chrono::seconds(1), std::chrono::seconds(30));
+      stays ? kLongest : std::clamp(options_.idle / 10, std::chrono::seconds(1), kLongest);
   for (;;) {
     co_await kube::sleep(clock_, pause);
+    if (!state_.directory->is_in_place()) {
+      log_.warn("the state directory was removed", {{"then", "ends"}});
+      break;
+    }
     const auto now = clock_.steady();
     if (has_work()) busy_at = now;
-    if (now - std::max(busy_at, server_.quiet_since()) >= options_.idle) break;
+    if (stays || now - std::max(busy_at, server_.quiet_since()) < options_.idle) continue;
+    log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
+    break;
   }
-  log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
   options_.on_idle();
 }
 

@@ -26,7 +26,8 @@ namespace trainer {
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
   std::chrono::seconds idle{0};     // after so long without work on_idle is called; 0: never
-  std::function<void()> on_idle;    // called once, on the server's thread
+  // Called once, on the server's thread; also where the state directory was removed.
+  std::function<void()> on_idle;
 };
 
 // Lifecycle: start() restores the objects, listens and starts the thread; stop() ends it in order,

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -26,21 +26,12 @@ tl::unexpected<kube::Error> failed(const std::filesystem::path& path, const char
 }
 
 // The lock of a daemon that was killed ends a moment later than the process.
-bool take_lock(const StateDirectory& state, int lock_file) {
-  for (int tries = 0; ::flock(lock_file, LOCK_EX | LOCK_NB) != 0; ++tries) {
+bool take_lock(const StateDirectory& state, const node::Fd& lock) {
+  for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     std::string words;
     std::getline(std::ifstream("/proc/" + state.read(kLock).value_or("") + "/cmdline"), words);
     if (!words.empty() || tries == 400) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
 }
@@ -55,10 +46,10 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::lock(std::filesystem::pa
     return kube::fail(kube::ErrorCode::kInvalid, "{} cannot be made: {}", path.string(),
                       error.message());
   }
-  const int lock_file = ::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_file < 0) return failed(path / kLock, "opened");
-  std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), lock_file));
-  if (!take_lock(*made, lock_file)) {
+  node::Fd lock(::open((path / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) return failed(path / kLock, "opened");
+  std::unique_ptr<StateDirectory> made(new StateDirectory(std::move(path), std::move(lock)));
+  if (!take_lock(*made, made->lock_)) {
     const std::string holder = made->read(kLock).value_or("");
     return kube::fail(
         kube::ErrorCode::kInvalid,
@@ -66,30 +57,24 @@ Result<std::unique_ptr<StateDirectory>> StateDirectory::lock(std::filesystem::pa
         "it",
         made->path_.string(), holder.empty() ? "" : " (process " + holder + ")");
   }
-  if (::ftruncate(lock_file, 0) != 0 || !write_all(lock_file, std::to_string(::getpid())))
+  if (::ftruncate(made->lock_.get(), 0) != 0 ||
+      !node::write_all(made->lock_, std::to_string(::getpid())))
     return failed(made->path_ / kLock, "written");
   return made;
 }
 
-StateDirectory::~StateDirectory() {
-  ::close(lock_file_);
-}
-
 std::optional<std::string> StateDirectory::read(std::string_view name) const {
-  const std::ifstream file(path_ / name);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  auto text = node::read_file(path_ / name);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 Result<void> StateDirectory::write(std::string_view name, std::string_view text) const {
   const std::filesystem::path target = path_ / name;
   const std::filesystem::path fresh = target.string() + ".new";
-  const int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return failed(fresh, "made");
-  const bool is_written = write_all(file, text);
-  if (::close(file) != 0 || !is_written) return failed(fresh, "written");
+  node::Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file) return failed(fresh, "made");
+  const bool is_written = node::write_all(file, text);
+  if (::close(file.release()) != 0 || !is_written) return failed(fresh, "written");
   if (::rename(fresh.c_str(), target.c_str()) != 0) return failed(target, "replaced");
   return {};
 }
@@ -97,6 +82,13 @@ Result<void> StateDirectory::write(std::string_view name, std::string_view text)
 void StateDirectory::remove(std::string_view name) const {
   std::error_code ignored;
   std::filesystem::remove(path_ / name, ignored);
+}
+
+bool StateDirectory::is_in_place() const {
+  struct stat held {
+  }, found{};
+  return ::fstat(lock_.get(), &held) == 0 && ::stat((path_ / kLock).c_str(), &found) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
 }  // namespace trainer

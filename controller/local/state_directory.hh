@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/node/files.hh"
 #include "kube/model/error.hh"
 
 namespace trainer {
@@ -18,9 +19,6 @@ class StateDirectory {
   // Makes it where it is missing, for its owner alone. Errors (kInvalid) are a sentence: another
   // process has the lock, or the folder cannot be made or written.
   static kube::Result<std::unique_ptr<StateDirectory>> lock(std::filesystem::path path);
-  ~StateDirectory();
-  StateDirectory(const StateDirectory&) = delete;
-  StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   // The file's text; nullopt where there is none.
@@ -28,12 +26,14 @@ class StateDirectory {
   // Replaces the file in one step. Only its owner can read it. Errors (kInvalid) name it.
   kube::Result<void> write(std::string_view name, std::string_view text) const;
   void remove(std::string_view name) const;
+  // False once the folder was removed or replaced: no command finds this process any more.
+  bool is_in_place() const;
 
  private:
-  StateDirectory(std::filesystem::path path, int lock_file)
-      : path_(std::move(path)), lock_file_(lock_file) {}
+  StateDirectory(std::filesystem::path path, node::Fd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
-  int lock_file_;  // open; locked
+  node::Fd lock_;
 };
 
 }  // namespace trainer

@@ -14,11 +14,6 @@ namespace {
 constexpr std::chrono::seconds kBookmarks(60);
 constexpr std::size_t kPiece = 64U << 10;
 
-bool is_of(const kube::server::Watch& watch, const Change& change) {
-  const kube::Resource& resource = watch.kind->resource;
-  return resource.plural == change.resource->plural && resource.group == change.resource->group;
-}
-
 }  // namespace
 
 struct Watches::Open {
@@ -42,7 +37,7 @@ struct Watches::Open {
   std::list<Open*>::iterator at;
 
   void add(const Change& change) {
-    if (is_too_slow || !is_of(watch, change)) return;
+    if (is_too_slow || !watch.kind->resource.has_same_objects(*change.resource)) return;
     const std::string line = watch.line(change);
     if (line.empty()) return;
     is_too_slow = pending.size() + line.size() > std::max(all.max_bytes_, line.size());

@@ -9,6 +9,12 @@
 
 namespace trainer::node {
 
+kube::Result<Pipe> Pipe::make() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure("pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
 Fd open_process(pid_t process) {
   return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
 }
@@ -21,6 +27,15 @@ tl::unexpected<kube::Error> system_failure(std::string_view what) {
   const int error = errno;
   return kube::fail(error == ENOENT ? kube::ErrorCode::kNotFound : kube::ErrorCode::kInternal,
                     "{}: {}", what, std::generic_category().message(error));
+}
+
+bool write_all(const Fd& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = write(file.get(), text.data(), text.size());
+    if (put < 0 && errno != EINTR) return false;
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
 }
 
 kube::Result<std::string> read_file(const std::filesystem::path& path) {
@@ -41,15 +56,9 @@ kube::Result<void> write_file(const std::filesystem::path& path, std::string_vie
                               mode_t mode) {
   const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode));
   if (!file || fchmod(file.get(), mode) != 0) return system_failure(path.native());
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t put = write(file.get(), text.data() + done, text.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return system_failure(path.native());
-    done += static_cast<std::size_t>(put);
-  }
-  // Last, so that no reader sees an empty file.
-  if (ftruncate(file.get(), static_cast<off_t>(done)) != 0) return system_failure(path.native());
+  // Shortened last, so that no reader sees an empty file.
+  if (!write_all(file, text) || ftruncate(file.get(), static_cast<off_t>(text.size())) != 0)
+    return system_failure(path.native());
   return {};
 }
 

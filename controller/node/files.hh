@@ -37,6 +37,11 @@ class Fd {
   int fd_ = -1;
 };
 
+struct Pipe {
+  Fd read, write;
+  static kube::Result<Pipe> make();
+};
+
 // The C library's declarations of these system calls (glibc 2.36) are none of C++. Empty on
 // failure.
 Fd open_process(pid_t process);
@@ -45,6 +50,8 @@ Fd copy_descriptor(const Fd& process, int number);
 // "WHAT: Permission denied", by errno.
 tl::unexpected<kube::Error> system_failure(std::string_view what);
 
+// False where it failed, by errno.
+bool write_all(const Fd& file, std::string_view text);
 kube::Result<std::string> read_file(const std::filesystem::path& path);
 // Writes in place: others may have the file open, or mounted.
 kube::Result<void> write_file(const std::filesystem::path& path, std::string_view text,

@@ -16,6 +16,7 @@
 
 #include "controller/node/ports.hh"
 #include "controller/node/sandbox.hh"
+#include "controller/node/spawn.hh"
 
 extern char** environ;
 
@@ -24,15 +25,6 @@ namespace trainer::node {
 namespace {
 
 using kube::Result;
-
-struct Pipe {
-  Fd read, write;
-  static Result<Pipe> make() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return system_failure("pipe");
-    return Pipe{Fd(ends[0]), Fd(ends[1])};
-  }
-};
 
 // A message of the new process: its listener, or the text of an error.
 bool send_message(int socket, std::string_view text, int descriptor) {
@@ -115,11 +107,8 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   }
   umask(022);
   std::vector<std::string> words = container.argv, variables = container.env;
-  std::vector<char*> argv, envp;
-  for (std::string& word : words) argv.push_back(word.data());
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
+  const std::vector<char*> argv = pointers_to(words);
+  std::vector<char*> envp = pointers_to(variables);
   environ = envp.data();  // its PATH decides what is found
   reset_signals();
   execvp(argv[0], argv.data());

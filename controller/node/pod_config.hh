@@ -24,6 +24,9 @@ struct Mount {
   std::string source;  // a directory or file of the host
   std::string target;  // an absolute path
   bool is_read_only = false;
+  kube::Json unknown = {};  // what describe() does not name
+  template <class D>
+  static void describe(D& d);
   friend bool operator==(const Mount&, const Mount&) = default;
 };
 
@@ -36,13 +39,19 @@ struct ContainerConfig {
   std::vector<Mount> mounts;
   std::string termination_path;       // where the program writes its last message
   bool has_logs_for_message = false;  // FallbackToLogsOnError
+  kube::Json unknown = {};            // what describe() does not name
+  template <class D>
+  static void describe(D& d);
   friend bool operator==(const ContainerConfig&, const ContainerConfig&) = default;
 };
 
 // An emptyDir in memory: a directory of the pod where the shim mounts a tmpfs.
 struct MemoryVolume {
   std::string path;
-  std::int64_t size = 0;  // bytes; 0: no limit
+  std::int64_t size = 0;    // bytes; 0: no limit
+  kube::Json unknown = {};  // what describe() does not name
+  template <class D>
+  static void describe(D& d);
   friend bool operator==(const MemoryVolume&, const MemoryVolume&) = default;
 };
 
@@ -59,6 +68,9 @@ struct PodConfig {
   std::vector<MemoryVolume> memory_volumes;
   std::vector<ContainerConfig> init_containers;  // one after the other
   std::vector<ContainerConfig> containers;       // together
+  kube::Json unknown = {};                       // what describe() does not name
+  template <class D>
+  static void describe(D& d);
   friend bool operator==(const PodConfig&, const PodConfig&) = default;
 };
 

@@ -16,6 +16,7 @@
 #include "controller/node/spawn.hh"
 #include "controller/node/strays.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 
 namespace trainer::node {
@@ -38,7 +39,7 @@ constexpr int kDefaultGrace = 30;
 // only its names.
 Json shortened(Json pod) {
   pod["metadata"].erase("managedFields");
-  if (!is_finished(pod)) return pod;
+  if (!kube::is_pod_over(pod)) return pod;
   Json spec = Json::object();
   for (const char* name : {"nodeName", "hostNetwork"})
     if (const Json* value = pod["spec"].find(name)) spec.set(name, *value);
@@ -110,7 +111,7 @@ bool PodRunner::is_running(std::string_view container) const {
 
 Task<void> PodRunner::run() {
   const auto self = shared_from_this();
-  if (!is_finished(pod_) && co_await start()) co_await follow();
+  if (!kube::is_pod_over(pod_) && co_await start()) co_await follow();
   co_await await_removal();
 }
 

@@ -191,11 +191,6 @@ std::vector<PodEvent> events_of(const Json& before, const Json& report) {
   return events;
 }
 
-bool is_finished(const Json& pod) {
-  const std::string_view phase = pod.get("status").get_string("phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 Json status_patch(const Json& pod, const Json& status) {
   Json changed;
   for (const auto& [member, value] : status.as_object())

@@ -39,7 +39,6 @@ struct PodEvent {
 // What has become of the containers since an earlier report.
 std::vector<PodEvent> events_of(const kube::Json& before, const kube::Json& report);
 
-bool is_finished(const kube::Json& pod);
 // A merge patch of the pod that sets what is different in its status; null: nothing is.
 kube::Json status_patch(const kube::Json& pod, const kube::Json& status);
 

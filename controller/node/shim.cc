@@ -92,6 +92,7 @@ void Shim::add(const ContainerConfig& container, bool is_init) {
   Running& added = containers_.emplace_back();
   added.config = &container;
   added.is_init = is_init;
+  if (pod_.init_containers.empty()) added.reason = "ContainerCreating";  // as kubelet
 }
 
 bool Shim::has_running() const {

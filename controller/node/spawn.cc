@@ -24,13 +24,6 @@ namespace {
 
 constexpr int kProbeLimit = 15'000;  // milliseconds
 
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // With nothing of this process but `inherited` as descriptor 3, and standard input.
 kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int output,
                           int inherited) {
@@ -70,6 +63,13 @@ std::vector<std::string> own_variables() {
 
 }  // namespace
 
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 Fd lock_pod(const std::filesystem::path& directory) {
   Fd lock(open((directory / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   return lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : Fd();
@@ -101,14 +101,13 @@ void stop_shim(int pidfd, int grace) {
 }
 
 kube::Result<TierProbe> probe_tiers_by(const Command& shim) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure("pipe");
-  const Fd output(ends[0]);
-  Fd input(ends[1]);
+  auto pipe = Pipe::make();
+  if (!pipe) return tl::unexpected(pipe.error());
+  const Fd& output = pipe->read;
   Command words = shim;
   words.emplace_back("tiers");
-  const auto child = spawn(std::move(words), own_variables(), input.get(), input.get());
-  input.reset();
+  const auto child = spawn(std::move(words), own_variables(), pipe->write.get(), pipe->write.get());
+  pipe->write.reset();
   if (!child) return tl::unexpected(child.error());
   std::string text;
   std::array<char, 4'096> piece;

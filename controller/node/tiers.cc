@@ -35,10 +35,8 @@ std::string answer_of(pid_t child, const Fd& output) {
 }
 
 std::string try_namespaces() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
+  auto pipe = Pipe::make();
+  if (!pipe) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
     PodConfig pod;
@@ -46,10 +44,10 @@ std::string try_namespaces() {
     pod.memory_volumes.push_back({"/tmp"});
     const auto entered = enter_namespaces(pod);
     const std::string text = entered ? "ok" : entered.error().message;
-    _exit(write(write_end.get(), text.data(), text.size()) > 0 ? 0 : 1);
+    _exit(write(pipe->write.get(), text.data(), text.size()) > 0 ? 0 : 1);
   }
-  write_end.reset();
-  const std::string said = answer_of(child, read_end);
+  pipe->write.reset();
+  const std::string said = answer_of(child, pipe->read);
   return said == "ok" ? "" : said.empty() ? "the test process was stopped" : said;
 }
 

@@ -128,10 +128,4 @@ void Context::note(std::string_view reason, std::string message) {
   plan.events.back().is_of_actions = true;
 }
 
-void Context::requeue_after(std::chrono::microseconds delay) {
-  const auto wait =
-      std::max(std::chrono::ceil<std::chrono::milliseconds>(delay), std::chrono::milliseconds(0));
-  plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
-}
-
 }  // namespace trainer::batch

@@ -74,7 +74,6 @@ struct Context {
   void report(std::string_view type, std::string_view reason, std::string_view message);
   // Plans an event of type Normal that is recorded after the actions.
   void note(std::string_view reason, std::string message);
-  void requeue_after(std::chrono::microseconds delay);
 };
 
 }  // namespace trainer::batch

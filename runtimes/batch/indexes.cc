@@ -77,7 +77,7 @@ std::vector<std::int32_t> ready_indexes(Context& context,
     else
       shortest = shortest ? std::min(*shortest, wait) : wait;
   }
-  if (shortest) context.requeue_after(*shortest);
+  if (shortest) context.plan.requeue_within(*shortest);
   return ready;
 }
 

@@ -54,10 +54,8 @@ bool Job::is_foreign() const {
 }
 
 const Json* Job::find_true(std::string_view type) const {
-  for (const Json& condition : status().get_array("conditions"))
-    if (condition.get_string("type") == type && condition.get_string("status") == "True")
-      return &condition;
-  return nullptr;
+  const Json& condition = kube::condition_of(*object, type);
+  return condition.get_string("status") == "True" ? &condition : nullptr;
 }
 
 }  // namespace trainer::batch

@@ -118,7 +118,7 @@ void manage_pods(Context& context) {
   if (missing <= 0) return;
   if (!context.job.backoff_limit_per_index) {
     const auto wait = remaining_backoff(context.plan.backoff, context.observed.now);
-    if (wait.count() > 0) return context.requeue_after(wait);
+    if (wait.count() > 0) return context.plan.requeue_within(wait);
   }
   create_pods(context, std::min(static_cast<std::size_t>(missing), kMaxPods));
 }

@@ -50,7 +50,7 @@ void decide_by_limits(Context& context) {
       *started + std::chrono::seconds(*context.job.active_deadline) - context.observed.now;
   if (left <= std::chrono::seconds(0))
     return context.fail("DeadlineExceeded", "Job was active longer than specified deadline");
-  context.requeue_after(left);
+  context.plan.requeue_within(left);
 }
 
 void decide_by_indexes(Context& context) {

@@ -160,21 +160,14 @@ kube::Action mark_disrupted(const Json& pod, const kube::ObjectKey& key, kube::T
                             {"status", Json::object({{"conditions", std::move(conditions)}})}})};
 }
 
-bool is_disrupted(const Json& pod) {
-  const Json::Array& conditions = pod.get("status").get_array("conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
-    return condition.get_string("type") == "DisruptionTarget" &&
-           condition.get_string("status") == "True";
-  });
-}
-
 std::vector<kube::Action> removals(const std::vector<const Json*>& followers, kube::Time now) {
   std::vector<kube::Action> actions;
   for (const Json* pod : followers) {
     const Json& metadata = pod->get("metadata");
     const kube::ObjectKey key{std::string(metadata.get_string("namespace")),
                               std::string(metadata.get_string("name"))};
-    if (!is_disrupted(*pod)) actions.push_back(mark_disrupted(*pod, key, now));
+    if (!kube::has_condition(*pod, "DisruptionTarget"))
+      actions.push_back(mark_disrupted(*pod, key, now));
     actions.push_back({.verb = kube::Action::Verb::kDelete,
                        .resource = kube::kPods,
                        .key = key,

@@ -42,7 +42,7 @@ class Plugin {
   // Admission. The draft is prepared (patches, counts and resources merged), and no phase has run.
   virtual void validate(const Draft&, kube::FieldErrors&) const {}
   virtual void warn(const Draft&, std::vector<std::string>&) const {}
-  // In place of warn() where is_active() is false: what the job asks of this plugin in vain.
+  // In place of warn() where is_active() is false: what the job asks of this plugin without effect.
   virtual void warn_inactive(const Draft&, std::vector<std::string>&) const {}
 
   // Admission of a runtime, or of a job of it before there is a draft. Asked of every plugin.

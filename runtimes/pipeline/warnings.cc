@@ -65,7 +65,7 @@ void warn_about_host_network(const Draft& draft, std::size_t index, std::vector<
                   draft.pod_sets[index].name, draft.runtime.metadata.name));
 }
 
-// What a job asks of its trainer and nobody hears.
+// What a job asks of its trainer without an effect.
 void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
   const auto& trainer = draft.job.spec.trainer;
   if (!trainer) return;

@@ -195,10 +195,4 @@ bool ReconcileContext::is_owner_of(const Json& object) const {
   return owns(job, object);
 }
 
-void ReconcileContext::requeue_after(std::chrono::microseconds delay) {
-  const auto wait =
-      std::max(std::chrono::ceil<std::chrono::milliseconds>(delay), std::chrono::milliseconds(0));
-  plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, wait) : wait;
-}
-
 }  // namespace trainer::v1

@@ -84,7 +84,6 @@ struct ReconcileContext {
   // plan.needs_dependents has it afterwards.
   const kube::Json* find_dependent(const kube::Resource& resource, const std::string& object_name);
   bool is_owner_of(const kube::Json& object) const;
-  void requeue_after(std::chrono::microseconds delay);
 
  private:
   kube::Action& act(kube::Action::Verb verb, const kube::Resource& resource,

@@ -104,7 +104,7 @@ bool sync_pod_group(ReconcileContext& context) {
                   fmt::format("PodGroup {} belongs to {} {}; delete that, or give this job another "
                               "name",
                               context.name(), meta.controller()->kind, meta.controller()->name));
-    context.requeue_after(std::chrono::seconds(10));
+    context.plan.requeue_within(std::chrono::seconds(10));
     return false;
   } else {
     update_group(context, *groups, *stored, spec_of(context));

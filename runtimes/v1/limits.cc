@@ -48,7 +48,7 @@ bool exceeds_deadline(ReconcileContext& context) {
   const auto left =
       *context.status.startTime + std::chrono::seconds(*seconds) - context.observed.now;
   if (left <= std::chrono::seconds(0)) return true;
-  context.requeue_after(left);
+  context.plan.requeue_within(left);
   return false;
 }
 

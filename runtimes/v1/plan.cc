@@ -92,7 +92,7 @@ void run(ReconcileContext& context) {
     // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the
     // status of this one.
     context.plan.is_status_first = true;
-    return context.requeue_after(std::chrono::milliseconds(0));
+    return context.plan.requeue_within(std::chrono::milliseconds(0));
   }
   if (!context.leaves_pods) sync_pods(context, batch_size(context.job));
 }

@@ -178,7 +178,7 @@ void sync_pods(ReconcileContext& context, std::size_t batch) {
   std::sort(services.begin(), services.end());
   for (const RoleState& role : context.roles) {
     if (sync_role(context, role, services, batch)) continue;
-    context.requeue_after(std::chrono::milliseconds(0));
+    context.plan.requeue_within(std::chrono::milliseconds(0));
     break;
   }
   remove_surplus(context);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/text.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/members.hh"
 #include "runtimes/views/text.hh"
@@ -239,9 +240,10 @@ std::shared_ptr<PodView> view_pod(const Json& pod) {
   view->jobset_uid = text_of(*of.jobset_uid);
   view->replicated_job = text_of(*of.replicated_job);
   view->job_index = text_of(*of.job_index);
-  view->index = parse_int(text_of(*of.completion_index));
-  if (!view->index) view->index = parse_int(of.annotations->get_string(kCompletionIndexKey));
-  view->attempt = parse_int(text_of(*of.restart_attempt)).value_or(0);
+  view->index = kube::parse_number<std::int32_t>(text_of(*of.completion_index));
+  if (!view->index)
+    view->index = kube::parse_number<std::int32_t>(of.annotations->get_string(kCompletionIndexKey));
+  view->attempt = kube::parse_number<std::int32_t>(text_of(*of.restart_attempt)).value_or(0);
   view->phase = text_of(*of.phase);
   view->is_deleting = !of.deletion_timestamp->is_null();
   view->node_name = text_of(*of.node_name);

@@ -1,7 +1,5 @@
 #include "runtimes/views/text.hh"
 
-#include <charconv>
-
 namespace trainer {
 namespace {
 
@@ -24,24 +22,9 @@ std::string keep_tail(std::string_view text, std::size_t limit) {
   return std::string(text.substr(start));
 }
 
-std::optional<std::int32_t> parse_int(std::string_view text) {
-  std::int32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return value;
-}
-
 std::optional<std::int32_t> parse_unsigned(std::string_view text) {
-  const auto value = parse_int(text);
+  const auto value = kube::parse_number<std::int32_t>(text);
   return value && *value >= 0 ? value : std::nullopt;
-}
-
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
 }
 
 std::string count_of(std::int64_t count, std::string_view noun) {

@@ -7,20 +7,18 @@
 #include <string>
 #include <string_view>
 
+#include "kube/model/text.hh"
+
 namespace trainer {
 
 // The first or the last `limit` bytes at most, cut between characters.
 std::string keep_head(std::string_view text, std::size_t limit);
 std::string keep_tail(std::string_view text, std::size_t limit);
 
-// The number that the whole text is, with a "-" in front where it is negative; nullopt where it is
-// something else, or too large.
-std::optional<std::int32_t> parse_int(std::string_view text);
-// The same of a number that is not negative.
-std::optional<std::int32_t> parse_unsigned(std::string_view text);
+using kube::to_lower;
 
-// ASCII letters only.
-std::string to_lower(std::string_view text);
+// As kube::parse_number(), of a number that is not negative.
+std::optional<std::int32_t> parse_unsigned(std::string_view text);
 
 // "1 pod", "3 pods"; the plural ends in "s".
 std::string count_of(std::int64_t count, std::string_view noun);

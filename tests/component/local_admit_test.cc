@@ -1,7 +1,7 @@
 // Admission of local mode: the rules of the webhooks, without webhooks.
 #include "api/kinds/kinds.hh"
 #include "controller/kinds/registry.hh"
-#include "controller/local/builtin_kinds.hh"
+#include "controller/local/kinds/kinds.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "tests/component/local_server_fixture.hh"
 
@@ -15,7 +15,7 @@ struct Ruled : test::LocalServerFixture {
   Ruled() {
     KindOptions options;
     options.configuration.jobsetController.mode = JobSetControllerMode::kOwn;
-    REQUIRE(start(local_kinds(), production_registry(options)));
+    REQUIRE(start(trainer::local::all_kinds(), production_registry(options)));
   }
 };
 

@@ -105,6 +105,20 @@ TEST_CASE_METHOD(Started, "it leaves when there is nothing to do, but not before
   end();
 }
 
+TEST_CASE_METHOD(Started, "it leaves when its directory is removed, for nobody finds it then") {
+  std::atomic<bool> has_left = false;
+  LocalServerOptions options;
+  options.idle = std::chrono::seconds(10);  // looked for each second
+  options.on_idle = [&has_left] { has_left = true; };
+  REQUIRE(start(std::move(options)));
+  CHECK(server->state().is_in_place());
+  std::filesystem::rename(folder.path / "lock", folder.path / "gone");
+  CHECK_FALSE(server->state().is_in_place());
+  CHECK(kube::run_until(
+      io, [&] { return has_left.load(); }, std::chrono::seconds(8)));
+  end();
+}
+
 TEST_CASE("Events live an hour, and ten thousand at most") {
   kube::asio::io_context io;
   kube::FakeClock clock;

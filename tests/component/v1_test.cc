@@ -168,7 +168,7 @@ TEST_CASE("what why and logs say of a V1 job") {
     bool is_failed;
   };
   const Row rows[] = {
-      {"{}", "", "no controller has looked at this job yet", false},
+      {"{}", "", "no controller has reconciled this job yet", false},
       {R"({"conditions":[{"type":"Created","status":"True"}]})", "Created", "0 of 2 pods run",
        false},
       {R"({"conditions":[{"type":"Created","status":"True"},{"type":"Running","status":"True"}],

@@ -20,7 +20,8 @@ namespace {
 
 const std::string kCore = "/api/v1/namespaces/ns/";
 const std::string kJob = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
-    "metadata":{"name":"j","namespace":"ns","uid":"u"},"spec":{"runtimeRef":{"name":"r"}},
+    "metadata":{"name":"j","namespace":"ns","uid":"u","creationTimestamp":"2026-08-20T10:00:00Z"},
+    "spec":{"runtimeRef":{"name":"r"}},
     "status":{"phase":"Running","reason":"NodesReady","message":"1 of 1 nodes are ready"}})";
 const std::string kPod = R"({"metadata":{"name":"j-node-0-0-x","namespace":"ns","uid":"p",
     "labels":{"jobset.sigs.k8s.io/replicatedjob-name":"node"}},
@@ -88,6 +89,19 @@ TEST_CASE_METHOD(Fixture, "the report has last lines, and warnings of Jobs, pods
   for (const char* part : {"of the Job", "of the claim", "of the pod", "No locks available"})
     CHECK(text.find(part) != std::string::npos);
   CHECK(text.find("of another") == std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "warnings about an earlier job of the same name are left out") {
+  const auto at = [](const std::string& time, const std::string& message) {
+    return warning("j", message + R"(","lastTimestamp":")" + time);
+  };
+  api.on("GET", kCore + "events")
+      .answer(200, list(at("2026-08-20T09:59:59Z", "of the job before") + "," +
+                        at("2026-08-20T10:00:00Z", "of this job")));
+  const std::string text = ask("");
+  CAPTURE(text);
+  CHECK(text.find("of this job") != std::string::npos);
+  CHECK(text.find("of the job before") == std::string::npos);
 }
 
 TEST_CASE_METHOD(Fixture, "of very many warnings a part is read, and the report says so") {

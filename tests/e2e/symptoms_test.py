@@ -33,7 +33,7 @@ FAILURES = {
     "error": ({"command": [*TORCHRUN, GROUP + "if group.get_rank() == 0: raise ValueError('the rate is negative')\n" + SUM]}, 2,
               "the script fails: ValueError: the rate is negative"),
     "hangs": ({"command": [*TORCHRUN, GROUP + "if group.get_rank() == 1: time.sleep(600)\n" + SUM]}, 2,
-              "Gloo waited in vain for another rank"),
+              "Gloo timed out waiting for another rank"),
     # It starts no training, so the first node waits for it.
     "alone": ({"command": ["bash", "-c", '[ "$PET_NODE_RANK" = 0 ] || exec sleep 600\n'
                            f"RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 exec python3 -c '{GROUP}'"]}, 2,

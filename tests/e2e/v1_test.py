@@ -247,5 +247,50 @@ def test_v1_paddle(cluster):
         wait_until("all say so", lambda pod=pod: f"{pod} has met paddle-master-0 paddle-worker-0 paddle-worker-1" in logs_of(cluster, pod))
 
 
+# ---- the real libraries of those two, of some 700 MB
+
+TENSORFLOW_SUMS = WAIT + """
+import json
+config = json.loads(os.environ["TF_CONFIG"])
+for address in config["cluster"]["worker"]:
+    wait_for(address.rsplit(":", 1)[0])
+import tensorflow as tf
+strategy, index = tf.distribute.MultiWorkerMirroredStrategy(), config["task"]["index"]
+@tf.function
+def everyone():
+    return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(index + 1.0)))
+print("worker", index, "of", strategy.num_replicas_in_sync, "sees", float(everyone()))
+"""
+PADDLE_SUMS = """
+import paddle
+import paddle.distributed as group
+group.init_parallel_env()
+total = paddle.to_tensor([group.get_rank() + 1.0])
+group.all_reduce(total)
+print("worker", group.get_rank(), "of", group.get_world_size(), "sees", total.item())
+"""
+# As the guides start it.
+PADDLE_LAUNCH = f"""
+import pathlib, sys
+pathlib.Path("/tmp/train.py").write_text({PADDLE_SUMS!r})
+sys.argv = ["launch", "/tmp/train.py"]
+import runpy
+runpy.run_module("paddle.distributed.launch", run_name="__main__")
+"""
+
+if os.environ.get("LONG"):
+    def test_v1_tensorflow_trains(cluster):
+        cluster.apply(library_job("TFJob", "tf", "tensorflow-cpu==2.20.0", TENSORFLOW_SUMS, "Worker"))
+        succeeds(cluster, "TFJob", "tf")
+        for index in range(2):
+            wait_until("both say so", lambda index=index: f"worker {index} of 2 sees 3.0" in logs_of(cluster, f"tf-worker-{index}"))
+
+    def test_v1_paddle_trains(cluster):
+        cluster.apply(library_job("PaddleJob", "paddle", "paddlepaddle==3.3.1", PADDLE_LAUNCH, "Worker"))
+        succeeds(cluster, "PaddleJob", "paddle")
+        said = [logs_of(cluster, f"paddle-worker-{index}") for index in range(2)]
+        assert all(any(f"worker {rank} of 2 sees 3.0" in text for text in said) for rank in range(2)), said
+
+
 if __name__ == "__main__":
     harness.main(__file__, parallel=2)

@@ -2,6 +2,7 @@
 """Runs schedules of faults beside jobs, and judges what is there at the end, by the objects and by the audit log."""
 import argparse
 import collections
+import functools
 import json
 import pathlib
 import re
@@ -53,6 +54,28 @@ class Kubelet(threading.Thread):
                               {"status": {"phase": "Failed" if fails else "Succeeded"}}, "application/merge-patch+json")
 
 
+def is_crd_back():
+    """One that is still being deleted takes the apply, and goes."""
+    done = run("kubectl", "apply", "--server-side", "-f", str(RUNTIME_CRD), "-o", "json", check=False)
+    return done.returncode == 0 and "deletionTimestamp" not in json.loads(done.stdout)["metadata"]
+
+
+def in_turn(steps):
+    """(when, what) of steps about one thing. While the API server is stalled, a later one must not overtake an earlier one."""
+    earlier = None
+    for when, what in steps:
+        done = threading.Event()
+
+        def act(what=what, earlier=earlier, done=done):
+            if earlier:
+                earlier.wait(60)
+            what()
+            done.set()
+
+        yield when, act
+        earlier = done
+
+
 class World:
     """One run: a namespace, two controllers, jobs and faults."""
 
@@ -77,6 +100,8 @@ class World:
     def list(self, kind, api=None):
         api = api or self.api
         status, found = api.call("GET", api.path(kind, self.namespace))
+        if status in (429, 503):   # it has just started, and does not serve all resources yet
+            raise ConnectionError(found)
         assert status == 200, found
         return found["items"]
 
@@ -109,25 +134,11 @@ class World:
                              for when, value in ((job.acted, True), (job.resumed, False))]
             elif job.script == "delete":
                 requests.append((job.acted, ("DELETE", "TrainJob", None, job.name)))
-            found += self.in_turn(requests)
+            found += in_turn((when, functools.partial(self.request, *arguments)) for when, arguments in requests)
         for fault in self.faults:
-            found += [(fault.begin, lambda fault=fault: self.begin(fault)), (fault.begin + fault.seconds, lambda fault=fault: self.end(fault))]
+            found += in_turn([(fault.begin, functools.partial(self.begin, fault)),
+                              (fault.begin + fault.seconds, functools.partial(self.end, fault))])
         return sorted(found, key=lambda action: action[0])
-
-    def in_turn(self, requests):
-        """While the API server is stalled, a later request about a job must not overtake an earlier one."""
-        earlier = None
-        for when, arguments in requests:
-            done = threading.Event()
-
-            def ask(arguments=arguments, earlier=earlier, done=done):
-                if earlier:
-                    earlier.wait(60)
-                self.request(*arguments)
-                done.set()
-
-            yield when, ask
-            earlier = done
 
     def begin(self, fault):
         controller = self.controllers[fault.target]
@@ -163,8 +174,7 @@ class World:
             wait_until("rights are given back", lambda: run(
                 "kubectl", "apply", "--server-side", "-k", str(harness.ROOT / "manifests/rbac"), check=False).returncode == 0, seconds=60)
         elif fault.kind == "runtime-crd":
-            wait_until("the CRD is back", lambda: run(
-                "kubectl", "apply", "--server-side", "-f", str(RUNTIME_CRD), check=False).returncode == 0, seconds=60, every=1)
+            wait_until("the CRD is back", is_crd_back, seconds=60, every=1)
         elif component in ("api", "etcd"):
             fault.process.signal(signal.SIGCONT) if what == "stall" else fault.process.start()
         elif fault.kind != "kill":

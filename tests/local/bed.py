@@ -178,6 +178,14 @@ class Local:
         query = f"?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D{job}" if job else ""
         return self.request(PODS + query)["items"]
 
+    def runtime(self, name, **spec):
+        """A TrainingRuntime whose Jobs have this, besides a container `node`."""
+        pod = {"restartPolicy": "Never", "containers": [{"name": "node", "image": "localhost/none:1"}]}
+        job = {"name": "node", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                                            "spec": {**spec, "template": {"spec": pod}}}}
+        return {"apiVersion": API, "kind": "TrainingRuntime", "metadata": {"name": name, "namespace": "default"},
+                "spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": [job]}}}}
+
     def write(self, name, *objects):
         """A file of YAML documents."""
         path = self.folder / name

@@ -84,6 +84,18 @@ def test_run_replaces_a_finished_job_and_refuses_a_running_one(local):
     assert local.job("other") is None, refused
 
 
+def test_names(local):
+    job = trainjob("unused", "echo named")
+    job["metadata"] = {"generateName": "made-"}
+    done = local.run("run", local.write("job.yaml", job, job))
+    assert done.stdout.count("named") == 2 and "TrainJob default/made-" in done.stderr, done.stdout + done.stderr
+    job["metadata"] = {}
+    assert "TrainJob without a name: metadata.name is missing" in local.run("run", local.write("job.yaml", job), code=1).stderr
+    job["metadata"] = {"name": "same"}
+    assert "TrainJob default/same: the files have it twice" in local.run("run", local.write("job.yaml", job, job), code=1).stderr
+    assert local.job("same") is None
+
+
 def test_stop_suspends_and_kill_does_not_wait(local):
     for name, script, options in (("polite", POLITE, []), ("deaf", DEAF, ["--kill"])):
         script += str(local.scratch)
@@ -95,6 +107,7 @@ def test_stop_suspends_and_kill_does_not_wait(local):
         assert not bed.processes_with(script)
         local.wait_for(name, "Suspended", seconds=5)
         assert "does not run" in local.run("stop", name, code=1).stderr
+        assert "does not run" in local.run("stop", "--kill", name, code=1).stderr
     assert "Suspended" in local.run("status").stdout
     # What was stopped can be run again.
     done = local.run("run", local.write("polite.yaml", trainjob("polite", "echo second")))
@@ -129,6 +142,44 @@ def test_a_second_interrupt_kills_it(local):
     interrupted(local, script, 2)
     assert time.monotonic() - began < 20
     assert not bed.processes_with(script)
+
+
+def test_a_stop_that_takes_long_can_be_made_a_kill(local):
+    script = DEAF + str(local.scratch)
+    local.run("run", "--detach", local.write("deaf.yaml", trainjob("deaf", script)))
+    local.wait_for("deaf", "Running")
+    stopping = local.start("stop", "deaf")
+    local.wait_for("deaf", "Suspended")
+    began = time.monotonic()
+    local.run("stop", "--kill", "deaf")
+    assert stopping.wait(10) == 0 and time.monotonic() - began < 10
+    assert not bed.processes_with(script)
+
+
+def test_an_interrupt_ends_where_pods_had_failed(local):
+    """A suspended Job keeps the pods that failed."""
+    job = trainjob("retried", "echo begun; exit 1")
+    runtime = local.runtime("retries", backoffLimit=6)
+    job["spec"]["runtimeRef"] = {"name": "retries", "kind": "TrainingRuntime"}
+    started = local.start("run", local.write("job.yaml", runtime, job))
+    for line in started.stdout:
+        if "begun" in line:
+            break
+    wait_until("the pod has failed", lambda: any(pod["status"]["phase"] == "Failed" for pod in local.pods("retried")))
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=20)
+    assert started.returncode == 1 and local.phase("retried") == "Suspended"
+
+
+def test_a_daemon_that_was_asked_to_end_stays_away(local):
+    started = local.start("run", local.write("job.yaml", trainjob("followed", POLITE)))
+    for line in started.stdout:
+        if "begun" in line:
+            break
+    local.run("down")
+    said = started.communicate(timeout=20)[0]
+    assert started.returncode == 1 and "started again" not in said.replace("not started again", ""), said
+    assert "no daemon is up" in local.run("status", code=1).stderr
 
 
 def test_a_run_that_is_killed_leaves_the_job(local):
@@ -171,6 +222,10 @@ def test_a_job_of_a_cluster_is_cut_to_the_machine(local):
     job = trainjob("large", "echo node of $PET_NNODES", nodes=64, requests={"cpu": "48", "memory": "500Gi", "nvidia.com/gpu": "8"})
     job["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"nvidia.com/gpu": "8"}
     job["spec"]["trainer"]["numProcPerNode"] = 8
+    waits = local.start("run", local.write("job.yaml", job))
+    wait_until("it says what would help", lambda: "run it with --fit" in waits.stdout.readline())
+    waits.send_signal(signal.SIGINT)
+    waits.communicate(timeout=20)
     done = local.run("run", "--fit", local.write("job.yaml", job))
     for cut in ("nodes: 64 -> 2", "cpu per node: 48 -> 1", "nvidia.com/gpu per node: 8 -> 0", "processes per node: 8 -> 1", "memory per node"):
         assert cut in done.stderr, done.stderr

@@ -75,6 +75,9 @@ def test_what_local_mode_does_not_have(local):
     job = trainjob("r", "true")
     job["spec"]["runtimeRef"]["name"] = "nowhere"
     assert "nowhere" in failure_of(local, job)
+    there = local.write("job.yaml", trainjob("m", "true"))
+    assert "/nowhere does not exist" in local.run("run", "--mount", "/nowhere:/x", there, code=1).stderr
+    assert "write a path below /" in local.run("run", "--mount", ".:/", there, code=1).stderr
     assert "write DIR:/PATH" in local.run("run", "--mount", "x", local.write("job.yaml", trainjob("m", "true")), code=1).stderr
 
 
@@ -82,6 +85,20 @@ def one_sentence(done):
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert done.returncode == 1 and len(lines) == 1, done.stderr
     return lines[0]
+
+
+def test_capacities_and_states_that_are_none(local):
+    for capacity, said in (("x", "write NAME=AMOUNT"), ("=3", "write NAME=AMOUNT"), ("cpu=a", "is no quantity"), ("cpu=-1", "an amount of 0 or more")):
+        refused = one_sentence(local.run("up", "--capacity", capacity, code=1))
+        assert said in refused and refused.count("local up") == 1, refused
+    assert "name a directory" in local.run("status", "--state", "", code=2).stderr
+    if os.getuid() != 0:
+        raise bed.Skipped("only root can be another user")
+    local.up()
+    for command in ("up", "status"):
+        done = subprocess.run(["setpriv", f"--reuid={bed.ORDINARY}", "--clear-groups", *local.command(command)], env=local.env, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        one_sentence(done)
 
 
 def test_the_port_is_taken(local):

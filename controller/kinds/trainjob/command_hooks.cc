@@ -111,7 +111,7 @@ std::string advice_for_failure(const TrainJob& job, std::string_view program) {
     return "The container used more memory than its limit: raise resourcesPerNode, or use less per "
            "process.";
   }
-  return fmt::format("Read the output with {}, mend the cause, and start a new job.",
+  return fmt::format("Read the output with {}, fix the cause, and start a new job.",
                      logs_command(job, program));
 }
 
@@ -143,7 +143,7 @@ ObjectState trainjob_state(const TrainJob& job, std::string_view program) {
   if (status.phase.empty()) {
     state.message = job.spec.managedBy && *job.spec.managedBy != kTrainJobController
                         ? fmt::format("spec.managedBy leaves this job to {}", *job.spec.managedBy)
-                        : std::string("no controller has looked at this job yet");
+                        : std::string("no controller has reconciled this job yet");
   }
   add_first_failure(status, state);
   add_restarts(status.restartBudget, state);

@@ -59,7 +59,7 @@ std::string advice(const Job& job, const Framework& framework, const ObjectState
                    std::string_view program) {
   if (state.is_failed) {
     return fmt::format(
-        "Read the output with `{} logs -n {} {}/{}`, mend the cause, and start a new "
+        "Read the output with `{} logs -n {} {}/{}`, fix the cause, and start a new "
         "job.",
         program, job.metadata.ns, framework.singular, job.metadata.name);
   }
@@ -88,7 +88,7 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   if (state.phase.empty()) {
     const auto& manager = job->spec.runPolicy.managedBy;
     state.message = manager.value_or(std::string(kManager)) == kManager
-                        ? std::string("no controller has looked at this job yet")
+                        ? std::string("no controller has reconciled this job yet")
                         : fmt::format("spec.runPolicy.managedBy leaves this job to {}", *manager);
   }
   if (const auto& failure = job->status.firstFailure)

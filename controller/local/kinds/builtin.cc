@@ -1,16 +1,19 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "controller/local/kinds/cells.hh"
 #include "controller/local/kinds/kinds.hh"
+#include "kube/model/text.hh"
 #include "kube/server/decoding.hh"
 
 namespace trainer::local {
+namespace {
 
 ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   ServedKind kind;
   const std::string& name = builtin.resource.kind;
-  for (const char c : name)
-    kind.singular += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  kind.singular = kube::to_lower(name);
   kind.merge_keys = types.merge_keys(name);
   builtin.rules.may_repeat = true;
   use_schema(kind, types.schema(name), builtin.rules);
@@ -27,6 +30,21 @@ ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin) {
   kind.has_status = builtin.has_status;
   kind.has_generation = builtin.has_generation;
   return kind;
+}
+
+}  // namespace
+
+kube::server::ServedKinds all_kinds() {
+  const BuiltinTypes types;
+  std::vector<Builtin> builtin = core_kinds();
+  for (const auto kind : {pod_kind, service_kind, job_kind}) builtin.push_back(kind());
+  std::ranges::move(other_kinds(), std::back_inserter(builtin));
+  kube::server::ServedKinds kinds;
+  for (Builtin& kind : builtin) kinds.push_back(builtin_kind(types, std::move(kind)));
+  kinds.push_back(crd_kind());
+  for (const ApiKind& kind : api_kinds())
+    std::ranges::move(served_versions(kind), std::back_inserter(kinds));
+  return kinds;
 }
 
 }  // namespace trainer::local

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 
+#include "kube/model/meta.hh"
+#include "kube/model/text.hh"
 #include "kube/server/tables.hh"
 
 namespace trainer::local {
@@ -15,30 +16,14 @@ using kube::Json;
 using kube::Time;
 using kube::server::human_age;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(kSpace) - first + 1));
-}
-
 // ---- jobs
 
 std::string job_status(const Json& job) {
-  const auto is_true = [&job](std::string_view type) {
-    return condition_status(job, type) == "True";
-  };
-  if (is_true("Complete")) return "Complete";
-  if (is_true("Failed")) return "Failed";
+  if (kube::has_condition(job, "Complete")) return "Complete";
+  if (kube::has_condition(job, "Failed")) return "Failed";
   if (job.get("metadata").find("deletionTimestamp") != nullptr) return "Terminating";
   for (const char* type : {"Suspended", "FailureTarget", "SuccessCriteriaMet"})
-    if (is_true(type)) return type;
+    if (kube::has_condition(job, type)) return type;
   return "Running";
 }
 
@@ -99,7 +84,7 @@ std::string print_ports(const Json& spec) {
 // ---- nodes
 
 std::string node_status(const Json& node) {
-  const std::string_view ready = condition_status(node, "Ready");
+  const std::string_view ready = kube::condition_of(node, "Ready").get_string("status");
   std::string text = ready.empty() ? "Unknown" : ready == "True" ? "Ready" : "NotReady";
   return node.get("spec").get_bool("unschedulable") ? text + ",SchedulingDisabled" : text;
 }
@@ -164,12 +149,6 @@ std::string join(const std::vector<std::string>& texts, std::string_view separat
   return fmt::format("{}", fmt::join(texts, separator));
 }
 
-std::string_view condition_status(const Json& object, std::string_view type) {
-  for (const Json& condition : object.get("status").get_array("conditions"))
-    if (condition.get_string("type") == type) return condition.get_string("status");
-  return {};
-}
-
 Json job_cells(const Json& job, Time now) {
   const Json& pod_spec = job.get_path({"spec", "template", "spec"});
   return Json::array({name_of(job), job_status(job), job_completions(job), job_duration(job, now),
@@ -208,7 +187,7 @@ Json event_cells(const Json& event, Time now) {
   if (series.is_object()) last = human_age(series.get_string("lastObservedTime"), now);
   const std::int64_t count = series.is_object() ? series.get_int("count")
                                                 : std::max<std::int64_t>(event.get_int("count"), 1);
-  std::string target = lower(object.get_string("kind"));
+  std::string target = kube::to_lower(object.get_string("kind"));
   if (const std::string_view name = object.get_string("name"); !name.empty())
     target += "/" + std::string(name);
   const Json& source = event.get("source");
@@ -216,8 +195,9 @@ Json event_cells(const Json& event, Time now) {
   const std::string host = text_or(source, "host", event.get_string("reportingInstance"));
   if (!host.empty()) from += ", " + host;
   return Json::array({last, event.get_string("type"), event.get_string("reason"), target,
-                      object.get_string("fieldPath"), from, trimmed(event.get_string("message")),
-                      first, count, name_of(event)});
+                      object.get_string("fieldPath"), from,
+                      kube::trimmed(event.get_string("message"), " \t\r\n\v\f"), first, count,
+                      name_of(event)});
 }
 
 }  // namespace trainer::local

@@ -25,8 +25,6 @@ std::string print_labels(const kube::Json& labels);
 std::string text_or(const kube::Json& object, std::string_view member, std::string_view otherwise);
 // The texts with ", " or the like between them.
 std::string join(const std::vector<std::string>& texts, std::string_view separator);
-// Of a list of conditions; "" where there is no such condition.
-std::string_view condition_status(const kube::Json& object, std::string_view type);
 
 // The cells of a row; `cells` of a ServedKind.
 kube::Json pod_cells(const kube::Json& pod, kube::Time now);

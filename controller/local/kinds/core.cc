@@ -15,7 +15,6 @@
 namespace trainer::local {
 namespace {
 
-using kube::Resource;
 using kube::Time;
 
 // ---- ConfigMaps and Secrets
@@ -73,7 +72,8 @@ FieldErrors check_config_map(const Json& map, const Json* before) {
     if (map.get("data").find(key) != nullptr)
       errors.push_back(kube::invalid(kube::join_key("data", key), key,
                                      "duplicate of key present in binaryData"));
-  if (size > kMaxData) errors.push_back(kube::too_long("", kMaxData));
+  // "[]": the empty path, as field.NewPath("") prints itself.
+  if (size > kMaxData) errors.push_back(kube::too_long("[]", kMaxData));
   check_immutable_data(map, before, {"data", "binaryData"}, errors);
   return errors;
 }
@@ -207,9 +207,8 @@ Json service_account_cells(const Json& account, Time now) {
 
 }  // namespace
 
-kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
-  const Resource accounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-  std::vector<Builtin> kinds{
+std::vector<Builtin> core_kinds() {
+  return {
       {.resource = kube::kConfigMaps,
        .short_names = {"cm"},
        .rules = {set_config_map_defaults, check_config_map},
@@ -245,14 +244,11 @@ kube::server::ServedKinds core_kinds(const BuiltinTypes& types) {
        .rules = {set_secret_defaults, check_secret},
        .columns = "Name,Type,Data,Age",
        .cells = secret_cells},
-      {.resource = accounts,
+      {.resource = kube::kServiceAccounts,
        .short_names = {"sa"},
        .columns = "Name,Secrets,Age",
        .cells = service_account_cells},
   };
-  kube::server::ServedKinds served;
-  for (Builtin& kind : kinds) served.push_back(builtin_kind(types, std::move(kind)));
-  return served;
 }
 
 }  // namespace trainer::local

@@ -157,15 +157,14 @@ FieldErrors check_job(const Json& job, const Json* before) {
 
 }  // namespace
 
-ServedKind job_kind(const BuiltinTypes& types) {
-  return builtin_kind(
-      types, {.resource = kube::kJobs,
-              .rules = {set_job_defaults, check_job},
-              .columns = "Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector",
-              .cells = job_cells,
-              .has_status = true,
-              .has_generation = true,
-              .is_of_all = true});
+Builtin job_kind() {
+  return {.resource = kube::kJobs,
+          .rules = {set_job_defaults, check_job},
+          .columns = "Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector",
+          .cells = job_cells,
+          .has_status = true,
+          .has_generation = true,
+          .is_of_all = true};
 }
 
 }  // namespace trainer::local

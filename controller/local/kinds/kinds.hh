@@ -24,19 +24,25 @@ struct Builtin {
   bool has_generation = false;
   bool is_of_all = false;  // `kubectl get all` shows it
 };
-ServedKind builtin_kind(const BuiltinTypes& types, Builtin builtin);
 
-ServedKind pod_kind(const BuiltinTypes& types);
-ServedKind job_kind(const BuiltinTypes& types);
-ServedKind service_kind(const BuiltinTypes& types);
+Builtin pod_kind();
+Builtin job_kind();
+Builtin service_kind();
 // Kinds with few rules: of the core group, and of other groups.
-kube::server::ServedKinds core_kinds(const BuiltinTypes& types);
-kube::server::ServedKinds other_kinds(const BuiltinTypes& types);
+std::vector<Builtin> core_kinds();
+std::vector<Builtin> other_kinds();
 ServedKind crd_kind();
 
-// One for each served version, the stored version first: of a CustomResourceDefinition, and of a
-// kind of this project.
-kube::server::ServedKinds kinds_of_crd(const Json& crd);
+// One for each served version of a kind of this project, the stored version first.
 kube::server::ServedKinds served_versions(const ApiKind& kind);
+
+// The same of a CustomResourceDefinition of another project. Of its CEL rules only those that
+// forbid a change are evaluated. The definition itself is not checked: members that it lacks count
+// as empty.
+kube::server::ServedKinds kinds_of_crd(const Json& crd);
+
+// This project's kinds but for V1 jobs, and the kinds of Kubernetes that they need. Takes some
+// milliseconds; call it once.
+kube::server::ServedKinds all_kinds();
 
 }  // namespace trainer::local

@@ -15,7 +15,6 @@
 namespace trainer::local {
 namespace {
 
-using kube::Resource;
 using kube::Time;
 
 // As kube-apiserver prints kinds without a printer: with the time of creation instead of the age.
@@ -109,20 +108,17 @@ std::string crd_problem(const Json& crd) {
 
 }  // namespace
 
-kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
-  const std::string rbac = "rbac.authorization.k8s.io";
-  std::vector<Builtin> kinds{
-      {.resource = {"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"},
+std::vector<Builtin> other_kinds() {
+  return {
+      {.resource = kube::kHorizontalPodAutoscalers,
        .short_names = {"hpa"},
        .rules = {set_autoscaler_defaults},
        .columns = "Name,Reference,Targets,MinPods,MaxPods,Replicas,Age",
        .cells = autoscaler_cells,
        .has_status = true,
        .is_of_all = true},
-      {.resource = {rbac, "v1", "roles", "Role"},
-       .columns = "Name,Created At",
-       .cells = created_cells},
-      {.resource = {rbac, "v1", "rolebindings", "RoleBinding"},
+      {.resource = kube::kRoles, .columns = "Name,Created At", .cells = created_cells},
+      {.resource = kube::kRoleBindings,
        .rules = {set_role_ref_defaults},
        .columns = "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
        .cells = role_binding_cells},
@@ -134,16 +130,12 @@ kube::server::ServedKinds other_kinds(const BuiltinTypes& types) {
        .cells = priority_class_cells,
        .has_generation = true},
   };
-  kube::server::ServedKinds served;
-  for (Builtin& kind : kinds) served.push_back(builtin_kind(types, std::move(kind)));
-  return served;
 }
 
 // A definition is stored without a check; CustomKinds serves the kind that it defines.
 ServedKind crd_kind() {
   ServedKind kind;
-  kind.resource = {"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                   "CustomResourceDefinition", false};
+  kind.resource = kube::kCustomResourceDefinitions;
   kind.singular = "customresourcedefinition";
   kind.short_names = {"crd", "crds"};
   kind.categories = {"api-extensions"};

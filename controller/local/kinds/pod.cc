@@ -37,17 +37,15 @@ FieldErrors check_pod(const Json& pod, const Json* before) {
   return errors;
 }
 
-ServedKind pod_kind(const BuiltinTypes& types) {
-  return builtin_kind(
-      types,
-      {.resource = kube::kPods,
-       .short_names = {"po"},
-       .rules = {set_pod_defaults, check_pod},
-       .columns = "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
-       .cells = pod_cells,
-       .has_status = true,
-       .has_generation = true,
-       .is_of_all = true});
+Builtin pod_kind() {
+  return {.resource = kube::kPods,
+          .short_names = {"po"},
+          .rules = {set_pod_defaults, check_pod},
+          .columns = "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
+          .cells = pod_cells,
+          .has_status = true,
+          .has_generation = true,
+          .is_of_all = true};
 }
 
 }  // namespace trainer::local

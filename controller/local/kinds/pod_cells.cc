@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "controller/local/kinds/cells.hh"
+#include "kube/model/meta.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/server/tables.hh"
 
 namespace trainer::local {
@@ -100,31 +102,27 @@ void read_containers(const Json& pod, Summary& summary) {
     }
   }
   if (summary.state == "Completed" && is_running)
-    summary.state = condition_status(pod, "Ready") == "True" ? "Running" : "NotReady";
+    summary.state = kube::has_condition(pod, "Ready") ? "Running" : "NotReady";
 }
 
 Summary summary_of(const Json& pod) {
   const Json& status = pod.get("status");
-  const std::string_view phase = status.get_string("phase");
   Summary all, main;
-  main.state = text_or(status, "reason", phase);
-  for (const Json& condition : status.get_array("conditions"))
-    if (condition.get_string("type") == "PodScheduled" &&
-        condition.get_string("reason") == "SchedulingGated")
-      main.state = "SchedulingGated";
+  main.state = text_or(status, "reason", status.get_string("phase"));
+  if (kube::condition_of(pod, "PodScheduled").get_string("reason") == "SchedulingGated")
+    main.state = "SchedulingGated";
   const bool is_initializing = read_init_containers(pod, all, main);
   if (is_initializing) main.state = all.state;
-  if (!is_initializing || condition_status(pod, "Initialized") == "True") {
+  if (!is_initializing || kube::has_condition(pod, "Initialized")) {
     read_containers(pod, main);
   } else {
     main.restarts = all.restarts;
     main.last_restart = all.last_restart;
   }
-  const bool is_over = phase == "Succeeded" || phase == "Failed";
   if (pod.get("metadata").find("deletionTimestamp") != nullptr) {
     if (status.get_string("reason") == "NodeLost") {
       main.state = "Unknown";
-    } else if (!is_over) {
+    } else if (!kube::is_pod_over(pod)) {
       main.state = "Terminating";
     }
   }
@@ -145,7 +143,7 @@ std::string readiness_gates(const Json& pod) {
   const auto& gates = pod.get("spec").get_array("readinessGates");
   if (gates.empty()) return "<none>";
   const auto open = std::count_if(gates.begin(), gates.end(), [&pod](const Json& gate) {
-    return condition_status(pod, gate.get_string("conditionType")) == "True";
+    return kube::has_condition(pod, gate.get_string("conditionType"));
   });
   return fmt::format("{}/{}", open, gates.size());
 }

@@ -59,14 +59,14 @@ FieldErrors check_service(const Json& service, const Json* before) {
 
 }  // namespace
 
-ServedKind service_kind(const BuiltinTypes& types) {
-  return builtin_kind(types, {.resource = kube::kServices,
-                              .short_names = {"svc"},
-                              .rules = {set_service_defaults, check_service},
-                              .columns = "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector",
-                              .cells = service_cells,
-                              .has_status = true,
-                              .is_of_all = true});
+Builtin service_kind() {
+  return {.resource = kube::kServices,
+          .short_names = {"svc"},
+          .rules = {set_service_defaults, check_service},
+          .columns = "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector",
+          .cells = service_cells,
+          .has_status = true,
+          .is_of_all = true};
 }
 
 }  // namespace trainer::local

@@ -22,10 +22,6 @@ constexpr std::string_view kKubectlPath = "/opt/kube";
 constexpr std::string_view kConfigVolume = "mpi-job-config";
 constexpr std::string_view kConfigPath = "/etc/mpi";
 constexpr std::string_view kExecScript = "/etc/mpi/kubexec.sh";
-const kube::Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
-const kube::Resource kRoles{"rbac.authorization.k8s.io", "v1", "roles", "Role"};
-const kube::Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "rolebindings",
-                                   "RoleBinding"};
 
 std::string launcher_name(const Job& job) {
   return job.metadata.name + "-launcher";
@@ -92,13 +88,12 @@ Json make_role(const Job& job) {
 }
 
 Json make_role_binding(const Job& job, const std::string& account) {
-  return Json::object(
-      {{"subjects",
-        Json::array({Json::object(
-            {{"kind", "ServiceAccount"}, {"name", account}, {"namespace", job.metadata.ns}})})},
-       {"roleRef",
-        Json::object(
-            {{"apiGroup", kRoles.group}, {"kind", kRoles.kind}, {"name", launcher_name(job)}})}});
+  return Json::object({{"subjects", Json::array({Json::object({{"kind", "ServiceAccount"},
+                                                               {"name", account},
+                                                               {"namespace", job.metadata.ns}})})},
+                       {"roleRef", Json::object({{"apiGroup", kube::kRoles.group},
+                                                 {"kind", kube::kRoles.kind},
+                                                 {"name", launcher_name(job)}})}});
 }
 
 // Creates the object, or brings its members up to date. False where it is another owner's.
@@ -107,22 +102,22 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
   const Json* stored = context.find_dependent(resource, name);
   if (stored == nullptr) {
     desired["metadata"].set("labels", Json::object({{"app", context.name()}}));
-    const int stage = resource == kRoleBindings ? kAfterRbacRoles : kBeforePods;
+    const int stage = resource == kube::kRoleBindings ? kAfterRbacRoles : kBeforePods;
     context.create(resource, name, std::move(desired), stage, "ErrResourceExists");
     return true;
   }
   // An event that upstream makes in each reconcile.
   if (resource != kube::kConfigMaps) {
-    const std::string noun = resource == kRoles ? "LauncherRole" : resource.kind;
+    const std::string noun = resource == kube::kRoles ? "LauncherRole" : resource.kind;
     context.relay("Normal", noun + " is exist", noun + ": " + name);
   }
-  if (resource == kServiceAccounts) return true;  // users may have their own
+  if (resource == kube::kServiceAccounts) return true;  // users may have their own
   if (!context.is_owner_of(*stored)) {
     context.relay("Warning", "ErrResourceExists",
                   fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is not "
                               "managed by MPIJob",
                               name, resource.kind));
-    context.requeue_after(std::chrono::seconds(10));
+    context.plan.requeue_within(std::chrono::seconds(10));
     return false;
   }
   Json change = Json::object();
@@ -144,10 +139,11 @@ bool sync_dependents(ReconcileContext& context) {
   std::string account(launcher_spec(job).get_string("serviceAccountName", launcher_name(job)));
   if (account.empty()) account = launcher_name(job);
   // What comes after another owner's object is not made.
-  return sync_object(context, kServiceAccounts, account, Json::object()) &&
+  return sync_object(context, kube::kServiceAccounts, account, Json::object()) &&
          sync_object(context, kube::kConfigMaps, config_name(job), make_config(context)) &&
-         sync_object(context, kRoles, launcher_name(job), make_role(job)) &&
-         sync_object(context, kRoleBindings, launcher_name(job), make_role_binding(job, account));
+         sync_object(context, kube::kRoles, launcher_name(job), make_role(job)) &&
+         sync_object(context, kube::kRoleBindings, launcher_name(job),
+                     make_role_binding(job, account));
 }
 
 // ---- pods
@@ -303,7 +299,7 @@ const Framework kMPIJob{
     .set_cluster_spec = set_cluster_spec,
     .update_status = update_status,
     .sync_dependents = sync_dependents,
-    .dependents = {kServiceAccounts, kube::kConfigMaps, kRoles, kRoleBindings},
+    .dependents = {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings},
 };
 
 }  // namespace trainer::v1

@@ -1,11 +1,12 @@
 // PyTorchJob (pkg/controller.v1/pytorch).
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/resources.hh"
+#include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/trainjob/difference.hh"
@@ -16,9 +17,6 @@ namespace trainer::v1 {
 namespace {
 
 using kube::Json;
-
-const kube::Resource kAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers",
-                                  "HorizontalPodAutoscaler"};
 
 // Workers wait until the master's Service has an address, that is until the master is ready.
 constexpr std::string_view kInitContainers = R"(
@@ -63,11 +61,7 @@ std::int64_t processes_of(const Job& job) {
   std::string_view text;
   if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
-  std::int64_t count = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()
-             ? count
-             : 1;
+  return kube::parse_number<std::int64_t>(text).value_or(1);
 }
 
 void append_master_env(const Job& job, const PodSlot& slot, Json& container) {
@@ -217,11 +211,11 @@ void warn(const Job& job, std::vector<std::string>& out) {
 bool sync_autoscaler(ReconcileContext& context) {
   const auto& elastic = context.job.spec.elasticPolicy;
   if (!elastic || !elastic->metrics) return true;
-  const Json* stored = context.find_dependent(kAutoscalers, context.name());
+  const Json* stored = context.find_dependent(kube::kHorizontalPodAutoscalers, context.name());
   if (context.job.is_suspended()) {
     if (stored && context.is_owner_of(*stored))
-      context.remove(kAutoscalers, context.name(), kube::ObjectMeta::of(*stored).uid,
-                     "FailedDeleteHPA");
+      context.remove(kube::kHorizontalPodAutoscalers, context.name(),
+                     kube::ObjectMeta::of(*stored).uid, "FailedDeleteHPA");
     return true;
   }
   Json spec = Json::object(
@@ -233,11 +227,11 @@ bool sync_autoscaler(ReconcileContext& context) {
        {"metrics", *elastic->metrics}});
   kube::canonicalise_quantities(spec);
   if (stored == nullptr)
-    context.create(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
-                   kBeforePods, "FailedCreateHPA");
+    context.create(kube::kHorizontalPodAutoscalers, context.name(),
+                   Json::object({{"spec", std::move(spec)}}), kBeforePods, "FailedCreateHPA");
   else if (context.is_owner_of(*stored) && !is_contained(spec, stored->get("spec")))
-    context.patch(kAutoscalers, context.name(), Json::object({{"spec", std::move(spec)}}),
-                  kBeforePods);
+    context.patch(kube::kHorizontalPodAutoscalers, context.name(),
+                  Json::object({{"spec", std::move(spec)}}), kBeforePods);
   return true;
 }
 
@@ -274,7 +268,7 @@ const Framework kPyTorchJob{
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
     .sync_dependents = sync_autoscaler,
-    .dependents = {kAutoscalers},
+    .dependents = {kube::kHorizontalPodAutoscalers},
 };
 
 }  // namespace trainer::v1

@@ -1,4 +1,4 @@
-// HTTP/1.1 over TLS behind two small interfaces. Only transport.cc, http_server.cc and
+// HTTP/1.1 over TLS behind two small interfaces. Only transport.cc, http_session.cc and
 // http_reader.hh know Beast.
 #pragma once
 

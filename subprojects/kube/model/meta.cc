@@ -124,6 +124,16 @@ bool is_condition_true(const std::vector<Condition>& conditions, std::string_vie
   return condition && condition->is_true();
 }
 
+const Json& condition_of(const Json& object, std::string_view type) {
+  for (const Json& condition : object.get("status").get_array("conditions"))
+    if (condition.get_string("type") == type) return condition;
+  return Json::null();
+}
+
+bool has_condition(const Json& object, std::string_view type) {
+  return condition_of(object, type).get_string("status") == "True";
+}
+
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now) {
   if (!condition.last_transition_time) condition.last_transition_time = now;
   const auto existing = std::ranges::find(conditions, condition.type, &Condition::type);

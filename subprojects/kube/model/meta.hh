@@ -56,6 +56,10 @@ struct Resource {
   std::string kind;     // "Job"
   bool namespaced = true;
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  // Versions of a kind have the same objects.
+  bool has_same_objects(const Resource& other) const {
+    return group == other.group && plural == other.plural;
+  }
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
@@ -122,6 +126,10 @@ std::string condition_reason(std::string text);
 
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 bool is_condition_true(const std::vector<Condition>& conditions, std::string_view type);
+// The condition of an object that stays Json; null where its status has none of this type.
+const Json& condition_of(const Json& object, std::string_view type);
+// Whether it has the condition, and that is True.
+bool has_condition(const Json& object, std::string_view type);
 // meta.SetStatusCondition: the transition time moves only when the status flips (to
 // condition.last_transition_time, else `now`). Returns whether anything changed.
 bool set_condition(std::vector<Condition>& conditions, Condition condition, Time now);

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "kube/model/text.hh"
+
 namespace kube {
 namespace {
 
@@ -160,10 +162,8 @@ FieldErrors annotation_errors(std::string_view path, const Json& annotations) {
   if (!annotations.is_object()) return errors;
   std::size_t size = 0;
   for (const auto& [key, value] : annotations.as_object()) {
-    std::string lower = key;  // upstream takes prefixes in any case here
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    for (std::string& problem : qualified_name_problems(lower))
+    // The API server takes prefixes in any case here.
+    for (std::string& problem : qualified_name_problems(to_lower(key)))
       errors.push_back(invalid(std::string(path), key, std::move(problem)));
     size += key.size();
     if (is_text(path, key, value, errors) && value.is_string()) size += value.as_string().size();

@@ -1,6 +1,7 @@
 // What a plan asks for: writes, statuses, events. Pure data; PlanRunner runs it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -74,6 +75,13 @@ struct Plan {
   // as such before anything is deleted.
   bool is_status_first = false;
   std::optional<std::chrono::milliseconds> requeue_after;
+
+  // Makes that this delay at the latest. Rounded up: an earlier reconcile would come twice.
+  void requeue_within(std::chrono::microseconds delay) {
+    const auto wait =
+        std::max(std::chrono::ceil<std::chrono::milliseconds>(delay), std::chrono::milliseconds(0));
+    requeue_after = requeue_after ? std::min(*requeue_after, wait) : wait;
+  }
 };
 
 }  // namespace kube

@@ -287,4 +287,9 @@ void write_as_go(Json& value) {
   drop_omitted(value, "");
 }
 
+bool is_pod_over(const Json& pod) {
+  const std::string_view phase = pod.get("status").get_string("phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 }  // namespace kube

@@ -57,4 +57,7 @@ void canonicalise_quantities(Json& value);
 // labels. Empty objects stay, whether they say something ("emptyDir: {}") or not ("limits: {}").
 void write_as_go(Json& value);
 
+// Whether a pod has ended, as its phase says.
+bool is_pod_over(const Json& pod);
+
 }  // namespace kube

@@ -14,6 +14,14 @@ inline const Resource kSecrets{"", "v1", "secrets", "Secret", true};
 inline const Resource kEvents{"", "v1", "events", "Event", true};
 inline const Resource kPersistentVolumeClaims{"", "v1", "persistentvolumeclaims",
                                               "PersistentVolumeClaim", true};
+inline const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
+inline const Resource kRoles{"rbac.authorization.k8s.io", "v1", "roles", "Role", true};
+inline const Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "rolebindings",
+                                    "RoleBinding", true};
+inline const Resource kHorizontalPodAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers",
+                                                "HorizontalPodAutoscaler", true};
+inline const Resource kCustomResourceDefinitions{
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 inline const Resource kJobs{"batch", "v1", "jobs", "Job", true};
 inline const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses",
                                        "PriorityClass", false};

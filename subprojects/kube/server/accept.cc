@@ -1,6 +1,8 @@
 #include "kube/server/accept.hh"
 
-#include <algorithm>
+#include <map>
+
+#include "kube/model/text.hh"
 
 namespace kube::server {
 namespace {
@@ -8,34 +10,30 @@ namespace {
 // Takes the text before the next separator off the front, without spaces around it.
 std::string_view take(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
-  std::string_view part = text.substr(0, end);
+  const std::string_view part = text.substr(0, end);
   text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  while (part.starts_with(' ')) part.remove_prefix(1);
-  while (part.ends_with(' ')) part.remove_suffix(1);
-  return part;
+  return trimmed(part);
 }
 
 }  // namespace
 
-std::string_view MediaType::parameter(std::string_view name) const {
-  const auto at = std::find_if(parameters.begin(), parameters.end(),
-                               [name](const auto& parameter) { return parameter.first == name; });
-  return at == parameters.end() ? std::string_view() : at->second;
-}
-
-std::vector<MediaType> media_types(std::string_view accept) {
-  std::vector<MediaType> types;
+bool wants_form(std::string_view accept, std::string_view as, std::string_view group,
+                std::string_view version) {
   while (!accept.empty()) {
     std::string_view rest = take(accept, ',');
-    MediaType type{take(rest, ';'), {}};
+    const std::string_view type = take(rest, ';');
+    std::map<std::string_view, std::string_view> parameters;
     while (!rest.empty()) {
       std::string_view value = take(rest, ';');
       const std::string_view name = take(value, '=');
-      type.parameters.emplace_back(name, value);
+      parameters.emplace(name, value);
     }
-    if (!type.type.empty()) types.push_back(std::move(type));
+    if (type != "application/json" && type != "application/*" && type != "*/*") continue;
+    const std::string_view form = parameters["as"];
+    if (form.empty()) return false;
+    if (form == as && parameters["g"] == group && parameters["v"] == version) return true;
   }
-  return types;
+  return false;
 }
 
 }  // namespace kube::server

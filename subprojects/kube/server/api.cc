@@ -7,12 +7,15 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "kube/model/yaml.hh"
+#include "kube/server/access_review.hh"
 #include "kube/server/decoded.hh"
 #include "kube/server/deletion.hh"
 #include "kube/server/managed_fields.hh"
 #include "kube/server/object_rules.hh"
+#include "kube/server/protobuf.hh"
 #include "kube/server/refusals.hh"
 #include "kube/server/shown.hh"
+#include "kube/server/tables.hh"
 #include "kube/server/target.hh"
 
 namespace kube::server {
@@ -26,6 +29,12 @@ constexpr std::size_t kLongestManager = 128;
 bool is_review(std::string_view path) {
   return path.starts_with("/apis/authorization.k8s.io/") ||
          path.starts_with("/apis/authentication.k8s.io/");
+}
+
+// Subresources of a pod that reach into its node.
+bool needs_kubelet(std::string_view subresource) {
+  return subresource == "exec" || subresource == "attach" || subresource == "portforward" ||
+         subresource == "proxy" || subresource == "ephemeralcontainers";
 }
 
 // What create, update, patch and delete have in common.
@@ -51,30 +60,19 @@ Api::Api(const ServedKinds& kinds, ObjectStore& store, Environment environment)
   for (const ServedKind& kind : kinds_) store_.add_collection(kind.resource);
 }
 
-bool Api::wants_table(const Request& request) const {
-  const Surface& surface = environment_.surface;
-  return surface.wants_table && surface.table_of && surface.wants_table(request.accept);
-}
-
 Response Api::answer(int status, const ServedKind& kind, const Request& request,
                      const Json& object) const {
-  if (!wants_table(request)) return json_response(status, *shown(kind, object));
-  const Json metadata =
-      Json::object({{"resourceVersion", object.get("metadata").get_string("resourceVersion")}});
+  if (!wants_table(request.accept)) return json_response(status, *shown(kind, object));
   const Target target = parse_target(kinds_, request.target);
   return json_response(
-      status, environment_.surface.table_of(kind, {&object}, metadata,
-                                            target.query.get("includeObject"), environment_.now()));
+      status, table_of(kind, object, target.query.get("includeObject"), environment_.now()));
 }
 
 tl::expected<Json, Response> Api::decode(const Request& request) const {
-  const std::string_view type =
-      std::string_view(request.content_type).substr(0, request.content_type.find(';'));
+  const std::string_view type = request.media_type();
   const auto refuse = [](const Error& error) { return tl::unexpected(bad_request(error.message)); };
   if (type == "application/vnd.kubernetes.protobuf") {
-    if (!environment_.surface.decode_protobuf)
-      return tl::unexpected(unsupported_media_type("application/json, application/yaml"));
-    auto object = environment_.surface.decode_protobuf(request.body);
+    auto object = decode_protobuf(request.body);
     if (!object) return refuse(object.error());
     return std::move(*object);
   }
@@ -88,16 +86,16 @@ tl::expected<Json, Response> Api::decode(const Request& request) const {
 Outcome Api::begin(Request request) {
   const Target target = parse_target(kinds_, request.target);
   if (target.kind == nullptr) {
-    const Surface& surface = environment_.surface;
-    if (request.method == "POST" && surface.review && is_review(target.path)) {
+    if (request.method == "POST" && is_review(target.path)) {
       const auto body = decode(request);
       if (!body) return body.error();
-      if (auto response = surface.review(target.path, *body)) return *std::move(response);
+      if (auto response = answer_review(target.path, *body)) return *std::move(response);
     }
-    if (surface.discovery)
-      if (auto response = surface.discovery(request, target.path)) return *std::move(response);
-    return no_such_page();
+    auto response = answer_discovery(kinds_, request, target.path, environment_.version);
+    return response ? *std::move(response) : no_such_page();
   }
+  if (target.kind->resource == kPods && needs_kubelet(target.subresource))
+    return not_streamed(target.subresource);
   if (request.method == "GET") return read(request, target);
   if (auto refusal = check_options(request.method, target.query)) return *std::move(refusal);
   const bool has_name = !target.key.name.empty();
@@ -184,14 +182,7 @@ Response Api::store_write(PendingWrite write) {
     return response;
   };
   // Versions of a kind share one representation.
-  const ServedKind* stored_as = &kind;
-  for (const ServedKind& known : kinds_)
-    if (known.resource.group == kind.resource.group &&
-        known.resource.plural == kind.resource.plural) {
-      stored_as = &known;
-      break;
-    }
-  write.object.set("apiVersion", stored_as->resource.api_version());
+  write.object.set("apiVersion", find_stored_kind(kinds_, kind.resource)->resource.api_version());
   if (write.before && is_equal_but_for_times(*write.before, write.object))
     return respond(*write.before);
   if (write.is_dry_run) return respond(write.object);

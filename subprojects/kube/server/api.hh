@@ -16,12 +16,14 @@
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
 #include "kube/model/time.hh"
+#include "kube/server/discovery.hh"
 #include "kube/server/object_store.hh"
 #include "kube/server/request.hh"
 #include "kube/server/served_kind.hh"
 
 namespace kube::server {
 
+class Query;
 struct Target;
 
 // A watch that the caller serves: first `initial`, then each later Change of the collection that
@@ -67,26 +69,13 @@ struct PendingWrite {
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;
 
-// What an API server answers besides objects: discovery, reviews, protobuf bodies, Tables. What an
-// empty member would answer is not served.
-struct Surface {
-  std::function<std::optional<Response>(const Request& request, std::string_view path)> discovery;
-  std::function<std::optional<Response>(std::string_view path, const Json& body)> review;
-  // A body of application/vnd.kubernetes.protobuf.
-  std::function<Result<Json>(std::string_view body)> decode_protobuf;
-  std::function<bool(std::string_view accept)> wants_table;
-  std::function<Json(const ServedKind& kind, const std::vector<const Json*>& objects,
-                     const Json& list_metadata, std::string_view include_object, Time now)>
-      table_of;
-};
-
 class Api {
  public:
   struct Environment {
     std::function<Time()> now;
     std::function<std::string()> new_uid;          // a UUID
     std::function<std::string()> new_name_suffix;  // five letters and digits for generateName
-    Surface surface = {};
+    ServerVersion version = {};
   };
   // All outlive the Api. Makes a collection for each kind.
   Api(const ServedKinds& kinds, ObjectStore& store, Environment environment);
@@ -122,10 +111,10 @@ class Api {
   Response finish_delete(const PendingWrite& write);
   Response store_write(PendingWrite write);
   tl::expected<Json, Response> decode(const Request& request) const;
+  tl::expected<Json, Response> delete_options(const Request& request, const Query& query) const;
   // The object or, where the client wants one, its Table.
   Response answer(int status, const ServedKind& kind, const Request& request,
                   const Json& object) const;
-  bool wants_table(const Request& request) const;
 
   const ServedKinds& kinds_;
   ObjectStore& store_;

@@ -24,10 +24,6 @@ constexpr std::string_view kStrategicPatch = "application/strategic-merge-patch+
 constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 constexpr std::size_t kMaxOperations = 10'000;
 
-std::string_view type_of(const Request& request) {
-  return std::string_view(request.content_type).substr(0, request.content_type.find(';'));
-}
-
 bool is_patch_type(std::string_view type, const ServedKind& kind) {
   return type == kJsonPatch || type == kMergePatch || type == kApplyPatch ||
          (type == kStrategicPatch && kind.merge_keys);
@@ -65,7 +61,7 @@ tl::expected<Json, Response> patched(const ServedKind& kind, Json current, const
 
 Outcome Api::patch(Request request, const Target& target) const {
   const ServedKind& kind = *target.kind;
-  const std::string_view type = type_of(request);
+  const std::string_view type = request.media_type();
   if (!is_writable(target)) return no_such_page();
   if (!is_patch_type(type, kind)) {
     return unsupported_media_type(

@@ -10,6 +10,7 @@
 #include "kube/server/refusals.hh"
 #include "kube/server/selector.hh"
 #include "kube/server/shown.hh"
+#include "kube/server/tables.hh"
 #include "kube/server/target.hh"
 
 namespace kube::server {
@@ -28,7 +29,7 @@ struct Continue {
     const std::size_t first = text.find('~');
     const std::size_t second = text.find('~', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
-    const auto version = parse_int(text.substr(0, first));
+    const auto version = parse_number<std::int64_t>(text.substr(0, first));
     if (!version) return std::nullopt;
     return Continue{*version,
                     {std::string(text.substr(first + 1, second - first - 1)),
@@ -107,10 +108,8 @@ struct Lines {
 
   std::string of(const Change& change) const {
     const Resource& resource = *change.resource;
-    const bool is_other = resource.plural != kind.resource.plural ||
-                          resource.group != kind.resource.group ||
-                          (!ns.empty() && change.key.ns != ns);
-    if (is_other) return {};
+    if (!resource.has_same_objects(kind.resource) || (!ns.empty() && change.key.ns != ns))
+      return {};
     const bool was_shown = is_shown(change.before);
     const bool is_now = is_shown(change.after);
     if (is_now) return watch_line(was_shown ? "MODIFIED" : "ADDED", shape(*change.after));
@@ -136,6 +135,31 @@ Outcome too_old(Watch watch, std::int64_t asked, std::int64_t current) {
   watch.initial = {watch_line("ERROR", status_of(status))};
   watch.is_ended = true;
   return watch;
+}
+
+// pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
+std::optional<Response> check_log_options(const Query& query, std::string_view pod) {
+  FieldErrors errors;
+  const auto check = [&](const char* name, std::int64_t least, const char* why) {
+    if (const auto value = query.get_int(name); value && *value < least)
+      errors.push_back(invalid(name, *value, why));
+  };
+  for (const char* name : {"tailLines", "limitBytes", "sinceSeconds"})
+    if (query.has(name) && !query.get_int(name))
+      return bad_request(
+          fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", query.get(name)));
+  const std::string_view since = query.get("sinceTime");
+  if (!since.empty() && !Time::parse(since))
+    return bad_request(fmt::format("parsing time \"{}\": it must be as RFC 3339 says", since));
+  check("tailLines", 0, "must be greater than or equal to 0");
+  check("limitBytes", 1, "must be greater than 0");
+  if (!since.empty() && query.has("sinceSeconds"))
+    errors.push_back(
+        forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+  else
+    check("sinceSeconds", 1, "must be greater than 0");
+  if (errors.empty()) return std::nullopt;
+  return invalid_object("PodLogOptions", "", pod, errors);
 }
 
 }  // namespace
@@ -182,12 +206,11 @@ Outcome Api::list(const Request& request, const Target& target) const {
     if (selector->empty())
       metadata.set("remainingItemCount", static_cast<std::int64_t>(page.remaining));
   }
-  if (wants_table(request)) {
+  if (wants_table(request.accept)) {
     std::vector<const Json*> rows;
     for (const Object& object : page.objects) rows.push_back(object.get());
     return json_response(
-        200, environment_.surface.table_of(kind, rows, metadata, query.get("includeObject"),
-                                           environment_.now()));
+        200, table_of(kind, rows, metadata, query.get("includeObject"), environment_.now()));
   }
   Response response;
   response.body = print_list(kind, page, metadata);
@@ -206,12 +229,9 @@ Outcome Api::watch(const Request& request, const Target& target) const {
   auto selector =
       Selector::parse(query.get("labelSelector"), query.get("fieldSelector"), kind.resource);
   if (!selector) return bad_request(selector.error().message);
-  auto shape = [this, &kind, is_table = wants_table(request),
+  auto shape = [this, &kind, is_table = wants_table(request.accept),
                 include = std::string(query.get("includeObject"))](const Json& object) {
-    if (!is_table) return *shown(kind, object);
-    Json metadata =
-        Json::object({{"resourceVersion", object.get("metadata").get_string("resourceVersion")}});
-    return environment_.surface.table_of(kind, {&object}, metadata, include, environment_.now());
+    return is_table ? table_of(kind, object, include, environment_.now()) : *shown(kind, object);
   };
   const auto lines = std::make_shared<const Lines>(
       Lines{kind, target.key.ns, std::move(*selector), std::move(shape)});
@@ -244,6 +264,7 @@ Outcome Api::watch(const Request& request, const Target& target) const {
 
 Outcome Api::read_log(const Target& target) const {
   const Query& query = target.query;
+  if (auto refusal = check_log_options(query, target.key.name)) return *std::move(refusal);
   const Object pod = store_.find(target.kind->resource, target.key);
   if (!pod) return not_found(target.kind->resource, target.key.name);
   std::vector<std::string> names;
@@ -269,8 +290,8 @@ Outcome Api::read_log(const Target& target) const {
   log.limit_bytes = query.get_int("limitBytes");
   if (const auto seconds = query.get_int("sinceSeconds"))
     log.since = environment_.now() + std::chrono::seconds(-*seconds);
-  if (const std::string_view time = query.get("sinceTime"); !time.empty())
-    log.since = Time::parse(time);
+  else
+    log.since = Time::parse(query.get("sinceTime"));
   return log;
 }
 

@@ -73,19 +73,6 @@ Outcome Api::update(Request request, const Target& target) const {
 
 namespace {
 
-// The DeleteOptions of the body, else of the query.
-tl::expected<Json, Response> delete_options(tl::expected<Json, Response> body, const Query& query) {
-  if (body && !body->is_object() && !body->is_null())
-    return tl::unexpected(bad_request("decoded object cannot be converted to DeleteOptions"));
-  if (!body || !body->empty()) return body;
-  Json options = Json::object();
-  if (const auto policy = query.get("propagationPolicy"); !policy.empty())
-    options.set("propagationPolicy", policy);
-  if (const auto grace = query.get_int("gracePeriodSeconds"))
-    options.set("gracePeriodSeconds", *grace);
-  return options;
-}
-
 bool is_dry_run(const Json& options, const Query& query) {
   return query.get("dryRun") == "All" || !options.get_array("dryRun").empty();
 }
@@ -107,10 +94,23 @@ Response deleted(const Resource& resource, const Json& object) {
 
 }  // namespace
 
+// The DeleteOptions of the body, else of the query.
+tl::expected<Json, Response> Api::delete_options(const Request& request, const Query& query) const {
+  auto body = request.body.empty() ? tl::expected<Json, Response>(Json()) : decode(request);
+  if (body && !body->is_object() && !body->is_null())
+    return tl::unexpected(bad_request("decoded object cannot be converted to DeleteOptions"));
+  if (!body || !body->empty()) return body;
+  Json options = Json::object();
+  if (const auto policy = query.get("propagationPolicy"); !policy.empty())
+    options.set("propagationPolicy", policy);
+  if (const auto grace = query.get_int("gracePeriodSeconds"))
+    options.set("gracePeriodSeconds", *grace);
+  return options;
+}
+
 Outcome Api::begin_delete(Request request, const Target& target) const {
   const ServedKind& kind = *target.kind;
-  auto options = delete_options(
-      request.body.empty() ? tl::expected<Json, Response>(Json()) : decode(request), target.query);
+  auto options = delete_options(request, target.query);
   if (!options) return options.error();
   const Object before = store_.find(kind.resource, target.key);
   if (!before) return not_found(kind.resource, target.key.name);
@@ -142,8 +142,7 @@ Response Api::finish_delete(const PendingWrite& write) {
 Outcome Api::delete_collection(const Request& request, const Target& target) {
   const ServedKind& kind = *target.kind;
   if (kind.resource.namespaced && target.key.ns.empty()) return method_not_allowed();
-  auto options = delete_options(
-      request.body.empty() ? tl::expected<Json, Response>(Json()) : decode(request), target.query);
+  auto options = delete_options(request, target.query);
   if (!options) return options.error();
   const auto selector = Selector::parse(target.query.get("labelSelector"),
                                         target.query.get("fieldSelector"), kind.resource);

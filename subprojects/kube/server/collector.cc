@@ -6,13 +6,10 @@
 
 #include "kube/model/resources.hh"
 #include "kube/server/deletion.hh"
+#include "kube/server/target.hh"
 
 namespace kube::server {
 namespace {
-
-std::string uid_of(const Json& object) {
-  return std::string(object.get("metadata").get_string("uid"));
-}
 
 bool is_deleting(const Json& object) {
   return object.get("metadata").find("deletionTimestamp") != nullptr;
@@ -22,34 +19,15 @@ const Json::Array& owners_of(const Json& object) {
   return object.get("metadata").get_array("ownerReferences");
 }
 
-bool is_namespace(const Resource& resource) {
-  return resource.group.empty() && resource.plural == kNamespaces.plural;
-}
-
 Json without_finalizer(Json object, std::string_view name) {
-  Json& metadata = object["metadata"];
-  Json kept = Json::array();
-  for (const Json& finalizer : metadata.get_array("finalizers"))
-    if (finalizer != Json(name)) kept.push_back(finalizer);
-  if (kept.empty()) {
-    metadata.erase("finalizers");
-  } else {
-    metadata.set("finalizers", std::move(kept));
-  }
+  erase_items(object["metadata"], "finalizers",
+              [name](const Json& each) { return each == Json(name); });
   return object;
 }
 
 template <class IsGone>
 Json without_owners(Json object, const IsGone& is_gone) {
-  Json& metadata = object["metadata"];
-  Json kept = Json::array();
-  for (const Json& owner : metadata.get_array("ownerReferences"))
-    if (!is_gone(owner)) kept.push_back(owner);
-  if (kept.empty()) {
-    metadata.erase("ownerReferences");
-  } else {
-    metadata.set("ownerReferences", std::move(kept));
-  }
+  erase_items(object["metadata"], "ownerReferences", is_gone);
   return object;
 }
 
@@ -58,7 +36,7 @@ Json without_owners(Json object, const IsGone& is_gone) {
 Collector::Collector(const ServedKinds& kinds, ObjectStore& store, std::function<Time()> now)
     : kinds_(kinds), store_(store), now_(std::move(now)) {
   for (const ServedKind& kind : kinds_) {
-    if (kind_of(kind.resource) != &kind) continue;  // another version of a kind
+    if (find_stored_kind(kinds_, kind.resource) != &kind) continue;  // another version of a kind
     for (const auto& [key, held] : store_.all(kind.resource)) {
       const Object object = held.get();
       index(*object, true);
@@ -66,13 +44,6 @@ Collector::Collector(const ServedKinds& kinds, ObjectStore& store, std::function
     }
   }
   store_.subscribe([this](const Change& change) { on_change(change); });
-}
-
-const ServedKind* Collector::kind_of(const Resource& resource) const {
-  const auto at = std::find_if(kinds_.begin(), kinds_.end(), [&resource](const ServedKind& kind) {
-    return kind.resource.group == resource.group && kind.resource.plural == resource.plural;
-  });
-  return at == kinds_.end() ? nullptr : &*at;
 }
 
 void Collector::enqueue(const std::string& uid) {
@@ -140,11 +111,11 @@ void Collector::examine(const std::string& uid) {
   const ObjectStore::Place* place = store_.find_uid(uid);
   if (place == nullptr) return;
   const ObjectKey key = place->key;
-  const ServedKind* kind = kind_of(*place->resource);
+  const ServedKind* kind = find_stored_kind(kinds_, *place->resource);
   const Object object = store_.find(*place->resource, key);
   if (kind == nullptr || !object) return;
   if (is_deleting(*object)) {
-    if (is_namespace(kind->resource)) return examine_namespace(*object);
+    if (kind->resource.has_same_objects(kNamespaces)) return examine_namespace(*object);
     if (release(*kind, *object)) return;
   }
   if (!owners_of(*object).empty()) examine_owners(*kind, key, *object);
@@ -167,9 +138,7 @@ bool Collector::is_blocked(const std::string& uid) const {
 
 bool Collector::release(const ServedKind& kind, const Json& object) {
   const std::string uid = uid_of(object);
-  const Json& metadata = object.get("metadata");
-  const ObjectKey key{std::string(metadata.get_string("namespace")),
-                      std::string(metadata.get_string("name"))};
+  const ObjectKey key = key_of(object);
   if (has_finalizer(object, kOrphan)) {
     orphan_dependents(object);
     store(kind, key, without_finalizer(object, kOrphan));
@@ -191,7 +160,7 @@ void Collector::orphan_dependents(const Json& object) {
   const std::set<std::string> dependents = at->second;
   for (const std::string& dependent : dependents) {
     const auto* place = store_.find_uid(dependent);
-    const ServedKind* kind = place ? kind_of(*place->resource) : nullptr;
+    const ServedKind* kind = place ? find_stored_kind(kinds_, *place->resource) : nullptr;
     if (kind == nullptr) continue;
     const ObjectKey key = place->key;
     const Object found = store_.find(kind->resource, key);
@@ -236,7 +205,7 @@ void Collector::examine_namespace(const Json& ns) {
   const std::string name(ns.get("metadata").get_string("name"));
   bool is_empty = true;
   for (const ServedKind& kind : kinds_) {
-    if (!kind.resource.namespaced || kind_of(kind.resource) != &kind) continue;
+    if (!kind.resource.namespaced || find_stored_kind(kinds_, kind.resource) != &kind) continue;
     std::vector<ObjectKey> keys;
     const auto& objects = store_.all(kind.resource);
     for (auto at = objects.lower_bound(ObjectKey{name, ""});

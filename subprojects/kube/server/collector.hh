@@ -48,7 +48,6 @@ class Collector {
   void orphan_dependents(const Json& object);
   void remove(const ServedKind& kind, const ObjectKey& key, std::string_view propagation);
   void store(const ServedKind& kind, const ObjectKey& key, Json object);
-  const ServedKind* kind_of(const Resource& resource) const;
   bool is_blocked(const std::string& uid) const;
 
   const ServedKinds& kinds_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 #include "kube/server/refusals.hh"
 
@@ -15,10 +16,6 @@ namespace kube::server {
 namespace {
 
 using std::chrono::seconds;
-
-bool is_kind(const ServedKind& kind, const Resource& resource) {
-  return kind.resource.group == resource.group && kind.resource.plural == resource.plural;
-}
 
 std::optional<Response> check_options(const Json& options) {
   const std::string_view policy = options.get_string("propagationPolicy");
@@ -53,9 +50,7 @@ std::optional<Response> check_preconditions(const ServedKind& kind, const Json& 
 
 // How long a pod may take to end.
 std::int64_t grace_of(const Json& pod, const Json& options) {
-  const std::string_view phase = pod.get("status").get_string("phase");
-  if (pod.get("spec").get_string("nodeName").empty()) return 0;
-  if (phase == "Succeeded" || phase == "Failed") return 0;
+  if (pod.get("spec").get_string("nodeName").empty() || is_pod_over(pod)) return 0;
   const Json& asked = options.get("gracePeriodSeconds");
   const std::int64_t grace =
       asked.is_int() ? asked.as_int() : pod.get("spec").get_int("terminationGracePeriodSeconds");
@@ -74,16 +69,11 @@ void set_propagation(const ServedKind& kind, Json& object, const Json& options) 
     policy = "Orphan";
   }
   Json& metadata = object["metadata"];
-  Json kept = Json::array();
-  for (const Json& finalizer : metadata.get_array("finalizers"))
-    if (finalizer != Json(kForeground) && finalizer != Json(kOrphan)) kept.push_back(finalizer);
-  if (policy == "Orphan") kept.push_back(kOrphan);
-  if (policy == "Foreground") kept.push_back(kForeground);
-  if (kept.empty()) {
-    metadata.erase("finalizers");
-  } else {
-    metadata.set("finalizers", std::move(kept));
-  }
+  erase_items(metadata, "finalizers", [](const Json& finalizer) {
+    return finalizer == Json(kForeground) || finalizer == Json(kOrphan);
+  });
+  if (policy == "Orphan") metadata["finalizers"].push_back(kOrphan);
+  if (policy == "Foreground") metadata["finalizers"].push_back(kForeground);
 }
 
 void mark(Json& metadata, Time now, std::int64_t grace) {
@@ -128,20 +118,28 @@ tl::expected<Deletion, Response> plan_namespace(const ServedKind& kind, Deletion
 
 }  // namespace
 
+void erase_items(Json& object, std::string_view list,
+                 const std::function<bool(const Json& item)>& is_erased) {
+  Json* items = object.find(list);
+  if (items != nullptr && items->is_array()) std::erase_if(items->as_array(), is_erased);
+  if (items != nullptr && items->empty()) object.erase(list);
+}
+
 bool has_finalizer(const Json& object, std::string_view name) {
   const Json::Array& all = object.get("metadata").get_array("finalizers");
   return std::find(all.begin(), all.end(), Json(name)) != all.end();
 }
 
 bool has_default_orphans(const ServedKind& kind, const Json& options) {
-  return is_kind(kind, kJobs) && options.get_string("propagationPolicy").empty() &&
+  return kind.resource.has_same_objects(kJobs) && options.get_string("propagationPolicy").empty() &&
          !options.get("orphanDependents").is_bool();
 }
 
 bool is_removable(const ServedKind& kind, const Json& object) {
   const Json& metadata = object.get("metadata");
   return metadata.find("deletionTimestamp") && metadata.get_array("finalizers").empty() &&
-         metadata.get_int("deletionGracePeriodSeconds") == 0 && !is_kind(kind, kNamespaces);
+         metadata.get_int("deletionGracePeriodSeconds") == 0 &&
+         !kind.resource.has_same_objects(kNamespaces);
 }
 
 tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Json& stored,
@@ -151,7 +149,8 @@ tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Jso
     return tl::unexpected(std::move(*refusal));
   Deletion deletion;
   deletion.object = stored;
-  if (is_kind(kind, kNamespaces)) return plan_namespace(kind, std::move(deletion), now);
+  if (kind.resource.has_same_objects(kNamespaces))
+    return plan_namespace(kind, std::move(deletion), now);
   Json& metadata = deletion.object["metadata"];
   const bool is_ending = metadata.find("deletionTimestamp") != nullptr;
   const bool has_time = is_ending && metadata.get_int("deletionGracePeriodSeconds") > 0;
@@ -160,7 +159,7 @@ tl::expected<Deletion, Response> plan_deletion(const ServedKind& kind, const Jso
   if (has_time) {
     shorten(metadata, options, now);
   } else if (!is_ending) {
-    mark(metadata, now, is_kind(kind, kPods) ? grace_of(stored, options) : 0);
+    mark(metadata, now, kind.resource.has_same_objects(kPods) ? grace_of(stored, options) : 0);
   }
   deletion.is_immediate = is_removable(kind, deletion.object);
   return deletion;

@@ -2,6 +2,8 @@
 // registry/generic/registry/store.go). Pure.
 #pragma once
 
+#include <functional>
+#include <string_view>
 #include <tl/expected.hpp>
 
 #include "kube/model/json.hh"
@@ -28,6 +30,10 @@ bool is_removable(const ServedKind& kind, const Json& object);
 // Whether the dependents are orphaned because `options` say nothing about them: that is so for Jobs
 // alone, whose pods stay.
 bool has_default_orphans(const ServedKind& kind, const Json& options);
+
+// Removes items of a list, and a list that is empty then.
+void erase_items(Json& object, std::string_view list,
+                 const std::function<bool(const Json& item)>& is_erased);
 
 bool has_finalizer(const Json& object, std::string_view name);
 inline constexpr std::string_view kForeground = "foregroundDeletion";

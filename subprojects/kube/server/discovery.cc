@@ -123,18 +123,6 @@ Json aggregated(const Group& group) {
        {"versions", std::move(versions)}});
 }
 
-bool wants_aggregated(std::string_view accept) {
-  for (const MediaType& type : media_types(accept)) {
-    if (!type.is_json()) continue;
-    const std::string_view form = type.parameter("as");
-    if (form.empty()) return false;
-    if (form == "APIGroupDiscoveryList" && type.parameter("g") == "apidiscovery.k8s.io" &&
-        type.parameter("v") == "v2")
-      return true;
-  }
-  return false;
-}
-
 // Of the core group, or of all others.
 Response aggregated_list(const std::vector<Group>& groups, bool is_core) {
   Json::Array items;
@@ -272,7 +260,8 @@ std::optional<Response> answer_discovery(const ServedKinds& kinds, const Request
   if (path == "/openapi/v2") return empty_openapi_v2(request.accept);
   if (!path.starts_with("/api")) return std::nullopt;
   const std::vector<Group> groups = groups_of(kinds);
-  const bool is_aggregated = wants_aggregated(request.accept);
+  const bool is_aggregated =
+      wants_form(request.accept, "APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2");
   if (path == "/api")
     return is_aggregated ? aggregated_list(groups, true)
                          : json_response(200, core_versions(groups));

@@ -1,26 +1,14 @@
 #include "kube/server/json_path.hh"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "kube/model/text.hh"
+
 namespace kube::server {
 namespace {
-
-std::optional<std::int64_t> read_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 std::optional<std::string_view> unquoted(std::string_view text) {
   text = trimmed(text);
@@ -59,7 +47,7 @@ bool holds(const Json& item, std::string_view condition) {
   bool is_equal = false;
   if (const auto text = unquoted(literal)) {
     is_equal = found->is_string() && found->as_string() == *text;
-  } else if (const auto number = read_number(literal)) {
+  } else if (const auto number = parse_number<std::int64_t>(literal)) {
     is_equal = found->is_int() && found->as_int() == *number;
   } else {
     is_equal = found->is_bool() && literal == (found->as_bool() ? "true" : "false");
@@ -88,12 +76,13 @@ std::optional<std::pair<std::int64_t, std::int64_t>> range_of(std::string_view t
   if (text == "*") return std::pair(std::int64_t{0}, count);
   const std::size_t colon = text.find(':');
   const std::string_view left = text.substr(0, colon);
-  const auto first = left.empty() ? std::optional<std::int64_t>(0) : read_number(left);
+  const auto first =
+      left.empty() ? std::optional<std::int64_t>(0) : parse_number<std::int64_t>(left);
   if (!first) return std::nullopt;
   const std::int64_t from = *first < 0 ? *first + count : *first;
   if (colon == text.npos) return std::pair(from, from + 1);
   const std::string_view right = text.substr(colon + 1);
-  const auto last = right.empty() ? std::optional(count) : read_number(right);
+  const auto last = right.empty() ? std::optional(count) : parse_number<std::int64_t>(right);
   if (!last) return std::nullopt;
   return std::pair(from, *last < 0 ? *last + count : *last);
 }

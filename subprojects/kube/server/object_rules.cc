@@ -10,6 +10,7 @@
 #include "kube/model/meta.hh"
 #include "kube/model/names.hh"
 #include "kube/model/object_meta_fields.hh"
+#include "kube/model/text.hh"
 #include "kube/server/field_schema.hh"
 
 namespace kube::server {

@@ -14,11 +14,6 @@ std::string name_of(const Resource& resource) {
   return resource.group + "/" + resource.plural;
 }
 
-ObjectKey key_of(const Json& object) {
-  const Json& metadata = object.get("metadata");
-  return {std::string(metadata.get_string("namespace")), std::string(metadata.get_string("name"))};
-}
-
 std::int64_t version_of(const Json& object) {
   const std::string_view text = object.get("metadata").get_string("resourceVersion");
   std::int64_t version = 0;
@@ -27,6 +22,15 @@ std::int64_t version_of(const Json& object) {
 }
 
 }  // namespace
+
+ObjectKey key_of(const Json& object) {
+  const Json& metadata = object.get("metadata");
+  return {std::string(metadata.get_string("namespace")), std::string(metadata.get_string("name"))};
+}
+
+std::string uid_of(const Json& object) {
+  return std::string(object.get("metadata").get_string("uid"));
+}
 
 Held::Held(Object object, bool is_text) {
   if (is_text && object) {
@@ -124,9 +128,6 @@ Object ObjectStore::erase(const Resource& resource, const ObjectKey& key) {
 }
 
 void ObjectStore::publish(Stored& stored, const Change& change) {
-  const auto uid_of = [](const Json& object) {
-    return std::string(object.get("metadata").get_string("uid"));
-  };
   if (journal_) journal_(change);
   version_ = change.version;
   if (change.before) places_.erase(uid_of(*change.before));
@@ -152,7 +153,7 @@ void ObjectStore::restore(const Resource& resource, Json object) {
   const ObjectKey key = key_of(object);
   version_ = std::max(version_, version_of(object));
   start_ = version_;
-  places_[std::string(object.get("metadata").get_string("uid"))] = {&in.resource, key};
+  places_[uid_of(object)] = {&in.resource, key};
   in.objects[key] = Held(std::make_shared<const Json>(std::move(object)), is_text_);
 }
 

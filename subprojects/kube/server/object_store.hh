@@ -20,6 +20,10 @@ namespace kube::server {
 
 using Object = std::shared_ptr<const Json>;
 
+// Of a whole object.
+ObjectKey key_of(const Json& object);
+std::string uid_of(const Json& object);
+
 // An object as the store holds it: as such, or as its text, which needs a sixth of the memory.
 class Held {
  public:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "kube/model/json_text.hh"
@@ -17,30 +18,12 @@ Json details_of(std::string_view kind, std::string_view group, std::string_view 
   return details;
 }
 
-// metav1.CauseType of a FieldError.
-std::string_view cause_of(FieldError::Type type) {
-  switch (type) {
-    case FieldError::Type::kInvalid:
-      return "FieldValueInvalid";
-    case FieldError::Type::kRequired:
-      return "FieldValueRequired";
-    case FieldError::Type::kForbidden:
-      return "FieldValueForbidden";
-    case FieldError::Type::kNotSupported:
-      return "FieldValueNotSupported";
-    case FieldError::Type::kDuplicate:
-      return "FieldValueDuplicate";
-    case FieldError::Type::kTooLong:
-      return "FieldValueTooLong";
-    case FieldError::Type::kTooMany:
-      return "FieldValueTooMany";
-    case FieldError::Type::kTypeInvalid:
-      return "FieldValueTypeInvalid";
-    case FieldError::Type::kInternal:
-      return "InternalError";
-  }
-  return "";
-}
+// metav1.CauseType, by FieldError::Type.
+constexpr std::string_view kCauses[] = {
+    "FieldValueInvalid",      "FieldValueRequired",    "FieldValueForbidden",
+    "FieldValueNotSupported", "FieldValueDuplicate",   "FieldValueTooLong",
+    "FieldValueTooMany",      "FieldValueTypeInvalid", "InternalError"};
+static_assert(std::size(kCauses) == static_cast<std::size_t>(FieldError::Type::kInternal) + 1);
 
 }  // namespace
 
@@ -99,7 +82,8 @@ Response invalid_object(std::string_view kind, std::string_view group, std::stri
     // The body of an error is its text without the path.
     const std::string text = error.to_string();
     const std::size_t prefix = (error.path.empty() ? 5 : error.path.size()) + 2;
-    Json cause = Json::object({{"reason", cause_of(error.type)}, {"message", text.substr(prefix)}});
+    Json cause = Json::object({{"reason", kCauses[static_cast<std::size_t>(error.type)]},
+                               {"message", text.substr(prefix)}});
     cause.set("field", error.path.empty() ? "<nil>" : error.path);
     causes.push_back(std::move(cause));
   }
@@ -139,6 +123,15 @@ Response too_large_version(std::int64_t asked, std::int64_t current) {
 Response method_not_allowed() {
   return failure(405, "MethodNotAllowed",
                  "the server does not allow this method on the requested resource");
+}
+
+Response not_streamed(std::string_view subresource) {
+  return failure(405, "MethodNotAllowed",
+                 fmt::format("pods/{} is not served here: {}", subresource,
+                             subresource == "portforward"
+                                 ? "connect to the address of the pod, which `kubectl get pods -o "
+                                   "wide` shows"
+                                 : "a pod is processes of this machine, use its own tools"));
 }
 
 Response unsupported_media_type(std::string_view accepted) {

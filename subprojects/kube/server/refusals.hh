@@ -28,6 +28,8 @@ Response bad_request(std::string message);
 Response expired(std::string message);
 Response too_large_version(std::int64_t asked, std::int64_t current);
 Response method_not_allowed();
+// Of a subresource of pods that needs a kubelet: "exec", "attach", "portforward", ...
+Response not_streamed(std::string_view subresource);
 Response unsupported_media_type(std::string_view accepted);
 // A path that is not served; as text, which clients know.
 Response no_such_page();

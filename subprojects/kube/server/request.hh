@@ -16,6 +16,11 @@ struct Request {
   std::string accept;
   std::string user_agent;  // names the field manager of a write that names none
   std::string body;
+
+  // `content_type` without parameters.
+  std::string_view media_type() const {
+    return std::string_view(content_type).substr(0, content_type.find(';'));
+  }
 };
 
 struct Response {

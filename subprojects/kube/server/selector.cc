@@ -4,16 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/model/text.hh"
+
 namespace kube::server {
 namespace {
 
 constexpr std::string_view kOperators = "in, notin, =, ==, !=";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // At commas that are not within parentheses.
 std::vector<std::string_view> split(std::string_view text) {
@@ -74,12 +70,17 @@ bool is_selectable(std::string_view path, const Resource& resource) {
 std::string text_at(const Json& object, std::string_view path) {
   const Json* at = &object;
   if (path == "source") path = "source.component";
+  // A field that is absent has the zero of its type.
+  const std::string_view zero = path == "spec.unschedulable" || path == "spec.hostNetwork" ? "false"
+                                : path == "status.successful"                              ? "0"
+                                                                                           : "";
+  if (path == "status.successful") path = "status.succeeded";
   while (at != nullptr && !path.empty()) {
     const std::size_t dot = path.find('.');
     at = at->find(path.substr(0, dot));
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
   }
-  if (at == nullptr) return {};
+  if (at == nullptr) return std::string(zero);
   if (at->is_string()) return at->as_string();
   if (at->is_bool()) return at->as_bool() ? "true" : "false";
   return at->is_int() ? std::to_string(at->as_int()) : std::string();
@@ -138,7 +139,11 @@ Result<Selector::Requirement> Selector::parse_label(std::string_view text) {
                 kOperators);
   one.op = op == "!=" ? Requirement::Operator::kNotIn : Requirement::Operator::kIn;
   one.key = trimmed(text.substr(0, sign));
-  one.values.emplace_back(trimmed(text.substr(end)));
+  const std::string_view value = trimmed(text.substr(end));
+  if (const std::size_t junk = value.find_first_of("=! "); junk != std::string_view::npos)
+    return fail(ErrorCode::kBadRequest, "found '{}', expected: ',' or 'end of string'",
+                trimmed(value.substr(junk)));
+  one.values.emplace_back(value);
   return one;
 }
 

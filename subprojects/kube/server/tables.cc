@@ -71,14 +71,7 @@ Json object_of_row(const Json& object, std::string_view include_object) {
 }  // namespace
 
 bool wants_table(std::string_view accept) {
-  for (const MediaType& type : media_types(accept)) {
-    if (!type.is_json()) continue;
-    const std::string_view form = type.parameter("as");
-    if (form.empty()) return false;
-    if (form == "Table" && type.parameter("g") == "meta.k8s.io" && type.parameter("v") == "v1")
-      return true;
-  }
-  return false;
+  return wants_form(accept, "Table", "meta.k8s.io", "v1");
 }
 
 Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
@@ -101,6 +94,13 @@ Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
                        {"metadata", list_metadata.is_object() ? list_metadata : Json::object()},
                        {"columnDefinitions", std::move(definitions)},
                        {"rows", std::move(rows)}});
+}
+
+Json table_of(const ServedKind& kind, const Json& object, std::string_view include_object,
+              Time now) {
+  const std::string_view version = object.get("metadata").get_string("resourceVersion");
+  return table_of(kind, {&object}, Json::object({{"resourceVersion", version}}), include_object,
+                  now);
 }
 
 std::string human_duration(std::chrono::seconds duration) {

@@ -15,12 +15,15 @@ namespace kube::server {
 // Whether the first form in an Accept header that can be answered is a Table.
 bool wants_table(std::string_view accept);
 
-// A Table of objects. `list_metadata` is the metadata of the list, or of the only object; a row
+// A Table of objects. `list_metadata` is the metadata of the list; a row
 // holds as `include_object` says: the whole object ("Object"), nothing ("None"), or else its
 // metadata. A watch sends one row a line, and `columnDefinitions` only in its first line: the
 // caller removes them from the others.
 Json table_of(const ServedKind& kind, const std::vector<const Json*>& objects,
               const Json& list_metadata, std::string_view include_object, Time now);
+// The same of one object.
+Json table_of(const ServedKind& kind, const Json& object, std::string_view include_object,
+              Time now);
 
 // "45s", "2m30s", "3h", "12d": two or three significant digits, as
 // k8s.io/apimachinery/pkg/util/duration prints it. "<invalid>" for less than -1 second.

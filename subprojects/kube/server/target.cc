@@ -1,7 +1,6 @@
 #include "kube/server/target.hh"
 
 #include <algorithm>
-#include <charconv>
 
 namespace kube::server {
 namespace {
@@ -63,14 +62,6 @@ void read_object(Target& target, const ServedKinds& kinds, std::string_view grou
 
 }  // namespace
 
-std::optional<std::int64_t> parse_int(std::string_view text) {
-  std::int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
 Query::Query(std::string_view text) {
   for (const std::string_view pair : split(text, '&')) {
     const std::size_t at = pair.find('=');
@@ -92,11 +83,8 @@ bool Query::has(std::string_view name) const {
 }
 
 bool Query::is_true(std::string_view name) const {
-  const std::string_view value = get(name);
-  constexpr std::string_view kFalse = "false";
-  const bool is_false =
-      std::ranges::equal(value, kFalse, [](char a, char b) { return (a | 0x20) == b; });
-  return has(name) && !is_false && value != "0";
+  const std::string value = to_lower(get(name));
+  return has(name) && value != "false" && value != "0";
 }
 
 const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
@@ -104,6 +92,13 @@ const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
   const auto at = std::find_if(kinds.begin(), kinds.end(), [&](const ServedKind& kind) {
     const Resource& resource = kind.resource;
     return resource.group == group && resource.version == version && resource.plural == plural;
+  });
+  return at == kinds.end() ? nullptr : &*at;
+}
+
+const ServedKind* find_stored_kind(const ServedKinds& kinds, const Resource& resource) {
+  const auto at = std::ranges::find_if(kinds, [&resource](const ServedKind& kind) {
+    return kind.resource.has_same_objects(resource);
   });
   return at == kinds.end() ? nullptr : &*at;
 }

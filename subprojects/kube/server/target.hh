@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "kube/model/meta.hh"
+#include "kube/model/text.hh"
 #include "kube/server/served_kind.hh"
 
 namespace kube::server {
-
-// nullopt for anything but a decimal number.
-std::optional<std::int64_t> parse_int(std::string_view text);
 
 class Query {
  public:
@@ -27,7 +25,9 @@ class Query {
   // the Python client writes "True".
   bool is_true(std::string_view name) const;
   // nullopt where it is missing or no number.
-  std::optional<std::int64_t> get_int(std::string_view name) const { return parse_int(get(name)); }
+  std::optional<std::int64_t> get_int(std::string_view name) const {
+    return parse_number<std::int64_t>(get(name));
+  }
 
  private:
   std::vector<std::pair<std::string, std::string>> values_;
@@ -43,6 +43,8 @@ struct Target {
 
 const ServedKind* find_kind(const ServedKinds& kinds, std::string_view group,
                             std::string_view version, std::string_view plural);
+// The version of a kind in which its objects are stored: the first. nullptr: it is not served.
+const ServedKind* find_stored_kind(const ServedKinds& kinds, const Resource& resource);
 Target parse_target(const ServedKinds& kinds, std::string_view target);
 
 }  // namespace kube::server

@@ -233,39 +233,59 @@ TEST_CASE("server: logs") {
         "400 BadRequest: a container name must be specified for pod two, choose one of: [a b]");
   CHECK(refusal("two/log?container=q") == "400 BadRequest: container q is not valid for pod two");
   CHECK(refusal("q/log") == "404 NotFound: pods \"q\" not found");
+  const std::string invalid = "422 Invalid: PodLogOptions \"one\" is invalid: ";
+  CHECK(refusal("one/log?tailLines=-1") ==
+        invalid + "tailLines: Invalid value: -1: must be greater than or equal to 0");
+  CHECK(refusal("one/log?limitBytes=0") ==
+        invalid + "limitBytes: Invalid value: 0: must be greater than 0");
+  CHECK(refusal("one/log?sinceSeconds=0") ==
+        invalid + "sinceSeconds: Invalid value: 0: must be greater than 0");
+  CHECK(refusal("one/log?sinceSeconds=5&sinceTime=2026-01-01T00:00:00Z") ==
+        invalid + "[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified");
+  CHECK(refusal("one/log?tailLines=many") ==
+        "400 BadRequest: strconv.ParseInt: parsing \"many\": invalid syntax");
+  CHECK(refusal("one/log?sinceTime=noon").starts_with("400 BadRequest: parsing time \"noon\""));
+}
+
+TEST_CASE("server: what needs a kubelet is refused with a way out, whatever the method") {
+  World world;
+  const auto refusal = [&](const char* method, std::string_view subresource) {
+    kube::server::Request request;
+    request.method = method;
+    request.target = fmt::format("{}/one/{}", kPodsPath, subresource);
+    return outcome(std::get<kube::server::Response>(world.api.begin(std::move(request))));
+  };
+  CHECK(refusal("POST", "exec?command=ls") ==
+        "405 MethodNotAllowed: pods/exec is not served here: a pod is processes of this machine, "
+        "use its own tools");
+  CHECK(refusal("GET", "attach").starts_with("405 MethodNotAllowed: pods/attach is not served"));
+  CHECK(refusal("PATCH", "ephemeralcontainers").starts_with("405 MethodNotAllowed: pods/eph"));
+  CHECK(refusal("POST", "portforward") ==
+        "405 MethodNotAllowed: pods/portforward is not served here: connect to the address of the "
+        "pod, which `kubectl get pods -o wide` shows");
 }
 
 TEST_CASE("server: tables where the client wants them") {
   World world;
-  kube::server::Api::Environment environment;
-  environment.now = [&] { return world.now; };
-  environment.new_uid = [] { return "u"; };
-  environment.new_name_suffix = [] { return "s"; };
-  environment.surface.wants_table = [](std::string_view accept) {
-    return accept.find("as=Table") != std::string_view::npos;
-  };
-  environment.surface.table_of = [](const kube::server::ServedKind& kind,
-                                    const std::vector<const Json*>& objects, const Json& metadata,
-                                    std::string_view, kube::Time) {
-    Json table = Json::object({{"kind", "Table"}, {"of", kind.resource.kind}});
-    table.set("rows", static_cast<std::int64_t>(objects.size()));
-    return table.set("metadata", metadata);
-  };
-  kube::server::Api api(world.kinds, world.store, std::move(environment));
   make(world, "a");
   make(world, "b");
   const auto get = [&](std::string_view target, std::string accept) {
     kube::server::Request request;
     request.target = target;
     request.accept = std::move(accept);
-    return api.handle(std::move(request));
+    return world.api.handle(std::move(request));
   };
   const std::string accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
   const auto table_of = [&](std::string_view target) {
     return body(std::get<kube::server::Response>(get(target, accept)));
   };
-  CHECK(table_of(kConfigMapsPath).get_int("rows") == 2);
-  CHECK(table_of(std::string(kConfigMapsPath) + "/a").get_int("rows") == 1);
+  CHECK(table_of(kConfigMapsPath).get("rows").size() == 2);
+  const Json one = table_of(std::string(kConfigMapsPath) + "/a");
+  CHECK(one.get("rows").size() == 1);
+  CHECK(one.get("metadata").get_string("resourceVersion") ==
+        world.stored(std::string(kConfigMapsPath) + "/a")
+            .get("metadata")
+            .get_string("resourceVersion"));
   CHECK(body(std::get<kube::server::Response>(get(kConfigMapsPath, "application/json")))
             .get_string("kind") == "ConfigMapList");
   const auto watch = std::get<kube::server::Watch>(get("/api/v1/configmaps?watch=true", accept));

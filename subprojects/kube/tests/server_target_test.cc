@@ -98,7 +98,8 @@ TEST_CASE("selector: labels") {
     REQUIRE(selector);
     CHECK(selector->matches(object) == c.is_match);
   }
-  for (const auto* text : {"=b", "a in b", "a within (b)", "a,,b", "a ~ b", "a=!b"}) {
+  for (const auto* text :
+       {"=b", "a in b", "a within (b)", "a,,b", "a ~ b", "a=!b", "a=b=c", "a=b c", "a!=b!"}) {
     CAPTURE(text);
     const auto selector = Selector::parse(text, "", {"", "v1", "pods", "Pod", true});
     CHECK_FALSE(selector);
@@ -122,6 +123,7 @@ TEST_CASE("selector: fields") {
       {"status.phase!=Failed,status.phase!=Succeeded", true},
       {"spec.nodeName=", false},
       {"spec.hostNetwork=true", true},
+      {"spec.hostNetwork=false", false},
       {"status.podIP=", true},
   };
   for (const auto& c : cases) {
@@ -130,6 +132,13 @@ TEST_CASE("selector: fields") {
     REQUIRE(selector);
     CHECK(selector->matches(pod) == c.is_match);
   }
+  // What is absent has the zero of its type.
+  CHECK(Selector::parse("", "spec.unschedulable=false", {"", "v1", "nodes", "Node", false})
+            ->matches(json("{'spec':{}}")));
+  const kube::Resource jobs{"batch", "v1", "jobs", "Job", true};
+  CHECK(Selector::parse("", "status.successful=0", jobs)->matches(json("{'status':{}}")));
+  CHECK(Selector::parse("", "status.successful=2", jobs)
+            ->matches(json("{'status':{'succeeded':2}}")));
   CHECK(Selector::parse("", "spec.color=red", pods).error().message ==
         "field label not supported: spec.color");
   CHECK_FALSE(Selector::parse("", "metadata.name", pods));

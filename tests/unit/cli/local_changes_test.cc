@@ -161,6 +161,8 @@ TEST_CASE("a mount has a directory and a path") {
       {"code", nullptr, ""},
       {":/workspace", nullptr, ""},
       {"code:workspace", nullptr, ""},
+      {"code:/", nullptr, ""},
+      {"code://", nullptr, ""},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

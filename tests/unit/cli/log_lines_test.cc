@@ -50,8 +50,13 @@ TEST_CASE("pieces are split into lines, wherever the pieces end") {
   CHECK_FALSE(splitter.next(true));
   // A line without end does not grow for ever.
   splitter.add(std::string(2U << 20, 'x'));
+  CHECK_FALSE(splitter.is_within_line());
   CHECK(splitter.next(false)->size() == 2U << 20);
+  CHECK(splitter.is_within_line());
   CHECK_FALSE(splitter.next(false));
+  splitter.add("x\nnext\n");
+  CHECK(splitter.next(false) == "x");
+  CHECK_FALSE(splitter.is_within_line());
 }
 
 TEST_CASE("every line of a stream that is opened again is printed once") {
@@ -86,4 +91,18 @@ TEST_CASE("within one stream every line is printed, also one with an older time"
 TEST_CASE("a line without a time is printed") {
   LogCursor cursor;
   CHECK(printed(cursor, {kSecond + ".1Z a", "no time"}) == Texts{"a", "no time"});
+}
+
+TEST_CASE("the parts of a long line are printed or left out together") {
+  LogCursor cursor;
+  const LogLine begin = read_log_line(kSecond + ".1Z begin");
+  const LogLine part{"", "a part that begins as no line does", true};
+  const LogLine next = read_log_line(kSecond + ".2Z next");
+  for (const bool is_first : {true, false}) {
+    cursor.begin_stream();
+    CHECK(cursor.is_new(begin) == is_first);
+    CHECK(cursor.is_new(part) == is_first);
+  }
+  CHECK(cursor.is_new(next));
+  CHECK(cursor.is_new(part));
 }

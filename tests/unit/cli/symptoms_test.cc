@@ -209,7 +209,8 @@ std::vector<Row> rows_of_statuses() {
            pod(2, "phase: Failed, " +
                       container("state: {terminated: {exitCode: 135, reason: Error}}")) +
            "]"},
-      {"unlike-images", "pods run unlike images under the name example.com/llama:1", true, kRunning,
+      {"different-images", "pods run different images under the name example.com/llama:1", true,
+       kRunning,
        "[" + pod(0, runs("1111111111111111")) + ", " + pod(1, runs("1111111111111111")) + ", " +
            pod(2, runs("2222222222222222")) + "]"},
       {"runs-on", "3 of 4 finished, rank 2 runs on", true, kRunning,
@@ -248,7 +249,7 @@ std::vector<Row> rows_of_lines() {
   Row name = row_of_line("sdk-function", "the training function uses a name from outside of it",
                          true, "NameError: name 'torch' is not defined");
   name.pods = argument.pods;
-  Row kept = row_of_line("nccl-timeout", "NCCL waited in vain for another rank", false, "");
+  Row kept = row_of_line("nccl-timeout", "NCCL timed out waiting for another rank", false, "");
   kept.outputs.clear();
   kept.status =
       "{phase: Failed, conditions: [{type: Failed, status: 'True'}], firstFailure: {pod: p, "
@@ -287,17 +288,19 @@ std::vector<Row> rows_of_lines() {
       row_of_line("no-peer", "the nodes do not reach each other", false,
                   "m1:12:99 [3] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "
                   "10.0.0.2<45763> failed : Connection timed out"),
+      row_of_line("no-peer", "the nodes do not reach each other", false,
+                  "RuntimeError: Socket Timeout"),
       row_of_line("file-locks", "a file lock fails on a network file system", true,
                   "OSError: [Errno 37] No locks available"),
-      row_of_line("nccl-timeout", "NCCL waited in vain for another rank", true,
+      row_of_line("nccl-timeout", "NCCL timed out waiting for another rank", true,
                   "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1204, "
                   "OpType=ALLREDUCE, NumelIn=25557032, Timeout(ms)=600000) ran for 600012 "
                   "milliseconds before timing out."),
       kept,
-      row_of_line("gloo-timeout", "Gloo waited in vain for another rank", true,
+      row_of_line("gloo-timeout", "Gloo timed out waiting for another rank", true,
                   "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
                   "1800000ms for recv operation to complete"),
-      row_of_line("gloo-timeout", "Gloo waited in vain for another rank", false,
+      row_of_line("gloo-timeout", "Gloo timed out waiting for another rank", false,
                   "RuntimeError: [gloo/transport/tcp/pair.cc:598] Read error [10.0.0.2]:41234: "
                   "Connection reset by peer"),
       row_of_line("shared-memory", "shared memory is used up", false,
@@ -356,7 +359,7 @@ TEST_CASE("what follows from the cause is evidence") {
   const WhyReport report = report_of(row);
   CHECK(report.cause.starts_with("out of memory"));
   CHECK(std::count(report.evidence.begin(), report.evidence.end(),
-                   "also: NCCL waited in vain for another rank") == 1);
+                   "also: NCCL timed out waiting for another rank") == 1);
 }
 
 TEST_CASE("the error of a script is found before what torchrun adds") {
@@ -374,11 +377,11 @@ TEST_CASE("the error of a script is found before what torchrun adds") {
   row.outputs[0].text = waits;
   // torchrun's alone is no cause.
   row.outputs[1].text = row.outputs[1].text.substr(row.outputs[1].text.find("E1120"));
-  CHECK(report_of(row).cause == "Gloo waited in vain for another rank");
+  CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
   // A job that runs may go on.
   row = script_error();
   row.status = kRunning;
-  CHECK(report_of(row).cause == "Gloo waited in vain for another rank");
+  CHECK(report_of(row).cause == "Gloo timed out waiting for another rank");
 }
 
 TEST_CASE("each symptom has an entry in docs/troubleshooting.md, with its output") {

@@ -137,7 +137,7 @@ TEST_CASE("advice names the program as it was called") {
 }
 
 TEST_CASE("a job that no controller reconciles has a message about it") {
-  CHECK(why(job("", "", ""), {}, {}, kNone).message == "no controller has looked at this job yet");
+  CHECK(why(job("", "", ""), {}, {}, kNone).message == "no controller has reconciled this job yet");
   TrainJob elsewhere = job("", "", "");
   elsewhere.spec.managedBy = "kueue.x-k8s.io/multikueue";
   CHECK(why(elsewhere, {}, {}, kNone).message ==

@@ -261,7 +261,7 @@ spec:
         properties:
           spec: {type: object, properties: {size: {type: integer, default: 2}}}
   - {name: v0, served: false, storage: false})");
-  const auto kinds = trainer::kinds_of_crd(crd);
+  const auto kinds = trainer::local::kinds_of_crd(crd);
   REQUIRE(kinds.size() == 2);
   const auto& stored = kinds[0];
   CHECK(stored.resource == kube::Resource{"acme.io", "v2", "widgets", "Widget", false});
@@ -281,7 +281,7 @@ spec:
 }
 
 TEST_CASE("a definition with an open schema keeps everything") {
-  const auto kinds = trainer::kinds_of_crd(from_yaml(R"(
+  const auto kinds = trainer::local::kinds_of_crd(from_yaml(R"(
 spec:
   group: acme.io
   names: {kind: PodGroup, plural: podgroups, singular: podgroup}

@@ -5,14 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include "controller/local/builtin_kinds.hh"
+#include "controller/local/kinds/kinds.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
 
 namespace trainer::test {
 
 inline const kube::server::ServedKinds& kinds() {
-  static const kube::server::ServedKinds all = local_kinds();
+  static const kube::server::ServedKinds all = trainer::local::all_kinds();
   return all;
 }
 

@@ -292,7 +292,7 @@ TEST_CASE("a Job controller that has not come to the job yet is not asked about"
     world.have_jobs_started = true;
     CHECK(world.reconcile().needs_events);
   }
-  SECTION("there are pods, which no scheduler has looked at") {
+  SECTION("there are pods, which no scheduler has processed") {
     world.now = world.now + -20s;
     world.have_jobs_started = true;
     PodSpec pod;

@@ -72,7 +72,7 @@ TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
   CHECK(world.has_event("Normal SuccessfulDeletePodGroup: Deleted PodGroup: p"));
 }
 
-TEST_CASE("E2, E3: minAvailable may be mended while the job waits") {
+TEST_CASE("E2, E3: minAvailable may be corrected while the job waits") {
   World world =
       gang("volcano", "Master Worker", "runPolicy: {schedulingPolicy: {minAvailable: 10}}");
   CHECK(spec(world).get_int("minMember") == 10);

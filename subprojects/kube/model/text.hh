@@ -1,0 +1,38 @@
+// What many readers of short texts need. Pure.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace kube {
+
+// Without the spaces at both ends.
+inline std::string_view trimmed(std::string_view text, std::string_view spaces = " ") {
+  text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
+  return text.substr(0, text.find_last_not_of(spaces) + 1);
+}
+
+// ASCII letters only.
+inline std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// The number that the whole text is, with a "-" in front where it is negative; nullopt where it is
+// something else, or does not fit.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || parsed != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace kube
