@@ -114,7 +114,7 @@ kube::Json named_object(const kube::Resource& resource, const Draft& draft, std:
         kube::Json::object({{"name", std::move(name)}, {"namespace", draft.job.metadata.ns}})}});
 }
 
-// Whether a command may start processes on other nodes: by mpirun and its like, or in a shell, of
+// Whether a command may start processes on other nodes: by mpirun and its like, or in a script, of
 // which nothing is known.
 bool may_start_mpi(const std::vector<std::string>& words) {
   static constexpr std::array<std::string_view, 9> kPrograms = {
