@@ -12,6 +12,7 @@
 #include "runtimes/pipeline/patches.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
+#include "runtimes/views/labels.hh"
 
 namespace trainer::pipeline {
 
@@ -85,6 +86,42 @@ void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
   if (!trainer->command || trainer->command->empty()) return;
   if (const auto problem = kube::several_words_in_one(trainer->command->front()))
     out.push_back("spec.trainer.command[0]: " + *problem);
+}
+
+bool is_mounted(const kube::Json& pod_spec, std::string_view volume) {
+  for (const char* list : {"containers", "initContainers"})
+    for (const kube::Json& container : pod_spec.get_array(list))
+      for (const char* kind : {"volumeMounts", "volumeDevices"})
+        for (const kube::Json& mount : container.get_array(kind))
+          if (mount.get_string("name") == volume) return true;
+  return false;
+}
+
+// What patches add and nothing uses: volumes without a mount, and a queue that only the JobSet has.
+void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
+  for (std::size_t i = 0; i < draft.job.spec.runtimePatches.size(); ++i) {
+    const auto& patch = draft.job.spec.runtimePatches[i].trainingRuntimeSpec;
+    if (!patch) continue;
+    const std::string path = kube::join_index("spec.runtimePatches", i);
+    if (patch->get_path({"template", "metadata", "labels"}).find(kQueueLabel) != nullptr &&
+        !draft.job.metadata.labels.contains(kQueueLabel))
+      out.push_back(
+          fmt::format("{}: label {} on the JobSet does not put the TrainJob into a queue; write it "
+                      "into the TrainJob's metadata.labels",
+                      path, kQueueLabel));
+    for (const kube::Json& job :
+         patch->get_path({"template", "spec"}).get_array("replicatedJobs")) {
+      const auto index = draft.find_job(job.get_string("name"));
+      if (!index) continue;
+      for (const kube::Json& volume :
+           job.get_path({"template", "spec", "template", "spec"}).get_array("volumes"))
+        if (!is_mounted(pod_spec_of(draft, *index), volume.get_string("name")))
+          out.push_back(fmt::format(
+              "{}: no container of job {} mounts volume {}; add it to volumeMounts of a container "
+              "in the patch",
+              path, job.get_string("name"), volume.get_string("name")));
+    }
+  }
 }
 
 void warn_about_resources(const Draft& draft, std::vector<std::string>& out) {
@@ -162,6 +199,7 @@ std::vector<std::string> warnings_of(const Draft& draft) {
     warn_about_host_network(draft, i, out);
     warn_about_claims(draft, i, claims, out);
   }
+  warn_about_patches(draft, out);
   for (std::string& conflict : find_patch_conflicts(draft.job)) out.push_back(std::move(conflict));
   for (const auto& plugin : *draft.options.plugins)
     if (plugin->is_active(draft))

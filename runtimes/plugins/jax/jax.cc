@@ -1,6 +1,8 @@
 // JAX's distributed initialisation (Kubeflow Trainer, pkg/runtime/framework/plugins/jax).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "runtimes/pipeline/plugin.hh"
@@ -41,6 +43,26 @@ void Jax::enforce_ml_policy(Draft& draft) const {
 
 void Jax::warn(const Draft& draft, std::vector<std::string>& warnings) const {
   warn_about_one_process(draft, warnings);
+  const auto index = draft.find_ancestor(kTrainerStep);
+  if (!index) return;
+  const auto& trainer = draft.job.spec.trainer;
+  if (!trainer) {
+    if (draft.pod_sets[*index].count > 1)
+      warnings.push_back(fmt::format(
+          "spec.trainer: without it the {} nodes get no JAX_* variables, and each trains alone; "
+          "write trainer: {{}}",
+          draft.pod_sets[*index].count));
+    return;
+  }
+  static constexpr std::array<std::string_view, 3> kOwn = {"JAX_NUM_PROCESSES", "JAX_PROCESS_ID",
+                                                           "JAX_COORDINATOR_ADDRESS"};
+  for (std::size_t i = 0; i < trainer->env.size(); ++i)
+    if (const std::string_view name = trainer->env[i].get_string("name");
+        std::ranges::find(kOwn, name) != kOwn.end())
+      warnings.push_back(fmt::format(
+          "{}: {} replaces what the runtime sets, so that the nodes do not find each other; leave "
+          "it out",
+          kube::join_index("spec.trainer.env", i), name));
 }
 
 std::unique_ptr<const Plugin> make_jax() {

@@ -62,6 +62,7 @@ class Volcano final : public Plugin {
   void enforce_pod_group_policy(Draft& draft) const override;
   void add_dependents(Draft& draft) const override;
   void validate(const Draft& draft, kube::FieldErrors& errors) const override;
+  void warn(const Draft& draft, std::vector<std::string>& warnings) const override;
   void warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const override;
   std::vector<std::string> priority_classes(const Runtime& runtime) const override;
 };
@@ -109,6 +110,20 @@ void Volcano::validate(const Draft& draft, kube::FieldErrors& errors) const {
         fmt::format(
             "Volcano queue name must not be empty; name a queue in annotation {}, or leave it out",
             kQueueAnnotation)));
+}
+
+// Beside the job's name nothing reads it.
+void Volcano::warn(const Draft& draft, std::vector<std::string>& warnings) const {
+  const auto& own = draft.job.metadata.annotations;
+  const auto queue = own.find(kQueueAnnotation);
+  const auto used = draft.annotations.find(kQueueAnnotation);
+  if (queue == own.end() || (used != draft.annotations.end() && used->second == queue->second))
+    return;
+  warnings.push_back(
+      fmt::format("{}: has no effect there, and the job goes to queue {}; write it into "
+                  "spec.runtimePatches[].trainingRuntimeSpec.template.metadata.annotations",
+                  kube::join_key("metadata.annotations", kQueueAnnotation),
+                  used == draft.annotations.end() ? std::string("default") : used->second));
 }
 
 // Annotations alone make no gang: another scheduler starts the pods one by one.

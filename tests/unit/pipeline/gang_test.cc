@@ -152,6 +152,18 @@ TEST_CASE("an empty Volcano queue is refused where it is set", "[gang]") {
   CHECK(paths_of(validate_trainjob(job_with("{}"), nullptr, runtime)) == Words{"spec.runtimeRef"});
 }
 
+TEST_CASE("a Volcano queue beside the job's name is warned about", "[gang]") {
+  Runtime runtime = ganged("{torch: {}}", job("node", "trainer"), "volcano: {}");
+  TrainJob queued = job_with("{}");
+  queued.metadata.annotations["scheduling.volcano.sh/queue-name"] = "q";
+  const auto warnings = warn_trainjob(queued, runtime);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("metadata.annotations[scheduling.volcano.sh/queue-name]: has no effect "
+                         "there, and the job goes to queue default") == 0);
+  runtime.spec.template_->metadata = yaml("{annotations: {scheduling.volcano.sh/queue-name: q}}");
+  CHECK(warn_trainjob(queued, runtime).empty());
+}
+
 TEST_CASE("a job without pods still has a valid group", "[gang]") {
   const Built result =
       built(job_with("trainer: {numNodes: 0}"), ganged("{torch: {}}", job("node", "trainer")));

@@ -256,6 +256,27 @@ TEST_CASE("managers who contradict each other are both named", "[patches]") {
     CHECK(warnings[0].find(part) != std::string::npos);
 }
 
+TEST_CASE("what a patch adds and nothing uses is warned about", "[patches]") {
+  CHECK(warn_trainjob(patched({"{volumes: [{name: more, emptyDir: {}}], containers: [{name: node, "
+                               "volumeMounts: [{name: more, mountPath: /m}]}]}"}),
+                      runtime_to_patch())
+            .empty());
+  auto warnings =
+      warn_trainjob(patched({"{volumes: [{name: more, emptyDir: {}}]}"}), runtime_to_patch());
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("spec.runtimePatches[0]: no container of job node mounts volume more") ==
+        0);
+
+  TrainJob job = job_with(R"(runtimePatches: [{manager: acme.io/a, trainingRuntimeSpec: {template: {
+    metadata: {labels: {kueue.x-k8s.io/queue-name: q}}}}}])");
+  warnings = warn_trainjob(job, runtime_to_patch());
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("spec.runtimePatches[0]: label kueue.x-k8s.io/queue-name on the JobSet") ==
+        0);
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "q";
+  CHECK(warn_trainjob(job, runtime_to_patch()).empty());
+}
+
 TEST_CASE("an update that changes nothing here passes, also when the runtime has changed",
           "[patches]") {
   const TrainJob before = patched({"{containers: [{name: gone}]}"});

@@ -287,6 +287,22 @@ TEST_CASE("jobs that work badly are warned about, each with its path", "[warning
   }
 }
 
+TEST_CASE("what JAX cannot use is warned about", "[warnings]") {
+  const Runtime runtime = runtime_with("{numNodes: 2, jax: {}}", R"([{name: node, template: {
+    metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
+    spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}])");
+  CHECK(warn_trainjob(job_with("trainer: {}"), runtime).empty());
+  auto warnings = warn_trainjob(job_with("{}"), runtime);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("spec.trainer: without it the 2 nodes get no JAX_* variables") == 0);
+  warnings = warn_trainjob(
+      job_with("trainer: {env: [{name: A, value: b}, {name: JAX_PROCESS_ID, value: '0'}]}"),
+      runtime);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("spec.trainer.env[1]: JAX_PROCESS_ID replaces what the runtime sets") ==
+        0);
+}
+
 TEST_CASE("numProcPerNode is warned about where one process a node runs", "[warnings]") {
   const char* jobs = R"([{name: node, template: {
     metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
