@@ -83,7 +83,8 @@ void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
     out.push_back(
         "spec.trainer.numNodes: with 0 nodes the job completes at once, and nothing has trained; "
         "write 1 or more");
-  if (!trainer->command || trainer->command->empty()) return;
+  // Flux takes apart a command of one string itself.
+  if (!trainer->command || trainer->command->empty() || (policy != nullptr && policy->flux)) return;
   if (const auto problem = kube::several_words_in_one(trainer->command->front()))
     out.push_back("spec.trainer.command[0]: " + *problem);
 }
