@@ -313,9 +313,12 @@ TEST_CASE("numProcPerNode is warned about where one process a node runs", "[warn
     bool is_warned;
   };
   const Row rows[] = {
-      {"{jax: {}}", "{numProcPerNode: 4}", true},   {"{xgboost: {}}", "{numProcPerNode: 4}", true},
-      {"{}", "{numProcPerNode: 4}", true},          {"{jax: {}}", "{numProcPerNode: 1}", false},
-      {"{flux: {}}", "{numProcPerNode: 4}", false}, {"{torch: {}}", "{numProcPerNode: 4}", false},
+      {"{jax: {}}", "{numProcPerNode: 4}", true},
+      {"{xgboost: {}}", "{numProcPerNode: 4}", true},
+      {"{}", "{numProcPerNode: 4}", true},
+      {"{jax: {}}", "{numProcPerNode: 1}", false},
+      {"{flux: {}}", "{numProcPerNode: 4, command: [lmp -in x]}", false},
+      {"{torch: {}}", "{numProcPerNode: 4}", false},
   };
   for (const Row& row : rows) {
     INFO(row.policy << " " << row.trainer);
