@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "kube/client/kubeconfig.hh"
+#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/text.hh"
 
@@ -32,6 +33,10 @@ kube::Task<kube::Result<std::vector<kube::Json>>> list_all(kube::ApiClient& clie
                                            std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error());
   co_return items;
+}
+
+std::string label_query(std::string_view key, std::string_view value) {
+  return "labelSelector=" + kube::percent_encode(fmt::format("{}={}", key, value));
 }
 
 kube::Result<Target> find_target(const Registry& registry, const std::vector<std::string>& words,

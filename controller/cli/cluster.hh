@@ -73,6 +73,8 @@ int in_cluster(const ClusterOptions& options, Console& console, const Make& make
 kube::Task<kube::Result<std::vector<kube::Json>>> list_all(kube::ApiClient& client,
                                                            kube::Resource resource, std::string ns,
                                                            std::string query);
+// The `query` of objects with this label.
+std::string label_query(std::string_view key, std::string_view value);
 
 // Which object `why` and `logs` are about.
 struct Target {

@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "controller/node/files.hh"
-#include "controller/node/spawn.hh"
+#include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
 
 namespace trainer {
@@ -114,7 +114,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   std::vector<std::string> words{"trainer",      "local",   "up",
                                  "--foreground", "--state", state_.string()};
   words.insert(words.end(), options.begin(), options.end());
-  const std::vector<char*> argv = node::pointers_to(words);
+  const std::vector<char*> argv = kube::pointers_to(words);
   const node::Fd changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   inotify_add_watch(changes.get(), state_.c_str(), IN_MOVED_TO);
   posix_spawnattr_t attributes;

@@ -9,7 +9,6 @@
 #include "api/trainjob.hh"
 #include "controller/cli/cluster.hh"
 #include "controller/cli/documents.hh"
-#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
@@ -31,8 +30,7 @@ constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
 
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
-  std::string selector =
-      "labelSelector=" + kube::percent_encode(std::string(jobset::kJobSetNameKey) + "=" + key.name);
+  std::string selector = label_query(jobset::kJobSetNameKey, key.name);
   return list_all(client, kube::kPods, key.ns, std::move(selector));
 }
 

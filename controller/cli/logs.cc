@@ -8,7 +8,6 @@
 #include "controller/cli/log_merge.hh"
 #include "controller/cli/log_print.hh"
 #include "controller/config/values.hh"
-#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -37,9 +36,7 @@ Task<Result<std::vector<LogPod>>> list_pods(kube::ApiClient& client, LogsHook ho
     if (pod && is_chosen(*pod, node)) pods.push_back(std::move(*pod));
   };
   const auto listed = co_await client.list(
-      kube::kPods, job.ns,
-      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, job.name)),
-      std::move(on_item));
+      kube::kPods, job.ns, label_query(hook.pod_label, job.name), std::move(on_item));
   if (!listed) co_return tl::unexpected(listed.error());
   co_return pods;
 }

@@ -11,7 +11,6 @@
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
 #include "controller/cli/documents.hh"
-#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/meta.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
@@ -149,8 +148,7 @@ Task<Result<void>> remove_unused(kube::ApiClient& client, std::set<std::string> 
     if (const auto runtime = kube::parse_json(text))
       found.push_back(kube::ObjectMeta::of(*runtime));
   };
-  std::string query =
-      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", kManagedBy, kThis));
+  std::string query = label_query(kManagedBy, kThis);
   const auto page =
       co_await client.list(kClusterTrainingRuntimes, "", std::move(query), std::move(on_item));
   if (!page && page.error().code != kube::ErrorCode::kNotFound)

@@ -8,7 +8,6 @@
 #include "controller/cli/documents.hh"
 #include "controller/cli/log_stream.hh"
 #include "controller/cli/why_report.hh"
-#include "kube/client/url.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 
@@ -67,8 +66,8 @@ std::set<std::string, std::less<>> names_of(const std::vector<Json>& objects) {
 
 constexpr std::size_t kMaxEventPages = 20;  // of 500 of the namespace's warnings
 
-// The Warning events of the object, its Jobs, pods and claims, since it was `created`: older ones are
-// about an earlier object of this name. Kinds that the user may not list are left out.
+// The Warning events of the object, its Jobs, pods and claims, since it was `created`: older ones
+// are about an earlier object of this name. Kinds that the user may not list are left out.
 Task<void> read_events(kube::ApiClient& client, kube::ObjectKey key, std::string selector,
                        std::optional<kube::Time> created, WhyFacts& facts) {
   auto names = names_of(facts.pods);
@@ -96,8 +95,7 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   if (!object) co_return tl::unexpected(object.error());
   auto state = hook.read_state(*object, program);
   if (!state) co_return kube::fail(kube::ErrorCode::kInvalid, kube::to_string(state.error()));
-  const std::string selector =
-      "labelSelector=" + kube::percent_encode(fmt::format("{}={}", hook.pod_label, key.name));
+  const std::string selector = label_query(hook.pod_label, key.name);
   auto pods = co_await list_all(client, kube::kPods, key.ns, selector);
   if (!pods) co_return tl::unexpected(pods.error());
   WhyFacts facts;

@@ -16,7 +16,7 @@
 
 #include "controller/node/ports.hh"
 #include "controller/node/sandbox.hh"
-#include "controller/node/spawn.hh"
+#include "kube/client/argv.hh"
 
 extern char** environ;
 
@@ -107,8 +107,8 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   }
   umask(022);
   std::vector<std::string> words = container.argv, variables = container.env;
-  const std::vector<char*> argv = pointers_to(words);
-  std::vector<char*> envp = pointers_to(variables);
+  const std::vector<char*> argv = kube::pointers_to(words);
+  std::vector<char*> envp = kube::pointers_to(variables);
   environ = envp.data();  // its PATH decides what is found
   reset_signals();
   execvp(argv[0], argv.data());

@@ -14,6 +14,7 @@
 #include <csignal>
 
 #include "controller/node/pod_config.hh"
+#include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
 
 extern char** environ;
@@ -45,8 +46,8 @@ kube::Result<pid_t> spawn(Command words, std::vector<std::string> variables, int
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t child = -1;
-  const auto argv = pointers_to(words);
-  const auto envp = pointers_to(variables);
+  const auto argv = kube::pointers_to(words);
+  const auto envp = kube::pointers_to(variables);
   errno = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
@@ -62,13 +63,6 @@ std::vector<std::string> own_variables() {
 }
 
 }  // namespace
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 Fd lock_pod(const std::filesystem::path& directory) {
   Fd lock(open((directory / kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

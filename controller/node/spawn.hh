@@ -15,9 +15,6 @@ namespace trainer::node {
 
 using Command = std::vector<std::string>;
 
-// As exec functions want them: ended by a null pointer. They refer to the texts.
-std::vector<char*> pointers_to(std::vector<std::string>& texts);
-
 // The lock of a pod's directory; empty where a shim holds it. It passes to the shim, so that it is
 // held without a gap, whenever this process is killed.
 Fd lock_pod(const std::filesystem::path& directory);

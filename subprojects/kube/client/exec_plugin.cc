@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 
+#include "kube/client/argv.hh"
 #include "kube/client/token_source.hh"
 #include "kube/model/json_text.hh"
 
@@ -28,14 +29,6 @@ constexpr std::size_t kMaxOutput = 1U << 20;
 
 tl::unexpected<Error> invalid(std::string message) {
   return fail(ErrorCode::kInvalid, std::move(message));
-}
-
-// Refers to the strings, which must live longer.
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::vector<std::string> environment_with(const ExecConfig& config, const std::string& info) {
