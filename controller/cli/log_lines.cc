@@ -52,7 +52,7 @@ std::optional<std::string> LineSplitter::next(bool is_over) {
     return std::nullopt;
   }
   std::string line = text_.substr(begin_, size);
-  is_within_line_ = end == text_.size();
+  is_within_line_ = end == text_.size() && !is_over;
   begin_ = std::min(end + 1, text_.size());
   return line;
 }

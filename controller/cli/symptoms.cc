@@ -151,9 +151,10 @@ std::string claims_of(const std::vector<Json>& pods) {
 std::optional<Symptom> unbound_claim(const Inputs& in) {
   // The scheduler may write "not found" behind this, too.
   auto text = find_text(in, "unbound immediate PersistentVolumeClaims");
-  const bool is_absent = !text;
-  if (is_absent) text = find_text(in, "persistentvolumeclaim \"");
+  const bool is_unbound = text.has_value();
+  if (!is_unbound) text = find_text(in, "persistentvolumeclaim \"");
   if (!text) return std::nullopt;
+  const bool is_absent = !is_unbound && contains(*text, "not found");
   return Symptom{
       "unbound-claim",
       is_absent ? "a claim does not exist"

@@ -1,4 +1,6 @@
 // Reads and writes AdmissionReviews (admission.k8s.io/v1).
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kube/model/digest.hh"
@@ -36,8 +38,12 @@ Json admission_review_response(const Json& review, const AdmissionAnswer& answer
                                          {"reason", answer.reason},
                                          {"message", answer.message}}));
   }
+  // The API server passes on 4 KiB of them at most (apiserver, admission/plugin/webhook).
+  constexpr std::ptrdiff_t kMaxWarnings = 32;
   if (!answer.warnings.empty())
-    response.set("warnings", Json::Array(answer.warnings.begin(), answer.warnings.end()));
+    response.set("warnings", Json::Array(answer.warnings.begin(),
+                                         answer.warnings.begin() +
+                                             std::min(std::ssize(answer.warnings), kMaxWarnings)));
   if (answer.is_allowed && !answer.json_patch.empty()) {
     response.set("patchType", "JSONPatch");
     response.set("patch", kube::base64_encode(kube::print_json(answer.json_patch)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -89,17 +90,34 @@ void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
     out.push_back("spec.trainer.command[0]: " + *problem);
 }
 
-bool is_mounted(const kube::Json& pod_spec, std::string_view volume) {
+std::set<std::string_view> mounted_volumes(const kube::Json& pod_spec) {
+  std::set<std::string_view> names;
   for (const char* list : {"containers", "initContainers"})
     for (const kube::Json& container : pod_spec.get_array(list))
       for (const char* kind : {"volumeMounts", "volumeDevices"})
         for (const kube::Json& mount : container.get_array(kind))
-          if (mount.get_string("name") == volume) return true;
-  return false;
+          names.insert(mount.get_string("name"));
+  return names;
+}
+
+// The first volume that a patch adds to a job and no container mounts; those of sidecars that are
+// injected later are mounted by these.
+const kube::Json* find_unmounted(const kube::Json::Array& volumes,
+                                 const std::set<std::string_view>& mounted) {
+  const auto at = std::ranges::find_if(volumes, [&mounted](const kube::Json& volume) {
+    const std::string_view name = volume.get_string("name");
+    return !mounted.contains(name) && !name.starts_with("gke-gcsfuse-") &&
+           volume.find("$patch") == nullptr;
+  });
+  return at == volumes.end() ? nullptr : &*at;
 }
 
 // What patches add and nothing uses: volumes without a mount, and a queue that only the JobSet has.
 void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
+  // Each job is searched once, whatever number of patches names it.
+  std::map<std::string_view, std::size_t> jobs;
+  for (std::size_t n = 0; n < draft.pod_sets.size(); ++n) jobs.emplace(draft.pod_sets[n].name, n);
+  std::map<std::size_t, std::set<std::string_view>> mounted;
   for (std::size_t i = 0; i < draft.job.spec.runtimePatches.size(); ++i) {
     const auto& patch = draft.job.spec.runtimePatches[i].trainingRuntimeSpec;
     if (!patch) continue;
@@ -112,15 +130,17 @@ void warn_about_patches(const Draft& draft, std::vector<std::string>& out) {
                       path, kQueueLabel));
     for (const kube::Json& job :
          patch->get_path({"template", "spec"}).get_array("replicatedJobs")) {
-      const auto index = draft.find_job(job.get_string("name"));
-      if (!index) continue;
-      for (const kube::Json& volume :
-           job.get_path({"template", "spec", "template", "spec"}).get_array("volumes"))
-        if (!is_mounted(pod_spec_of(draft, *index), volume.get_string("name")))
-          out.push_back(fmt::format(
-              "{}: no container of job {} mounts volume {}; add it to volumeMounts of a container "
-              "in the patch",
-              path, job.get_string("name"), volume.get_string("name")));
+      const auto& volumes =
+          job.get_path({"template", "spec", "template", "spec"}).get_array("volumes");
+      const auto at = jobs.find(job.get_string("name"));
+      if (volumes.empty() || at == jobs.end()) continue;
+      auto [names, is_new] = mounted.try_emplace(at->second);
+      if (is_new) names->second = mounted_volumes(pod_spec_of(draft, at->second));
+      if (const kube::Json* volume = find_unmounted(volumes, names->second))
+        out.push_back(fmt::format(
+            "{}: no container of job {} mounts volume {}; add it to volumeMounts of a container "
+            "in the patch",
+            path, at->first, volume->get_string("name")));
     }
   }
 }

@@ -40,6 +40,10 @@ void warn_about_policy(const Job& job, Warnings& out) {
         *least, total_replicas(job)));
 }
 
+// make_pod() looks for a container by its name, and adds the same variables to each of some kinds:
+// admission may not cost the square of what a user sends.
+constexpr std::size_t kMaxContainers = 16;
+
 // One word that should have been several: no machine has a program of this name.
 void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
   const Json::Array& command = container.get_array("command");
@@ -50,11 +54,13 @@ void warn_about_command(const Json& container, const std::string& path, Warnings
 
 // What the controller sets comes after it, and the last value counts.
 void warn_about_env(const Json& before, const Json& after, const std::string& path, Warnings& out) {
-  std::map<std::string_view, const Json*> last;
-  for (const Json& variable : after.get_array("env")) last[variable.get_string("name")] = &variable;
-  for (const Json& variable : before.get_array("env")) {
-    const auto at = last.find(variable.get_string("name"));
-    if (at == last.end() || *at->second == variable) continue;
+  const Json::Array& own = before.get_array("env");
+  const Json::Array& all = after.get_array("env");
+  std::map<std::string_view, const Json*> added;
+  for (std::size_t i = own.size(); i < all.size(); ++i) added[all[i].get_string("name")] = &all[i];
+  for (const Json& variable : own) {
+    const auto at = added.find(variable.get_string("name"));
+    if (at == added.end() || *at->second == variable) continue;
     out.push_back(
         fmt::format("{}.env: {} has no effect, because the controller sets it; leave it "
                     "out",
@@ -73,20 +79,26 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
     kube::check_word(policy, "restartPolicy", path, {"Always", "ExitCode", "Never", "OnFailure"},
                      errors);
   }
-  kube::check_pod_template(spec.template_, path + ".template", errors);
+  Json pods = spec.template_;
+  // make_pod() sets it.
+  if (Json* own = pods.find("spec"); own != nullptr && own->is_object())
+    own->erase("restartPolicy");
+  kube::check_pod_template(pods, path + ".template", errors);
   if (!errors.empty())
     out.push_back(
         fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
   const std::string pod_path = path + ".template.spec";
   const Json& pod_spec = spec.template_.get("spec");
-  if (pod_spec.get_bool("hostNetwork") &&
-      pod_spec.get_string("dnsPolicy") != "ClusterFirstWithHostNet")
+  const std::string_view dns = pod_spec.get_string("dnsPolicy");
+  if (pod_spec.get_bool("hostNetwork") && dns != "ClusterFirstWithHostNet" && dns != "None" &&
+      framework.has_services)
     out.push_back(
         fmt::format("{}.hostNetwork: without dnsPolicy ClusterFirstWithHostNet the pods "
                     "cannot resolve each other's names",
                     pod_path));
-  const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
   const Json::Array& before = pod_spec.get_array("containers");
+  if (before.size() > kMaxContainers) return;
+  const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
   const Json::Array& after = pod.get("spec").get_array("containers");
   for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
     const std::string at = kube::join_index(pod_path + ".containers", i);

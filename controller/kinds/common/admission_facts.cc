@@ -74,6 +74,12 @@ Task<Result<AdmissionFacts>> read_facts(AdmissionReader& reader, const Admission
     if (*runtime) {
       needs = needs_of(request, production_plugins(), runtime->get());
       facts.runtimes.emplace(named, std::move(*runtime));
+    } else if (named.first == kClusterTrainingRuntimes.kind) {
+      // For the refusal: the namespace may have a runtime of this name.
+      const ObjectKey own{request.ns, named.second.name};
+      auto other = co_await read_runtime(reader, kTrainingRuntimes.kind, own);
+      if (other && *other)
+        facts.runtimes.emplace(std::pair(kTrainingRuntimes.kind, own), std::move(*other));
     }
   }
   const auto others = co_await read_others(reader, needs, facts);

@@ -13,6 +13,7 @@
 #include "runtimes/pipeline/reserved_env.hh"
 #include "runtimes/plugins/mpi/implementation.hh"
 #include "runtimes/views/labels.hh"
+#include "runtimes/views/text.hh"
 
 namespace trainer::pipeline {
 
@@ -117,8 +118,9 @@ kube::Json named_object(const kube::Resource& resource, const Draft& draft, std:
 // Whether a command may start processes on other nodes: by mpirun and its like, or in a script, of
 // which nothing is known.
 bool may_start_mpi(const std::vector<std::string>& words) {
-  static constexpr std::array<std::string_view, 9> kPrograms = {
-      "sh", "bash", "dash", "ash", "zsh", "deepspeed", "horovodrun", "mlx.launch", "prterun"};
+  static constexpr std::array<std::string_view, 10> kPrograms = {
+      "sh",        "bash",       "dash",       "ash",     "zsh",
+      "deepspeed", "horovodrun", "mlx.launch", "orterun", "prterun"};
   return std::ranges::any_of(words, [](const std::string& word) {
     const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
     return name.find("mpi") != name.npos || name.ends_with(".sh") ||
@@ -139,7 +141,7 @@ void warn_about_command(const Draft& draft, std::int64_t slots,
   warnings.push_back(fmt::format(
       "spec.trainer.command: \"{}\" is not mpirun, so one process runs in the launcher, "
       "and the other nodes wait; begin the command with mpirun",
-      words[0].substr(0, 60)));
+      keep_head(words[0], 60)));
 }
 
 class Mpi final : public Plugin {

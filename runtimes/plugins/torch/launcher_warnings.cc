@@ -89,7 +89,10 @@ void warn_about_options(const CommandLine& line, std::int32_t nodes,
     return one == "torchrun" || one.ends_with("/torchrun") || one == "torch.distributed.run";
   });
   if (word == words.end()) return;
-  for (++word; word != words.end() && !word->ends_with(".py") && *word != "-m"; ++word) {
+  const auto is_script = [](const std::string& one) {
+    return one.ends_with(".py") || one == "-m" || one == "--module";
+  };
+  for (++word; word != words.end() && !is_script(*word); ++word) {
     const std::size_t equals = std::min(word->find('='), word->size());
     const std::string_view name = std::string_view(*word).substr(0, equals);
     if (name == "--standalone" && nodes > 1)

@@ -198,10 +198,10 @@ void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
 
 void warn(const Job& job, std::vector<std::string>& out) {
   const std::string& text = job.spec.nprocPerNode ? *job.spec.nprocPerNode : std::string("auto");
-  const bool is_word = text == "auto" || text == "cpu" || text == "gpu";
+  const bool is_word = text == "auto" || text == "cpu" || text == "gpu" || text == "xpu";
   if (!is_word && !(processes_of(job) > 1 || text == "1" || text == "+1"))
     out.push_back(fmt::format(
-        "spec.nprocPerNode: torchrun refuses \"{}\"; write auto, cpu, gpu or a number", text));
+        "spec.nprocPerNode: torchrun refuses \"{}\"; write auto, cpu, gpu, xpu or a number", text));
   if (job.spec.elasticPolicy) warn_about_elastic(job, out);
   warn_about_plain_python(job, out);
 }

@@ -18,6 +18,9 @@ constexpr std::size_t kLabelLimit = 63;
 constexpr std::size_t kSubdomainLimit = 253;
 constexpr std::size_t kAnnotationsLimit = 256U << 10;  // bytes of all keys and values
 
+// More are of no use to anyone, and an object may have a hundred thousand keys.
+constexpr std::size_t kMaxErrors = 200;
+
 bool is_lower(char c) {
   return c >= 'a' && c <= 'z';
 }
@@ -148,6 +151,7 @@ FieldErrors label_errors(std::string_view path, const Json& labels) {
   FieldErrors errors;
   if (!labels.is_object()) return errors;
   for (const auto& [key, value] : labels.as_object()) {
+    if (errors.size() >= kMaxErrors) break;
     for (std::string& problem : qualified_name_problems(key))
       errors.push_back(invalid(std::string(path), key, std::move(problem)));
     if (!is_text(path, key, value, errors) || value.is_null()) continue;
@@ -162,11 +166,12 @@ FieldErrors annotation_errors(std::string_view path, const Json& annotations) {
   if (!annotations.is_object()) return errors;
   std::size_t size = 0;
   for (const auto& [key, value] : annotations.as_object()) {
+    size += key.size() + (value.is_string() ? value.as_string().size() : 0);
+    if (errors.size() >= kMaxErrors) continue;
     // The API server takes prefixes in any case here.
     for (std::string& problem : qualified_name_problems(to_lower(key)))
       errors.push_back(invalid(std::string(path), key, std::move(problem)));
-    size += key.size();
-    if (is_text(path, key, value, errors) && value.is_string()) size += value.as_string().size();
+    is_text(path, key, value, errors);
   }
   if (size > kAnnotationsLimit) errors.push_back(too_long(std::string(path), kAnnotationsLimit));
   return errors;

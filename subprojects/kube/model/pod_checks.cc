@@ -304,6 +304,13 @@ Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors
   return names;
 }
 
+// At most so many bytes, cut between characters.
+std::string_view head_of(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0U) == 0x80U) --limit;
+  return text.substr(0, limit);
+}
+
 }  // namespace
 
 std::optional<std::string> several_words_in_one(std::string_view program) {
@@ -311,19 +318,21 @@ std::optional<std::string> several_words_in_one(std::string_view program) {
   const std::size_t start = std::min(program.find_first_not_of(kSpaces), program.size());
   const std::size_t end = program.find_first_of(kSpaces, start);
   if (end == program.npos || start == program.size()) return std::nullopt;
-  const std::string_view first = program.substr(start, end - start);
   constexpr std::size_t kShown = 60;
+  const std::string_view line = program.substr(start, program.find('\n', start) - start);
+  const std::string_view shown = head_of(line, kShown);
   return fmt::format(
       "\"{}{}\" is one word with spaces, and no program has this name: write each word as an item "
       "of its own ([{}, ...]), or start a shell ([sh, -c, ...])",
-      program.substr(start, std::min(program.find('\n', start), start + kShown) - start),
-      program.size() > start + kShown ? " ..." : "", first);
+      shown, start + shown.size() < program.size() ? " ..." : "",
+      head_of(program.substr(start, end - start), kShown));
 }
 
 void check_word(const Json& object, std::string_view name, std::string_view path,
                 const std::vector<std::string_view>& words, FieldErrors& errors) {
   const Json* word = object.find(name);
-  if (word == nullptr || !word->is_string()) return;
+  if (word == nullptr || !word->is_string() || word->as_string().empty())
+    return;  // "": the default
   if (std::find(words.begin(), words.end(), word->as_string()) == words.end())
     errors.push_back(not_supported(join_field(path, name), *word, words));
 }
