@@ -324,7 +324,7 @@ std::optional<std::string> several_words_in_one(std::string_view program) {
   return fmt::format(
       "\"{}{}\" is one word with spaces, and no program has this name: write each word as an item "
       "of its own ([{}, ...]), or start a shell ([sh, -c, ...])",
-      shown, start + shown.size() < program.size() ? " ..." : "",
+      shown, shown.size() < line.size() ? " ..." : "",
       head_of(program.substr(start, end - start), kShown));
 }
 
