@@ -104,7 +104,8 @@ def test_stop_suspends_and_kill_does_not_wait(local):
         began = time.monotonic()
         local.run("stop", *options, name)
         assert time.monotonic() - began < 10
-        assert not bed.processes_with(script)
+        # A pod that is killed is gone before its processes are.
+        wait_until("its processes are gone", lambda script=script: not bed.processes_with(script), seconds=5)
         local.wait_for(name, "Suspended", seconds=5)
         assert "does not run" in local.run("stop", name, code=1).stderr
         assert "does not run" in local.run("stop", "--kill", name, code=1).stderr
