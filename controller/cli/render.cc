@@ -208,10 +208,7 @@ class Renderer {
     const std::string problem = kube::check_dns1123_subdomain(name);
     if (!name.empty() && !problem.empty())
       errors.push_back(kube::invalid("metadata.name", name, problem));
-    for (auto& more :
-         {kube::label_errors("metadata.labels", metadata.get("labels")),
-          kube::annotation_errors("metadata.annotations", metadata.get("annotations"))})
-      errors.insert(errors.end(), more.begin(), more.end());
+    kube::check_labels_and_annotations(metadata, "metadata", errors);
     refuse(object, errors);
     return errors.empty();
   }

@@ -7,6 +7,7 @@
 #include "runtimes/v1/validate.hh"
 
 namespace trainer {
+
 AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
   const auto job = v1::read_job(request.object, framework.replica_specs);

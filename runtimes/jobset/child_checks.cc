@@ -12,16 +12,6 @@ namespace {
 using kube::FieldErrors;
 using kube::Json;
 
-void append(FieldErrors& errors, FieldErrors more) {
-  for (kube::FieldError& error : more) errors.push_back(std::move(error));
-}
-
-void check_maps(const Json& labels, const Json& annotations, std::string_view path,
-                FieldErrors& errors) {
-  append(errors, kube::label_errors(kube::join_field(path, "labels"), labels));
-  append(errors, kube::annotation_errors(kube::join_field(path, "annotations"), annotations));
-}
-
 // pkg/apis/batch/validation of Kubernetes. The webhook's default is OnFailure.
 void check_restart_policy(const Json& job_spec, std::string_view path, FieldErrors& errors) {
   const Json& pod_spec = job_spec.get_path({"template", "spec"});
@@ -38,8 +28,9 @@ void check_restart_policy(const Json& job_spec, std::string_view path, FieldErro
 
 FieldErrors metadata_errors(const JobSet& jobset) {
   FieldErrors errors;
-  check_maps(kube::to_json(jobset.metadata.labels), kube::to_json(jobset.metadata.annotations),
-             "metadata", errors);
+  const Json metadata = Json::object({{"labels", kube::to_json(jobset.metadata.labels)},
+                                      {"annotations", kube::to_json(jobset.metadata.annotations)}});
+  kube::check_labels_and_annotations(metadata, "metadata", errors);
   return errors;
 }
 
@@ -49,8 +40,7 @@ FieldErrors child_errors(const JobSet& jobset) {
   for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
     const Json job = JobFactory(jobset, layout, i, {}).make(0, std::nullopt);
     const std::string path = kube::join_index("spec.replicatedJobs", i) + ".template";
-    const Json& metadata = job.get("metadata");
-    check_maps(metadata.get("labels"), metadata.get("annotations"), path + ".metadata", errors);
+    kube::check_labels_and_annotations(job.get("metadata"), path + ".metadata", errors);
     const std::string spec_path = path + ".spec";
     kube::check_pod_template(job.get_path({"spec", "template"}), spec_path + ".template", errors);
     check_restart_policy(job.get("spec"), spec_path, errors);

@@ -75,11 +75,10 @@ void warn_about_trainer(const Draft& draft, std::vector<std::string>& out) {
   const bool has_nodes = policy != nullptr && policy->mpi && draft.find_job(kNode);
   if (!draft.find_ancestor(kTrainerStep) && !has_nodes &&
       !write(draft.job.spec).get("trainer").empty())
-    out.push_back(
-        fmt::format("spec.trainer: has no effect, because no job of runtime \"{}\" has the label "
-                    "{}: {}; add it "
-                    "to the template of the job that trains, whose container is called {}",
-                    draft.runtime.metadata.name, kAncestorLabel, kTrainerStep, kNode));
+    out.push_back(fmt::format(
+        "spec.trainer: has no effect, because no job of runtime \"{}\" has the label "
+        "{}: {}; add it to the template of the job that trains, whose container is called {}",
+        draft.runtime.metadata.name, kAncestorLabel, kTrainerStep, kNode));
   if (trainer->numNodes == std::optional<std::int32_t>(0))
     out.push_back(
         "spec.trainer.numNodes: with 0 nodes the job completes at once, and nothing has trained; "

@@ -10,9 +10,7 @@ bool is_continuation(char c) {
 }  // namespace
 
 std::string keep_head(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return std::string(text);
-  while (limit > 0 && is_continuation(text[limit])) --limit;
-  return std::string(text.substr(0, limit));
+  return std::string(kube::head_of(text, limit));
 }
 
 std::string keep_tail(std::string_view text, std::size_t limit) {

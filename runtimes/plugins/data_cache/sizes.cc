@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "kube/model/pod_template.hh"
+#include "kube/model/text.hh"
 #include "runtimes/pipeline/pod_sets.hh"
 #include "runtimes/plugins/data_cache/data_cache.hh"
 #include "runtimes/views/labels.hh"
@@ -43,16 +43,14 @@ class SizeReader {
 
  private:
   std::optional<std::int32_t> pods_of(const Setting& setting) {
-    std::int32_t pods = 0;
-    const char* end = setting.value.data() + setting.value.size();
-    const auto [rest, error] = std::from_chars(setting.value.data(), end, pods);
-    if (error != std::errc() || rest != end || pods < 2 || pods > kMaxPods) {
+    const auto pods = kube::parse_number<std::int32_t>(setting.value);
+    if (!pods || *pods < 2 || *pods > kMaxPods) {
       refuse(setting, fmt::format("{} counts the cache's head and its workers: write a number from "
                                   "2 to {}, as a value",
                                   kClusterSize, kMaxPods));
       return std::nullopt;
     }
-    check_kept(setting, pods == draft_.pod_sets[cache_.job].count);
+    check_kept(setting, *pods == draft_.pod_sets[cache_.job].count);
     return pods;
   }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 
 #include "kube/model/pod_checks.hh"
+#include "kube/model/text.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/plugins/torch/launcher.hh"
 #include "runtimes/plugins/torch/process_count.hh"
@@ -104,13 +104,12 @@ void warn_about_options(const CommandLine& line, std::int32_t nodes,
     if (name != "--nnodes") continue;
     std::string_view value = std::string_view(*word).substr(std::min(equals + 1, word->size()));
     if (equals == word->size() && std::next(word) != words.end()) value = *std::next(word);
-    std::int32_t number = 0;
-    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == value.data() + value.size() && number != nodes)
+    const auto number = kube::parse_number<std::int32_t>(value);
+    if (number && *number != nodes)
       warnings.push_back(fmt::format(
           "spec.trainer.command: torchrun waits for {} nodes as --nnodes says, and the job has {}; "
           "leave the option out: torchrun knows spec.trainer.numNodes",
-          number, nodes));
+          *number, nodes));
   }
 }
 

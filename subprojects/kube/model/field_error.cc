@@ -9,6 +9,7 @@
 
 #include "kube/model/json_text.hh"
 #include "kube/model/numbers.hh"
+#include "kube/model/text.hh"
 
 namespace kube {
 namespace {
@@ -53,9 +54,7 @@ std::string print_value(const Json& value) {
     text = print_json(value);
   }
   if (text.size() <= kLongestValue) return text;
-  std::size_t cut = kLongestValue;
-  while ((static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;  // not inside a character
-  return text.substr(0, cut) + "...";
+  return std::string(head_of(text, kLongestValue)) + "...";
 }
 
 }  // namespace

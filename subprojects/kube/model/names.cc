@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "kube/model/text.hh"
@@ -175,6 +177,14 @@ FieldErrors annotation_errors(std::string_view path, const Json& annotations) {
   }
   if (size > kAnnotationsLimit) errors.push_back(too_long(std::string(path), kAnnotationsLimit));
   return errors;
+}
+
+void check_labels_and_annotations(const Json& metadata, std::string_view path,
+                                  FieldErrors& errors) {
+  for (FieldErrors& found :
+       std::array{label_errors(join_field(path, "labels"), metadata.get("labels")),
+                  annotation_errors(join_field(path, "annotations"), metadata.get("annotations"))})
+    std::ranges::move(found, std::back_inserter(errors));
 }
 
 FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view value) {

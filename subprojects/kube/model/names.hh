@@ -24,6 +24,8 @@ FieldErrors domain_prefixed_path_errors(std::string_view path, std::string_view 
 // that is wrong beside it. A null value counts as "", as Go reads it.
 FieldErrors label_errors(std::string_view path, const Json& labels);
 FieldErrors annotation_errors(std::string_view path, const Json& annotations);
+// Both, of an object's metadata at `path`; appends to `errors`.
+void check_labels_and_annotations(const Json& metadata, std::string_view path, FieldErrors& errors);
 
 // The same as one text: empty for a valid name, else the problems joined with ", ".
 std::string check_dns1123_label(std::string_view name);

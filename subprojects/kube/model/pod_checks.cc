@@ -11,6 +11,7 @@
 
 #include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/text.hh"
 
 namespace kube {
 namespace {
@@ -304,13 +305,6 @@ Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors
   return names;
 }
 
-// At most so many bytes, cut between characters.
-std::string_view head_of(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0U) == 0x80U) --limit;
-  return text.substr(0, limit);
-}
-
 }  // namespace
 
 std::optional<std::string> several_words_in_one(std::string_view program) {
@@ -356,13 +350,7 @@ void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors
 }
 
 void check_pod_template(const Json& pod_template, std::string_view path, FieldErrors& errors) {
-  const Json& metadata = pod_template.get("metadata");
-  const std::string at = join_field(path, "metadata");
-  const auto append = [&errors](FieldErrors more) {
-    for (FieldError& error : more) errors.push_back(std::move(error));
-  };
-  append(label_errors(join_field(at, "labels"), metadata.get("labels")));
-  append(annotation_errors(join_field(at, "annotations"), metadata.get("annotations")));
+  check_labels_and_annotations(pod_template.get("metadata"), join_field(path, "metadata"), errors);
   check_pod_spec(pod_template.get("spec"), join_field(path, "spec"), errors);
 }
 

@@ -112,10 +112,8 @@ void check_toleration(const Json& toleration, const std::string& path, FieldErro
         invalid(operator_path, value, "value must be empty when `operator` is 'Exists'"));
   }
   // The last two are of Kubernetes 1.35.
-  if (!word.empty())
-    check_word(toleration, "operator", path, {"Equal", "Exists", "Gt", "Lt"}, errors);
-  if (!effect.empty())
-    check_word(toleration, "effect", path, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, errors);
+  check_word(toleration, "operator", path, {"Equal", "Exists", "Gt", "Lt"}, errors);
+  check_word(toleration, "effect", path, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, errors);
 }
 
 void check_gates(const Json& spec, std::string_view path, FieldErrors& errors) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,13 @@ namespace kube {
 inline std::string_view trimmed(std::string_view text, std::string_view spaces = " ") {
   text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
   return text.substr(0, text.find_last_not_of(spaces) + 1);
+}
+
+// The first `limit` bytes at most, cut between characters of UTF-8.
+inline std::string_view head_of(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0U) == 0x80U) --limit;
+  return text.substr(0, limit);
 }
 
 // ASCII letters only.

@@ -62,11 +62,6 @@ bool is_finalizer(const Resource& resource, const Json& finalizer) {
          name == "foregroundDeletion" || name == "kubernetes";
 }
 
-void append(FieldErrors& errors, FieldErrors more) {
-  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
-                std::make_move_iterator(more.end()));
-}
-
 void check_owners(const Json& metadata, FieldErrors& errors) {
   const Json::Array& owners = metadata.get_array("ownerReferences");
   std::string controller;
@@ -164,8 +159,7 @@ FieldErrors check_metadata(const ServedKind& kind, const Json& object, const Jso
   check_name(kind, metadata, errors);
   if (kind.resource.namespaced && metadata.get_string("namespace").empty())
     errors.push_back(required("metadata.namespace", ""));
-  append(errors, label_errors("metadata.labels", metadata.get("labels")));
-  append(errors, annotation_errors("metadata.annotations", metadata.get("annotations")));
+  check_labels_and_annotations(metadata, "metadata", errors);
   check_owners(metadata, errors);
   for (const Json& finalizer : metadata.get_array("finalizers"))
     if (!is_finalizer(kind.resource, finalizer))

@@ -28,6 +28,29 @@ Outcome render(const std::string& yaml) {
   return {code, out.str(), err.str()};
 }
 
+std::string runtime(const char* kind, const char* metadata) {
+  return fmt::format("apiVersion: trainer.kubeflow.org/v1alpha1\nkind: {}\nmetadata: {{{}, ", kind,
+                     metadata) +
+         R"(labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
+)";
+}
+
+const std::string kJob = R"(---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j}
+spec: {runtimeRef: {name: mine}}
+)";
+
 }  // namespace
 
 TEST_CASE("metadata that no API server takes is refused") {
@@ -140,42 +163,14 @@ spec:
 }
 
 TEST_CASE("a namespace of a cluster's runtime counts for nothing") {
-  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: mine, namespace: some, labels: {trainer.kubeflow.org/framework: torch}}
-spec:
-  mlPolicy: {torch: {}}
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
----
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata: {name: j}
-spec: {runtimeRef: {name: mine}}
-)");
+  const Outcome outcome =
+      render(runtime("ClusterTrainingRuntime", "name: mine, namespace: some") + kJob);
   CHECK(outcome.err.empty());
   CHECK(outcome.code == kExitDone);
 }
 
 TEST_CASE("runtimes alone are checked, and that there is no job is said") {
-  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainingRuntime
-metadata: {name: mine, labels: {trainer.kubeflow.org/framework: torch}}
-spec:
-  mlPolicy: {torch: {}}
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
-)");
+  const Outcome outcome = render(runtime("TrainingRuntime", "name: mine"));
   CHECK(outcome.code == kExitRefused);
   CHECK(outcome.err ==
         "nothing to render: the runtimes of these files are valid; name a file with a TrainJob, "
@@ -183,24 +178,7 @@ spec:
 }
 
 TEST_CASE("a runtime of the namespace that was meant is named") {
-  const Outcome outcome = render(R"(apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainingRuntime
-metadata: {name: mine, labels: {trainer.kubeflow.org/framework: torch}}
-spec:
-  mlPolicy: {torch: {}}
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: "of/file:1"}]}}}
----
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata: {name: j}
-spec: {runtimeRef: {name: mine}}
-)");
+  const Outcome outcome = render(runtime("TrainingRuntime", "name: mine") + kJob);
   CHECK(outcome.code == kExitRefused);
   CHECK(
       outcome.err.ends_with("; the namespace has a TrainingRuntime of this name: write "
