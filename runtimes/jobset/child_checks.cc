@@ -1,5 +1,6 @@
 // What the API server will refuse of the Jobs and pods of a JobSet. Upstream does not look: such a
 // JobSet is stored, and its Jobs are never created.
+#include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_checks.hh"
 #include "runtimes/jobset/admission.hh"
@@ -37,7 +38,8 @@ FieldErrors metadata_errors(const JobSet& jobset) {
 FieldErrors child_errors(const JobSet& jobset) {
   FieldErrors errors;
   const Layout layout = Layout::of(jobset);
-  for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size(); ++i) {
+  for (std::size_t i = 0; i < jobset.spec.replicatedJobs.size() && errors.size() < kube::kMaxErrors;
+       ++i) {
     const Json job = JobFactory(jobset, layout, i, {}).make(0, std::nullopt);
     const std::string path = kube::join_index("spec.replicatedJobs", i) + ".template";
     kube::check_labels_and_annotations(job.get("metadata"), path + ".metadata", errors);

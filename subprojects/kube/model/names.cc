@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/text.hh"
 
 namespace kube {
@@ -19,9 +20,6 @@ namespace {
 constexpr std::size_t kLabelLimit = 63;
 constexpr std::size_t kSubdomainLimit = 253;
 constexpr std::size_t kAnnotationsLimit = 256U << 10;  // bytes of all keys and values
-
-// More are of no use to anyone, and an object may have a hundred thousand keys.
-constexpr std::size_t kMaxErrors = 200;
 
 bool is_lower(char c) {
   return c >= 'a' && c <= 'z';

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/text.hh"
@@ -63,10 +64,8 @@ void check_env_source(const Json& source, const std::string& path, FieldErrors& 
 }
 
 void check_env(const Json& container, const std::string& path, FieldErrors& errors) {
-  const auto& env = container.get_array("env");
-  for (std::size_t i = 0; i < env.size(); ++i) {
-    const std::string at = join_index(join_field(path, "env"), i);
-    const std::string_view name = env[i].get_string("name");
+  check_items(container, "env", path, errors, [&](const Json& variable, const std::string& at) {
+    const std::string_view name = variable.get_string("name");
     if (name.empty()) {
       errors.push_back(required(join_field(at, "name"), ""));
     } else if (!is_env_name(name)) {
@@ -74,32 +73,31 @@ void check_env(const Json& container, const std::string& path, FieldErrors& erro
                                "a valid environment variable name must consist only of printable "
                                "ASCII characters other than '='"));
     }
-    const Json& source = env[i].get("valueFrom");
-    if (!source.is_object()) continue;
+    const Json& source = variable.get("valueFrom");
+    if (!source.is_object()) return;
     const std::string source_path = join_field(at, "valueFrom");
-    if (!env[i].get_string("value").empty())
+    if (!variable.get_string("value").empty())
       errors.push_back(invalid(source_path, "", "may not be specified when `value` is not empty"));
     check_env_source(source, source_path, errors);
-  }
+  });
 }
 
 void check_env_from(const Json& container, const std::string& path, FieldErrors& errors) {
-  const auto& sources = container.get_array("envFrom");
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    for (const char* kind : {"configMapRef", "secretRef"}) {
-      const Json* source = sources[i].find(kind);
-      if (source == nullptr) continue;
-      const std::string at =
-          join_field(join_field(join_index(join_field(path, "envFrom"), i), kind), "name");
-      const std::string_view name = source->get_string("name");
-      if (name.empty()) {
-        errors.push_back(required(at, ""));
-        continue;
-      }
-      for (std::string& problem : dns1123_subdomain_problems(name))
-        errors.push_back(invalid(at, name, std::move(problem)));
-    }
-  }
+  check_items(container, "envFrom", path, errors,
+              [&](const Json& from, const std::string& of_item) {
+                for (const char* kind : {"configMapRef", "secretRef"}) {
+                  const Json* source = from.find(kind);
+                  if (source == nullptr) continue;
+                  const std::string at = join_field(join_field(of_item, kind), "name");
+                  const std::string_view name = source->get_string("name");
+                  if (name.empty()) {
+                    errors.push_back(required(at, ""));
+                    continue;
+                  }
+                  for (std::string& problem : dns1123_subdomain_problems(name))
+                    errors.push_back(invalid(at, name, std::move(problem)));
+                }
+              });
 }
 
 // Of a port, not of the pod's host.
@@ -122,26 +120,24 @@ void check_port_number(std::int64_t port, std::string path, FieldErrors& errors)
 
 void check_ports(const Json& container, const std::string& path, bool is_of_host,
                  FieldErrors& errors) {
-  const auto& ports = container.get_array("ports");
   Names names;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const std::string at = join_index(join_field(path, "ports"), i);
-    if (const std::string_view name = ports[i].get_string("name"); !name.empty()) {
+  check_items(container, "ports", path, errors, [&](const Json& item, const std::string& at) {
+    if (const std::string_view name = item.get_string("name"); !name.empty()) {
       if (std::string problem = port_name_problem(name); !problem.empty())
         errors.push_back(invalid(join_field(at, "name"), name, std::move(problem)));
       else if (!names.insert(name).second)
         errors.push_back(duplicate(join_field(at, "name"), name));
     }
-    const std::int64_t port = ports[i].get_int("containerPort");
+    const std::int64_t port = item.get_int("containerPort");
     check_port_number(port, join_field(at, "containerPort"), errors);
-    if (const std::int64_t host = ports[i].get_int("hostPort"); host != 0) {
+    if (const std::int64_t host = item.get_int("hostPort"); host != 0) {
       check_port_number(host, join_field(at, "hostPort"), errors);
       if (is_of_host && host != port)
         errors.push_back(invalid(join_field(at, "containerPort"), port,
                                  "must match `hostPort` when `hostNetwork` is true"));
     }
-    check_word(ports[i], "protocol", at, {"SCTP", "TCP", "UDP"}, errors);
-  }
+    check_word(item, "protocol", at, {"SCTP", "TCP", "UDP"}, errors);
+  });
 }
 
 void check_sub_path(const Json& mount, const std::string& path, FieldErrors& errors) {
@@ -163,20 +159,19 @@ void check_sub_path(const Json& mount, const std::string& path, FieldErrors& err
 
 void check_mounts(const Json& container, const std::string& path, const Names& volumes,
                   FieldErrors& errors) {
-  const auto& mounts = container.get_array("volumeMounts");
   Names paths;
-  for (std::size_t i = 0; i < mounts.size(); ++i) {
-    const std::string at = join_index(join_field(path, "volumeMounts"), i);
-    const std::string_view name = mounts[i].get_string("name");
-    const std::string_view target = mounts[i].get_string("mountPath");
-    if (!volumes.contains(name))
-      errors.push_back(
-          invalid(join_field(at, "name"), name, "not found: no volume of the pod has this name"));
-    if (target.empty()) errors.push_back(required(join_field(at, "mountPath"), ""));
-    if (!target.empty() && !paths.insert(target).second)
-      errors.push_back(invalid(join_field(at, "mountPath"), target, "must be unique"));
-    check_sub_path(mounts[i], at, errors);
-  }
+  check_items(container, "volumeMounts", path, errors,
+              [&](const Json& mount, const std::string& at) {
+                const std::string_view name = mount.get_string("name");
+                const std::string_view target = mount.get_string("mountPath");
+                if (!volumes.contains(name))
+                  errors.push_back(invalid(join_field(at, "name"), name,
+                                           "not found: no volume of the pod has this name"));
+                if (target.empty()) errors.push_back(required(join_field(at, "mountPath"), ""));
+                if (!target.empty() && !paths.insert(target).second)
+                  errors.push_back(invalid(join_field(at, "mountPath"), target, "must be unique"));
+                check_sub_path(mount, at, errors);
+              });
 }
 
 bool is_huge_pages(std::string_view resource) {
@@ -192,6 +187,7 @@ bool is_extended(std::string_view resource) {
 void check_amounts(const ResourceList& amounts, const std::string& path, FieldErrors& errors) {
   static constexpr std::array<std::string_view, 3> kKnown = {"cpu", "memory", "ephemeral-storage"};
   for (const auto& [name, amount] : amounts) {
+    if (errors.size() >= kMaxErrors) return;
     const std::string at = join_key(path, name);
     for (std::string& problem : qualified_name_problems(name))
       errors.push_back(invalid(at, name, std::move(problem)));
@@ -214,6 +210,7 @@ void check_resources(const Json& container, const std::string& path, FieldErrors
   check_amounts(limits, join_field(path, "resources.limits"), errors);
   check_amounts(requests, join_field(path, "resources.requests"), errors);
   for (const auto& [name, request] : requests) {
+    if (errors.size() >= kMaxErrors) return;
     const bool is_bound = is_extended(name) || is_huge_pages(name);
     const auto limit = limits.find(name);
     if (limit == limits.end()) {
@@ -261,10 +258,7 @@ void check_image(const Json& container, const std::string& path, FieldErrors& er
 
 void check_containers(const Json& spec, std::string_view path, std::string_view list,
                       const Names& volumes, Names& names, FieldErrors& errors) {
-  const auto& containers = spec.get_array(list);
-  for (std::size_t i = 0; i < containers.size(); ++i) {
-    const Json& container = containers[i];
-    const std::string at = join_index(join_field(path, list), i);
+  check_items(spec, list, path, errors, [&](const Json& container, const std::string& at) {
     check_name(container, at, names, errors);
     check_image(container, at, errors);
     check_word(container, "imagePullPolicy", at, {"Always", "IfNotPresent", "Never"}, errors);
@@ -276,7 +270,7 @@ void check_containers(const Json& spec, std::string_view path, std::string_view 
     check_mounts(container, at, volumes, errors);
     check_resources(container, at, errors);
     check_users(container, at, errors);
-  }
+  });
 }
 
 void check_volume_source(const Json& volume, const std::string& path, FieldErrors& errors) {
@@ -294,14 +288,12 @@ void check_volume_source(const Json& volume, const std::string& path, FieldError
 
 Names check_volumes(const Json& spec, std::string_view path, FieldErrors& errors) {
   Names names;
-  const auto& volumes = spec.get_array("volumes");
-  for (std::size_t i = 0; i < volumes.size(); ++i) {
-    const std::string at = join_index(join_field(path, "volumes"), i);
-    check_name(volumes[i], at, names, errors);
-    if (volumes[i].size() > 2)
+  check_items(spec, "volumes", path, errors, [&](const Json& volume, const std::string& at) {
+    check_name(volume, at, names, errors);
+    if (volume.size() > 2)
       errors.push_back(forbidden(at, "may not specify more than 1 volume type"));
-    check_volume_source(volumes[i], at, errors);
-  }
+    check_volume_source(volume, at, errors);
+  });
   return names;
 }
 

@@ -13,8 +13,8 @@
 
 namespace kube {
 
-// All functions append to `errors`; `path` is that of the value. Members of wrong types are passed
-// over: they are the schema's to refuse.
+// All functions append to `errors`, some 200 at most; `path` is that of the value. Members of wrong
+// types are passed over: they are the schema's to refuse.
 void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors);
 // `{metadata, spec}`, with labels and annotations.
 void check_pod_template(const Json& pod_template, std::string_view path, FieldErrors& errors);

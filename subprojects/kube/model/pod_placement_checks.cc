@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_checks.hh"
 
@@ -40,9 +41,8 @@ void check_expression(const Json& expression, const std::string& path, FieldErro
 }
 
 void check_term(const Json& term, const std::string& path, FieldErrors& errors) {
-  const auto& expressions = term.get_array("matchExpressions");
-  for (std::size_t i = 0; i < expressions.size(); ++i)
-    check_expression(expressions[i], join_index(join_field(path, "matchExpressions"), i), errors);
+  check_items(term, "matchExpressions", path, errors,
+              [&](const Json& item, const std::string& at) { check_expression(item, at, errors); });
 }
 
 void check_weight(const Json& item, const std::string& path, FieldErrors& errors) {
@@ -57,16 +57,15 @@ constexpr std::string_view kPreferred = "preferredDuringSchedulingIgnoredDuringE
 void check_node_affinity(const Json& affinity, const std::string& path, FieldErrors& errors) {
   if (const Json* needed = affinity.find(kRequired); needed != nullptr && needed->is_object()) {
     const std::string at = join_field(join_field(path, kRequired), "nodeSelectorTerms");
-    const auto& terms = needed->get_array("nodeSelectorTerms");
-    if (terms.empty()) errors.push_back(required(at, "must have at least one node selector term"));
-    for (std::size_t i = 0; i < terms.size(); ++i) check_term(terms[i], join_index(at, i), errors);
+    if (needed->get_array("nodeSelectorTerms").empty())
+      errors.push_back(required(at, "must have at least one node selector term"));
+    check_items(*needed, "nodeSelectorTerms", join_field(path, kRequired), errors,
+                [&](const Json& item, const std::string& of) { check_term(item, of, errors); });
   }
-  const auto& preferred = affinity.get_array(kPreferred);
-  for (std::size_t i = 0; i < preferred.size(); ++i) {
-    const std::string at = join_index(join_field(path, kPreferred), i);
-    check_weight(preferred[i], at, errors);
-    check_term(preferred[i].get("preference"), join_field(at, "preference"), errors);
-  }
+  check_items(affinity, kPreferred, path, errors, [&](const Json& item, const std::string& at) {
+    check_weight(item, at, errors);
+    check_term(item.get("preference"), join_field(at, "preference"), errors);
+  });
 }
 
 void check_topology_key(const Json& item, const std::string& path, FieldErrors& errors) {
@@ -78,16 +77,13 @@ void check_topology_key(const Json& item, const std::string& path, FieldErrors& 
 
 // Of podAffinity and podAntiAffinity.
 void check_pod_affinity(const Json& affinity, const std::string& path, FieldErrors& errors) {
-  const auto& needed = affinity.get_array(kRequired);
-  for (std::size_t i = 0; i < needed.size(); ++i)
-    check_topology_key(needed[i], join_index(join_field(path, kRequired), i), errors);
-  const auto& preferred = affinity.get_array(kPreferred);
-  for (std::size_t i = 0; i < preferred.size(); ++i) {
-    const std::string at = join_index(join_field(path, kPreferred), i);
-    check_weight(preferred[i], at, errors);
-    check_topology_key(preferred[i].get("podAffinityTerm"), join_field(at, "podAffinityTerm"),
-                       errors);
-  }
+  check_items(affinity, kRequired, path, errors, [&](const Json& item, const std::string& at) {
+    check_topology_key(item, at, errors);
+  });
+  check_items(affinity, kPreferred, path, errors, [&](const Json& item, const std::string& at) {
+    check_weight(item, at, errors);
+    check_topology_key(item.get("podAffinityTerm"), join_field(at, "podAffinityTerm"), errors);
+  });
 }
 
 void check_toleration(const Json& toleration, const std::string& path, FieldErrors& errors) {
@@ -118,26 +114,23 @@ void check_toleration(const Json& toleration, const std::string& path, FieldErro
 
 void check_gates(const Json& spec, std::string_view path, FieldErrors& errors) {
   std::set<std::string_view> names;
-  const auto& gates = spec.get_array("schedulingGates");
-  for (std::size_t i = 0; i < gates.size(); ++i) {
-    const std::string at = join_index(join_field(path, "schedulingGates"), i);
-    const std::string_view name = gates[i].get_string("name");
+  check_items(spec, "schedulingGates", path, errors, [&](const Json& gate, const std::string& at) {
+    const std::string_view name = gate.get_string("name");
     check_key(name, at, errors);
     if (!names.insert(name).second) errors.push_back(duplicate(at, name));
-  }
+  });
 }
 
 void check_spread(const Json& spec, std::string_view path, FieldErrors& errors) {
-  const auto& constraints = spec.get_array("topologySpreadConstraints");
-  for (std::size_t i = 0; i < constraints.size(); ++i) {
-    const std::string at = join_index(join_field(path, "topologySpreadConstraints"), i);
-    if (constraints[i].get_int("maxSkew") < 1)
-      errors.push_back(invalid(join_field(at, "maxSkew"), constraints[i].get_int("maxSkew"),
-                               "must be greater than zero"));
-    check_topology_key(constraints[i], at, errors);
-    check_word(constraints[i], "whenUnsatisfiable", at, {"DoNotSchedule", "ScheduleAnyway"},
-               errors);
-  }
+  check_items(
+      spec, "topologySpreadConstraints", path, errors,
+      [&](const Json& item, const std::string& at) {
+        if (item.get_int("maxSkew") < 1)
+          errors.push_back(invalid(join_field(at, "maxSkew"), item.get_int("maxSkew"),
+                                   "must be greater than zero"));
+        check_topology_key(item, at, errors);
+        check_word(item, "whenUnsatisfiable", at, {"DoNotSchedule", "ScheduleAnyway"}, errors);
+      });
 }
 
 }  // namespace
@@ -150,9 +143,8 @@ void check_pod_placement(const Json& spec, std::string_view path, FieldErrors& e
   check_node_affinity(affinity.get("nodeAffinity"), join_field(at, "nodeAffinity"), errors);
   for (const char* name : {"podAffinity", "podAntiAffinity"})
     check_pod_affinity(affinity.get(name), join_field(at, name), errors);
-  const auto& tolerations = spec.get_array("tolerations");
-  for (std::size_t i = 0; i < tolerations.size(); ++i)
-    check_toleration(tolerations[i], join_index(join_field(path, "tolerations"), i), errors);
+  check_items(spec, "tolerations", path, errors,
+              [&](const Json& item, const std::string& of) { check_toleration(item, of, errors); });
   check_spread(spec, path, errors);
   check_gates(spec, path, errors);
 }

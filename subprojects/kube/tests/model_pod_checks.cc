@@ -213,3 +213,24 @@ TEST_CASE("one word that should have been several") {
       kube::several_words_in_one("pip install x\npython t.py").value().find("\"pip install x\"") ==
       0);
 }
+
+TEST_CASE("errors are bounded, whatever number of items is wrong") {
+  const Json items = Json(Json::Array(100'000, Json::object()));
+  for (const char* list :
+       {"volumes", "containers", "tolerations", "schedulingGates", "topologySpreadConstraints"}) {
+    INFO(list);
+    kube::FieldErrors errors;
+    kube::check_pod_spec(Json::object({{list, items}}), "spec", errors);
+    CHECK(errors.size() > 100);
+    CHECK(errors.size() < 300);
+  }
+  for (const char* list : {"env", "ports", "volumeMounts"}) {
+    INFO(list);
+    kube::FieldErrors errors;
+    kube::check_pod_spec(
+        Json::object({{"containers", Json::array({Json::object({{list, items}})})}}), "spec",
+        errors);
+    CHECK(errors.size() > 100);
+    CHECK(errors.size() < 300);
+  }
+}

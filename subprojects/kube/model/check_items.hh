@@ -1,0 +1,27 @@
+// For the checks of lists that users write.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "kube/model/field_error.hh"
+#include "kube/model/json.hh"
+
+namespace kube {
+
+// More errors are of no use to anyone, and an object may have a hundred thousand items.
+inline constexpr std::size_t kMaxErrors = 200;
+
+// Calls `check(item, path)` for the items of a list of `owner`, which is at `path`, until there are
+// kMaxErrors.
+template <class Check>
+void check_items(const Json& owner, std::string_view list, std::string_view path,
+                 const FieldErrors& errors, const Check& check) {
+  const std::string at = join_field(path, list);
+  const Json::Array& items = owner.get_array(list);
+  for (std::size_t i = 0; i < items.size() && errors.size() < kMaxErrors; ++i)
+    check(items[i], join_index(at, i));
+}
+
+}  // namespace kube
