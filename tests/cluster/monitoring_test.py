@@ -180,8 +180,8 @@ def check_values(cluster, prometheus):
         collections.Counter(job["status"]["phase"] for job in cluster.list("trainjobs"))))
     expect("the runtime", set(prometheus.by(gauge, "runtime")), {"plain"})
     wait_until("the gauge of reasons", lambda: prometheus.by('trainer_jobs_waiting{kind="TrainJob"}', "reason") == dict(waiting()))
-    expect("V1 jobs", prometheus.by(f'trainer_jobs{{namespace="{cluster.namespace}", kind="PyTorchJob"}}', "phase"),
-           {"Complete": 1, "Failed": 1})
+    of_v1 = f'trainer_jobs{{namespace="{cluster.namespace}", kind="PyTorchJob"}}'
+    wait_until("the gauge of V1 jobs", lambda: prometheus.by(of_v1, "phase") == {"Complete": 1, "Failed": 1})
     finished = prometheus.by("trainer_finished_total", "kind", "result")
     for kind in ("TrainJob", "PyTorchJob"):
         for result in ("succeeded", "failed"):
