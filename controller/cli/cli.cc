@@ -48,8 +48,7 @@ CLI::App* add_render(CLI::App& app, AllOptions& all) {
   CLI::App* command = app.add_subcommand(
       "render",
       "Show what would be created for the TrainJobs and JobSets of YAML files, without a cluster");
-  command->add_option("FILE", all.render.files, "YAML or JSON files; - is standard input")
-      ->required();
+  add_files(*command, all.render.files);
   command->add_flag("--explain", all.render.is_explained, "Say where each value came from");
   command->add_flag("--jobs", all.render.has_jobs, "Expand JobSets into Jobs and Services");
   command->add_option("--feature-gates", all.render.feature_gates, "NAME=true,...");

@@ -28,6 +28,11 @@ void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::stri
       ->check(CLI::IsMember(formats));
 }
 
+void add_files(CLI::App& app, std::vector<std::string>& files) {
+  app.add_option("-f,--filename,FILE", files, "YAML or JSON files; - is standard input")
+      ->required();
+}
+
 void add_target(CLI::App& app, std::vector<std::string>& target) {
   const auto add = [&target](const std::string& word) { target.push_back(word); };
   app.add_option_function<std::string>("JOB", add, "Name of the TrainJob; or KIND/NAME, or a KIND")

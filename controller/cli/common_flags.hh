@@ -19,6 +19,9 @@ using Commands = std::map<const CLI::App*, Command>;
 // -o, of these formats.
 void add_output(CLI::App& app, OutputFormat& output, const std::vector<std::string>& formats);
 
+// Those to read, as words or with -f, which users of kubectl type.
+void add_files(CLI::App& app, std::vector<std::string>& files);
+
 // The words that find_target() reads.
 void add_target(CLI::App& app, std::vector<std::string>& target);
 

@@ -66,7 +66,7 @@ CLI::App* add_run(CLI::App& local, LocalFlags& flags) {
   CLI::App* command = local.add_subcommand("run",
                                            "Run the TrainJobs of YAML files here: apply, show the "
                                            "output, exit 0 where all are Complete");
-  command->add_option("FILE", o.files, "YAML or JSON files; - is standard input")->required();
+  add_files(*command, o.files);
   add_state(*command, o.state);
   add_namespace(*command, o.ns);
   command->add_option("--nodes", o.nodes, "Number of nodes, instead of the file's")

@@ -12,6 +12,7 @@
 
 #include "tests/component/captured_errors.hh"
 #include "tests/support/catch.hh"
+#include "tests/support/source_root.hh"
 
 using namespace trainer;
 
@@ -162,6 +163,16 @@ TEST_CASE("without a subcommand only the controller's own options select it") {
 TEST_CASE("the port that webhooks listen on is explained") {
   const std::string help = run({"trainer", "controller", "--help"}).out;
   CHECK(help.find("webhook.port") != std::string::npos);
+}
+
+TEST_CASE("files are named with or without -f") {
+  const std::string first = test::source_root() + "/docs/examples/torch-ddp.yaml";
+  const std::string second = test::source_root() + "/docs/examples/failing.yaml";
+  const Outcome words = run({"trainer", "render", first, second});
+  REQUIRE(words.code == kExitDone);
+  CHECK(run({"trainer", "render", "-f", first, "-f", second}).out == words.out);
+  CHECK(run({"trainer", "render", "--filename=" + first, second}).out == words.out);
+  CHECK(run({"trainer", "render"}).code == kExitUsage);
 }
 
 TEST_CASE("an option's ClusterRole is printed, and an unknown option refused") {
