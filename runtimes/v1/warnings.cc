@@ -89,6 +89,13 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
         fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
   const std::string pod_path = path + ".template.spec";
   const Json& pod_spec = spec.template_.get("spec");
+  const std::string_view policy = spec.restartPolicy;
+  const std::string_view of_pods = policy == "ExitCode" ? std::string_view("Never") : policy;
+  const std::string_view ignored = pod_spec.get_string("restartPolicy");
+  if (!ignored.empty() && ignored != of_pods)
+    out.push_back(
+        fmt::format("{}.restartPolicy: {} has no effect, and pods have {}: set {}.restartPolicy",
+                    pod_path, ignored, of_pods, path));
   const std::string_view dns = pod_spec.get_string("dnsPolicy");
   if (pod_spec.get_bool("hostNetwork") && dns != "ClusterFirstWithHostNet" && dns != "None" &&
       framework.has_services)

@@ -199,6 +199,13 @@ TEST_CASE("what is admitted and will not do what it says is warned about") {
        "spec.elasticPolicy.maxReplicas: 1 of 4 workers find no place"},
       {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 1, maxReplicas: 2, rdzvPort: 99999}",
        "spec.elasticPolicy.rdzvPort: 99999 is no port"},
+      {"TFJob", "Worker", "roles: {Worker: {template: {spec: {restartPolicy: OnFailure}}}}",
+       "spec.tfReplicaSpecs[Worker].template.spec.restartPolicy: OnFailure has no effect, and pods "
+       "have Never"},
+      {"PyTorchJob", "Master Worker",
+       "roles: {Worker: {template: {spec: {restartPolicy: OnFailure}}}}", ""},
+      {"XGBoostJob", "Master Worker",
+       "roles: {Worker: {restartPolicy: ExitCode, template: {spec: {restartPolicy: Never}}}}", ""},
       {"TFJob", "Worker", "successPolicy: AllWorker", "spec.successPolicy: \"AllWorker\" counts"},
       {"TFJob", "Worker", "successPolicy: AllWorkers", ""},
       {"MPIJob", "Launcher Worker", "slotsPerWorker: 0", "spec.slotsPerWorker: with 0 slots"},
