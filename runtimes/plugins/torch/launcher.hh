@@ -1,6 +1,7 @@
 // How the processes of all nodes become one training: mlPolicy.torch.launcher, an extension.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,14 @@ enum class Starts {
   kProgram,    // another program
 };
 Starts what_starts(const CommandLine& line);
+
+// What the options of torchrun say, which win over PET_* variables. Nothing where the command line
+// does not start torchrun, or a shell does.
+struct TorchrunOptions {
+  bool is_standalone = false;
+  std::optional<std::int32_t> nodes;  // --nnodes, where it is one number
+};
+TorchrunOptions torchrun_options_of(const CommandLine& line);
 
 // The command, without its arguments, by which torchrun starts this Python command.
 std::vector<std::string> command_by_torchrun(const CommandLine& line);

@@ -83,37 +83,44 @@ void warn_about_annotation(const Draft& draft, const CommandLine& line, const Si
 // Options of torchrun that contradict the job, which sets the same by PET_* variables. Options win.
 void warn_about_options(const CommandLine& line, std::int32_t nodes,
                         std::vector<std::string>& warnings) {
+  const TorchrunOptions options = torchrun_options_of(line);
+  if (options.is_standalone && nodes > 1)
+    warnings.push_back(
+        fmt::format("spec.trainer.command: with --standalone each of the {} nodes runs a "
+                    "training of its own; "
+                    "leave it out",
+                    nodes));
+  if (options.nodes && *options.nodes != nodes)
+    warnings.push_back(fmt::format(
+        "spec.trainer.command: torchrun waits for {} nodes as --nnodes says, and the job has {}; "
+        "leave the option out: torchrun knows spec.trainer.numNodes",
+        *options.nodes, nodes));
+}
+
+}  // namespace
+
+TorchrunOptions torchrun_options_of(const CommandLine& line) {
+  TorchrunOptions options;
   std::vector<std::string> words = line.command;
   words.insert(words.end(), line.args.begin(), line.args.end());
   auto word = std::find_if(words.begin(), words.end(), [](const std::string& one) {
     return one == "torchrun" || one.ends_with("/torchrun") || one == "torch.distributed.run";
   });
-  if (word == words.end()) return;
+  if (word == words.end()) return options;
   const auto is_script = [](const std::string& one) {
     return one.ends_with(".py") || one == "-m" || one == "--module";
   };
   for (++word; word != words.end() && !is_script(*word); ++word) {
     const std::size_t equals = std::min(word->find('='), word->size());
     const std::string_view name = std::string_view(*word).substr(0, equals);
-    if (name == "--standalone" && nodes > 1)
-      warnings.push_back(
-          fmt::format("spec.trainer.command: with --standalone each of the {} nodes runs a "
-                      "training of its own; "
-                      "leave it out",
-                      nodes));
+    if (name == "--standalone") options.is_standalone = true;
     if (name != "--nnodes") continue;
     std::string_view value = std::string_view(*word).substr(std::min(equals + 1, word->size()));
     if (equals == word->size() && std::next(word) != words.end()) value = *std::next(word);
-    const auto number = kube::parse_number<std::int32_t>(value);
-    if (number && *number != nodes)
-      warnings.push_back(fmt::format(
-          "spec.trainer.command: torchrun waits for {} nodes as --nnodes says, and the job has {}; "
-          "leave the option out: torchrun knows spec.trainer.numNodes",
-          *number, nodes));
+    options.nodes = kube::parse_number<std::int32_t>(value);
   }
+  return options;
 }
-
-}  // namespace
 
 void warn_about_command(const Draft& draft, const TorchPolicy& policy,
                         std::vector<std::string>& warnings) {

@@ -165,6 +165,63 @@ void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
         "spec.elasticPolicy.rdzvPort: {} is no port: it must be between 1 and 65535", *port));
 }
 
+// A utilization is a part of what all containers of a pod request. Without requests an autoscaler
+// does nothing, and says so in an event of its own only.
+void warn_about_metrics(const Job& job, std::vector<std::string>& out) {
+  const auto& elastic = job.spec.elasticPolicy;
+  const ReplicaSpec* workers = find_spec(job, kWorker);
+  if (!elastic || !elastic->metrics || workers == nullptr) return;
+  const std::vector<Json>& metrics = *elastic->metrics;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const Json& resource = metrics[i].get("resource");
+    const std::string_view name = resource.get_string("name");
+    if (resource.get("target").get_string("type") != "Utilization" || name.empty()) continue;
+    for (const Json& container : workers->template_.get("spec").get_array("containers")) {
+      const Json& resources = container.get("resources");
+      if (resources.get("requests").find(name) || resources.get("limits").find(name)) continue;
+      return out.push_back(fmt::format(
+          "spec.elasticPolicy.metrics[{}].resource.name: container {} of the workers requests no "
+          "{}, so the autoscaler knows no utilization and leaves the number of workers alone; set "
+          "the request",
+          i, container.get_string("name"), name));
+    }
+  }
+}
+
+pipeline::CommandLine command_line_of(const Json& container) {
+  const auto words_of = [&container](std::string_view member) {
+    std::vector<std::string> words;
+    for (const Json& word : container.get_array(member))
+      if (word.is_string()) words.push_back(word.as_string());
+    return words;
+  };
+  return {words_of("command"), words_of("args")};
+}
+
+// torchrun's --nnodes, which wins over PET_NNODES, and so over elasticPolicy.
+void warn_about_nodes(const Job& job, std::vector<std::string>& out) {
+  const auto& elastic = job.spec.elasticPolicy;
+  for (const auto& [role, spec] : job.spec.replicaSpecs) {
+    const Json* container = kube::find_container(spec.template_, kPyTorchJob.container);
+    if (container == nullptr) continue;
+    const auto nodes = pipeline::torchrun_options_of(command_line_of(*container)).nodes;
+    if (!nodes) continue;
+    const std::string path = fmt::format("{}.template.spec.containers[{}].command",
+                                         role_path(kPyTorchJob, role), kPyTorchJob.container);
+    if (*nodes != total_replicas(job))
+      return out.push_back(fmt::format(
+          "{}: torchrun waits for {} pods as --nnodes says, and the job has {}; leave the option "
+          "out: the controller sets PET_NNODES",
+          path, *nodes, total_replicas(job)));
+    if (elastic &&
+        (elastic->minReplicas.value_or(1) != *nodes || elastic->maxReplicas.value_or(1) != *nodes))
+      return out.push_back(fmt::format(
+          "{}: --nnodes={} is the size of the training, so minReplicas and maxReplicas of "
+          "spec.elasticPolicy have no effect; leave the option out: the controller sets PET_NNODES",
+          path, *nodes));
+  }
+}
+
 // Plain Python, whose init_process_group() finds in its environment what a pod can know.
 void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
@@ -174,12 +231,7 @@ void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
     const Json* container = kube::find_container(spec.template_, kPyTorchJob.container);
     if (container == nullptr) continue;
-    pipeline::CommandLine line;
-    for (const Json& word : container->get_array("command"))
-      if (word.is_string()) line.command.push_back(word.as_string());
-    for (const Json& word : container->get_array("args"))
-      if (word.is_string()) line.args.push_back(word.as_string());
-    if (pipeline::what_starts(line) != pipeline::Starts::kPython) continue;
+    if (pipeline::what_starts(command_line_of(*container)) != pipeline::Starts::kPython) continue;
     const std::string why =
         job.spec.elasticPolicy ? std::string("spec.elasticPolicy has no effect on it")
         : processes > 1
@@ -203,6 +255,8 @@ void warn(const Job& job, std::vector<std::string>& out) {
     out.push_back(fmt::format(
         "spec.nprocPerNode: torchrun refuses \"{}\"; write auto, cpu, gpu, xpu or a number", text));
   if (job.spec.elasticPolicy) warn_about_elastic(job, out);
+  warn_about_metrics(job, out);
+  warn_about_nodes(job, out);
   warn_about_plain_python(job, out);
 }
 

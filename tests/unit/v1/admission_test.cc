@@ -199,6 +199,36 @@ TEST_CASE("what is admitted and will not do what it says is warned about") {
        "spec.elasticPolicy.maxReplicas: 1 of 4 workers find no place"},
       {"PyTorchJob", "Worker*2", "elasticPolicy: {minReplicas: 1, maxReplicas: 2, rdzvPort: 99999}",
        "spec.elasticPolicy.rdzvPort: 99999 is no port"},
+      {"PyTorchJob", "Master Worker",
+       "roles: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, command: "
+       "[torchrun, --nnodes=4, t.py]}]}}}}",
+       "spec.pytorchReplicaSpecs[Worker].template.spec.containers[pytorch].command: torchrun waits "
+       "for 4 pods as --nnodes says, and the job has 2"},
+      {"PyTorchJob", "Master Worker",
+       "roles: {Worker: {template: {spec: {containers: [{name: pytorch, image: i, command: "
+       "[torchrun], args: [--nnodes, '2', t.py, --nnodes=4]}]}}}}",
+       ""},
+      {"PyTorchJob", "Worker*2",
+       "elasticPolicy: {minReplicas: 1, maxReplicas: 4}, roles: {Worker: {template: {spec: "
+       "{containers: [{name: pytorch, image: i, command: [/usr/local/bin/torchrun, --nnodes=2, "
+       "t.py]}]}}}}",
+       "spec.pytorchReplicaSpecs[Worker].template.spec.containers[pytorch].command: "
+       "--nnodes=2 is the size of the training, so minReplicas and maxReplicas of"},
+      {"PyTorchJob", "Worker*2",
+       "elasticPolicy: {minReplicas: 1, maxReplicas: 4}, roles: {Worker: {template: {spec: "
+       "{containers: [{name: pytorch, image: i, command: [torchrun, '--nnodes=1:4', t.py]}]}}}}",
+       ""},
+      {"PyTorchJob", "Worker*2",
+       "elasticPolicy: {minReplicas: 1, maxReplicas: 4, metrics: [{type: Resource, resource: "
+       "{name: cpu, target: {type: Utilization, averageUtilization: 90}}}]}",
+       "spec.elasticPolicy.metrics[0].resource.name: container pytorch of the workers requests no "
+       "cpu"},
+      {"PyTorchJob", "Worker*2",
+       "elasticPolicy: {minReplicas: 1, maxReplicas: 4, metrics: [{type: Resource, resource: "
+       "{name: cpu, target: {type: Utilization, averageUtilization: 90}}}]}, roles: {Worker: "
+       "{template: {spec: {containers: [{name: pytorch, image: i, resources: {limits: {cpu: "
+       "1}}}]}}}}",
+       ""},
       {"TFJob", "Worker", "roles: {Worker: {template: {spec: {restartPolicy: OnFailure}}}}",
        "spec.tfReplicaSpecs[Worker].template.spec.restartPolicy: OnFailure has no effect, and pods "
        "have Never"},
