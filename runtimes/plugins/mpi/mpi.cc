@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kube/model/resources.hh"
+#include "runtimes/jobset/job_template.hh"
 #include "runtimes/pipeline/accelerators.hh"
 #include "runtimes/pipeline/plugin.hh"
 #include "runtimes/pipeline/pod_sets.hh"
@@ -144,6 +145,34 @@ void warn_about_command(const Draft& draft, std::int64_t slots,
       keep_head(words[0], 60)));
 }
 
+// Keys and hostfile are for jobs and containers of these names; others stay without them.
+void warn_about_names(const std::vector<ReplicatedJob>& jobs, std::vector<std::string>& warnings) {
+  const ReplicatedJob* launcher = nullptr;
+  const ReplicatedJob* other = nullptr;
+  bool has_workers = false;
+  for (const ReplicatedJob& job : jobs) {
+    if (job.name == kLauncher) launcher = &job;
+    has_workers = has_workers || job.name == kNode;
+    if (job.name != kLauncher && job.name != kNode) {
+      if (ancestor_of(job).empty() && other == nullptr) other = &job;
+      continue;
+    }
+    const auto& containers = jobset::pod_spec_of(job).get_array("containers");
+    if (std::none_of(containers.begin(), containers.end(), [](const kube::Json& container) {
+          return container.get_string("name") == kNode;
+        }))
+      warnings.push_back(fmt::format(
+          "spec.mlPolicy.mpi: job {} has no container called {}, so no SSH keys are mounted in it; "
+          "call its container {}",
+          job.name, kNode, kNode));
+  }
+  if (launcher != nullptr && !has_workers && other != nullptr)
+    warnings.push_back(fmt::format(
+        "spec.mlPolicy.mpi: no job is called {}, so the hostfile is empty and job {} gets no SSH "
+        "keys; call it {}",
+        kNode, other->name, kNode));
+}
+
 class Mpi final : public Plugin {
  public:
   std::string_view source() const override { return "plugin mpi"; }
@@ -271,8 +300,10 @@ void Mpi::warn(const Draft& draft, std::vector<std::string>& warnings) const {
 
 void Mpi::warn_runtime(const Runtime& runtime, std::vector<std::string>& warnings) const {
   const auto& policy = runtime.spec.mlPolicy;
-  if (!policy || !policy->mpi || policy->numNodes.value_or(1) <= 1) return;
+  if (!policy || !policy->mpi) return;
   const auto& jobs = replicated_jobs_of(runtime);
+  warn_about_names(jobs, warnings);
+  if (policy->numNodes.value_or(1) <= 1) return;
   if (std::any_of(jobs.begin(), jobs.end(), [](const ReplicatedJob& job) {
         return job.name == kLauncher && ancestor_of(job) == kTrainerStep;
       }))

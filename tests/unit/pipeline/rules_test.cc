@@ -244,6 +244,17 @@ TEST_CASE("runtimes that break the SDK are warned about", "[runtimes]") {
   Runtime launchers = mpi_runtime("mlPolicy: {numNodes: 2}");
   launchers.metadata.labels = good.metadata.labels;
   CHECK(warned(launchers, "spec.mlPolicy.numNodes"));
+
+  Runtime mpi = mpi_runtime();
+  mpi.metadata.labels = good.metadata.labels;
+  CHECK(warn_runtime(mpi).empty());
+  ReplicatedJob& workers = mpi.spec.template_->spec->replicatedJobs[0];
+  workers.template_["spec"]["template"]["spec"]["containers"].as_array()[0].set("name", "mpi");
+  CHECK(warned(mpi, "spec.mlPolicy.mpi: job node has no container called node"));
+  workers.name = "worker";
+  CHECK(warned(mpi,
+               "spec.mlPolicy.mpi: no job is called node, so the hostfile is empty and job "
+               "worker gets no SSH keys"));
 }
 
 TEST_CASE("jobs that work badly are warned about, each with its path", "[warnings]") {
