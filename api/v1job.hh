@@ -115,6 +115,7 @@ struct ReplicaStatus {
   std::int32_t active = 0;
   std::int32_t succeeded = 0;
   std::int32_t failed = 0;
+  kube::Json labelSelector;  // deprecated; the Training Operator wrote it before 1.7
   std::string selector;
   kube::Json unknown;
   template <class D>

@@ -116,6 +116,9 @@ void ReplicaStatus::describe(D& d) {
   d.field("active", &ReplicaStatus::active).doc("Running pods.");
   d.field("succeeded", &ReplicaStatus::succeeded).doc("Pods that succeeded.");
   d.field("failed", &ReplicaStatus::failed).doc("Pods that failed.");
+  d.field("labelSelector", &ReplicaStatus::labelSelector)
+      .kubernetes("LabelSelector")
+      .doc("Deprecated: see selector.");
   d.field("selector", &ReplicaStatus::selector).doc("The labels of the role's pods.");
 }
 

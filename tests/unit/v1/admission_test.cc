@@ -300,3 +300,15 @@ TEST_CASE("minResources hold quantities, of any size") {
     }
   }
 }
+
+TEST_CASE("the status of a job of an older operator has no unknown field") {
+  for (const trainer::ApiKind& kind : trainer::v1job_kinds()) {
+    INFO(kind.resource.kind);
+    const trainer::wire::Schema schema = kind.versions.front().make_schema();
+    Json job = make_job(kind.resource.kind, roles_of(kind.resource.kind));
+    job.set("status", yaml("replicaStatuses: {Worker: {labelSelector: {matchLabels: {a: b}}, "
+                           "succeeded: 2}}"));
+    CHECK(trainer::check_schema(job, schema).empty());
+    CHECK(trainer::unknown_fields(job, schema).empty());
+  }
+}
