@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/model/pod_template.hh"
 #include "runtimes/pipeline/plugin.hh"
@@ -37,6 +40,31 @@ bool mounts(const kube::Json& container, std::string_view volume) {
   });
 }
 
+// What outlives the pod, and reaches other pods: of the volumes that the container mounts.
+std::vector<kube::Json> shared_sources(const kube::Json& pod_template,
+                                       const kube::Json& container) {
+  static constexpr std::array<std::string_view, 4> kShared = {"persistentVolumeClaim", "nfs",
+                                                              "hostPath", "csi"};
+  std::vector<kube::Json> sources;
+  for (kube::Json volume : pod_template.get("spec").get_array("volumes")) {
+    if (!mounts(container, volume.get_string("name"))) continue;
+    volume.erase("name");
+    if (std::any_of(kShared.begin(), kShared.end(),
+                    [&volume](std::string_view source) { return volume.find(source) != nullptr; }))
+      sources.push_back(std::move(volume));
+  }
+  return sources;
+}
+
+// Guides for Trainer 2.1 and 2.2 name the volume as they like, and say with overrides what it is.
+bool reaches_trainer(const Draft& draft, std::size_t initializer, const kube::Json& container) {
+  const auto trainer = draft.find_ancestor(kTrainerStep);
+  if (!trainer) return false;
+  const auto used = shared_sources(draft.pod_template(*trainer), draft.trainer_container());
+  const auto filled = shared_sources(draft.pod_template(initializer), container);
+  return std::find_first_of(filled.begin(), filled.end(), used.begin(), used.end()) != filled.end();
+}
+
 void check_step(const Draft& draft, std::string_view step, std::string_view config,
                 kube::FieldErrors& errors) {
   if (source_of(draft.job, step) == nullptr) return;
@@ -58,7 +86,7 @@ void check_step(const Draft& draft, std::string_view step, std::string_view conf
         fmt::format("must have container with name - {0} in the {0} job; name it so in the "
                     "runtime",
                     step));
-  } else if (!mounts(*container, kVolume)) {
+  } else if (!mounts(*container, kVolume) && !reaches_trainer(draft, *index, *container)) {
     refuse(
         fmt::format("must have volumeMount with name - {0} in container {1} of the {1} job; add a "
                     "volume {0} to this job and to the one that trains, mounted at /workspace",

@@ -129,10 +129,26 @@ TEST_CASE("an initializer that the runtime cannot run is refused", "[initializer
     const char* jobs;
     const char* part;  // of the reason; "" when it is fine
   };
+  const auto mounted_by_both = [](std::string_view source) {
+    const auto patch = [source](std::string_view job) {
+      return fmt::format(
+          "{{name: {0}, template: {{spec: {{template: {{spec: {{volumes: [{{name: m, {1}}}], "
+          "containers: [{{name: {0}, volumeMounts: [{{name: m, mountPath: /m}}]}}]}}}}}}}}}}",
+          job, source);
+    };
+    return fmt::format(
+        "{{initializer: {{model: {{}}}}, runtimePatches: [{{manager: acme.io/a, "
+        "trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{}, {}]}}}}}}}}]}}",
+        patch("model-initializer"), patch("node"));
+  };
+  const std::string with_claim = mounted_by_both("persistentVolumeClaim: {claimName: models}");
+  const std::string with_own = mounted_by_both("emptyDir: {}");
   const Row rows[] = {
       {"initializer: {dataset: {storageUri: 'hf://a/b'}}", kInitializers, ""},
       {"initializer: {model: {storageUri: 'hf://a/b'}}", kInitializers,
        "must have volumeMount with name - initializer"},
+      {with_claim.c_str(), kInitializers, ""},
+      {with_own.c_str(), kInitializers, "must have volumeMount with name - initializer"},
       {"initializer: {dataset: {}}", kNodeJob, "must have dataset-initializer job"},
       {"initializer: {model: {}}", kNodeJob, "must have model-initializer job"},
       {"initializer: {dataset: {}}",
