@@ -50,6 +50,13 @@ bool is_daemon(pid_t pid) {
   return words.find(std::string_view("\0local\0up\0", 10)) != words.npos;
 }
 
+// A daemon holds the lock of its state directory. After a crash, or a restart of the machine, the
+// process of daemon.json may be the daemon of another directory.
+bool is_locked(const std::filesystem::path& lock) {
+  const node::Fd file(open(lock.c_str(), O_RDONLY | O_CLOEXEC));
+  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace
 
 std::filesystem::path default_local_state() {
@@ -76,7 +83,8 @@ std::optional<DaemonStatus> LocalDaemon::status() const {
   if (!json) return std::nullopt;
   DaemonStatus status;
   status.pid = static_cast<pid_t>(json->get_int("pid"));
-  if (status.pid <= 0 || !is_daemon(status.pid)) return std::nullopt;
+  if (status.pid <= 0 || !is_daemon(status.pid) || !is_locked(state_ / "lock"))
+    return std::nullopt;
   status.address = json->get_string("address");
   status.version = json->get_string("version");
   if (json->find("tier") != nullptr) status.tier = json->get_int("tier");

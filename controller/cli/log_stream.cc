@@ -5,20 +5,13 @@ namespace trainer {
 using kube::Result;
 using kube::Task;
 
-namespace {
-
-// A training job may print nothing for hours; TCP keep-alive detects a dead connection.
-constexpr kube::Milliseconds kIdle{24LL * 3'600'000};
-
-}  // namespace
-
 Task<Result<LogStream>> LogStream::open(kube::ApiClient& client, std::string path) {
   auto stream = co_await client.stream(std::move(path));
   if (!stream) co_return tl::unexpected(stream.error());
   co_return LogStream(std::move(*stream));
 }
 
-Task<Result<std::optional<LogLine>>> LogStream::next() {
+Task<Result<std::optional<LogLine>>> LogStream::next(kube::Milliseconds idle) {
   while (true) {
     const bool is_continued = splitter_.is_within_line();
     if (auto line = splitter_.next(is_over_)) {
@@ -28,7 +21,7 @@ Task<Result<std::optional<LogLine>>> LogStream::next() {
       co_return is_continued ? std::move(part) : read_log_line(*line);
     }
     if (is_over_) co_return std::optional<LogLine>();
-    const auto piece = co_await stream_->read_some(kIdle);
+    const auto piece = co_await stream_->read_some(idle);
     if (!piece) co_return tl::unexpected(piece.error());
     is_over_ = piece->empty();
     splitter_.add(*piece);

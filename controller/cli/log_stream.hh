@@ -18,9 +18,12 @@ class LogStream {
   // has not started.
   static kube::Task<kube::Result<LogStream>> open(kube::ApiClient& client, std::string path);
 
-  // The next line; nullopt at the end of the log. Errors: the stream broke; the lines so far are
-  // whole.
-  kube::Task<kube::Result<std::optional<LogLine>>> next();
+  // A training job may print nothing for hours; TCP keep-alive detects a dead connection.
+  static constexpr kube::Milliseconds kIdle{24LL * 3'600'000};
+
+  // The next line; nullopt at the end of the log. Errors: the stream broke, or nothing came for
+  // `idle`; the lines so far are whole.
+  kube::Task<kube::Result<std::optional<LogLine>>> next(kube::Milliseconds idle = kIdle);
 
  private:
   explicit LogStream(std::unique_ptr<kube::HttpStream> stream) : stream_(std::move(stream)) {}

@@ -23,6 +23,24 @@ constexpr std::size_t kMaxOutputs = 8;  // pods
 // and 8 more for each process. Of a pod that runs, older lines were printed when it started.
 constexpr std::int64_t kLinesOfEnded = 200;
 constexpr std::int64_t kLinesOfRunning = 20;
+// Where a node is gone, its kubelet may answer a part of a log, and then nothing.
+constexpr kube::Milliseconds kLongestSilence{5'000};
+// Lines may have any length. Of more text the end is kept.
+constexpr std::size_t kMaxOutput = 1U << 20;
+constexpr std::size_t kMaxRead = 64U << 20;
+
+Task<PodOutput> read_output(LogStream& stream, std::string pod) {
+  PodOutput output{std::move(pod), ""};
+  for (std::size_t read = 0; read < kMaxRead;) {
+    const auto line = co_await stream.next(kLongestSilence);
+    if (!line || !*line) break;
+    read += (*line)->text.size() + 1;
+    output.text += (*line)->text + "\n";
+    if (output.text.size() > 2 * kMaxOutput)
+      output.text.erase(0, output.text.size() - kMaxOutput);
+  }
+  co_return output;
+}
 
 // Fewer if a log cannot be read: the report has other evidence, too.
 Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook,
@@ -42,13 +60,7 @@ Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook
       if (!container.has_log) continue;
       auto stream = co_await LogStream::open(client, log_path(pod, container.name, query));
       if (!stream) continue;
-      PodOutput output{pod.name, ""};
-      for (;;) {
-        const auto line = co_await stream->next();
-        if (!line || !*line) break;
-        output.text += (*line)->text + "\n";
-      }
-      outputs.push_back(std::move(output));
+      outputs.push_back(co_await read_output(*stream, pod.name));
     }
   }
   co_return outputs;

@@ -25,12 +25,14 @@ tl::unexpected<kube::Error> failed(const std::filesystem::path& path, const char
                     std::strerror(errno));
 }
 
-// The lock of a daemon that was killed ends a moment later than the process.
+// The lock of a daemon that was killed ends a moment later than the process. A command that looks
+// whether the lock is held has it for a moment, too.
 bool take_lock(const StateDirectory& state, const node::Fd& lock) {
+  constexpr int kMoment = 20;
   for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     std::string words;
     std::getline(std::ifstream("/proc/" + state.read(kLock).value_or("") + "/cmdline"), words);
-    if (!words.empty() || tries == 400) return false;
+    if ((!words.empty() && tries >= kMoment) || tries == 400) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;

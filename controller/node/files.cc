@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 namespace trainer::node {
@@ -38,18 +40,32 @@ bool write_all(const Fd& file, std::string_view text) {
   return true;
 }
 
-kube::Result<std::string> read_file(const std::filesystem::path& path) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+namespace {
+
+kube::Result<std::string> read_opened(const Fd& file, const std::filesystem::path& path,
+                                      std::size_t bytes) {
   if (!file) return system_failure(path.native());
   std::string text;
   char piece[16'384];
-  for (;;) {
-    const ssize_t got = read(file.get(), piece, sizeof piece);
+  while (text.size() < bytes) {
+    const ssize_t got = read(file.get(), piece, std::min(sizeof piece, bytes - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_failure(path.native());
-    if (got == 0) return text;
+    if (got == 0) break;
     text.append(piece, static_cast<std::size_t>(got));
   }
+  return text;
+}
+
+}  // namespace
+
+kube::Result<std::string> read_file(const std::filesystem::path& path) {
+  return read_opened(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), path,
+                     std::numeric_limits<std::size_t>::max());
+}
+
+kube::Result<std::string> read_head(const std::filesystem::path& path, std::size_t bytes) {
+  return read_opened(Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), path, bytes);
 }
 
 kube::Result<void> write_file(const std::filesystem::path& path, std::string_view text,

@@ -53,6 +53,8 @@ tl::unexpected<kube::Error> system_failure(std::string_view what);
 // False where it failed, by errno.
 bool write_all(const Fd& file, std::string_view text);
 kube::Result<std::string> read_file(const std::filesystem::path& path);
+// At most so many bytes of what may be a file of any size, or none: it never waits.
+kube::Result<std::string> read_head(const std::filesystem::path& path, std::size_t bytes);
 // Writes in place: others may have the file open, or mounted.
 kube::Result<void> write_file(const std::filesystem::path& path, std::string_view text,
                               mode_t mode = 0600);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "controller/node/container_state.hh"
 #include "controller/node/launch.hh"
@@ -36,6 +38,7 @@ using Phase = ContainerState::Phase;
 
 constexpr int kDefaultGrace = 30;  // seconds, as a pod's
 constexpr std::size_t kMaxMessage = 4'096;
+constexpr std::chrono::seconds kRetry{1};  // of a status that could not be written
 
 kube::Time now() {
   return kube::Time(
@@ -75,6 +78,7 @@ class Shim {
   bool copy_output(Fd& from, LogWriter::Stream stream, Running& container);
   std::string last_message(const Running& container, int wait_status) const;
   void write_status();
+  void await_status();
   bool has_running() const;
 
   const std::filesystem::path directory_;
@@ -85,7 +89,7 @@ class Shim {
   Fd signals_;
   bool is_stopping_ = false;
   std::optional<kube::Time> kill_at_;
-  bool has_changed_ = false;
+  bool has_changed_ = false;  // since the status was written
 };
 
 void Shim::add(const ContainerConfig& container, bool is_init) {
@@ -115,13 +119,14 @@ void Shim::fail_all(const std::string& why) {
 }
 
 int Shim::run() {
+  umask(022);  // of the folders that containers see; the daemon's is stricter
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int signal : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGPIPE}) sigaddset(&awaited, signal);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
   // As long as there is no status.json, no container has been started, and the agent may start this
   // pod again.
-  write_status();
+  await_status();
   if (pod_.tier == Tier::kNamespaces) {
     if (const auto entered = enter_namespaces(pod_); !entered)
       fail_all("namespaces: " + entered.error().message);
@@ -138,8 +143,18 @@ int Shim::run() {
     wait_for_events();
   }
   kill_descendants();
-  write_status();
+  // Without it, a pod that has succeeded would count as killed.
+  await_status();
   return 0;
+}
+
+// The disk may be full. The agent kills this process when the pod is deleted meanwhile.
+void Shim::await_status() {
+  write_status();
+  while (has_changed_) {
+    std::this_thread::sleep_for(kRetry);
+    write_status();
+  }
 }
 
 void Shim::advance() {
@@ -182,6 +197,7 @@ int Shim::milliseconds_to_wait() const {
   for (const Running& container : containers_)
     if (container.start_at && !is_stopping_ && (!next || *container.start_at < *next))
       next = container.start_at;
+  if (has_changed_ && (!next || now() + kRetry < *next)) next = now() + kRetry;
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
@@ -268,14 +284,13 @@ bool Shim::copy_output(Fd& from, LogWriter::Stream stream, Running& container) {
 }
 
 std::string Shim::last_message(const Running& container, int wait_status) const {
-  const auto written = read_file(termination_file(directory_, container.config->name));
-  if (written && !written->empty()) return written->substr(0, kMaxMessage);
+  const auto written = read_head(termination_file(directory_, container.config->name), kMaxMessage);
+  if (written && !written->empty()) return *written;
   const bool has_tail = container.config->has_logs_for_message && wait_status != 0;
   return has_tail ? container.log->tail() : std::string();
 }
 
 void Shim::write_status() {
-  has_changed_ = false;
   Json init = Json::array(), containers = Json::array();
   for (const Running& container : containers_)
     (container.is_init ? init : containers).push_back(container.status(pod_.uid));
@@ -283,7 +298,9 @@ void Shim::write_status() {
   status.set("isOver", is_over());
   status.set("containerStatuses", std::move(containers));
   if (!init.empty()) status.set("initContainerStatuses", std::move(init));
-  static_cast<void>(replace_file(directory_ / kStatusFile, kube::print_json(status)));
+  const auto written = replace_file(directory_ / kStatusFile, kube::print_json(status));
+  // Without its directory the pod is about to be removed.
+  has_changed_ = !written && written.error().code != kube::ErrorCode::kNotFound;
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ void JobCensus::leave(const Wait& wait) {
   if (at != waits_.end() && --at->second == 0) waits_.erase(at);
 }
 
+std::string_view JobCensus::label_of_counter(const std::string& ns) {
+  if (counted_namespaces_.size() < kMaxCountedNamespaces) counted_namespaces_.insert(ns);
+  return counted_namespaces_.contains(ns) ? std::string_view(ns) : kOther;
+}
+
 JobRecord::~JobRecord() {
   if (counted_) census_->leave(*counted_);
   if (waiting_) census_->leave(*waiting_);

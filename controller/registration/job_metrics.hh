@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@ class JobCensus {
  public:
   static constexpr std::size_t kMaxSeries = 780;
   static constexpr std::size_t kMaxSeriesOfNamespace = 100;
+  static constexpr std::size_t kMaxCountedNamespaces = 200;
   static constexpr std::string_view kOther = "other";
 
   struct Labels {
@@ -54,6 +56,9 @@ class JobCensus {
   void leave(const Labels& labels);
   const Wait& enter(Wait wait);
   void leave(const Wait& wait);
+  // The label of a counter, whose series stays after its jobs and their namespace are gone: `ns`
+  // for the first kMaxCountedNamespaces of this process, `other` for the rest.
+  std::string_view label_of_counter(const std::string& ns);
 
  private:
   bool is_full(const Labels& labels) const;
@@ -61,6 +66,7 @@ class JobCensus {
   Jobs jobs_;
   Waits waits_;
   std::map<std::string, std::size_t, std::less<>> of_namespaces_;  // series
+  std::set<std::string> counted_namespaces_;
 };
 
 // What happens to a job until it runs, as bits: its JobSet exists, its first pod exists, it runs.

@@ -51,7 +51,7 @@ void expire(Context& context) {
   if (end == nullptr) end = context.job.find_true("Failed");
   const auto finished = kube::Time::parse(end->get_string("lastTransitionTime"));
   if (!finished) return;
-  const auto left = *finished + std::chrono::seconds(*context.job.ttl) - context.observed.now;
+  const auto left = finished->after(*context.job.ttl) - context.observed.now;
   if (left > std::chrono::seconds(0)) return context.plan.requeue_within(left);
   kube::Action& action = context.plan.actions.emplace_back();
   action.verb = kube::Action::Verb::kDelete;

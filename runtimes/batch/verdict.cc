@@ -46,8 +46,7 @@ void decide_by_limits(Context& context) {
     return context.fail("BackoffLimitExceeded", "Job has reached the specified backoff limit");
   const auto started = kube::Time::parse(context.status.get_string("startTime"));
   if (!context.job.active_deadline || context.job.is_suspended || !started) return;
-  const auto left =
-      *started + std::chrono::seconds(*context.job.active_deadline) - context.observed.now;
+  const auto left = started->after(*context.job.active_deadline) - context.observed.now;
   if (left <= std::chrono::seconds(0))
     return context.fail("DeadlineExceeded", "Job was active longer than specified deadline");
   context.plan.requeue_within(left);

@@ -20,19 +20,6 @@ namespace {
 constexpr std::size_t kMaxCreations = 256;
 constexpr std::size_t kMaxWeight = 100'000;
 
-// What copying costs: values, and text by the cache line.
-std::size_t weight_of(const kube::Json& value) {
-  std::size_t weight = 1;
-  if (value.is_string()) return weight + value.as_string().size() / 64;
-  if (value.is_array()) {
-    for (const kube::Json& item : value.as_array()) weight += weight_of(item);
-  }
-  if (value.is_object()) {
-    for (const auto& [name, member] : value.as_object()) weight += weight_of(member);
-  }
-  return weight;
-}
-
 std::optional<std::int32_t> job_attempt(const ReconcileContext& context,
                                         const ReplicatedJobState& rjob, std::int32_t index) {
   if (!context.observed.gates.restart_job) return std::nullopt;
@@ -65,7 +52,7 @@ class Creator {
     if (is_full()) return;
     if (!layout_) layout_ = Layout::of(context_.jobset);
     const JobFactory factory(context_.jobset, *layout_, position, context_.observed.decorators);
-    const std::size_t weight = weight_of(rjob.spec->template_);
+    const std::size_t weight = kube::weight_of(rjob.spec->template_);
     auto taken = rjob.taken.begin();
     for (std::int32_t index = 0; index < rjob.replicas; ++index) {
       while (taken != rjob.taken.end() && *taken < index) ++taken;

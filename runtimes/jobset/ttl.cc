@@ -29,7 +29,7 @@ void expire(ReconcileContext& context) {
                  "no lastTransitionTime; delete the JobSet by hand");
     return;
   }
-  const kube::Time expiry = *finished + std::chrono::seconds(*ttl);
+  const kube::Time expiry = finished->after(*ttl);
   if (context.observed.now < expiry) {
     context.plan.requeue_after =
         std::chrono::ceil<std::chrono::milliseconds>(expiry - context.observed.now);

@@ -1,17 +1,8 @@
 #include "runtimes/trainjob/deadline.hh"
 
-#include <algorithm>
-#include <chrono>
-
 #include "runtimes/trainjob/conditions.hh"
 
 namespace trainer {
-namespace {
-
-// A century: longer than any job waits, less than the clock can hold.
-constexpr std::int64_t kLongestDeadline = 100LL * 365 * 24 * 3600;
-
-}  // namespace
 
 std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus& status) {
   const std::int64_t seconds =
@@ -22,7 +13,7 @@ std::optional<kube::Time> deadline_of(const TrainJob& job, const TrainJobStatus&
       suspended && suspended->status == "False" && suspended->last_transition_time) {
     start = *suspended->last_transition_time;
   }
-  return start + std::chrono::seconds(std::min(seconds, kLongestDeadline));
+  return start.after(seconds);
 }
 
 bool is_past_deadline(const TrainJobStatus& status) {
@@ -35,7 +26,7 @@ std::optional<kube::Time> expiry_of(const TrainJob& job, const TrainJobStatus& s
                                                      : status.ttlSecondsAfterFinished;
   const kube::Condition* terminal = find_terminal(status);
   if (!ttl || *ttl < 0 || !terminal || !terminal->last_transition_time) return std::nullopt;
-  return *terminal->last_transition_time + std::chrono::seconds(*ttl);
+  return terminal->last_transition_time->after(*ttl);
 }
 
 }  // namespace trainer

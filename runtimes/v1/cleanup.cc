@@ -67,7 +67,7 @@ void expire(ReconcileContext& context) {
   const auto& ttl = context.job.spec.runPolicy.ttlSecondsAfterFinished;
   const auto finished = finish_time(context.status);
   if (!ttl || !finished || context.job.is_suspended()) return;
-  const auto left = *finished + std::chrono::seconds(*ttl) - context.observed.now;
+  const auto left = finished->after(*ttl) - context.observed.now;
   if (left > std::chrono::seconds(0)) return context.plan.requeue_within(left);
   const std::string noun(context.framework.deleted_noun);
   context.remove(context.framework.resource, context.name(), context.job.metadata.uid,

@@ -10,6 +10,7 @@
 #include "kube/model/resources.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "runtimes/v1/policies.hh"
+#include "runtimes/v1/validate.hh"
 
 namespace trainer::v1 {
 namespace {
@@ -50,7 +51,7 @@ ReconcileContext::ReconcileContext(const Observed& of)
       job(with_defaults(of.framework, of.job)),
       status(of.job.status),
       counted_pods(of.job.status.restartedPods.begin(), of.job.status.restartedPods.end()),
-      is_too_large(total_replicas(job) > kMaxPods) {
+      is_too_large(too_large(of.framework, job).has_value()) {
   for (const std::string_view role : framework.roles)
     if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
       roles.push_back(make_role(*this, role, spec->second));

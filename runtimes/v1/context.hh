@@ -48,7 +48,7 @@ struct ReconcileContext {
                                             // whose restart is counted, and which still exist
   bool is_resumed = false;                  // in this reconcile
   bool leaves_pods = false;                 // this reconcile creates and deletes no pod
-  // More than kMaxPods are asked for: the roles are empty, and only what stops a job is done.
+  // See too_large(): the roles are empty, and only what stops a job is done.
   bool is_too_large = false;
 
   const std::string& name() const { return job.metadata.name; }

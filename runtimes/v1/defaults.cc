@@ -1,6 +1,7 @@
 // What the controller assumes where a spec says nothing (pkg/apis/kubeflow.org/v1/*_defaults.go).
 // The stored object stays as its user wrote it.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "kube/model/pod_template.hh"
@@ -22,6 +23,10 @@ void use_canonical_roles(const Framework& framework, ReplicaSpecs& specs) {
     specs.erase(other);
     specs.insert_or_assign(std::string(role), std::move(spec));
   }
+}
+
+void drop_repeated_roles(const Framework& framework, ReplicaSpecs& specs) {
+  for (const std::string& role : repeated_roles(framework, specs)) specs.erase(role);
 }
 
 // The container that every role must have, else the first one.
@@ -55,9 +60,20 @@ void set_elastic_defaults(JobSpec& spec) {
 
 }  // namespace
 
+std::vector<std::string> repeated_roles(const Framework& framework, const ReplicaSpecs& specs) {
+  std::set<std::string> names;
+  for (const std::string_view role : framework.roles)
+    if (specs.contains(role)) names.insert(to_lower(role));
+  std::vector<std::string> repeated;
+  for (const auto& [role, spec] : specs)
+    if (!framework.knows(role) && !names.insert(to_lower(role)).second) repeated.push_back(role);
+  return repeated;
+}
+
 Job with_defaults(const Framework& framework, const Job& job) {
   Job out = job;
   use_canonical_roles(framework, out.spec.replicaSpecs);
+  drop_repeated_roles(framework, out.spec.replicaSpecs);
   if (framework.set_defaults) framework.set_defaults(out);
   for (auto& [role, spec] : out.spec.replicaSpecs) {
     if (!spec.replicas) spec.replicas = 1;

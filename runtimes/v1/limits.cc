@@ -45,8 +45,7 @@ bool exceeds_backoff_limit(const ReconcileContext& context) {
 bool exceeds_deadline(ReconcileContext& context) {
   const auto& seconds = context.job.spec.runPolicy.activeDeadlineSeconds;
   if (!seconds || !context.status.startTime) return false;
-  const auto left =
-      *context.status.startTime + std::chrono::seconds(*seconds) - context.observed.now;
+  const auto left = context.status.startTime->after(*seconds) - context.observed.now;
   if (left <= std::chrono::seconds(0)) return true;
   context.plan.requeue_within(left);
   return false;

@@ -35,13 +35,9 @@ void finish(ReconcileContext& context) {
     counters.succeeded += std::exchange(counters.active, 0);
 }
 
-// How many pods and Services one reconcile creates at most. A pod object may contain the names of
-// all others, and all objects of a plan are in memory at once.
-std::size_t batch_size(const Job& job) {
-  constexpr std::int64_t kMaxNames = 1'000'000;
-  const std::int64_t total = std::max<std::int64_t>(total_replicas(job), 1);
-  return static_cast<std::size_t>(std::min<std::int64_t>(kMaxNames / total, 1'000));
-}
+// What one reconcile creates at most. It is bounded by what is made, since a template may have
+// megabytes, and a pod object may contain the names of all others.
+constexpr Batch kBatch{.objects = 1'000, .weight = 100'000};
 
 // From the pods to counters and conditions.
 void update_status(ReconcileContext& context) {
@@ -82,7 +78,7 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return clean_up_finished(context);
   }
-  if (context.is_too_large) return refuse(context, {too_many_pods(context.framework, context.job)});
+  if (context.is_too_large) return refuse(context, {*too_large(context.framework, context.job)});
   // An autoscaler does not wait for the gang; what an MPIJob has beside its pods does.
   const bool may_start = sync_pod_group(context);
   if (!may_start && !context.framework.lone_role.empty()) return;
@@ -94,7 +90,7 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return context.plan.requeue_within(std::chrono::milliseconds(0));
   }
-  if (!context.leaves_pods) sync_pods(context, batch_size(context.job));
+  if (!context.leaves_pods) sync_pods(context, kBatch);
 }
 
 // Where no webhook checks the kind: an invalid job gets an event, and no status.
@@ -156,7 +152,7 @@ std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
   ReconcileContext context(observed);
   sync_pod_group(context);
   if (framework.sync_dependents) framework.sync_dependents(context);
-  sync_pods(context, std::numeric_limits<std::size_t>::max());
+  sync_pods(context, Batch());
   std::vector<kube::Json> children;
   for (kube::Action& action : context.plan.actions) children.push_back(std::move(action.body));
   return children;

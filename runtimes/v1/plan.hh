@@ -46,6 +46,8 @@ struct JobPlan : kube::Plan {
   // What must be known before the plan can be complete. The plan holds nothing else then: read
   // (from a cache or live), and plan again.
   std::vector<std::pair<kube::Resource, kube::ObjectKey>> needs_dependents;
+  // Another owner's object is in the way: the next plan needs dependents as they are then.
+  bool is_blocked = false;
   // Hashes of the events that ReconcileContext::relay() has planned, most of them about troubles of
   // pods (PodView::Trouble): an event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;

@@ -2,8 +2,12 @@
 // runtimes/v1.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtimes/v1/context.hh"
 #include "runtimes/views/text.hh"
@@ -12,6 +16,9 @@ namespace trainer::v1 {
 
 // defaults.cc: what the controller assumes where the spec says nothing; it is never written back.
 Job with_defaults(const Framework& framework, const Job& job);
+// Roles that do not count, since their names differ from those of others in case only: both would
+// have pods of the same names.
+std::vector<std::string> repeated_roles(const Framework& framework, const ReplicaSpecs& specs);
 
 // cleanup.cc
 std::string_view clean_pod_policy(const JobSpec& spec);
@@ -49,8 +56,18 @@ kube::Json make_pod(const Framework& framework, const Job& job, const ReplicaSpe
                     const PodSlot& slot, const Settings& settings);
 kube::Json make_service(const Framework& framework, const Job& job, const ReplicaSpec& spec,
                         const PodSlot& slot);
-// Creates at most `batch` pods and Services; asks for another reconcile where more are missing.
-void sync_pods(ReconcileContext& context, std::size_t batch);
+// How much one reconcile may still create: all objects of a plan are in memory at once.
+struct Batch {
+  std::size_t objects = std::numeric_limits<std::size_t>::max();
+  std::size_t weight = std::numeric_limits<std::size_t>::max();  // as kube::weight_of()
+  bool is_full() const { return objects == 0 || weight == 0; }
+  void take(const kube::Json& object) {
+    --objects;
+    weight -= std::min(weight, kube::weight_of(object));
+  }
+};
+// Creates pods and Services; where more are missing it asks for another reconcile.
+void sync_pods(ReconcileContext& context, Batch batch);
 void count_pods(ReconcileContext& context);
 
 // restart.cc

@@ -35,26 +35,27 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
 
 // False where the batch is full: the next reconcile goes on.
 bool sync_role(ReconcileContext& context, const RoleState& role,
-               const std::vector<std::string_view>& services, std::size_t& batch) {
+               const std::vector<std::string_view>& services, Batch& batch) {
   std::int32_t left = role.succeeded_gone;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (role.pods[i] != nullptr || left-- > 0) continue;
-    if (batch-- == 0) return false;
+    if (batch.is_full()) return false;
+    Json pod = make_pod(context.framework, context.job, *role.spec,
+                        {role.name, static_cast<std::int32_t>(i)}, context.observed.settings);
+    batch.take(pod);
     note_created(context, role, role.names[i]);
-    context.create(kube::kPods, role.names[i],
-                   make_pod(context.framework, context.job, *role.spec,
-                            {role.name, static_cast<std::int32_t>(i)}, context.observed.settings),
-                   kWithPods, "FailedCreatePod");
+    context.create(kube::kPods, role.names[i], std::move(pod), kWithPods, "FailedCreatePod");
   }
   if (!context.framework.has_services) return true;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (std::binary_search(services.begin(), services.end(), role.names[i])) continue;
-    if (batch-- == 0) return false;
+    if (batch.is_full()) return false;
+    Json service = make_service(context.framework, context.job, *role.spec,
+                                {role.name, static_cast<std::int32_t>(i)});
+    batch.take(service);
     context.note("Normal", "SuccessfulCreateService", "Created service: " + role.names[i]);
-    context.create(kube::kServices, role.names[i],
-                   make_service(context.framework, context.job, *role.spec,
-                                {role.name, static_cast<std::int32_t>(i)}),
-                   kWithPods, "FailedCreateService");
+    context.create(kube::kServices, role.names[i], std::move(service), kWithPods,
+                   "FailedCreateService");
   }
   return true;
 }
@@ -172,7 +173,7 @@ Json make_service(const Framework& framework, const Job& job, const ReplicaSpec&
        {"spec", Json::object({{"clusterIP", "None"}, {"selector", labels}, {"ports", ports}})}});
 }
 
-void sync_pods(ReconcileContext& context, std::size_t batch) {
+void sync_pods(ReconcileContext& context, Batch batch) {
   std::vector<std::string_view> services;
   for (const ServiceView& service : context.observed.services) services.push_back(service.name);
   std::sort(services.begin(), services.end());

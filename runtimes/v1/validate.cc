@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
 #include "runtimes/v1/policies.hh"
@@ -26,7 +27,7 @@ void check_role(const Framework& framework, const std::string& role, const Repli
   const Json::Array& containers = spec.template_.get("spec").get_array("containers");
   if (containers.empty())
     return errors.push_back(kube::required(containers_path, "must be specified"));
-  for (std::size_t i = 0; i < containers.size(); ++i) {
+  for (std::size_t i = 0; i < containers.size() && errors.size() < kube::kMaxErrors; ++i) {
     const std::string item = kube::join_index(containers_path, i);
     if (containers[i].get_string("image").empty())
       errors.push_back(kube::required(item + ".image", "must be required"));
@@ -59,6 +60,12 @@ void check_name(const Framework& framework, const Job& job, FieldErrors& errors)
       longest = std::move(other);
   if (longest.size() <= kLongestName || name.size() > kLongestName) return;
   const std::size_t added = longest.size() - name.size();
+  if (added >= kLongestName)
+    return errors.push_back(kube::invalid(
+        fmt::format("spec.{}", framework.replica_specs), longest,
+        fmt::format("the pod and Service would have a name of {} characters, and {} fit: shorten "
+                    "the name of the role",
+                    longest.size(), kLongestName)));
   errors.push_back(kube::invalid(
       "metadata.name", name,
       fmt::format("must be no more than {} characters: the pod and Service {} would have a name of "
@@ -72,11 +79,22 @@ std::string role_path(const Framework& framework, std::string_view role) {
   return kube::join_key(fmt::format("spec.{}", framework.replica_specs), role);
 }
 
-kube::FieldError too_many_pods(const Framework& framework, const Job& job) {
-  return kube::invalid(fmt::format("spec.{}", framework.replica_specs), total_replicas(job),
-                       "pods in all replicas: at most {} are possible; set fewer, or make several "
-                       "jobs",
-                       kMaxPods);
+std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job) {
+  const std::int64_t pods = total_replicas(job);
+  if (pods > kMaxPods)
+    return kube::invalid(fmt::format("spec.{}", framework.replica_specs), pods,
+                         "pods in all replicas: at most {} are possible; set fewer, or make several "
+                         "jobs",
+                         kMaxPods);
+  const std::int64_t most =
+      std::min(kMaxContainers, kMaxContainersTimesPods / std::max<std::int64_t>(pods, 1));
+  for (const auto& [role, spec] : job.spec.replicaSpecs) {
+    const auto containers = std::ssize(spec.template_.get("spec").get_array("containers"));
+    if (containers > most)
+      return kube::invalid(role_path(framework, role) + ".template.spec.containers",
+                           std::int64_t{containers}, "containers: at most {} are possible", most);
+  }
+  return std::nullopt;
 }
 
 Verdict validate_create(const Framework& framework, const Job& job) {
@@ -90,8 +108,9 @@ Verdict validate_create(const Framework& framework, const Job& job) {
     verdict.warnings.push_back(
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    check_role(framework, role, spec, verdict.errors);
-  if (total_replicas(job) > kMaxPods) verdict.errors.push_back(too_many_pods(framework, job));
+    if (verdict.errors.size() < kube::kMaxErrors)
+      check_role(framework, role, spec, verdict.errors);
+  if (auto error = too_large(framework, job)) verdict.errors.push_back(std::move(*error));
   if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
   return verdict;
 }

@@ -2,6 +2,7 @@
 // mpi_validation.go). Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,8 @@ Verdict validate_update(const Framework& framework, const Job& before, const Job
 // Of a job that validate_create() allows. Builds a pod of each role.
 std::vector<std::string> warnings_of(const Framework& framework, const Job& job);
 
-// Why a job with more than kMaxPods is refused.
-kube::FieldError too_many_pods(const Framework& framework, const Job& job);
+// Why a job with more pods or containers than kMaxPods and its like is refused; nullopt for others.
+std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job);
 
 // "spec.pytorchReplicaSpecs[Worker]".
 std::string role_path(const Framework& framework, std::string_view role);

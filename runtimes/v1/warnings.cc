@@ -42,7 +42,11 @@ void warn_about_policy(const Job& job, Warnings& out) {
 
 // make_pod() looks for a container by its name, and adds the same variables to each of some kinds:
 // admission may not cost the square of what a user sends.
-constexpr std::size_t kMaxContainers = 16;
+constexpr std::size_t kMaxSampled = 16;  // containers
+// Nor what a pod costs that names all pods of the job, for each role of a TFJob.
+constexpr std::int64_t kMaxSampledNames = 100'000;
+// An answer has no more (runtimes/admission/review.cc).
+constexpr std::size_t kMaxWarnings = 32;
 
 // One word that should have been several: no machine has a program of this name.
 void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
@@ -60,7 +64,7 @@ void warn_about_env(const Json& before, const Json& after, const std::string& pa
   for (std::size_t i = own.size(); i < all.size(); ++i) added[all[i].get_string("name")] = &all[i];
   for (const Json& variable : own) {
     const auto at = added.find(variable.get_string("name"));
-    if (at == added.end() || *at->second == variable) continue;
+    if (at == added.end() || *at->second == variable || out.size() >= kMaxWarnings) continue;
     out.push_back(
         fmt::format("{}.env: {} has no effect, because the controller sets it; leave it "
                     "out",
@@ -104,7 +108,9 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
                     "cannot resolve each other's names",
                     pod_path));
   const Json::Array& before = pod_spec.get_array("containers");
-  if (before.size() > kMaxContainers) return;
+  const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
+  if (before.size() > kMaxSampled || (total_replicas(job) + roles) * roles > kMaxSampledNames)
+    return;
   const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
   const Json::Array& after = pod.get("spec").get_array("containers");
   for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
@@ -120,8 +126,14 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
   const Job job = with_defaults(framework, sent);
   Warnings out;
   warn_about_policy(job, out);
+  for (const std::string& role : repeated_roles(framework, sent.spec.replicaSpecs))
+    if (out.size() < kMaxWarnings)
+      out.push_back(fmt::format(
+          "{}: another role has this name in other letters, and only one of them counts: leave "
+          "this one out",
+          role_path(framework, role)));
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    warn_about_role(framework, job, role, spec, out);
+    if (out.size() < kMaxWarnings) warn_about_role(framework, job, role, spec, out);
   if (framework.warn) framework.warn(job, out);
   return out;
 }

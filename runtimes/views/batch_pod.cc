@@ -71,8 +71,8 @@ kube::Time finish_time(const PodView& view, const kube::ObjectMeta& meta, const 
   if (ready.get_string("status") == "False")
     if (const auto at = kube::Time::parse(ready.get_string("lastTransitionTime"))) return *at;
   if (meta.deletion_timestamp)
-    return *meta.deletion_timestamp +
-           -std::chrono::seconds(pod.get("metadata").get_int("deletionGracePeriodSeconds"));
+    return meta.deletion_timestamp->after(
+        -std::max<std::int64_t>(pod.get("metadata").get_int("deletionGracePeriodSeconds"), 0));
   return view.created;
 }
 

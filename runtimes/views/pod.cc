@@ -169,8 +169,8 @@ void read_failure(PodView& view, const PodMembers& of) {
 std::optional<kube::Time> deletion_request(const PodMembers& of) {
   const auto deadline = kube::Time::parse(text_of(*of.deletion_timestamp));
   if (!deadline) return std::nullopt;
-  return *deadline +
-         -std::chrono::seconds(of.grace_period->is_int() ? of.grace_period->as_int() : 0);
+  const std::int64_t grace = of.grace_period->is_int() ? of.grace_period->as_int() : 0;
+  return deadline->after(-std::max<std::int64_t>(grace, 0));
 }
 
 void drop_failure_by_deletion(PodView& view, const PodMembers& of) {

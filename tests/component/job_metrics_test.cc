@@ -183,6 +183,14 @@ TEST_CASE_METHOD(Fixture, "beyond the bounds jobs are counted as others, and non
   CHECK(jobs_in("Running", "modest") == 1);
 }
 
+TEST_CASE("counters name so many namespaces, and no more after these are gone") {
+  JobCensus census;
+  for (std::size_t i = 0; i < JobCensus::kMaxCountedNamespaces; ++i)
+    CHECK(census.label_of_counter("ns" + std::to_string(i)) == "ns" + std::to_string(i));
+  CHECK(census.label_of_counter("more") == "other");
+  CHECK(census.label_of_counter("ns0") == "ns0");
+}
+
 TEST_CASE("1,000 jobs in 50 namespaces make 2,000 series at most, with all kinds") {
   KindOptions options = test::own_jobsets();
   const auto all = v1::frameworks();

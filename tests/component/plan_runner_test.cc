@@ -671,6 +671,16 @@ TEST_CASE_METHOD(Fixture, "a plan that writes nothing and asks again at once wai
     CHECK(run(kJobSets, std::move(plan)).value() == milliseconds(0));
     CHECK(run(kJobSets, again).value() == milliseconds(20));
   }
+  SECTION("what exists already, and what is gone already, are no writes") {
+    const kube::Action desired = create_job("x-w-0");
+    on(desired).answer(409, refusal(409, "AlreadyExists", "it exists"));
+    api.on("GET", kJobsPath + "/x-w-0").answer(200, stored(kube::kJobs, "x-w-0", "u1"));
+    kube::Action removal = action(kube::Action::Verb::kDelete, kube::kJobs, "x-w-1");
+    on(removal).answer(404, refusal(404, "NotFound", "gone"));
+    kube::Plan plan = plan_of({desired, removal});
+    plan.requeue_after = milliseconds(0);
+    CHECK(run(kJobSets, std::move(plan)).value() == milliseconds(10'000));
+  }
   SECTION("until it writes: its status") {
     CHECK(run(kJobSets, with_status(again, false)).value() == milliseconds(1));
     CHECK(run(kJobSets, again).value() == milliseconds(20));

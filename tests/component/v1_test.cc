@@ -144,6 +144,35 @@ TEST_CASE_METHOD(Fixture, "an autoscaler is read once, and made where there is n
   CHECK(sent().empty());
 }
 
+TEST_CASE_METHOD(Fixture, "an MPIJob goes on once another owner's object of its name is gone") {
+  const std::string path = "/apis/kubeflow.org/v1/namespaces/n/mpijobs/m/status";
+  const std::string config_maps = "/api/v1/namespaces/n/configmaps";
+  const std::string rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/n/";
+  for (const std::string& each : {config_maps, std::string("/api/v1/namespaces/n/serviceaccounts"),
+                                  rbac + "roles", rbac + "rolebindings"})
+    api.on("POST", each).always().reply([this](const kube::ReceivedRequest& request) {
+      return stored(request);
+    });
+  api.on("PATCH", path).always().answer(200, "{}");
+  const std::string launcher = R"({"replicas":1,"template":{"spec":{"containers":[
+      {"name":"c","image":"i"}]}}})";
+  const kube::Resource& jobs = v1::find_framework("mpijob")->resource;
+  REQUIRE(cache<kube::StoredObject>(all_of(jobs)).upsert(
+      R"({"apiVersion":"kubeflow.org/v1","kind":"MPIJob","metadata":{"name":"m","namespace":"n",
+      "uid":"u9","resourceVersion":"5"},"spec":{"mpiReplicaSpecs":{"Launcher":)" + launcher +
+      "}}}"));
+  api.on("GET", config_maps + "/m-config")
+      .answer(200, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m-config",
+      "namespace":"n","uid":"other","resourceVersion":"6"}})");
+  const auto pods = [this] {
+    REQUIRE(reconcile("mpijob-controller", {"n", "m"}));
+    const auto lines = api.lines();
+    return std::count(lines.begin(), lines.end(), "POST " + kPods);
+  };
+  CHECK(pods() == 0);
+  CHECK(pods() == 1);
+}
+
 TEST_CASE("with Volcano pods wait until their PodGroup is queued") {
   Fixture peer(v1_jobs("volcano"));
   CHECK(peer.sent() == Lines{"PATCH " + kJobs + "/p/status", "POST " + kGroups + " p"});

@@ -124,6 +124,20 @@ TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {
   CHECK(code == kExitDone);
 }
 
+TEST_CASE_METHOD(Fixture, "a log that stops coming, or is very long, does not hold the report up") {
+  const std::string line = "2026-08-20T10:00:00.000000000Z ";
+  const std::string log = kCore + "pods/j-node-0-0-x/log";
+  SECTION("it stops") {
+    api.on("GET", log).stream({line + "OSError: [Errno 37] No locks available\n"}).stay_open();
+  }
+  SECTION("it is long") {
+    std::vector<std::string> pieces(3, line + std::string(1'000'000, 'x') + "\n");
+    pieces.push_back(line + "OSError: [Errno 37] No locks available\n");
+    api.on("GET", log).stream(std::move(pieces));
+  }
+  CHECK(ask("").find("No locks available") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Fixture, "an exec plugin that fails ends the command with its own words") {
   const std::string text =
       ask("exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-login, "

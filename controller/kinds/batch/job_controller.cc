@@ -73,8 +73,8 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
 Task<Result<Requeue>> JobController::release_pods(kube::ObjectKey key) {
   JobPlan plan = batch::plan(observe(key, nullptr));
   if (plan.actions.empty()) co_return Requeue{};
-  const auto failure = co_await context_.executor.run(std::move(plan.actions));
-  if (failure) co_return tl::unexpected(failure->error);
+  const auto outcome = co_await context_.executor.run(std::move(plan.actions));
+  if (outcome.failure) co_return tl::unexpected(outcome.failure->error);
   co_return Requeue{};
 }
 

@@ -74,8 +74,8 @@ Task<Result<kube::Requeue>> PlacementController::reconcile(kube::ObjectKey key) 
   if (actions->empty()) co_return kube::Requeue{};
   context_.log.warn("followers are in another domain than their leader",
                     {{"leader", key.to_string()}, {"then", "they are marked and deleted"}});
-  const auto failure = co_await context_.executor.run(std::move(*actions));
-  if (failure) co_return tl::unexpected(failure->error);
+  const auto outcome = co_await context_.executor.run(std::move(*actions));
+  if (outcome.failure) co_return tl::unexpected(outcome.failure->error);
   co_return kube::Requeue{};
 }
 

@@ -40,7 +40,8 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
       services_(framework.has_services ? &context.caches.get<kube::StoredObject>(v1_services())
                                        : nullptr),
       pod_groups_(find_cache(context.caches, pod_groups_of(settings_))),
-      job_metrics_(std::move(jobs), context.metrics, context.client.clock(),
+      census_(std::move(jobs)),
+      job_metrics_(census_, context.metrics, context.client.clock(),
                    {framework.resource.kind, false, failure_reasons()}) {}
 
 JobController::DecodedJob JobController::decode_job(std::shared_ptr<const Json> object) {
@@ -89,6 +90,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   if (!plan) co_return tl::unexpected(plan.error());
 
   const JobPlan::Counts counts = plan->counts;
+  const bool is_blocked = plan->is_blocked;
   std::unordered_set<std::uint64_t> relayed = std::move(plan->relayed);
   std::vector<Action> written;
   std::copy_if(plan->actions.begin(), plan->actions.end(), std::back_inserter(written),
@@ -101,9 +103,9 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
     memory->relayed = std::move(relayed);
     remember(std::move(written), *memory);
     count(counts, key.ns);
-  } else {
-    memory->dependents.clear();  // which of them were written is not known
   }
+  // Which of them were written is not known, or another client must change one.
+  if (!done || is_blocked) memory->dependents.clear();
   // A finished job's pods are reported no more.
   if ((*decoded)->status.completionTime) {
     memories_.erase(stored->uid);
@@ -175,9 +177,11 @@ void JobController::remember(std::vector<Action> written, Memory& memory) const 
 void JobController::count(const JobPlan::Counts& counts, const std::string& ns) const {
   const auto add = [&](std::string_view what, std::int32_t times) {
     if (times <= 0) return;
+    const std::string_view label = census_->label_of_counter(ns);
     context_.metrics.count(fmt::format("training_operator_jobs_{}_total", what),
                            fmt::format("Jobs {}.", what),
-                           {{"job_namespace", ns}, {"framework", std::string(framework_.name)}},
+                           {{"job_namespace", std::string(label)},
+                            {"framework", std::string(framework_.name)}},
                            static_cast<std::uint32_t>(times));
   };
   add("created", counts.created ? 1 : 0);

@@ -61,6 +61,7 @@ class JobController final : public kube::Controller {
   const StoredCache* const services_;    // owners only; nullptr where jobs have none
   const StoredCache* const pod_groups_;  // nullptr without a gang scheduler
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_;  // by uid
+  const std::shared_ptr<JobCensus> census_;
   const JobMetrics job_metrics_;
   std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished jobs
   kube::DecodedObjects<DecodedJob> decoded_{decode_job};

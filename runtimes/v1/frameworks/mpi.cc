@@ -117,6 +117,7 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
                   fmt::format("Resource \"{}\" of MPIJobKind \"{}\" already exists and is not "
                               "managed by MPIJob",
                               name, resource.kind));
+    context.plan.is_blocked = true;
     context.plan.requeue_within(std::chrono::seconds(10));
     return false;
   }

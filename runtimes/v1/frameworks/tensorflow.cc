@@ -46,17 +46,21 @@ std::string address(const Job& job, std::string_view role, std::int32_t index,
 
 Json addresses(const Job& job, std::string_view role, const Settings& settings) {
   if (!find_spec(job, role)) return nullptr;
-  Json all = Json::array();
+  // Each differs from the first only in its number. There may be ten thousand, in each pod.
+  const std::string first = address(job, role, 0, settings);
+  const std::size_t number = host(job, role, 0).size() - 1;
+  Json::Array all;
   for (std::int32_t i = 0; i < replicas_of(job, role); ++i)
-    all.push_back(address(job, role, i, settings));
+    all.emplace_back(std::string(first).replace(number, 1, std::to_string(i)));
   return all;
 }
 
 // The order of the members is upstream's.
 std::string whole_config(const Job& job, const Settings& settings, std::string_view task) {
-  Json cluster = Json::object();
+  Json::Object::Members members;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    cluster.set(to_lower(role), addresses(job, role, settings));
+    members.emplace_back(to_lower(role), addresses(job, role, settings));
+  const Json cluster = Json::Object::of(std::move(members));
   return fmt::format(R"({{"cluster":{},"task":{},"environment":"cloud"}})",
                      kube::print_json(cluster), task);
 }

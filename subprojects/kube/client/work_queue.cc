@@ -16,6 +16,8 @@ namespace {
 
 constexpr Milliseconds kFirstBackoff{5};
 constexpr int kMaxDoublings = 18;  // 5 ms * 2^18 is above the 1000 s where it ends
+// A longer delay, which may be any number of a user's, ends earlier: the next reconcile asks again.
+constexpr std::chrono::hours kLongestDelay{24 * 30};
 
 }  // namespace
 
@@ -246,7 +248,7 @@ void WorkQueue::add_after(ObjectKey key, Milliseconds delay) {
   if (delay.count() <= 0) {
     state_->add(entry);
   } else {
-    state_->add_at(entry, state_->clock.steady() + delay);
+    state_->add_at(entry, state_->clock.steady() + std::min<Milliseconds>(delay, kLongestDelay));
   }
 }
 

@@ -50,7 +50,8 @@ bool Executor::is_under_load() {
   return now < under_load_until_;
 }
 
-Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
+Task<Executor::Outcome> Executor::run(std::vector<Action> actions) {
+  Outcome outcome;
   std::stable_sort(actions.begin(), actions.end(),
                    [](const Action& a, const Action& b) { return a.stage < b.stage; });
   auto at = actions.begin();
@@ -58,19 +59,26 @@ Task<std::optional<ActionFailure>> Executor::run(std::vector<Action> actions) {
     const int number = at->stage;
     std::vector<Action> stage;
     for (; at != actions.end() && at->stage == number; ++at) stage.push_back(std::move(*at));
-    auto failure = co_await run_stage(std::move(stage));
-    if (failure) co_return failure;
+    Outcome ended = co_await run_stage(std::move(stage));
+    outcome.has_changed = outcome.has_changed || ended.has_changed;
+    outcome.failure = std::move(ended.failure);
+    if (outcome.failure) break;
   }
-  co_return std::nullopt;
+  co_return outcome;
 }
 
-Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage) {
+Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
+  Outcome outcome;
   if (stage.size() == 1) {  // nearly always
     std::string reason = stage.front().failure_reason;
     Action only = std::move(stage.front());
     auto done = co_await run_one(std::move(only));
-    if (done) co_return std::nullopt;
-    co_return ActionFailure{done.error(), std::move(reason)};
+    if (done) {
+      outcome.has_changed = *done;
+    } else {
+      outcome.failure = ActionFailure{done.error(), std::move(reason)};
+    }
+    co_return outcome;
   }
   const auto spawn = [this](Action action) {
     return asio::co_spawn(io_, run_one(std::move(action)), asio::deferred);
@@ -88,26 +96,34 @@ Task<std::optional<ActionFailure>> Executor::run_stage(std::vector<Action> stage
   for (const auto& exception : exceptions) {
     if (exception) std::rethrow_exception(exception);
   }
-  std::optional<ActionFailure> failure;
+  auto& failure = outcome.failure;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i]) continue;
-    if (!failure) {
+    if (results[i]) {
+      outcome.has_changed = outcome.has_changed || *results[i];
+    } else if (!failure) {
       failure = ActionFailure{results[i].error(), reasons[i]};
     } else if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage) {
       failure->error.message += "\n" + results[i].error().message;
     }
   }
-  co_return failure;
+  co_return outcome;
 }
 
-Task<Result<void>> Executor::run_one(Action action) {
+Task<Result<bool>> Executor::run_one(Action action) {
   const auto permit =
       co_await writes_.acquire(Semaphore::kNoDeadline, Semaphore::Priority::kHigh, action.key.ns);
   if (!permit) co_return tl::unexpected(permit.error());
   if (log_.is_debug()) log_.debug("write", {{"what", describe(action)}});
   const std::string what = describe(action);
   const Resource resource = action.resource;
-  Result<std::string> answer = fail(ErrorCode::kInternal, "not sent");
+  Result<Written> answer = fail(ErrorCode::kInternal, "not sent");
+  const auto take = [&answer](Result<std::string> written) {
+    if (written) {
+      answer = Written(std::move(*written), true);
+    } else {
+      answer = tl::unexpected(written.error());
+    }
+  };
   switch (action.verb) {
     case Action::Verb::kCreate:
       answer = co_await create(std::move(action));
@@ -116,27 +132,28 @@ Task<Result<void>> Executor::run_one(Action action) {
       answer = co_await remove(std::move(action));
       break;
     case Action::Verb::kApply:
-      answer = co_await client_.apply(action.resource, action.key, std::move(action.body),
-                                      field_manager_, action.is_forced);
+      take(co_await client_.apply(action.resource, action.key, std::move(action.body),
+                                  field_manager_, action.is_forced));
       break;
     case Action::Verb::kMergePatch:
-      answer = co_await client_.merge_patch(action.resource, action.key, std::move(action.body),
-                                            action.subresource);
+      take(co_await client_.merge_patch(action.resource, action.key, std::move(action.body),
+                                        action.subresource));
       break;
   }
   if (!answer) co_return tl::unexpected(explain(answer.error(), resource).at(what));
-  if (!answer->empty()) caches_.update_if_newer(resource, *answer);
-  co_return Result<void>{};
+  if (!answer->object.empty()) caches_.update_if_newer(resource, answer->object);
+  co_return answer->is_changed;
 }
 
-Task<Result<std::string>> Executor::create(Action action) {
+Task<Result<Executor::Written>> Executor::create(Action action) {
   auto answer = co_await client_.create(action.resource, std::move(action.body));
-  if (answer || answer.error().code != ErrorCode::kAlreadyExists) co_return answer;
+  if (answer) co_return Written(std::move(*answer), true);
+  if (answer.error().code != ErrorCode::kAlreadyExists) co_return tl::unexpected(answer.error());
   const auto existing = co_await client_.get(action.resource, action.key);
   if (!existing) co_return tl::unexpected(existing.error());
   const auto accepted = accept_existing(action, *existing);
   if (!accepted) co_return tl::unexpected(accepted.error());
-  co_return print_json(*existing);
+  co_return Written(print_json(*existing), false);
 }
 
 // If the answer to an earlier create was lost, the object has its owner already. An object of
@@ -168,7 +185,7 @@ Result<void> Executor::accept_existing(const Action& action, const Json& existin
   return {};
 }
 
-Task<Result<std::string>> Executor::remove(Action action) {
+Task<Result<Executor::Written>> Executor::remove(Action action) {
   DeleteOptions options;
   options.propagation = action.propagation;
   options.uid = action.uid;
@@ -176,8 +193,9 @@ Task<Result<std::string>> Executor::remove(Action action) {
   // Conflict: another object has this name now; the one to delete is gone.
   const bool is_gone = !answer && (answer.error().code == ErrorCode::kNotFound ||
                                    answer.error().code == ErrorCode::kConflict);
-  if (is_gone) co_return std::string();
-  co_return answer;
+  if (is_gone) co_return Written(std::string(), false);
+  if (!answer) co_return tl::unexpected(answer.error());
+  co_return Written(std::move(*answer), true);
 }
 
 }  // namespace kube

@@ -37,20 +37,35 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs stage by stage, the actions of a stage concurrently. Returns the first error of a stage,
-  // together with the messages of errors with the same reason, a line each, after the whole stage
-  // has been tried; later stages are then skipped. Every answer enters the caches.
-  Task<std::optional<ActionFailure>> run(std::vector<Action> actions);
+  struct Outcome {
+    // The first error of a stage, together with the messages of errors with the same reason, a line
+    // each.
+    std::optional<ActionFailure> failure;
+    // False where what was to be created is there, and what was to be deleted is gone: the same
+    // plan would follow again.
+    bool has_changed = false;
+  };
+
+  // Runs stage by stage, the actions of a stage concurrently. After an error the whole stage is
+  // tried; later stages are then skipped. Every answer enters the caches.
+  Task<Outcome> run(std::vector<Action> actions);
 
   // Whether writes wait for the semaphore, or did so within Pacing::kLoadCooldown.
   bool is_under_load();
 
  private:
-  Task<std::optional<ActionFailure>> run_stage(std::vector<Action> stage);
-  Task<Result<void>> run_one(Action action);
-  // The object as it is now; "" where it is gone.
-  Task<Result<std::string>> create(Action action);
-  Task<Result<std::string>> remove(Action action);
+  struct Written {
+    std::string object;  // as it is now; "" where it is gone
+    bool is_changed = true;
+    Written(std::string object_, bool is_changed_)
+        : object(std::move(object_)), is_changed(is_changed_) {}
+  };
+
+  Task<Outcome> run_stage(std::vector<Action> stage);
+  // Whether it changed anything.
+  Task<Result<bool>> run_one(Action action);
+  Task<Result<Written>> create(Action action);
+  Task<Result<Written>> remove(Action action);
   // Whether an object that exists already can be used instead of the one to create.
   Result<void> accept_existing(const Action& action, const Json& existing);
 

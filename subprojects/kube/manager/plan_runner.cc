@@ -24,13 +24,12 @@ Requeue earlier(Requeue a, Requeue b) {
 Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   Requeue delayed;
   const auto planned = clock_.steady();
-  const bool has_actions = !plan.actions.empty();
   if (plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
     if (!written) co_return tl::unexpected(written.error());
     delayed = *written;
   }
-  const auto failure = co_await executor_.run(std::move(plan.actions));
+  const auto [failure, has_changed] = co_await executor_.run(std::move(plan.actions));
   if (failure && is_namespace_terminating(failure->error)) {
     // Nothing can be created there any more, not even an event, and the object will be deleted.
     log_.debug("namespace ends", {{"object", name_of(object)}});
@@ -50,7 +49,7 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     if (delayed && !error.retry_after) error.retry_after = delayed;
     co_return tl::unexpected(std::move(error));
   }
-  const bool has_written = has_actions || (plan.status_patch && !delayed);
+  const bool has_written = has_changed || (plan.status_patch && !delayed);
   co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
 }
 

@@ -191,4 +191,17 @@ bool operator==(const Json& a, const Json& b) {
   return a.value_ == b.value_;
 }
 
+std::size_t weight_of(const Json& value) {
+  std::size_t weight = 1;
+  if (value.is_string()) return weight + value.as_string().size() / 64;
+  if (value.is_array()) {
+    for (const Json& item : value.as_array()) weight += weight_of(item);
+  }
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.as_object())
+      weight += name.size() / 64 + weight_of(member);
+  }
+  return weight;
+}
+
 }  // namespace kube

@@ -141,6 +141,9 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
+// What copying a value costs: its values, and its text by the cache line.
+std::size_t weight_of(const Json& value);
+
 // What Json::object() is given. The elements of an initializer list are const; to be moved from,
 // the value is mutable.
 struct Json::Named {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace kube {
@@ -80,6 +81,11 @@ std::optional<Time> Time::parse(std::string_view text) {
   if (!offset || !text.empty()) return std::nullopt;
   return Time(Point(chrono::sys_days(date) + chrono::hours(hour) + chrono::minutes(minute) +
                     chrono::seconds(second) + *fraction - *offset));
+}
+
+Time Time::after(std::int64_t seconds) const {
+  constexpr std::int64_t kCentury = 100LL * 365 * 24 * 3600;
+  return *this + std::chrono::seconds(std::clamp(seconds, -kCentury, kCentury));
 }
 
 std::string Time::to_string() const {

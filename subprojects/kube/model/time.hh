@@ -34,6 +34,9 @@ class Time {
   }
   // The same instant without its fraction: what remains after a round trip through the API.
   Time whole_seconds() const { return from_seconds(seconds()); }
+  // So many seconds later, or earlier. Users may write any number: more than a century counts as a
+  // century, which this type and the timers can hold.
+  Time after(std::int64_t seconds) const;
 
   friend auto operator<=>(const Time&, const Time&) = default;
   friend Time operator+(Time t, std::chrono::microseconds d) { return Time(t.point_ + d); }

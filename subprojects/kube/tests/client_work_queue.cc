@@ -76,6 +76,18 @@ TEST_CASE_METHOD(Fixture, "a key is never worked on twice at a time") {
   CHECK(queue.is_idle());
 }
 
+TEST_CASE_METHOD(Fixture, "a delay beyond what the clock can hold does not end at once") {
+  for (const std::int64_t delay : {10'000'000'000'000, 253'402'300'799'000}) {
+    queue.add_after(key("a"), Milliseconds(delay));
+    CHECK(ready() == "-");
+    advance(std::chrono::hours(24));
+    CHECK(ready() == "-");
+    advance(std::chrono::hours(24 * 29));
+    CHECK(ready() == "a");
+    queue.done(key("a"));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "of several delays the earliest wins") {
   queue.add_after(key("a"), Milliseconds(300));
   queue.add_after(key("a"), Milliseconds(100));

@@ -84,3 +84,13 @@ TEST_CASE("emptiness and types") {
   list.push_back("x") = 2;
   CHECK(list == Json::array({1, 2}));
 }
+
+TEST_CASE("the weight of a value counts its values, its names and its text") {
+  CHECK(weight_of(Json()) == 1);
+  CHECK(weight_of(Json(std::string(64, 'x'))) == 2);
+  CHECK(weight_of(Json::array({1, Json::array({2, 3})})) == 5);
+  Json object = Json::object({{"a", 1}});
+  CHECK(weight_of(object) == 2);
+  object.set(std::string(6400, 'n'), "");
+  CHECK(weight_of(object) == 103);
+}

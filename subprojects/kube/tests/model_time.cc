@@ -1,3 +1,4 @@
+#include <limits>
 #include <random>
 
 #include "kube/model/time.hh"
@@ -80,6 +81,18 @@ TEST_CASE("times order and subtract") {
   CHECK(late.whole_seconds() == early);
   CHECK(early.to_string() == "2001-09-09T01:46:40Z");
   CHECK(Time() == Time::from_seconds(0));
+}
+
+TEST_CASE("any number of seconds later is within a century") {
+  const Time now = Time::from_seconds(1'800'000'000);
+  CHECK(now.after(90) == now + std::chrono::seconds(90));
+  CHECK(now.after(-90) == now + std::chrono::seconds(-90));
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t huge : {10'000'000'000, 10'000'000'000'000, kMax}) {
+    INFO(huge);
+    CHECK(now.after(huge) == now.after(100LL * 365 * 24 * 3600));
+    CHECK(now.after(-huge) == now.after(-100LL * 365 * 24 * 3600));
+  }
 }
 
 TEST_CASE("every time survives its text") {

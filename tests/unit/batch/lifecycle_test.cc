@@ -146,6 +146,10 @@ TEST_CASE("what ends a Job early") {
   CHECK(deadline.pods() == "");
   CHECK(deadline.counters() == "1 failed");
 
+  World endless("{activeDeadlineSeconds: 10000000000000, completions: 1}");
+  CHECK(endless.conditions() == "");
+  CHECK(endless.reconcile().requeue_after > std::chrono::hours(24));
+
   World policy(
       "{completionMode: Indexed, completions: 2, parallelism: 2, podFailurePolicy: {rules: ["
       "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]},"
