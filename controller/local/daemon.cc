@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <exception>
@@ -80,9 +79,6 @@ Registry kinds_of(const LocalOptions& options, const KindOptions& kinds) {
 
 int run_daemon(const LocalOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
-  // The database has Secrets, and the directory may be one that others can read. Pods get their own
-  // (node/launch.cc).
-  ::umask(077);
   ::mallopt(M_ARENA_MAX, 1);  // two threads, of which one waits for the other
   raise_descriptor_limit();
   kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);

@@ -1,10 +1,13 @@
 #include "controller/local/journal.hh"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <utility>
 
+#include "controller/node/files.hh"
 #include "kube/model/json_text.hh"
 
 namespace trainer {
@@ -129,6 +132,10 @@ Journal::~Journal() = default;
 Result<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& file) {
   auto database = std::make_unique<Database>();
   database->file = file.string();
+  // It has Secrets, and the directory may be one that others can read. What SQLite makes beside it
+  // has the same mode.
+  if (const node::Fd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)); made)
+    ::fchmod(made.get(), 0600);
   sqlite3* handle = nullptr;
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int opened = sqlite3_open_v2(file.c_str(), &handle, kFlags, nullptr);

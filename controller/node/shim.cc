@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,7 +118,6 @@ void Shim::fail_all(const std::string& why) {
 }
 
 int Shim::run() {
-  umask(022);  // of the folders that containers see; the daemon's is stricter
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int signal : {SIGTERM, SIGCHLD, SIGINT, SIGHUP, SIGPIPE}) sigaddset(&awaited, signal);

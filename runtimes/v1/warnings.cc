@@ -73,7 +73,7 @@ void warn_about_env(const Json& before, const Json& after, const std::string& pa
 }
 
 void warn_about_role(const Framework& framework, const Job& job, const std::string& role,
-                     const ReplicaSpec& spec, Warnings& out) {
+                     const ReplicaSpec& spec, bool is_sampled, Warnings& out) {
   const std::string path = role_path(framework, role);
   if (spec.replicas.value_or(1) < 0)
     out.push_back(fmt::format("{}.replicas: {} counts as 0", path, *spec.replicas));
@@ -108,9 +108,7 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
                     "cannot resolve each other's names",
                     pod_path));
   const Json::Array& before = pod_spec.get_array("containers");
-  const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
-  if (before.size() > kMaxSampled || (total_replicas(job) + roles) * roles > kMaxSampledNames)
-    return;
+  if (!is_sampled || before.size() > kMaxSampled) return;
   const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
   const Json::Array& after = pod.get("spec").get_array("containers");
   for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
@@ -132,8 +130,10 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
           "{}: another role has this name in other letters, and only one of them counts: leave "
           "this one out",
           role_path(framework, role)));
+  const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
+  const bool is_sampled = (total_replicas(job) + roles) * roles <= kMaxSampledNames;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (out.size() < kMaxWarnings) warn_about_role(framework, job, role, spec, out);
+    if (out.size() < kMaxWarnings) warn_about_role(framework, job, role, spec, is_sampled, out);
   if (framework.warn) framework.warn(job, out);
   return out;
 }

@@ -58,6 +58,24 @@ struct Journaled {
 
 }  // namespace
 
+TEST_CASE("only its user can read what is stored, in any directory") {
+  const auto directory = std::filesystem::temp_directory_path() /
+                         ("trainer-journal-mode-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(directory);
+  std::filesystem::permissions(directory, std::filesystem::perms(0755));
+  for (const bool is_new : {true, false}) {
+    const auto file = directory / "state.db";
+    if (!is_new) std::filesystem::permissions(file, std::filesystem::perms(0644));
+    Journaled world(file);
+    world.store.put(kube::kConfigMaps, object_of(is_new ? 1 : 2));
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      INFO(entry.path());
+      CHECK(entry.status().permissions() == std::filesystem::perms(0600));
+    }
+  }
+  std::filesystem::remove_all(directory);
+}
+
 TEST_CASE("what was answered is there after a kill at any moment") {
   const test::TemporaryFolder folder;
   const auto file = folder.path / "state.db";

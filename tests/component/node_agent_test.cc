@@ -2,9 +2,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
 
 #include "controller/node/strays.hh"
 #include "tests/component/node_fixture.hh"
@@ -63,6 +65,28 @@ TEST_CASE("a pod runs to its end, with its log, its exit code and its message", 
   test.api->put(make_pod("r", {"no-such-program"}));
   test.until_phase("r", "Failed");
   CHECK(test.api->ended("r").get_string("reason") == "StartError");
+}
+
+TEST_CASE("a pod's end is not lost where it cannot be written at once", "[node]") {
+  const int tier = GENERATE(1, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  test.api->put(make_pod("p", sh("echo up; sleep 1")));
+  test.until("it runs", [&] { return test.log("p").find("up") != std::string::npos; });
+  // As where the disk is full: the new file cannot be made.
+  const auto obstacle = test.directory("p") / "status.json.new";
+  std::filesystem::create_directory(obstacle);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
+  std::filesystem::remove(obstacle);
+  test.until_phase("p", "Succeeded");
+}
+
+TEST_CASE("a termination message that is no file, or has no end, is none", "[node]") {
+  NodeTest test(3);
+  test.api->put(make_pod("fifo", sh("rm /dev/termination-log; mkfifo /dev/termination-log")));
+  test.until_phase("fifo", "Succeeded");
+  test.api->put(make_pod("zero", sh("ln -sf /dev/zero /dev/termination-log")));
+  test.until_phase("zero", "Succeeded");
 }
 
 TEST_CASE("ranks find each other by name on one port, two jobs side by side", "[node]") {

@@ -157,17 +157,20 @@ TEST_CASE_METHOD(Fixture, "an MPIJob goes on once another owner's object of its 
   const std::string launcher = R"({"replicas":1,"template":{"spec":{"containers":[
       {"name":"c","image":"i"}]}}})";
   const kube::Resource& jobs = v1::find_framework("mpijob")->resource;
-  REQUIRE(cache<kube::StoredObject>(all_of(jobs)).upsert(
-      R"({"apiVersion":"kubeflow.org/v1","kind":"MPIJob","metadata":{"name":"m","namespace":"n",
-      "uid":"u9","resourceVersion":"5"},"spec":{"mpiReplicaSpecs":{"Launcher":)" + launcher +
-      "}}}"));
+  REQUIRE(
+      cache<kube::StoredObject>(all_of(jobs))
+          .upsert(
+              R"({"apiVersion":"kubeflow.org/v1","kind":"MPIJob","metadata":{"name":"m","namespace":"n",
+      "uid":"u9","resourceVersion":"5"},"spec":{"mpiReplicaSpecs":{"Launcher":)" +
+              launcher + "}}}"));
   api.on("GET", config_maps + "/m-config")
       .answer(200, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m-config",
       "namespace":"n","uid":"other","resourceVersion":"6"}})");
   const auto pods = [this] {
     REQUIRE(reconcile("mpijob-controller", {"n", "m"}));
     const auto lines = api.lines();
-    return std::count(lines.begin(), lines.end(), "POST " + kPods);
+    return std::count_if(lines.begin(), lines.end(),
+                         [](const std::string& line) { return line.starts_with("POST " + kPods); });
   };
   CHECK(pods() == 0);
   CHECK(pods() == 1);

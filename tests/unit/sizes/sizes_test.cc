@@ -80,7 +80,7 @@ struct Objects {
   // One with roles of any name, and one whose pods name all others in each container.
   Json tfjob = json(R"({"apiVersion": "kubeflow.org/v1", "kind": "TFJob",
     "metadata": {"name": "j", "namespace": "ns", "uid": "v", "resourceVersion": "1"},
-    "spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [
+    "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": {"containers": [
       {"name": "tensorflow", "image": "i"}]}}}}}})");
   Json xgboostjob = json(R"({"apiVersion": "kubeflow.org/v1", "kind": "XGBoostJob",
     "metadata": {"name": "j", "namespace": "ns", "uid": "v", "resourceVersion": "1"},
@@ -271,7 +271,7 @@ const std::string kTrains =
 
 // So long that there are fewer of them than pods are allowed.
 const std::string kAnyRole =
-    R"("r@": {"template": {"metadata": {"annotations": {"a": "1234567890123456789012345678901234567890"}}, "spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}})";
+    R"("r@": {"template": {"metadata": {"annotations": {"a": "1234567890123456789012345678901234567890123456789012345678901234567890"}}, "spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}})";
 const std::string kEmptyRole =
     R"("r@": {"replicas": 0, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}})";
 const std::string kPodOfV1 = "/spec/xgbReplicaSpecs/Worker/template/spec";
@@ -352,7 +352,6 @@ const Row kRows[] = {
     {&Objects::tfjob, "/spec/tfReplicaSpecs/Worker/template/spec/containers",
      R"({"name": "c@", "image": "i"})"},
     {&Objects::xgboostjob, kPodOfV1 + "/containers", R"({"name": "c@", "image": "i"})"},
-    {&Objects::xgboostjob, kPodOfV1 + "/containers", R"({})"},
     {&Objects::xgboostjob, kPodOfV1 + "/initContainers", R"({"name": "c@", "image": "i"})"},
     {&Objects::xgboostjob, kPodOfV1 + "/volumes", R"({"name": "v@", "emptyDir": {}})"},
     {&Objects::xgboostjob, kPodOfV1 + "/containers/0/env", R"({"name": "MASTER_PORT"})"},
