@@ -114,6 +114,19 @@ TEST_CASE("pods of a job that ends are not made again") {
   CHECK(done.counters("Worker") == "");
 }
 
+// Without its last running worker the job is complete in the reconcile that sees the new number.
+TEST_CASE("what a job was scaled down by goes, also where that ends it") {
+  World world(make_job("PyTorchJob", "Worker*2"));
+  world.pod("p-worker-0", "Succeeded", 0);
+  world.pod("p-worker-1", "Running");
+  world.patch(kKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
+  world.settle();
+  CHECK(world.conditions() == "Created Running! Succeeded");
+  CHECK(world.counters("Worker") == "1 succeeded");
+  CHECK(world.names("Pod") == std::vector<std::string>{"p-worker-0"});
+  CHECK(world.names("Service") == std::vector<std::string>{"p-worker-0"});
+}
+
 TEST_CASE("replicas 0 neither flaps nor succeeds") {
   World world(make_job("PyTorchJob", "Worker*2"));
   world.objects[kKey]["spec"]["pytorchReplicaSpecs"]["Worker"].set("replicas", 0);  // by `scale`
