@@ -1,5 +1,7 @@
 #include "runtimes/admission/v1job.hh"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -17,6 +19,11 @@ AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framew
   if (request.operation == "UPDATE") {
     const auto before = v1::read_job(request.old_object, framework.replica_specs);
     if (before) verdict = v1::validate_update(framework, *before, *job);
+  }
+  // The schema asks for roles only where there is a spec. An empty map of roles is admitted.
+  if (framework.has_webhook && !request.object.get("spec").find(framework.replica_specs)) {
+    verdict.errors.push_back(
+        kube::required(fmt::format("spec.{}", framework.replica_specs), "must be required"));
   }
   AdmissionAnswer answer = forbid(verdict.errors);
   answer.warnings = std::move(verdict.warnings);

@@ -86,7 +86,8 @@ void run(ReconcileContext& context) {
   update_status(context);
   if (context.is_finished()) {
     // A job that ends gets no new pod. It is cleaned up in the next reconcile, which sees the
-    // status of this one.
+    // status of this one; but a cleanPodPolicy does not keep what the job was scaled down by.
+    if (!context.leaves_pods) remove_surplus(context);
     context.plan.is_status_first = true;
     return context.plan.requeue_within(std::chrono::milliseconds(0));
   }

@@ -68,6 +68,8 @@ struct Batch {
 };
 // Creates pods and Services; where more are missing it asks for another reconcile.
 void sync_pods(ReconcileContext& context, Batch batch);
+// Pods and Services of roles and indexes that the job does not have any more.
+void remove_surplus(ReconcileContext& context);
 void count_pods(ReconcileContext& context);
 
 // restart.cc

@@ -60,18 +60,6 @@ bool sync_role(ReconcileContext& context, const RoleState& role,
   return true;
 }
 
-// Pods and Services of roles and indexes that the job does not have any more.
-void remove_surplus(ReconcileContext& context) {
-  for (const PodView* pod : context.surplus) context.remove_pod(*pod);
-  std::vector<std::string_view> wanted;
-  for (const RoleState& role : context.roles)
-    wanted.insert(wanted.end(), role.names.begin(), role.names.end());
-  std::sort(wanted.begin(), wanted.end());
-  for (const ServiceView& service : context.observed.services)
-    if (!std::binary_search(wanted.begin(), wanted.end(), service.name))
-      context.remove_service(service);
-}
-
 // A template names another scheduler. Upstream says it of MPIJobs unless one names the gang's.
 bool has_scheduler_of_its_own(const ReconcileContext& context, std::string_view gang_scheduler) {
   const bool must_be_named = !context.framework.lone_role.empty();
@@ -184,6 +172,24 @@ void sync_pods(ReconcileContext& context, Batch batch) {
   }
   remove_surplus(context);
   warn_about_templates(context);
+}
+
+void remove_surplus(ReconcileContext& context) {
+  // Upstream says nothing of the workers of an MPIJob that is scaled down.
+  const bool is_silent = !context.framework.lone_role.empty();
+  for (const PodView* pod : context.surplus) {
+    if (!is_silent)
+      context.remove_pod(*pod);
+    else if (!pod->is_deleting)
+      context.remove(kube::kPods, pod->name, pod->uid, "FailedDeletePod");
+  }
+  std::vector<std::string_view> wanted;
+  for (const RoleState& role : context.roles)
+    wanted.insert(wanted.end(), role.names.begin(), role.names.end());
+  std::sort(wanted.begin(), wanted.end());
+  for (const ServiceView& service : context.observed.services)
+    if (!std::binary_search(wanted.begin(), wanted.end(), service.name))
+      context.remove_service(service);
 }
 
 // A running pod that is being deleted counts as failed, a pending one nowhere.

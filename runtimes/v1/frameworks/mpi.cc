@@ -122,8 +122,12 @@ bool sync_object(ReconcileContext& context, const kube::Resource& resource, cons
     return false;
   }
   Json change = Json::object();
-  for (const auto& [member, value] : desired.as_object())
-    if (stored->get(member) != value && member != "roleRef") change.set(member, value);
+  for (const auto& [member, value] : desired.as_object()) {
+    if (member == "roleRef") continue;
+    // Keys of others go as well, or each reconcile would write again.
+    Json difference = kube::merge_diff(stored->get(member), value);
+    if (!difference.is_null()) change.set(member, std::move(difference));
+  }
   if (!change.empty()) context.patch(resource, name, std::move(change), kBeforePods);
   return true;
 }

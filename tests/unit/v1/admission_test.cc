@@ -79,6 +79,23 @@ TEST_CASE("AD6: without roles the schema refuses; an empty map gets nothing at a
   CHECK(world.writes == 0);
 }
 
+// Where there is no spec at all, the schema has nothing to say.
+TEST_CASE("AD6: a job without a spec is refused") {
+  for (const Framework* framework : frameworks()) {
+    INFO(framework->resource.kind);
+    trainer::AdmissionRequest request;
+    request.operation = "CREATE";
+    request.object = make_job(framework->resource.kind, roles_of(framework->resource.kind));
+    CHECK(trainer::validate_v1job(request, *framework).is_allowed);
+    request.object.erase("spec");
+    const auto answer = trainer::validate_v1job(request, *framework);
+    CHECK(!answer.is_allowed);
+    if (!framework->has_webhook) continue;
+    CHECK(answer.message.find(fmt::format("spec.{}: Required value", framework->replica_specs)) !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("AD8: managedBy does not change") {
   for (const char* kind : {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}) {
     World world(make_job(kind, roles_of(kind)));

@@ -74,6 +74,49 @@ TEST_CASE("backoffLimit: recreated pods count, and what they had stays counted")
   CHECK(unlimited.totals.restarted == 10);
 }
 
+TEST_CASE("backoffLimit: pods that wait and pods that have succeeded count as well") {
+  World waiting = limited(3, "All");
+  waiting.objects["Pod/p-worker-0"].set(
+      "status", yaml("{phase: Pending, initContainerStatuses: [{name: a, restartCount: 3, state: "
+                     "{waiting: {reason: CrashLoopBackOff}}}]}"));
+  waiting.settle();
+  CHECK(waiting.conditions() == "Created Failed");
+  World ended = limited(3, "All");
+  ended.pod("p-worker-0", "Succeeded", 0, 2);
+  CHECK(ended.conditions() == "Created");
+  ended.pod("p-master-0", "Running", 1, 1);
+  CHECK(ended.conditions() == "Created Failed");
+}
+
+// A running pod that is deleted may end with any code.
+TEST_CASE("ExitCode: the code of a pod that is being deleted does not count") {
+  for (const char* kind : {"PyTorchJob", "PaddleJob", "JAXJob"}) {
+    INFO(kind);
+    World world(make_job(kind, "Worker*2", "roles: {Worker: {restartPolicy: ExitCode}}"));
+    world.is_graceful = true;
+    world.pod("p-worker-0", "Running");
+    world.pod("p-worker-1", "Running");
+    world.remove("Pod/p-worker-1");
+    world.pod("p-worker-1", "Failed", 1);
+    CHECK(world.conditions() == "Created Restarting");
+    world.release("Pod/p-worker-1");
+    world.settle();
+    CHECK(world.has("Pod/p-worker-1"));
+    CHECK(world.conditions() == "Created Running");
+  }
+}
+
+TEST_CASE("a role that is taken out takes its pods along") {
+  World world(make_job("TFJob", "Chief Worker*2"));
+  world.all_pods("Running");
+  world.patch("TFJob/p", yaml("spec: {tfReplicaSpecs: {Worker: null}}"));
+  world.settle();
+  CHECK(world.names("Pod") == std::vector<std::string>{"p-chief-0"});
+  CHECK(world.names("Service") == std::vector<std::string>{"p-chief-0"});
+  CHECK_FALSE(world.at("TFJob/p").get("status").get("replicaStatuses").find("Worker"));
+  CHECK(world.conditions() == "Created Running");
+}
+
 TEST_CASE("a restart is counted once, also where the controller ends in between") {
   World world = limited(3);
   world.set_pod("p-worker-0", "Failed");
@@ -112,6 +155,19 @@ TEST_CASE("pods of a job that ends are not made again") {
   done.settle();
   CHECK(done.names("Pod").size() == 3);
   CHECK(done.counters("Worker") == "");
+}
+
+// Without its last running worker the job is complete in the reconcile that sees the new number.
+TEST_CASE("what a job was scaled down by goes, also where that ends it") {
+  World world(make_job("PyTorchJob", "Worker*2"));
+  world.pod("p-worker-0", "Succeeded", 0);
+  world.pod("p-worker-1", "Running");
+  world.patch(kKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
+  world.settle();
+  CHECK(world.conditions() == "Created Running! Succeeded");
+  CHECK(world.counters("Worker") == "1 succeeded");
+  CHECK(world.names("Pod") == std::vector<std::string>{"p-worker-0"});
+  CHECK(world.names("Service") == std::vector<std::string>{"p-worker-0"});
 }
 
 TEST_CASE("replicas 0 neither flaps nor succeeds") {

@@ -184,6 +184,15 @@ TEST_CASE("the hosts follow the workers, and the role as well") {
   CHECK(world.at("Role/p-launcher").get_array("rules").at(1).get("resourceNames") ==
         yaml("[p-worker-0, p-worker-1, p-worker-2]"));
   CHECK(world.names("Pod").size() == 4);
+  world.patch(kKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 2}}}"));
+  world.settle();
+  CHECK(world.names("Pod").size() == 3);
+  CHECK_FALSE(world.has_event("SuccessfulDeletePod"));  // upstream has none either
+  // What others add does not stay, and is not fought over.
+  world.patch("ConfigMap/p-config", yaml("data: {mine: x, hostfile: y}"));
+  world.settle();
+  CHECK(world.at("ConfigMap/p-config").get("data").find("mine") == nullptr);
+  CHECK(data(world, "hostfile") == "p-worker-0 slots=1\np-worker-1 slots=1\n");
   World alone(make_job("MPIJob", "Launcher"));
   CHECK(alone.at("Role/p-launcher").get_array("rules").size() == 1);  // no exec into every pod
   // Suspended, a job keeps them.
