@@ -83,8 +83,7 @@ std::optional<DaemonStatus> LocalDaemon::status() const {
   if (!json) return std::nullopt;
   DaemonStatus status;
   status.pid = static_cast<pid_t>(json->get_int("pid"));
-  if (status.pid <= 0 || !is_daemon(status.pid) || !is_locked(state_ / "lock"))
-    return std::nullopt;
+  if (status.pid <= 0 || !is_daemon(status.pid) || !is_locked(state_ / "lock")) return std::nullopt;
   status.address = json->get_string("address");
   status.version = json->get_string("version");
   if (json->find("tier") != nullptr) status.tier = json->get_int("tier");

@@ -36,8 +36,7 @@ Task<PodOutput> read_output(LogStream& stream, std::string pod) {
     if (!line || !*line) break;
     read += (*line)->text.size() + 1;
     output.text += (*line)->text + "\n";
-    if (output.text.size() > 2 * kMaxOutput)
-      output.text.erase(0, output.text.size() - kMaxOutput);
+    if (output.text.size() > 2 * kMaxOutput) output.text.erase(0, output.text.size() - kMaxOutput);
   }
   co_return output;
 }

@@ -82,10 +82,11 @@ std::string role_path(const Framework& framework, std::string_view role) {
 std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job) {
   const std::int64_t pods = total_replicas(job);
   if (pods > kMaxPods)
-    return kube::invalid(fmt::format("spec.{}", framework.replica_specs), pods,
-                         "pods in all replicas: at most {} are possible; set fewer, or make several "
-                         "jobs",
-                         kMaxPods);
+    return kube::invalid(
+        fmt::format("spec.{}", framework.replica_specs), pods,
+        "pods in all replicas: at most {} are possible; set fewer, or make several "
+        "jobs",
+        kMaxPods);
   const std::int64_t most =
       std::min(kMaxContainers, kMaxContainersTimesPods / std::max<std::int64_t>(pods, 1));
   for (const auto& [role, spec] : job.spec.replicaSpecs) {
@@ -108,8 +109,7 @@ Verdict validate_create(const Framework& framework, const Job& job) {
     verdict.warnings.push_back(
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (verdict.errors.size() < kube::kMaxErrors)
-      check_role(framework, role, spec, verdict.errors);
+    if (verdict.errors.size() < kube::kMaxErrors) check_role(framework, role, spec, verdict.errors);
   if (auto error = too_large(framework, job)) verdict.errors.push_back(std::move(*error));
   if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
   return verdict;

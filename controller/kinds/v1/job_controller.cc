@@ -178,11 +178,10 @@ void JobController::count(const JobPlan::Counts& counts, const std::string& ns) 
   const auto add = [&](std::string_view what, std::int32_t times) {
     if (times <= 0) return;
     const std::string_view label = census_->label_of_counter(ns);
-    context_.metrics.count(fmt::format("training_operator_jobs_{}_total", what),
-                           fmt::format("Jobs {}.", what),
-                           {{"job_namespace", std::string(label)},
-                            {"framework", std::string(framework_.name)}},
-                           static_cast<std::uint32_t>(times));
+    context_.metrics.count(
+        fmt::format("training_operator_jobs_{}_total", what), fmt::format("Jobs {}.", what),
+        {{"job_namespace", std::string(label)}, {"framework", std::string(framework_.name)}},
+        static_cast<std::uint32_t>(times));
   };
   add("created", counts.created ? 1 : 0);
   add("deleted", counts.deleted ? 1 : 0);

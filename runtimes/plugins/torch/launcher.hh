@@ -42,7 +42,7 @@ enum class Starts {
 Starts what_starts(const CommandLine& line);
 
 // What the options of torchrun say, which win over PET_* variables. Nothing where the command line
-// does not start torchrun, or a shell does.
+// does not start torchrun itself.
 struct TorchrunOptions {
   bool is_standalone = false;
   std::optional<std::int32_t> nodes;  // --nnodes, where it is one number

@@ -169,8 +169,8 @@ TEST_CASE("what one reconcile makes is bounded, however large the template is") 
   Json job = make_job("TFJob", "Worker*1000");
   Json& worker = job["spec"]["tfReplicaSpecs"]["Worker"];
   worker["template"]["metadata"] = yaml("{annotations: {}}");
-  worker["template"]["metadata"]["annotations"].set(
-      "a", std::string(1'000'000, static_cast<char>('x')));
+  worker["template"]["metadata"]["annotations"].set("a",
+                                                    std::string(1'000'000, static_cast<char>('x')));
   World world;
   REQUIRE(world.apply(job) == 201);
   const JobPlan plan = world.reconcile("TFJob/p");
@@ -182,8 +182,7 @@ TEST_CASE("what one reconcile makes is bounded, however large the template is") 
 TEST_CASE("more containers than any pod has are refused, and no pod is made of them") {
   const auto with = [](std::string_view roles, int containers) {
     Json job = make_job("XGBoostJob", roles);
-    Json& list =
-        job["spec"]["xgbReplicaSpecs"]["Worker"]["template"]["spec"]["containers"];
+    Json& list = job["spec"]["xgbReplicaSpecs"]["Worker"]["template"]["spec"]["containers"];
     for (int i = 1; i < containers; ++i)
       list.push_back(Json::object({{"name", fmt::format("c{}", i)}, {"image", "i"}}));
     return job;
