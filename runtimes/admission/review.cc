@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/admission/admission.hh"
@@ -38,12 +39,11 @@ Json admission_review_response(const Json& review, const AdmissionAnswer& answer
                                          {"reason", answer.reason},
                                          {"message", answer.message}}));
   }
-  // The API server passes on 4 KiB of them at most (apiserver, admission/plugin/webhook).
-  constexpr std::ptrdiff_t kMaxWarnings = 32;
   if (!answer.warnings.empty())
     response.set("warnings", Json::Array(answer.warnings.begin(),
                                          answer.warnings.begin() +
-                                             std::min(std::ssize(answer.warnings), kMaxWarnings)));
+                                             std::min<std::ptrdiff_t>(std::ssize(answer.warnings),
+                                                                      kube::kMaxWarnings)));
   if (answer.is_allowed && !answer.json_patch.empty()) {
     response.set("patchType", "JSONPatch");
     response.set("patch", kube::base64_encode(kube::print_json(answer.json_patch)));

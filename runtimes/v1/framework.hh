@@ -21,8 +21,8 @@ struct ReconcileContext;
 // The maximum number of pods of a job, in all its roles. Each pod of a TFJob or XGBoostJob has the
 // names of all others in its environment, so with many more the pod object would be too large.
 inline constexpr std::int64_t kMaxPods = 10'000;
-// Of one pod. Several kinds add variables to each container, which an XGBoostJob's contain the
-// names of all pods: so the number of containers times that of pods has a bound, too.
+// Of one pod. Several kinds add variables to each container, and those of an XGBoostJob contain the
+// names of all pods. So the number of containers times the number of pods has a bound, too.
 inline constexpr std::int64_t kMaxContainers = 1'000;
 inline constexpr std::int64_t kMaxContainersTimesPods = 1'000'000;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/pod_checks.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
@@ -45,8 +46,6 @@ void warn_about_policy(const Job& job, Warnings& out) {
 constexpr std::size_t kMaxSampled = 16;  // containers
 // Nor what a pod costs that names all pods of the job, for each role of a TFJob.
 constexpr std::int64_t kMaxSampledNames = 100'000;
-// An answer has no more (runtimes/admission/review.cc).
-constexpr std::size_t kMaxWarnings = 32;
 
 // One word that should have been several: no machine has a program of this name.
 void warn_about_command(const Json& container, const std::string& path, Warnings& out) {
@@ -64,7 +63,7 @@ void warn_about_env(const Json& before, const Json& after, const std::string& pa
   for (std::size_t i = own.size(); i < all.size(); ++i) added[all[i].get_string("name")] = &all[i];
   for (const Json& variable : own) {
     const auto at = added.find(variable.get_string("name"));
-    if (at == added.end() || *at->second == variable || out.size() >= kMaxWarnings) continue;
+    if (at == added.end() || *at->second == variable || out.size() >= kube::kMaxWarnings) continue;
     out.push_back(
         fmt::format("{}.env: {} has no effect, because the controller sets it; leave it "
                     "out",
@@ -125,7 +124,7 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
   Warnings out;
   warn_about_policy(job, out);
   for (const std::string& role : repeated_roles(framework, sent.spec.replicaSpecs))
-    if (out.size() < kMaxWarnings)
+    if (out.size() < kube::kMaxWarnings)
       out.push_back(fmt::format(
           "{}: another role has this name in other letters, and only one of them counts: leave "
           "this one out",
@@ -133,7 +132,8 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
   const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
   const bool is_sampled = (total_replicas(job) + roles) * roles <= kMaxSampledNames;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (out.size() < kMaxWarnings) warn_about_role(framework, job, role, spec, is_sampled, out);
+    if (out.size() < kube::kMaxWarnings)
+      warn_about_role(framework, job, role, spec, is_sampled, out);
   if (framework.warn) framework.warn(job, out);
   return out;
 }

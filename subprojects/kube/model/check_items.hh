@@ -12,6 +12,9 @@ namespace kube {
 
 // More errors are of no use to anyone, and an object may have a hundred thousand items.
 inline constexpr std::size_t kMaxErrors = 200;
+// Of an admission answer. The API server passes on 4 KiB of them at most (apiserver,
+// admission/plugin/webhook).
+inline constexpr std::size_t kMaxWarnings = 32;
 
 // Calls `check(item, path)` for the items of a list of `owner`, which is at `path`, until there are
 // kMaxErrors.
