@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
 
 namespace kube {
 namespace {
+
+// Of everything that the copies of one patch add, in bytes of JSON: the API server's limit. A copy
+// of a list into itself doubles it.
+constexpr std::size_t kMaxCopied = 3U << 20;
 
 // nullopt where a "~" is followed by neither "0" nor "1".
 std::optional<std::string> unescape(std::string_view token) {
@@ -135,7 +140,8 @@ bool change(Json& document, std::string_view path, Operation operation, const Js
   return false;
 }
 
-Result<void> apply_operation(Json& document, const Json& operation) {
+// `copied`: so many bytes were copied by the operations before it.
+Result<void> apply_operation(Json& document, const Json& operation, std::size_t& copied) {
   const std::string_view name = operation.get_string("op");
   const std::string_view path = operation.get_string("path");
   Json value = operation.get("value");
@@ -154,6 +160,10 @@ Result<void> apply_operation(Json& document, const Json& operation) {
   if (name == "copy" || name == "move") {
     const Json* source = pointer_get(document, from);
     if (source == nullptr) return fail(ErrorCode::kInvalid, "{}: there is no such place", from);
+    if (name == "copy") copied += print_json(*source).size();
+    if (copied > kMaxCopied)
+      return fail(ErrorCode::kTooLarge, "{}: the copies of one patch are larger than {} bytes",
+                  path, kMaxCopied);
     value = *source;
     if (name == "move" && !change(document, from, Operation::kRemove, value))
       return fail(ErrorCode::kInvalid, "{}: there is no such place", from);
@@ -200,8 +210,9 @@ Json json_patch_diff(const Json& from, const Json& to) {
 Result<Json> apply_json_patch(Json document, const Json& operations) {
   if (operations.is_null()) return document;
   if (!operations.is_array()) return fail(ErrorCode::kInvalid, "a JSON Patch must be an array");
+  std::size_t copied = 0;
   for (const Json& operation : operations.as_array())
-    if (auto applied = apply_operation(document, operation); !applied)
+    if (auto applied = apply_operation(document, operation, copied); !applied)
       return tl::unexpected(std::move(applied.error()));
   return document;
 }

@@ -27,7 +27,8 @@ Json merge_diff(const Json& from, const Json& to);
 Json json_patch_diff(const Json& from, const Json& to);
 // Applies operations, as the API server does with a patch or the answer of a mutating webhook: add,
 // remove, replace, test, copy and move. Errors: kUnsupported for any other operation, kInvalid for
-// a path that does not exist and a test that fails; they name the path.
+// a path that does not exist and a test that fails, kTooLarge for copies of more than 3 MiB in all;
+// they name the path.
 Result<Json> apply_json_patch(Json document, const Json& operations);
 
 // How the lists below a type merge: keyed by the dotted path of member names from the type's root,

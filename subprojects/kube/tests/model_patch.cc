@@ -5,6 +5,7 @@
 #include "kube/tests/random_json.hh"
 
 using kube::apply_json_patch;
+using kube::ErrorCode;
 using kube::Json;
 using kube::json_patch_diff;
 using kube::merge_diff;
@@ -272,6 +273,15 @@ TEST_CASE("apply_json_patch refuses what it cannot apply, with its path") {
   }
   CHECK(apply_json_patch(document, json(R"([{"op":"remove","path":"/x"}])")).error().message ==
         "/x: there is no such place");
+}
+
+TEST_CASE("apply_json_patch refuses copies that double a list again and again") {
+  Json operations = Json::array();
+  for (int i = 0; i < 40; ++i)
+    operations.push_back(Json::object({{"op", "copy"}, {"from", "/l"}, {"path", "/l/-"}}));
+  const auto result = apply_json_patch(json(R"({"l":[1]})"), operations);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::kTooLarge);
 }
 
 TEST_CASE("apply_json_patch tests, copies and moves") {
