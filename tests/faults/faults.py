@@ -20,7 +20,9 @@ from crash_test import runtime, trainjob
 from harness import run, wait_until
 
 NAME, ATTEMPT = "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/restart-attempt"
-SETTLED_WITHIN = 75    # seconds from the last fault until every job is as its script says; a Lease lasts 15 s, pauses up to 30 s
+# Seconds until every job is as its script says, from when the last fault is over and Kubernetes' own controllers work again. A Lease
+# lasts 15 s, pauses up to 30 s.
+SETTLED_WITHIN = 75
 RUNTIME_CRD = harness.ROOT / "manifests/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml"
 BINDING = "kubeflow-trainer-controller-manager"
 ENDS = {"complete": "Complete", "restart": "Complete", "suspend": "Complete", "fail": "Failed", "delete": None}
@@ -198,6 +200,7 @@ class World:
             threads[-1].start()
         for thread in threads:
             thread.join(60)
+        self.await_kubernetes()
 
         def is_settled():
             self.revive({})
@@ -216,6 +219,37 @@ class World:
                 controller.stall(False)
                 controller.kill()
                 controller.proxy.close()
+
+    def await_kubernetes(self):
+        """Waits until the controller manager has seen a Job begin, end and go. When the API server has been away often, its watches
+        wait for more than a minute, and jobs cannot go on meanwhile."""
+        name = "kubernetes-works"
+        jobs, pods = (self.api.path(kind, "default") for kind in ("Job", "Pod"))
+        pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": name, "image": "localhost/none:1"}]}}
+
+        def call(*arguments):
+            self.revive({})
+            try:
+                status, answer = self.api.call(*arguments)
+            except OSError:
+                return None
+            return answer if status in (200, 201) else None
+
+        def pods_of_it():
+            answer = call("GET", f"{pods}?labelSelector=job-name={name}")
+            return None if answer is None else [o["metadata"]["name"] for o in answer["items"]]
+
+        def is_complete():
+            job = call("GET", f"{jobs}/{name}")
+            return job and any(c["type"] == "Complete" for c in job["status"].get("conditions", []))
+
+        wait_until("the API server takes a Job", seconds=60, probe=lambda: call(
+            "POST", jobs, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": pod}}))
+        made, = wait_until("the controller manager makes its pod", pods_of_it, seconds=240)
+        call("PATCH", f"{pods}/{made}/status", {"status": {"phase": "Succeeded"}}, "application/merge-patch+json")
+        wait_until("it sees the pod's end", is_complete, seconds=240)
+        call("DELETE", f"{jobs}/{name}", {"propagationPolicy": "Background"})
+        wait_until("it removes the pod", lambda: pods_of_it() == [], seconds=240)
 
     def revive(self, down_until):
         for number, controller in enumerate(self.controllers):
