@@ -701,6 +701,38 @@ TEST_CASE_METHOD(Fixture, "of an object that was deleted meanwhile no counters w
   CHECK(asked().empty());
 }
 
+TEST_CASE(
+    "while the watch of its kind is interrupted, nothing is created for an object that is gone") {
+  struct Row {
+    const char* about;
+    int status;
+    std::string answer;
+    bool is_created;
+  };
+  Json deleting = *kube::parse_json(stored(kJobSets, "x"));
+  deleting["metadata"].set("uid", "u1").set("deletionTimestamp", "2026-01-01T00:00:00Z");
+  Json live = deleting;
+  live["metadata"].erase("deletionTimestamp");
+  const Row rows[] = {{"there", 200, kube::print_json(live), true},
+                      {"being deleted", 200, kube::print_json(deleting), false},
+                      {"another one", 200, stored(kJobSets, "x"), false},
+                      {"gone", 404, refusal(404, "NotFound", "no such JobSet"), false},
+                      {"not known", 500, refusal(500, "InternalError", "etcd"), true}};
+  for (const Row& row : rows) {
+    CAPTURE(row.about);
+    Fixture peer;
+    for (const auto& entry : peer.caches.entries())
+      entry->is_interrupted = entry->collection.resource == kJobSets;
+    const std::string get = "GET /apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+    peer.api.on("GET", get.substr(4)).always().answer(row.status, row.answer);
+    peer.on(create_job("x-w-0")).always().answer(201, stored(kube::kJobs, "x-w-0", "u1"));
+    CHECK(peer.run(kJobSets, plan_of({create_job("x-w-0")})));
+    const Lines asked = peer.asked();
+    CHECK(asked.front() == get);
+    CHECK((asked.back() == "POST " + kJobsPath) == row.is_created);
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "in a terminating namespace no status is written either") {
   const kube::Action desired = create_job("x-w-0");
   on(desired).answer(403, refusal(403, "Forbidden", "no, because it is being terminated"));

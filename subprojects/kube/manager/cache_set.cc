@@ -68,4 +68,10 @@ bool CacheSet::are_synced() const {
   });
 }
 
+bool CacheSet::is_interrupted(const Resource& resource) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&resource](const auto& entry) {
+    return entry->is_interrupted && entry->collection.resource == resource;
+  });
+}
+
 }  // namespace kube

@@ -33,6 +33,7 @@ class CacheSet {
     std::unique_ptr<AnyObjectCache> cache;
     bool is_required = false;  // else the process is ready while the kind is not served
     bool is_unserved = false;
+    bool is_interrupted = false;  // its watch: objects may have changed or gone since
     std::optional<std::chrono::steady_clock::time_point> heard_at{};  // of its watch
   };
 
@@ -52,6 +53,8 @@ class CacheSet {
   // Takes the answer of a write into every cache of the resource whose selector matches it.
   void update_if_newer(const Resource& resource, std::string_view answer);
   bool are_synced() const;
+  // Whether a watch of this resource is interrupted.
+  bool is_interrupted(const Resource& resource) const;
   const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
 
  private:

@@ -50,6 +50,14 @@ bool Executor::is_under_load() {
   return now < under_load_until_;
 }
 
+Task<bool> Executor::is_gone(Resource resource, ObjectKey key, std::string uid) {
+  if (!caches_.is_interrupted(resource)) co_return false;
+  const auto object = co_await client_.get(resource, key);
+  if (!object) co_return object.error().code == ErrorCode::kNotFound;
+  const auto meta = ObjectMeta::of(*object);
+  co_return meta.uid != uid || meta.deletion_timestamp;
+}
+
 Task<Executor::Outcome> Executor::run(std::vector<Action> actions) {
   Outcome outcome;
   std::stable_sort(actions.begin(), actions.end(),

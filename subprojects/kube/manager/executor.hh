@@ -50,6 +50,11 @@ class Executor {
   // tried; later stages are then skipped. Every answer enters the caches.
   Task<Outcome> run(std::vector<Action> actions);
 
+  // Whether a cached object is gone, or another one of its name exists, or it is being deleted.
+  // Asks the API server while the watch of the kind is interrupted; else it answers no, without a
+  // request.
+  Task<bool> is_gone(Resource resource, ObjectKey key, std::string uid);
+
   // Whether writes wait for the semaphore, or did so within Pacing::kLoadCooldown.
   bool is_under_load();
 

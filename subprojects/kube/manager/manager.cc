@@ -175,11 +175,15 @@ void Manager::watch(CacheSet::Entry& entry, Milliseconds batch) {
   if (entry.collection.resource.namespaced) options.ns = options_.ns;
   options.label_selector = entry.collection.label_selector;
   options.batch = batch;
-  options.on_sign_of_life = [this, &entry] { entry.heard_at = client_.clock().steady(); };
+  options.on_sign_of_life = [this, &entry] {
+    entry.heard_at = client_.clock().steady();
+    entry.is_interrupted = false;
+  };
   options.on_note = [this, &entry](std::string_view what, std::string_view detail) {
     const std::string& plural = entry.collection.resource.plural;
     const bool was_served = !std::exchange(entry.is_unserved, what == "unserved");
     metrics_.watched(plural, what);
+    if (what == "error" || what == "gone" || what == "unserved") entry.is_interrupted = true;
     // A process that waits for a kind says so, once; it is listed again with backoff.
     if (entry.is_unserved && was_served && entry.is_required)
       log_.warn("kind is not served", {{"kind", name_of(entry)}, {"then", kInstall}});

@@ -13,6 +13,10 @@ bool is_namespace_terminating(const Error& error) {
          error.message.find("because it is being terminated") != std::string::npos;
 }
 
+bool creates(const Action& action) {
+  return action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kApply;
+}
+
 Requeue earlier(Requeue a, Requeue b) {
   if (!a) return b;
   if (!b) return a;
@@ -22,6 +26,13 @@ Requeue earlier(Requeue a, Requeue b) {
 }  // namespace
 
 Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
+  // Children of an object that is gone are deleted by the garbage collector, which would enqueue it
+  // again and again until its own watch is back.
+  if (std::ranges::any_of(plan.actions, creates) &&
+      co_await executor_.is_gone(registration_.resource(), object.key, object.uid)) {
+    log_.debug("gone", {{"object", name_of(object)}});
+    co_return Requeue{};
+  }
   Requeue delayed;
   const auto planned = clock_.steady();
   if (plan.is_status_first) {
