@@ -18,9 +18,11 @@ def listed(name):
         return output("bash", "-c", f'. tools/steps.sh; echo "${{{name}[@]}}"', cwd=ROOT, env={**os.environ, "ROOT": str(ROOT), "LOGS": logs}).split()
 
 
-def sources():
-    """The packages that the program is compiled from."""
-    return [name for name in listed("LIBRARIES") if name != "catch2"]
+def sources(of_build=False):
+    """The packages that a program is compiled from: the image's own, which has no local mode and so no SQLite, or that of a build
+    directory."""
+    left_out = ("catch2",) if of_build else ("catch2", "libsqlite3-dev")
+    return [name for name in listed("LIBRARIES") if name not in left_out]
 
 
 def binutils(architecture):

@@ -40,12 +40,14 @@ AdmissionAnswer failed_lookup(const kube::Error& error) {
 }  // namespace
 
 Admission::Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& client,
-                     const AdmissionState& state, const kube::Log& log, OnReview on_review)
+                     const AdmissionState& state, const kube::Log& log, OnReview on_review,
+                     OnBegin on_begin)
     : handlers_(std::move(handlers)),
       client_(client),
       reader_(client, state),
       log_(log),
       on_review_(std::move(on_review)),
+      on_begin_(std::move(on_begin)),
       shown_refusals_(kLogInterval, kLogBurst) {}
 
 const WebhookHandler* Admission::find(std::string_view path) const {
@@ -55,7 +57,6 @@ const WebhookHandler* Admission::find(std::string_view path) const {
 }
 
 Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
-  const auto begin = client_.clock().steady();
   if (!find(request.path))
     co_return kube::ServerResponse::text(404, "there is no webhook of this path");
   if (request.method != "POST")
@@ -78,7 +79,7 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
 
   const ObjectKey key{read->ns, read->name};
   const std::string kind = read->kind;
-  const AdmissionAnswer evaluated = co_await review(request.path, std::move(*read));
+  const AdmissionAnswer evaluated = co_await measured(request.path, std::move(*read));
   if (!evaluated.is_allowed) {
     const bool is_shown = shown_refusals_.try_take(client_.clock().steady());
     const auto write = is_shown ? &kube::Log::info : &kube::Log::debug;
@@ -86,15 +87,25 @@ Task<kube::ServerResponse> Admission::handle(kube::ServerRequest request) {
                                         {"object", keep_head(key.to_string(), kMaxLoggedText)},
                                         {"why", keep_head(evaluated.message, kMaxLoggedText)}});
   }
-  if (on_review_) {
-    const std::string_view outcome = evaluated.is_allowed    ? "allowed"
-                                     : evaluated.code >= 500 ? "error"
-                                                             : "denied";
-    on_review_(request.path, outcome, client_.clock().steady() - begin);
-  }
   kube::ServerResponse response;
   response.body = kube::print_json(admission_review_response(*document, evaluated));
   co_return response;
+}
+
+Task<AdmissionAnswer> Admission::measured(std::string path, AdmissionRequest request) {
+  const auto begin = client_.clock().steady();
+  const auto end = [&](std::string_view outcome) {
+    if (on_review_) on_review_(path, outcome, client_.clock().steady() - begin);
+  };
+  if (on_begin_) on_begin_(path);
+  try {
+    AdmissionAnswer answer = co_await review(path, std::move(request));
+    end(answer.is_allowed ? "allowed" : answer.code >= 500 ? "error" : "denied");
+    co_return answer;
+  } catch (...) {
+    end("panic");
+    throw;
+  }
 }
 
 Task<AdmissionAnswer> Admission::review(std::string path, AdmissionRequest request) {

@@ -26,12 +26,15 @@ namespace trainer {
 // at debug. Concurrency: the io_context thread of `client`; requests may overlap.
 class Admission {
  public:
-  // Called for every answered review: the webhook's path, "allowed", "denied" or "error", and how
-  // long it took.
+  // Called when a review begins, with the webhook's path.
+  using OnBegin = std::function<void(std::string_view path)>;
+  // Called when it ends: the path, "allowed", "denied", "error" or, where an exception has ended
+  // it, "panic", and how long it took.
   using OnReview = std::function<void(std::string_view path, std::string_view outcome,
                                       std::chrono::steady_clock::duration took)>;
   Admission(std::vector<WebhookHandler> handlers, kube::ApiClient& client,
-            const AdmissionState& state, const kube::Log& log, OnReview on_review = {});
+            const AdmissionState& state, const kube::Log& log, OnReview on_review = {},
+            OnBegin on_begin = {});
 
   // Answers an HTTP request.
   kube::Task<kube::ServerResponse> handle(kube::ServerRequest request);
@@ -39,6 +42,7 @@ class Admission {
   kube::Task<AdmissionAnswer> review(std::string path, AdmissionRequest request);
 
  private:
+  kube::Task<AdmissionAnswer> measured(std::string path, AdmissionRequest request);
   const WebhookHandler* find(std::string_view path) const;
 
   std::vector<WebhookHandler> handlers_;
@@ -46,6 +50,7 @@ class Admission {
   AdmissionReader reader_;
   const kube::Log& log_;
   OnReview on_review_;
+  OnBegin on_begin_;
   kube::TokenBucket shown_refusals_;  // limits how many refusals are logged at info
 };
 

@@ -147,6 +147,12 @@ struct Metrics::State {
       "Admission requests by webhook and answer: 200 allowed, 403 denied, 500 not evaluated.");
   Series<prometheus::Histogram> admission_seconds = histogram(
       "controller_runtime_webhook_latency_seconds", {"webhook"}, "Time of an admission request.");
+  Series<prometheus::Gauge> admissions_in_flight =
+      gauge("controller_runtime_webhook_requests_in_flight", {"webhook"},
+            "Admission requests that are evaluated now.");
+  Series<prometheus::Counter> admission_panics =
+      counter("controller_runtime_webhook_panics_total", {},
+              "Admission requests that ended by an exception, each a bug.");
   Series<prometheus::Counter> serving_exceptions =
       counter("trainer_serving_exceptions_total", {},
               "Exceptions on the thread that answers requests, each a bug.");
@@ -200,6 +206,8 @@ struct Metrics::State {
 Metrics::Metrics() : state_(std::make_unique<State>()) {
   state_->build.of({TRAINER_VERSION, __VERSION__}).Set(1);
   state_->certificate_errors.of({});
+  state_->serving_exceptions.of({});
+  state_->admission_panics.of({});
 }
 Metrics::~Metrics() = default;
 
@@ -229,8 +237,14 @@ void Metrics::watched(std::string_view resource, std::string_view what) {
   state_->watches.of({resource, what}).Increment();
 }
 
+void Metrics::review_began(std::string_view webhook) {
+  state_->admissions_in_flight.of({webhook}).Increment();
+}
+
 void Metrics::admitted(std::string_view webhook, std::string_view outcome,
                        std::chrono::steady_clock::duration took) {
+  state_->admissions_in_flight.of({webhook}).Decrement();
+  if (outcome == "panic") state_->admission_panics.of({}).Increment();
   state_->admissions.of({webhook, code_of(outcome)}).Increment();
   state_->admission_seconds.of({webhook}).Observe(Seconds(took).count());
 }
@@ -263,8 +277,8 @@ void Metrics::set_unexpected_leases(std::string_view name, std::size_t count) {
   state_->unexpected_leases.of({name}).Set(static_cast<double>(count));
 }
 
-void Metrics::finished(std::string_view kind, std::string_view result) {
-  state_->ends.of({kind, result}).Increment();
+void Metrics::finished(std::string_view kind, std::string_view result, std::uint32_t by) {
+  state_->ends.of({kind, result}).Increment(by);
 }
 
 // Register() returns the family of this name that exists.

@@ -31,7 +31,7 @@ class Metrics final : public kube::ManagerMetrics {
   void queued(std::string_view controller, std::chrono::steady_clock::duration waited) override;
   void watched(std::string_view resource, std::string_view what) override;
   void set_unexpected_leases(std::string_view name, std::size_t count) override;
-  void finished(std::string_view kind, std::string_view result) override;
+  void finished(std::string_view kind, std::string_view result, std::uint32_t by) override;
   void count(const std::string& name, const std::string& help, const Labels& labels,
              std::uint32_t by) override;
   void observe(const std::string& name, const std::string& help, const Labels& labels,
@@ -43,7 +43,9 @@ class Metrics final : public kube::ManagerMetrics {
   void set_events_pending(std::size_t pending, std::size_t dropped) override;
 
   void requested(const kube::RequestRecord& record);
-  // `outcome` is "allowed", "denied" or "error": the request could not be evaluated.
+  void review_began(std::string_view webhook);
+  // It has ended. `outcome` is "allowed", "denied", "error": it could not be evaluated, or "panic":
+  // by an exception.
   void admitted(std::string_view webhook, std::string_view outcome,
                 std::chrono::steady_clock::duration took);
   void serving_failed();

@@ -149,6 +149,7 @@ ServingOptions Process::serving_options(std::optional<unsigned short> url_port) 
     for (const WebhookHandler& each : kind.admission.handlers) serving.handlers.push_back(each);
     for (const ServerRegistration& each : kind.servers) serving.servers.push_back(each);
   }
+  serving.on_review_begin = [this](std::string_view path) { metrics_.review_began(path); };
   serving.on_review = [this](std::string_view path, std::string_view outcome, auto took) {
     metrics_.admitted(path, outcome, took);
   };

@@ -41,7 +41,8 @@ struct Serving::Impl {
         work(io.get_executor()),
         transport(options.make_transport(io, kube::TransportLimits())),
         client(*transport, clock, random, client_options(options)),
-        admission(options.handlers, client, state, log, options.on_review) {
+        admission(options.handlers, client, state, log, options.on_review,
+                  options.on_review_begin) {
     for (const ServerRegistration& each : options.servers)
       servers.push_back({each, each.make(io, client, log), nullptr});
     if (options.health) kube::asio::co_spawn(io, options.health->run(clock), kube::asio::detached);

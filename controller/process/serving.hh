@@ -31,6 +31,7 @@ struct ServingOptions {
   std::vector<WebhookHandler> handlers;
   std::vector<ServerRegistration> servers;
   Admission::OnReview on_review;                               // called on the serving thread
+  Admission::OnBegin on_review_begin;                          // likewise
   std::function<void(const kube::RequestRecord&)> on_request;  // likewise
   std::function<void(std::string_view server)> on_eviction;    // likewise
   kube::OnSlowStep on_slow_step;                               // likewise

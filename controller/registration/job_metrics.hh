@@ -28,7 +28,7 @@ namespace trainer {
 // Concurrency: one thread.
 class JobCensus {
  public:
-  static constexpr std::size_t kMaxSeries = 780;
+  static constexpr std::size_t kMaxSeries = 700;
   static constexpr std::size_t kMaxSeriesOfNamespace = 100;
   static constexpr std::size_t kMaxCountedNamespaces = 200;
   static constexpr std::string_view kOther = "other";
@@ -126,6 +126,7 @@ class JobMetrics {
     bool has_jobset = true;  // else that step is not measured
     // The values of JobFacts::failure, so that each is a series from the start.
     std::span<const std::string_view> failures;
+    bool tells_disruptions = has_jobset;  // else each restart counts as one after a failure
   };
   // `metrics` and `clock` outlive this.
   JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,

@@ -25,7 +25,7 @@ import yaml
 import harness
 import v1_test
 from clients_test import runtime, trainjob
-from harness import ROOT, Failed, run, wait_until
+from harness import ROOT, TRAINER, Failed, run, wait_until
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/manifests"))
@@ -34,9 +34,15 @@ from alerts_test import panels, rules, series_of  # noqa: E402
 HOST = os.environ.get("TESTBED_HOST")
 PROMETHEUS = os.environ.get("PROMETHEUS", "prometheus")
 PROMTOOL = os.environ.get("PROMTOOL", "promtool")
-# Alerts that nothing in the run below causes. The others depend on how busy this machine is, or are caused on purpose.
+# Alerts that nothing in the run below causes, those that it causes, by what each names, and those that depend on how busy this machine is.
 QUIET = {"TrainerDown", "TrainerHasNoLeader", "TrainerHasTwoLeaders", "TrainerHasABug", "TrainerWatchIsSilent", "TrainerCertificateEnds",
-         "TrainerStatusIsRefused", "TrainerMemoryIsHigh", "TrainingJobsFail", "TrainingJobsRestart", "TrainingJobsStartSlowly"}
+         "TrainerAdmissionFails", "TrainerIsCrowded", "TrainerStatusIsRefused", "TrainerMemoryIsHigh", "TrainingJobsFail", "TrainingJobsRestart",
+         "TrainingJobsStartSlowly"}
+CAUSED = {"TrainingJobsAreBlocked": ("TrainJob", "JobSetNameTaken"), "TrainingJobsHaveNoRoom": ("TrainJob", "Unschedulable"),
+          "TrainingJobsDoNotStart": ("TrainJob", "ImagePullFailed")}
+FAILURES = {("TrainJob", "FailedJobs"): 1, ("JobSet", "FailedJobs"): 1, ("PyTorchJob", "BackoffLimitExceeded"): 1}
+BUSY = {"TrainerReconcilesFail", "TrainerIsBehind", "TrainerRequestsFail"}
+V1_KINDS = "pytorchjobs,tfjobs,xgboostjobs,paddlejobs,jaxjobs,mpijobs"
 
 
 def expect(what, seen, wanted):
@@ -52,9 +58,9 @@ def pods_of(cluster, selector):
             if p["status"]["phase"] in ("Pending", "Running") and "deletionTimestamp" not in p["metadata"]]
 
 
-def set_pods(cluster, selector, phase):
+def set_pods(cluster, selector, phase, **more):
     """As a kubelet: the pods of this selector that are not over."""
-    status = {"phase": phase}
+    status = {"phase": phase, **more}
     if phase == "Running":
         status["conditions"] = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")]
     for name in wait_until(f"pods with {selector}", lambda: pods_of(cluster, selector)):
@@ -65,13 +71,21 @@ def phase(cluster, name):
     return (cluster.get("trainjob", name) or {}).get("status", {}).get("phase")
 
 
+def jobset(name, **spec):
+    jobs = runtime()["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs[0]["template"]["spec"]["backoffLimit"] = 0
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": {"replicatedJobs": jobs, **spec}}
+
+
 def play(cluster):
-    """Jobs of both APIs in several phases; one is blocked, one was restarted, some wait for machines."""
-    cluster.apply({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "taken"}, "spec": {
-        "suspend": True, "replicatedJobs": runtime()["spec"]["template"]["spec"]["replicatedJobs"]}})
-    once = runtime()
+    """Jobs of all APIs in several phases; one is blocked, one was restarted, some wait for machines, one for its image."""
+    cluster.apply(jobset("taken", suspend=True), jobset("own-runs"), jobset("own-fails"))
+    once, elsewhere = runtime(), runtime("elsewhere")
     once["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 0
-    cluster.apply(once, *(trainjob(name) for name in ("done", "fails", "runs", "waits", "taken")), trainjob("paused", suspend=True),
+    # No scheduler says of its pods that there is no room.
+    elsewhere["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["schedulerName"] = "none"
+    cluster.apply(once, elsewhere, *(trainjob(name) for name in ("done", "fails", "runs", "waits", "taken")), trainjob("paused", suspend=True),
+                  trainjob("pulls", runtimeRef={"name": "elsewhere", "kind": "TrainingRuntime"}),
                   trainjob("again", failurePolicy={"maxRestarts": 3}), v1_test.pytorchjob("v1-done", backoffLimit=0),
                   v1_test.pytorchjob("v1-fails", backoffLimit=0))
     for name, ends in (("done", "Succeeded"), ("fails", "Failed"), ("runs", None), ("again", "Failed")):
@@ -79,6 +93,13 @@ def play(cluster):
         wait_until(f"{name} runs", lambda name=name: phase(cluster, name) == "Running")
         if ends:
             set_pods(cluster, f"jobset.sigs.k8s.io/jobset-name={name}", ends)
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=pulls", "Pending", containerStatuses=[
+        {"name": "node", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}}}])
+    for name in ("own-runs", "own-fails"):
+        set_pods(cluster, f"jobset.sigs.k8s.io/jobset-name={name}", "Running")
+        wait_until(f"{name} runs", lambda name=name: cluster.get("jobset", name)["status"]["replicatedJobsStatus"][0]["ready"] == 1)
+    set_pods(cluster, "jobset.sigs.k8s.io/jobset-name=own-fails", "Failed")
+    wait_until("the JobSet fails", lambda: cluster.condition("jobset", "own-fails", "Failed"))
     for name, ends in (("v1-done", "Succeeded"), ("v1-fails", "Failed")):
         for role in ("master", "worker"):
             v1_test.run_pod(cluster, wait_until("the pod", lambda name=name, role=role: pods_of(
@@ -91,6 +112,7 @@ def play(cluster):
         wait_until(f"{name} is {wanted}", lambda name=name, wanted=wanted: phase(cluster, name) == wanted)
     wait_until("the restart", lambda: (cluster.get("trainjob", "again") or {}).get("status", {}).get("restarts") == 1)
     wait_until("what blocks", lambda: cluster.get("trainjob", "taken").get("status", {}).get("reason") == "JobSetNameTaken")
+    wait_until("no image", lambda: cluster.get("trainjob", "pulls").get("status", {}).get("reason") == "ImagePullFailed")
     wait_until("no room", lambda: cluster.get("trainjob", "waits").get("status", {}).get("reason") == "Unschedulable", seconds=40)
 
 
@@ -164,13 +186,39 @@ def observed(cluster):
 
 
 def filled_in(query, namespace):
-    return query.replace("$kind", ".*").replace("$namespace", namespace).replace("$__rate_interval", "1m")
+    """Of an interval in which the whole run lies."""
+    return query.replace("$kind", ".*").replace("$namespace", namespace).replace("$__rate_interval", "1h")
+
+
+def everywhere(kinds):
+    return json.loads(run("kubectl", "get", kinds, "-A", "-o", "json").stdout)["items"]
 
 
 def waiting():
     """How many TrainJobs of the cluster wait for each reason, other tests' included."""
-    jobs = json.loads(run("kubectl", "get", "trainjobs", "-A", "-o", "json").stdout)["items"]
-    return collections.Counter(job["status"]["reason"] for job in jobs if job["status"]["phase"] not in ("Running", "Complete", "Failed"))
+    jobs = [job["status"] for job in everywhere("trainjobs")]
+    return collections.Counter(job["reason"] for job in jobs if job["phase"] not in ("Running", "Complete", "Failed"))
+
+
+def waiting_of_all_kinds():
+    """The same of all jobs, but JobSets of TrainJobs."""
+    found = waiting()
+    for each in everywhere("jobsets"):
+        status, spec = each.get("status", {}), each["spec"]
+        if status.get("terminalState") or any(owner["kind"] == "TrainJob" for owner in each["metadata"].get("ownerReferences", [])):
+            continue
+        counts = {job["name"]: job["ready"] + job["succeeded"] for job in status.get("replicatedJobsStatus", [])}
+        if spec.get("suspend"):
+            found["Suspended"] += 1
+        elif not all(counts.get(job["name"], 0) >= job["replicas"] for job in spec["replicatedJobs"]):
+            found["NodesReplaced" if status.get("restarts") else "CreatingPods"] += 1
+    for each in everywhere(V1_KINDS):
+        now = {c["type"] for c in each.get("status", {}).get("conditions", []) if c["status"] == "True"}
+        if not now & {"Succeeded", "Failed"}:
+            reasons = {"Suspended": "Suspended", "Restarting": "NodesReplaced", "Running": None}
+            reason = next((reasons[word] for word in reasons if word in now), "CreatingPods")
+            found.update([reason] if reason else [])
+    return found
 
 
 def check_values(cluster, prometheus):
@@ -178,29 +226,92 @@ def check_values(cluster, prometheus):
     gauge = f'trainer_jobs{{namespace="{cluster.namespace}", kind="TrainJob"}}'
     wait_until("the gauge of phases", lambda: prometheus.by(f"sum by (phase) ({gauge})", "phase") == dict(
         collections.Counter(job["status"]["phase"] for job in cluster.list("trainjobs"))))
-    expect("the runtime", set(prometheus.by(gauge, "runtime")), {"plain"})
+    expect("the runtimes", set(prometheus.by(gauge, "runtime")), {"plain", "elsewhere"})
     wait_until("the gauge of reasons", lambda: prometheus.by('trainer_jobs_waiting{kind="TrainJob"}', "reason") == dict(waiting()))
     of_v1 = f'trainer_jobs{{namespace="{cluster.namespace}", kind="PyTorchJob"}}'
     wait_until("the gauge of V1 jobs", lambda: prometheus.by(of_v1, "phase") == {"Complete": 1, "Failed": 1})
-    finished = prometheus.by("trainer_finished_total", "kind", "result")
-    for kind in ("TrainJob", "PyTorchJob"):
-        for result in ("succeeded", "failed"):
-            expect(f"{kind} {result}", finished.get((kind, result)), 1)
+    # One that a TrainJob owns is counted as that.
+    of_jobsets = f'trainer_jobs{{namespace="{cluster.namespace}", kind="JobSet"}}'
+    wait_until("the gauge of JobSets", lambda: prometheus.by(of_jobsets, "phase") == {"Suspended": 1, "Running": 1, "Failed": 1})
+    expect("what has ended", prometheus.by("trainer_finished_total > 0", "kind", "result"), {
+        **{(kind, result): 1 for kind in ("TrainJob", "PyTorchJob") for result in ("succeeded", "failed")}, ("JobSet", "failed"): 1})
     failures = {k: v for k, v in prometheus.by("trainer_job_failures_total > 0", "kind", "reason").items()}
-    expect("failures", failures, {("TrainJob", "FailedJobs"): 1, ("PyTorchJob", "BackoffLimitExceeded"): 1})
+    expect("failures", failures, FAILURES)
     expect("restarts", prometheus.by('trainer_job_restarts_total{kind="TrainJob"} > 0', "cause"), {"failure": 1})
     # "taken" and "paused" have no pods; "again" ran, too.
-    for step, count in (("jobset", 6), ("first_pod", 5), ("running", 4)):
+    for step, count in (("jobset", 7), ("first_pod", 6), ("running", 4)):
         seen = prometheus.by(f'trainer_job_time_to_{step}_seconds_count{{kind="TrainJob"}}', "kind")
         expect(f"times to {step}", seen, {"TrainJob": count})
         slowest = prometheus.by(f'trainer_job_time_to_{step}_seconds_sum{{kind="TrainJob"}}', "kind")["TrainJob"] / count
         assert 0 < slowest < 120, f"{slowest} s to {step}"
-    for counter in ("jobset_completed_total", "jobset_failed_total"):
-        expect(counter, prometheus.by(counter, "job"), {"trainer": 1})
+    for counter, count in (("jobset_completed_total", 1), ("jobset_failed_total", 2)):
+        expect(counter, prometheus.by(counter, "job"), {"trainer": count})
     ends = prometheus.by("trainer_certificate_expiry_timestamp_seconds - time()", "certificate")
     assert 364 * 86400 < ends["server"] < 366 * 86400 and ends["ca"] > 3640 * 86400, ends
     ages = prometheus.by("trainer_watch_age_seconds", "resource")
     assert {"trainjobs", "jobsets", "jobs", "pods", "pytorchjobs"} <= set(ages) and max(ages.values()) < 120, ages
+
+
+def check_panels(cluster, controller, prometheus):
+    """Values of the panels that show what the run has determined, and bounds of what depends on this machine."""
+    shown = {title: filled_in(query, cluster.namespace) for title, query in panels()}
+
+    def values(title, *labels):
+        return prometheus.by(shown[title], *labels) if labels else [value for _, value in prometheus.query(shown[title])]
+
+    def increases(title, *labels):
+        """Prometheus extrapolates an increase by up to a scrape at each end."""
+        return {key: round(value) for key, value in values(title, *labels).items() if round(value)}
+
+    jobs = [job["status"]["phase"] for job in cluster.list("trainjobs")]
+    running = jobs.count("Running") + 1   # and a JobSet
+    expect("Running", values("Running"), [running])
+    phases = collections.Counter(jobs) + collections.Counter({"Complete": 1, "Failed": 2, "Running": 1, "Suspended": 1})
+    expect("Jobs by phase", values("Jobs by phase", "phase"), dict(phases))
+    expect("Running jobs by namespace", values("Running jobs by namespace", "namespace"), {cluster.namespace: running})
+    expect("Running jobs by runtime", values("Running jobs by runtime", "runtime"), {"plain": running - 1, "": 1})
+    wait_until("Why jobs wait", lambda: values("Why jobs wait", "reason") == dict(waiting_of_all_kinds()),
+               shown=lambda: f"{values('Why jobs wait', 'reason')} instead of {waiting_of_all_kinds()}")
+    wait_until("Waiting", lambda: values("Waiting") == [sum(waiting_of_all_kinds().values())])
+    for title, count in (("Failed in the last hour", 3), ("Succeeded in the last hour", 2)):
+        expect(title, [round(value) for value in values(title)], [count])
+    expect("Failures by reason", increases("Failures by reason", "kind", "reason"), FAILURES)
+    expect("Restarts by cause", increases("Restarts by cause", "kind", "cause"), {("TrainJob", "failure"): 1})
+    expect("Leaders", values("Leaders", "name"), {"trainer.kubeflow.org": 1})
+    expect("Versions", values("Versions", "version"), {run(TRAINER, "version").stdout.split()[1]: 1})
+    days = values("Days until a certificate ends", "certificate")
+    assert 364 < days["server"] < 366 and days["ca"] > 3640, days
+    for title in ("Until the JobSet (median, 90 %)", "Until the first pod (median, 90 %)", "Until it runs (median, 90 %)"):
+        assert all(0 < value < 300 for value in values(title)), f"{title}: {values(title)}"
+    wait_until("Keys that wait for a worker", lambda: set(values("Keys that wait for a worker", "name").values()) == {0})
+    assert all(0 <= share <= 1 for share in values("Busy workers")), values("Busy workers")
+    results = values("Reconciles by result", "controller", "result")
+    for name in ("trainjob_controller", "jobset", "pytorchjob-controller"):
+        assert results.get((name, "success"), 0) > 0, results
+    answers = values("Admission by answer", "webhook", "code")
+    assert answers[("/validate-trainer-kubeflow-org-v1alpha1-trainjob", "200")] > 0 and "500" not in {code for _, code in answers}, answers
+    codes = values("Requests to the API server by code", "code")
+    assert codes["200"] > 0 and codes["201"] > 0, codes
+    silences = values("Silence of watches", "resource")
+    assert {"trainjobs", "jobsets", "jobs", "pods", "pytorchjobs"} <= set(silences) and max(silences.values()) < 120, silences
+    wait_until("Objects in the caches", lambda: values("Objects in the caches", "kind")["TrainJob"] == len(everywhere("trainjobs")))
+    [line] = [line for line in pathlib.Path(f"/proc/{controller.process.pid}/status").read_text().splitlines() if line.startswith("VmRSS")]
+    [memory] = values("Memory")
+    assert 0.7 < memory / 1024 / int(line.split()[1]) < 1.4, f"{memory} beside {line}"
+    [processor] = values("Processor")
+    assert 0 < processor < 2, processor
+
+
+def check_alerts(prometheus):
+    expressions = {rule["alert"]: rule["expr"] for rule in rules()}
+    expect("the alerts", set(expressions), QUIET | set(CAUSED) | BUSY)
+    for alert in QUIET:
+        expect(alert, prometheus.query(expressions[alert]), [])
+    for alert, named in CAUSED.items():
+        found = prometheus.by(expressions[alert], "kind", "reason")
+        assert found.get(named, 0) >= 1, f"{alert}: {found}"
+    for alert in BUSY:
+        prometheus.query(expressions[alert])
 
 
 def test_every_query_returns_what_the_run_did(cluster):
@@ -212,20 +323,8 @@ def test_every_query_returns_what_the_run_did(cluster):
         for title, query in panels():
             found = prometheus.query(filled_in(query, cluster.namespace))
             assert found, f"the panel \"{title}\" is empty: {query}"
-        shown = {title: filled_in(query, cluster.namespace) for title, query in panels()}
-        running = sum(phase(cluster, job["metadata"]["name"]) == "Running" for job in cluster.list("trainjobs"))
-        expect("Running", prometheus.query(shown["Running"]), [({}, running)])
-        expect("Why jobs wait", prometheus.by(shown["Why jobs wait"], "reason"),
-               prometheus.by("sum by (reason) (trainer_jobs_waiting)", "reason"))
-        expect("Leaders", prometheus.by(shown["Leaders"], "name"), {"trainer.kubeflow.org": 1})
-
-        for rule in rules():
-            found = prometheus.query(rule["expr"])
-            if rule["alert"] in QUIET:
-                expect(rule["alert"], found, [])
-        expressions = {rule["alert"]: rule["expr"] for rule in rules()}
-        assert prometheus.by(expressions["TrainingJobsAreBlocked"], "kind", "reason").get(("TrainJob", "JobSetNameTaken"), 0) >= 1
-        assert prometheus.by(expressions["TrainingJobsHaveNoRoom"], "kind", "reason").get(("TrainJob", "Unschedulable"), 0) >= 1
+        check_panels(cluster, controller, prometheus)
+        check_alerts(prometheus)
         for group in prometheus.ask("/api/v1/rules")["data"]["groups"]:
             for rule in group["rules"]:
                 expect(f"{rule['name']}: {rule.get('lastError')}", rule["health"], "ok")

@@ -71,6 +71,11 @@ kube::Task<kube::Result<AdmissionAnswer>> refuse_at_length(AdmissionRequest, Adm
   co_return answer;
 }
 
+kube::Task<kube::Result<AdmissionAnswer>> throw_always(AdmissionRequest, AdmissionReader&) {
+  throw std::runtime_error("a bug");
+  co_return AdmissionAnswer();
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(Fixture, "a runtime that is cached costs no request") {
@@ -203,6 +208,35 @@ TEST_CASE_METHOD(ScriptedPeer, "refused reviews do not fill the log") {
   CHECK(log_lines.count("admission refused") == 12);
   CHECK(log_lines.count(std::string(1'024, 'x')) == 12);
   CHECK(log_lines.count(std::string(1'025, 'x')) == 0);
+}
+
+TEST_CASE_METHOD(ScriptedPeer, "each review that begins also ends, whatever ends it") {
+  std::vector<std::string> seen;
+  std::vector<WebhookHandler> handlers(2);
+  handlers[0].path = "/refuse";
+  handlers[0].handle = refuse_at_length;
+  handlers[1].path = "/throw";
+  handlers[1].handle = throw_always;
+  const AdmissionState state;
+  Admission admission(
+      handlers, client, state, log,
+      [&](std::string_view path, std::string_view outcome, auto) {
+        seen.push_back(std::string(path) + " " + std::string(outcome));
+      },
+      [&](std::string_view path) { seen.push_back(std::string(path)); });
+  const auto send = [&](const std::string& path, const std::string& body) {
+    kube::ServerRequest request;
+    request.method = "POST";
+    request.path = path;
+    request.body = body;
+    return kube::run_task(io, admission.handle(std::move(request)));
+  };
+  const std::string body = review_of(trainjob("torch"));
+  send("/refuse", body);
+  CHECK_THROWS_AS(send("/throw", body), std::runtime_error);
+  send("/refuse", "{");      // not a review
+  send("/elsewhere", body);  // no webhook
+  CHECK(seen == std::vector<std::string>{"/refuse", "/refuse denied", "/throw", "/throw panic"});
 }
 
 TEST_CASE_METHOD(Fixture, "hostile bodies are answered 400 and change nothing for others") {

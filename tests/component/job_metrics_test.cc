@@ -135,6 +135,9 @@ TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded 
   for (const std::string_view reason : failure_reasons())
     CHECK(value_of(metrics, "trainer_job_failures_total{kind=\"TrainJob\",reason=\"" +
                                 std::string(reason) + "\"}") == 0);
+  for (const char* const result : {"succeeded", "failed"})
+    CHECK(value_of(metrics, "trainer_finished_total{kind=\"TrainJob\",result=\"" +
+                                std::string(result) + "\"}") == 0);
   JobRecord record;
   auto now = facts("Running");
   now.restarts = JobRestarts{5, 1};
@@ -231,8 +234,10 @@ TEST_CASE("1,000 jobs in 50 namespaces make 2,000 series at most, with all kinds
       }
     }
   }
-  for (const char* path : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"})
+  for (const char* path : {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}) {
+    idle.metrics.review_began(path);
     idle.metrics.admitted(path, "allowed", milliseconds(1));
+  }
   for (const char* loop : {"control", "serving"}) idle.metrics.loop_lagged(loop, milliseconds(1));
   CHECK(series_in(idle.metrics.render()) <= 2'000);
 }
@@ -293,4 +298,89 @@ TEST_CASE("a reason that a reconcile has written is counted at its end") {
   REQUIRE(job.get("status").get_string("reason") == "RuntimeNotFound");
   CHECK(waiting_for("CreatingPods") == -1);
   CHECK(waiting_for("RuntimeNotFound") == 1);
+}
+
+namespace {
+
+// A JobSet of one Job in its stored version `version`.
+std::string jobset_text(int version, const std::string& counts, const std::string& more = {}) {
+  return R"({"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","metadata":{"name":"j",)"
+         R"("namespace":"ns","uid":"u","resourceVersion":")" +
+         std::to_string(version) + R"(","creationTimestamp":"2027-01-15T08:00:00Z")" + more +
+         R"(},"spec":{"network":{"enableDNSHostnames":false},"managedBy":"other.example.com/c",)"
+         R"("replicatedJobs":[{"name":"w","replicas":1,"template":{"spec":{"template":{"spec":)"
+         R"({"containers":[{"name":"c","image":"i"}]}}}}}]},"status":{"restarts":0,)"
+         R"("replicatedJobsStatus":[{"name":"w",)" +
+         counts + "}]}}";
+}
+
+const char* const kNothing = R"("ready":0,"succeeded":0,"failed":0,"active":0,"suspended":0)";
+const char* const kReady = R"("ready":1,"succeeded":0,"failed":0,"active":1,"suspended":0)";
+
+double jobsets_in(Metrics& metrics, const std::string& phase) {
+  return value_of(metrics, "trainer_jobs{kind=\"JobSet\",namespace=\"ns\",phase=\"" + phase +
+                               "\",runtime=\"\"}");
+}
+
+}  // namespace
+
+TEST_CASE("a JobSet of a user is counted by its stored status, whoever manages it") {
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  counted.jobsets().update_if_newer(jobset_text(1, kNothing));
+  REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
+  CHECK(jobsets_in(counted.metrics, "Pending") == 1);
+  CHECK(value_of(counted.metrics, R"(trainer_jobs_waiting{kind="JobSet",reason="CreatingPods"})") ==
+        1);
+  counted.jobsets().update_if_newer(jobset_text(2, kReady));
+  REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
+  CHECK(jobsets_in(counted.metrics, "Pending") == -1);
+  CHECK(jobsets_in(counted.metrics, "Running") == 1);
+  CHECK(value_of(counted.metrics, R"(trainer_job_time_to_running_seconds_count{kind="JobSet"})") ==
+        1);
+  counted.jobsets().remove(jobset_text(2, kReady));
+  CHECK(jobsets_in(counted.metrics, "Running") == -1);
+  CHECK(options.jobs->jobs().empty());
+}
+
+TEST_CASE("a JobSet of a TrainJob is not counted beside it") {
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  counted.jobsets().update_if_newer(jobset_text(
+      1, kReady,
+      R"(,"ownerReferences":[{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",)"
+      R"("name":"j","uid":"owner","controller":true}])"));
+  REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
+  CHECK(options.jobs->jobs().empty());
+}
+
+// The status that a reconcile writes changes counters only, so no reconcile follows.
+TEST_CASE("counts that a reconcile of a JobSet has written are counted at its end") {
+  kube::Json stored = *kube::parse_json(jobset_text(1, kNothing));
+  stored["spec"].erase("managedBy");
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  counted.api.on("PATCH", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/j/status")
+      .reply([&](const kube::ReceivedRequest& request) {
+        CHECK(jobsets_in(counted.metrics, "Pending") == 1);
+        stored = kube::merge_patch(std::move(stored), *kube::parse_json(request.body));
+        stored["metadata"].set("resourceVersion", "2");
+        return kube::ScriptedReply(200, kube::print_json(stored));
+      });
+  counted.jobsets().update_if_newer(kube::print_json(stored));
+  counted.jobs().update_if_newer(
+      R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j-w-0","namespace":"ns",)"
+      R"("uid":"job","resourceVersion":"1","labels":{"jobset.sigs.k8s.io/jobset-name":"j",)"
+      R"("jobset.sigs.k8s.io/replicatedjob-name":"w","jobset.sigs.k8s.io/job-index":"0",)"
+      R"("jobset.sigs.k8s.io/restart-attempt":"0"},"ownerReferences":[{"apiVersion":)"
+      R"("jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"j","uid":"u","controller":true}]},)"
+      R"("spec":{"parallelism":1,"completions":1},"status":{"active":1,"ready":1}})");
+  REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
+  counted.clock.advance(seconds(3));  // such a write waits for others
+  REQUIRE(counted.reconcile("jobset", {"ns", "j"}));
+  REQUIRE(stored.get("metadata").get_string("resourceVersion") == "2");
+  CHECK(jobsets_in(counted.metrics, "Running") == 1);
 }

@@ -610,6 +610,16 @@ TEST_CASE("an end is counted as what it is, whatever type its event has") {
   }
 }
 
+TEST_CASE_METHOD(Fixture, "the end of a part is reported, and not counted") {
+  kube::ObjectRef part{{"n", "x"}, "u1", "5"};
+  part.is_end_counted = false;
+  kube::Plan plan = with_status({}, false);
+  plan.events.push_back({"Normal", "Ended", "m", true});
+  REQUIRE(kube::run_task(io, jobsets.plan_runner.run(std::move(part), std::move(plan))));
+  CHECK(sent_events() == Lines{"Normal Ended: m"});
+  CHECK(metrics.render().find("trainer_finished_total{") == std::string::npos);
+}
+
 TEST_CASE_METHOD(Fixture, "a child that is refused does not hide the counters of the others") {
   const kube::Action desired = create_job("x-w-0");
   const Lines refused{

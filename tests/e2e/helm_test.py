@@ -44,6 +44,47 @@ def use_local_images():
     run("kubectl", "apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "tests/cluster/runtimes"))
 
 
+# Values of each chart under which the API server is asked, in addition to the image.
+DRY_RUNS = (
+    (RELEASE, CHART, NAMESPACE, (
+        "", "runtimes.defaultEnabled=true,v1.enabled=true,exclusivePlacement.enabled=true,manager.replicas=2,dataCache.enabled=true",
+        "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.0/8},restrictController.enabled=true,commonLabels.team=a",
+        "certManager.enabled=true,certManager.issuerRef.name=ca,certManager.issuerRef.kind=ClusterIssuer,manager.hostNetwork=true",
+        "serviceMonitor.enabled=true,prometheusRules.enabled=true,dashboard.enabled=true,manager.config.metrics.auth.enabled=true",
+        "manager.config.marksFinishedJobs=true,manager.config.removeLegacyFinalizers=true,v1.enabled=true,v1.schemes={mpijob}",
+        "runtimes.trl.enabled=true,jobset.install=false,fullnameOverride=other,manager.config.leaderElection.resourceNamespace=default")),
+    ("training-operator", OPERATOR, "kubeflow", ("", "replicas=2,platformRoles.enabled=true,commonLabels.team=a", "serviceMonitor.enabled=true")),
+)
+# Of programs that the test bed lacks; what of them is rendered is compared by tests/manifests/charts.py.
+OTHERS = {"Certificate", "ServiceMonitor", "PrometheusRule"}
+
+
+def check_the_api_server_takes_it(helm, release, chart, namespace, values):
+    rendered = helm("template", release, chart, *IMAGE, *(("--set", values) if values else ()),
+                    "--kube-version", "1.34.0",   # a Helm that `go install` built believes in 1.20
+                    "--skip-tests",               # a pod is admitted only where its ServiceAccount exists
+                    namespace=namespace).stdout
+    objects = [o for o in yaml.safe_load_all(rendered) if o]
+    others = {o["kind"] for o in objects} & OTHERS
+    expected = {"certManager.enabled": {"Certificate"}, "serviceMonitor.enabled": {"ServiceMonitor"}, "prometheusRules.enabled": {"PrometheusRule"}}
+    assert others == set().union(*(kinds for value, kinds in expected.items() if f"{value}=true" in values)), (values, others)
+    known = [o for o in objects if o["kind"] not in OTHERS]
+    taken = run("kubectl", "apply", "--dry-run=server", "--server-side", "--validate=strict", "-f", "-", text=yaml.safe_dump_all(known)).stdout
+    assert len(known) > 10 and taken.count("(server dry run)") == len(known), (values, taken)
+
+
+def test_the_api_server_takes_what_is_rendered(_):
+    """In a dry run of each chart, by both Helms, under values that render every template."""
+    remove_everything()
+    for namespace in (NAMESPACE, "kubeflow"):
+        run("kubectl", "create", "namespace", namespace)
+    for helm in (Helm(3), Helm(4)):
+        for release, chart, namespace, all_values in DRY_RUNS:
+            for values in all_values:
+                check_the_api_server_takes_it(helm, release, chart, namespace, values)
+    remove_everything()
+
+
 class LiveJob:
     """A TrainJob that trains until a file says that it is over."""
 
@@ -74,11 +115,6 @@ def manager_pods():
 
 def life_of_a_release(cluster, helm):
     remove_everything()
-    rendered = helm("template", RELEASE, CHART, *IMAGE, *RUNTIMES, "--set", "v1.enabled=true,exclusivePlacement.enabled=true,manager.replicas=2",
-                    "--kube-version", "1.34.0",   # a Helm that `go install` built believes in 1.20
-                    "--skip-tests").stdout   # a pod is admitted only where its ServiceAccount exists
-    run("kubectl", "create", "namespace", NAMESPACE)
-    run("kubectl", "apply", "--dry-run=server", "--server-side", "-f", "-", text=rendered)
     began = time.monotonic()
     helm.install(*RUNTIMES)
     print(f"     installed and ready after {time.monotonic() - began:.1f} s")

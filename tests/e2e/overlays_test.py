@@ -2,6 +2,7 @@
 """Each overlay, from a cluster with nothing to a completed job in real pods (see run). The image is set in manifests/image alone."""
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -17,7 +18,8 @@ def install(*overlays):
         copy = pathlib.Path(folder) / "manifests"
         shutil.copytree(ROOT / "manifests", copy)
         image = copy / "image/kustomization.yaml"
-        image.write_text(image.read_text().replace("newName: trainer", "newName: localhost/trainer").replace("newTag: ", 'newTag: "1" # '))
+        text = re.sub("newName: .*", "newName: localhost/trainer", image.read_text())
+        image.write_text(text.replace("newTag: ", 'newTag: "1" # '))
         for overlay in overlays:
             apply_until_taken("-k", str(copy / overlay))
 

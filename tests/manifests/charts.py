@@ -41,6 +41,7 @@ COPIES = {
     "kubeflow-trainer/files/roles/legacy-finalizers.yaml": "overlays/legacy-finalizers/cluster-role.yaml",
     "kubeflow-trainer/files/roles/finished-marker.yaml": "overlays/finished-marker/cluster-role.yaml",
     "kubeflow-trainer/files/roles/v1-finished-marker.yaml": "overlays/finished-marker-v1/cluster-role.yaml",
+    "kubeflow-trainer/files/roles/access.yaml": "monitoring/access.yaml",
     "kubeflow-trainer/files/rules.yaml": "monitoring/rules.yaml",
     "kubeflow-trainer/files/dashboard.json": "monitoring/dashboard.json",
     "kubeflow-trainer/files/roles/exclusive-placement.yaml": "overlays/exclusive-placement/rbac.yaml",
@@ -67,6 +68,8 @@ DIFFERENCES = {
     ("Deployment/*", "spec/template/metadata/annotations/checksum/config"): "a changed configuration restarts the controller, which reads it once",
     ("Deployment/*", "spec/template/spec/containers/*/imagePullPolicy"): "the value image.pullPolicy; Kubernetes' default is the same",
     ("Deployment/*", "spec/template/spec/containers/*/securityContext/seccompProfile/type"): "as in upstream's chart; the pod has it already",
+    ("ServiceMonitor/*", "spec/selector/matchLabels/app.kubernetes.io/*"): "as above",
+    ("ServiceMonitor/*", "spec/endpoints/*/interval"): "a value; where none is set, Prometheus has one",
     ("NetworkPolicy/*", "spec/ingress/*/from/*/ipBlock/cidr"): "a value, where the overlay is to be edited",
 }
 HOOKS = "helm.sh/hook"
@@ -168,6 +171,10 @@ def kustomized(*overlays):
     return objects
 
 
+def kinds(objects):
+    return {o["kind"] for o in objects}
+
+
 def name_of(o):
     return f"{o['kind']}/{o['metadata']['name']}"
 
@@ -249,6 +256,13 @@ def test_as_kustomize(helm):
                             ({"restrictController.enabled": True}, "overlays/restrict-controller"),
                             ({"networkPolicy.enabled": True, "networkPolicy.apiServerCIDRs": ["10.0.0.0/8"]}, "overlays/network-policy")):
         check_same(rendered(helm, TRAINER, values), kustomized(base, overlay))
+    monitoring = kustomized("monitoring")
+    access = [o for o in monitoring if o["kind"] == "ClusterRole"]
+    assert len(access) == 2, "the roles of monitoring/access.yaml"
+    observed = {"serviceMonitor.enabled": True, "prometheusRules.enabled": True, "dashboard.enabled": True}
+    check_same(rendered(helm, TRAINER, observed), kustomized(base) + [o for o in monitoring if o not in access])
+    check_same([o for o in rendered(helm, TRAINER, {"manager.config.metrics.auth": {"enabled": True}}) if o["kind"] == "ClusterRole"],
+               [o for o in kustomized(base) if o["kind"] == "ClusterRole"] + access)
     check_same(rendered(helm, OPERATOR), kustomized("v1/controller"))
     check_same(rendered(helm, OPERATOR, {"platformRoles.enabled": True}),
                [o for o in kustomized("overlays/kubeflow") if o["kind"] != "CustomResourceDefinition"])
@@ -302,14 +316,37 @@ def test_other_values_have_an_effect(helm):
     usual = rendered(helm, TRAINER)
     for values in ({"manager.priorityClassName": "system-cluster-critical"}, {"manager.hostNetwork": True}, {"manager.args": ["--log-level=debug"]},
                    {"manager.topologySpreadConstraints": [{"maxSkew": 1}]}, {"certManager.enabled": True, **issuer}, {"serviceMonitor.enabled": True},
+                   {"prometheusRules.enabled": True}, {"dashboard.enabled": True}, {"manager.config.metrics.auth": {"enabled": True}},
                    {"v1.enabled": True}, {"image.digest": "sha256:0"}, {"manager.config.expander": {"mode": "Share"}},
                    {"manager.config.removeLegacyFinalizers": True}, {"manager.config.tls": {"minVersion": "1.3"}}):
         assert rendered(helm, TRAINER, values) != usual, values
+    for beside, values in (({"manager.replicas": 2}, {"manager.podDisruptionBudget.enabled": False}), ({"v1.enabled": True}, {"v1.schemes": ["mpijob"]}),
+                           ({"serviceMonitor.enabled": True}, {"serviceMonitor.interval": "7s"}),
+                           ({"serviceMonitor.enabled": True}, {"serviceMonitor.labels": {"a": "b"}}),
+                           ({"prometheusRules.enabled": True}, {"prometheusRules.labels": {"a": "b"}}),
+                           ({"dashboard.enabled": True}, {"dashboard.labels": {"a": "b"}})):
+        assert rendered(helm, TRAINER, {**beside, **values}) != rendered(helm, TRAINER, beside), values
+    assert kinds(rendered(helm, TRAINER, {"manager.replicas": 2})) - kinds(
+        rendered(helm, TRAINER, {"manager.replicas": 2, "manager.podDisruptionBudget.enabled": False})) == {"PodDisruptionBudget"}
     certified = {name_of(o): o for o in rendered(helm, TRAINER, {"certManager.enabled": True, **issuer})}
     assert "Secret/kubeflow-trainer-webhook-cert" not in certified
     for name, o in certified.items():
         if name.endswith("WebhookConfiguration/" + o["metadata"]["name"]):
             assert o["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == "kubeflow-system/kubeflow-trainer-webhook-cert", name
+
+
+def test_a_package_is_the_folder(helm):
+    """What `helm push` uploads: nothing that a template reads is left out of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, out, err = run(helm, "package", str(TRAINER), str(OPERATOR), "--destination", folder)
+        assert code == 0, out + err
+        everything = {"v1.enabled": True, "exclusivePlacement.enabled": True, "restrictController.enabled": True, "dataCache.enabled": True,
+                      "prometheusRules.enabled": True, "dashboard.enabled": True, "manager.config.metrics.auth": {"enabled": True},
+                      "manager.config.marksFinishedJobs": True, "manager.config.removeLegacyFinalizers": True, **ON}
+        for chart, values in ((TRAINER, everything), (OPERATOR, {"platformRoles.enabled": True})):
+            [package] = pathlib.Path(folder).glob(f"{chart.name}-*.tgz")
+            options = {"release": chart.name, "namespace": "kubeflow-system"}
+            assert rendered(helm, package, values, **options) == rendered(helm, chart, values, **options), package.name
 
 
 def command_of(objects, name):

@@ -8,6 +8,7 @@
 #include "controller/kinds/jobset/upstream_lease.hh"
 #include "kube/client/yield.hh"
 #include "kube/manager/manager_metrics.hh"
+#include "runtimes/jobset/measures.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
@@ -34,6 +35,10 @@ bool starts_pods(const kube::Plan& plan) {
   });
 }
 
+bool is_of_trainjob(const kube::StoredObject& jobset) {
+  return jobset.controller_kind == "TrainJob";
+}
+
 }  // namespace
 
 JobSetController::JobSetController(const kube::ControllerContext& context,
@@ -54,7 +59,9 @@ JobSetController::JobSetController(const kube::ControllerContext& context,
               failed += job->failed;
             return failed;
           }),
-      is_mode_known_(shared_->ownership.configured() != JobSetControllerMode::kAuto) {
+      is_mode_known_(shared_->ownership.configured() != JobSetControllerMode::kAuto),
+      job_metrics_(settings_.jobs, context.metrics, context.client.clock(),
+                   {kJobSets.kind, false, jobset::failure_reasons(), true}) {
   for (const char* const counter : {kCompletedTotal, kFailedTotal}) count_end(counter, 0);
   shared_->ownership.on_change([this] {
     jobsets_.each([this](const kube::ObjectKey& key, const auto&) {
@@ -120,12 +127,14 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   const auto& jobset = decoded->jobset;
   if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   kube::ObjectRef object{key, stored->uid, stored->resource_version};
+  object.is_end_counted = !is_of_trainjob(*stored);
   if (!jobset) {
     // The schema refuses such objects. One that is stored nevertheless must not be retried.
     kube::Plan report;
     report.events.push_back(unreadable_event(jobset.error()));
     co_return co_await context_.plan_runner.run(std::move(object), std::move(report));
   }
+  measure(key, stored->uid);
   if (!shared_->ownership.owns(jobset->spec.managedBy)) co_return kube::Requeue{};
   claims_.forget_after_failures(*jobset);
   const bool were_claims_known = claims_.has(stored->uid);
@@ -147,6 +156,7 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
                                                     : kCompletedTotal;
   auto done = co_await context_.plan_runner.run(std::move(object), std::move(plan));
   if (done && end) count_end(end, 1);
+  measure(key, stored->uid);
   if (done) {
     claims_.add(*jobset, created);
   } else {
@@ -197,7 +207,7 @@ void JobSetController::observe(const kube::StoredObject& stored, const JobSet& j
   }
   observed.claims = claims_.names(stored.uid);
   observed.now = context_.client.clock().now();
-  if (stored.controller_kind == "TrainJob") observed.decorators = production_job_decorators();
+  if (is_of_trainjob(stored)) observed.decorators = production_job_decorators();
   observed.failure_patterns = &failure_patterns_;
   observed.is_managed_here = true;  // nothing is planned for any other
 }
@@ -215,6 +225,27 @@ std::vector<const JobView*> JobSetController::removed_jobs_of(const std::string&
   return found;
 }
 
+void JobSetController::measure(const kube::ObjectKey& key, const std::string& uid) {
+  const auto stored = jobsets_.find(key);
+  if (!stored || stored->uid != uid || is_of_trainjob(*stored)) return;
+  const auto decoded = shared_->decoded.of(stored);
+  if (!decoded->jobset) return;
+  const JobSet& jobset = *decoded->jobset;
+  JobRecord& record = records_[uid];
+  JobFacts facts;
+  facts.ns = key.ns;
+  facts.phase = jobset::phase_of(jobset);
+  facts.waiting = jobset::waiting_reason(facts.phase);
+  facts.failure = jobset::failure_reason(jobset.status);
+  facts.created = jobset.metadata.creation_timestamp.value_or(kube::Time());
+  facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
+                                      pods_.bucket_of(kByJobSet, key.ns, key.name) != nullptr);
+  facts.reach(JobStep::kRunning, facts.phase == "Running");
+  const std::int32_t counted = jobset.status.restartsCountTowardsMax;
+  facts.restarts = JobRestarts{counted, jobset.status.restarts - counted};
+  job_metrics_.update(record, facts);
+}
+
 void JobSetController::count_end(const char* counter, std::uint32_t times) const {
   const char* const how = counter == kFailedTotal ? "failed." : "completed.";
   context_.metrics.count(counter, std::string("JobSets that have ") + how, {}, times);
@@ -228,6 +259,7 @@ bool JobSetController::exists(const kube::ObjectKey& key, const std::string& uid
 void JobSetController::forget(const std::string& uid) {
   claims_.forget(uid);
   removed_.erase(uid);
+  records_.erase(uid);
 }
 
 }  // namespace trainer

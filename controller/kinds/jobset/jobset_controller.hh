@@ -13,6 +13,7 @@
 #include "controller/kinds/common/collections.hh"
 #include "controller/kinds/jobset/jobset_state.hh"
 #include "controller/kinds/jobset/known_claims.hh"
+#include "controller/registration/job_metrics.hh"
 #include "kube/manager/controller.hh"
 #include "kube/manager/event_router.hh"
 #include "kube/manager/plan_runner.hh"
@@ -25,6 +26,7 @@ class JobSetController final : public kube::Controller {
   struct Settings {
     jobset::Gates gates;
     std::set<std::string, std::less<>> upstream_namespaces;  // see UpstreamLeaseOptions
+    std::shared_ptr<JobCensus> jobs;
   };
   using Stored = std::shared_ptr<const kube::StoredObject>;
   using Job = std::shared_ptr<const JobView>;
@@ -53,6 +55,10 @@ class JobSetController final : public kube::Controller {
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
   bool exists(const kube::ObjectKey& key, const std::string& uid) const;
+  // Updates the metrics by the JobSet's status in the cache, which may be one that the reconcile
+  // has written: no reconcile follows a write that changes counters only. One that a TrainJob owns
+  // is counted as that.
+  void measure(const kube::ObjectKey& key, const std::string& uid);
   void count_end(const char* counter, std::uint32_t times) const;
   void upstream_changed(bool is_present);
 
@@ -69,6 +75,8 @@ class JobSetController final : public kube::Controller {
   // Jobs that were complete when they were deleted, in their last state: by the uid of their
   // JobSet, as long as that exists, and by name.
   std::unordered_map<std::string, std::map<std::string, Job>> removed_;
+  const JobMetrics job_metrics_;
+  std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished JobSets
 };
 
 }  // namespace trainer

@@ -74,8 +74,8 @@ std::vector<kube::PolicyRule> rules() {
 
 KindRegistration jobset_registration(const KindOptions& options,
                                      std::shared_ptr<JobSetState> shared) {
-  JobSetController::Settings settings{jobset_gates(options.configuration.featureGates),
-                                      {options.ns}};
+  JobSetController::Settings settings{
+      jobset_gates(options.configuration.featureGates), {options.ns}, options.jobs};
   for (const std::string& ns : options.configuration.jobsetController.upstreamNamespaces)
     settings.upstream_namespaces.insert(ns);
   KindRegistration made;

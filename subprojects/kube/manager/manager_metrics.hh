@@ -36,8 +36,9 @@ class ManagerMetrics {
   virtual void watched(std::string_view resource, std::string_view what) = 0;
   // How many Leases of this name are held where none is expected.
   virtual void set_unexpected_leases(std::string_view name, std::size_t count) = 0;
-  // The terminal status of an object has been written; `result` is "succeeded" or "failed".
-  virtual void finished(std::string_view kind, std::string_view result) = 0;
+  // The terminal statuses of so many objects have been written; `result` is "succeeded" or
+  // "failed". By 0 to have the series from the start.
+  virtual void finished(std::string_view kind, std::string_view result, std::uint32_t by) = 0;
   // Adds to a counter with labels that a kind names itself; by 0 to have the series from the start.
   using Labels = std::vector<std::pair<std::string, std::string>>;
   virtual void count(const std::string& name, const std::string& help, const Labels& labels,

@@ -90,8 +90,8 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
     if (event.is_of_actions) continue;
     record(object, event);
     const bool is_failure = event.is_failure || event.type == "Warning";
-    if (event.is_terminal) {
-      metrics_.finished(registration_.resource().kind, is_failure ? "failed" : "succeeded");
+    if (event.is_terminal && object.is_end_counted) {
+      metrics_.finished(registration_.resource().kind, is_failure ? "failed" : "succeeded", 1);
     }
   }
   co_return Requeue{};

@@ -22,6 +22,7 @@ struct ObjectRef {
   ObjectKey key;
   std::string uid;
   std::string resource_version;
+  bool is_end_counted = true;  // false for a part of another object, whose end is counted
 };
 
 // Of one controller. Concurrency: the control loops' thread.

@@ -1,0 +1,79 @@
+#include "runtimes/jobset/measures.hh"
+
+#include <algorithm>
+
+#include "kube/model/meta.hh"
+#include "runtimes/jobset/conditions.hh"
+#include "runtimes/views/labels.hh"
+
+namespace trainer::jobset {
+namespace {
+
+// Of failure.cc and in_place_restart.cc. Another controller may have written another one.
+constexpr std::string_view kOther = "Other";
+constexpr std::string_view kFailures[] = {"FailedJobs", "ReachedMaxRestarts",
+                                          "FailJobSetFailurePolicyAction", kOther};
+
+const ReplicatedJobStatus* find_status(const JobSetStatus& status, std::string_view name) {
+  const auto at =
+      std::find_if(status.replicatedJobsStatus.begin(), status.replicatedJobsStatus.end(),
+                   [name](const ReplicatedJobStatus& each) { return each.name == name; });
+  return at == status.replicatedJobsStatus.end() ? nullptr : &*at;
+}
+
+bool has_jobs(const ReplicatedJobStatus& status) {
+  return status.ready > 0 || status.succeeded > 0 || status.failed > 0 || status.active > 0 ||
+         status.suspended > 0;
+}
+
+bool is_running(const JobSet& jobset) {
+  const bool is_in_order =
+      jobset.spec.startupPolicy && jobset.spec.startupPolicy->startupPolicyOrder == "InOrder";
+  bool is_any_ready = false;
+  for (const ReplicatedJob& rjob : jobset.spec.replicatedJobs) {
+    const ReplicatedJobStatus* const counts = find_status(jobset.status, rjob.name);
+    if (!counts) return false;
+    const bool may_start_later = is_in_order || !rjob.dependsOn.empty();
+    if (may_start_later && !has_jobs(*counts)) continue;
+    if (counts->ready + counts->succeeded < rjob.replica_count()) return false;
+    is_any_ready = is_any_ready || counts->ready > 0;
+  }
+  return is_any_ready;
+}
+
+std::string_view phase_while_suspended(const JobSet& jobset) {
+  const auto queue = jobset.metadata.labels.find(kQueueLabel);
+  const bool is_queued = queue != jobset.metadata.labels.end() && !queue->second.empty();
+  return is_queued ? "Queued" : "Suspended";
+}
+
+}  // namespace
+
+std::string_view phase_of(const JobSet& jobset) {
+  const JobSetStatus& status = jobset.status;
+  if (kube::is_condition_true(status.conditions, kFailed)) return "Failed";
+  if (kube::is_condition_true(status.conditions, kCompleted)) return "Complete";
+  if (jobset.spec.suspend.value_or(false)) return phase_while_suspended(jobset);
+  if (is_running(jobset)) return "Running";
+  return status.restarts > 0 ? "Restarting" : "Pending";
+}
+
+std::string_view waiting_reason(std::string_view phase) {
+  if (phase == "Pending") return "CreatingPods";
+  if (phase == "Restarting") return "NodesReplaced";
+  if (phase == "Queued") return "WaitingForQuota";
+  return phase == "Suspended" ? phase : std::string_view();
+}
+
+std::string_view failure_reason(const JobSetStatus& status) {
+  const kube::Condition* const failed = kube::find_condition(status.conditions, kFailed);
+  if (!failed || !failed->is_true()) return {};
+  const auto* const at = std::find(std::begin(kFailures), std::end(kFailures), failed->reason);
+  return at == std::end(kFailures) ? kOther : *at;
+}
+
+std::span<const std::string_view> failure_reasons() {
+  return kFailures;
+}
+
+}  // namespace trainer::jobset

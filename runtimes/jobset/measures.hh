@@ -1,0 +1,22 @@
+// Values of metric labels for a JobSet's status, each from a fixed list, the same as for TrainJobs
+// (trainjob/measures.hh). Pure.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "api/jobset.hh"
+
+namespace trainer::jobset {
+
+// Complete, Failed, Queued, Suspended, Running, Restarting; else Pending. A JobSet runs while each
+// of its Jobs is ready or has succeeded, but for those that may start later.
+std::string_view phase_of(const JobSet& jobset);
+// Why a JobSet in this phase neither runs nor has ended; "" for one in another phase.
+std::string_view waiting_reason(std::string_view phase);
+// "" of a JobSet that has not failed.
+std::string_view failure_reason(const JobSetStatus& status);
+// All values of failure_reason() but "".
+std::span<const std::string_view> failure_reasons();
+
+}  // namespace trainer::jobset
