@@ -7,8 +7,8 @@ ORDERS = (
     ("subprojects/kube/model", "subprojects/kube/server", "api", "runtimes/views", "runtimes/jobset", "runtimes/gang", "runtimes/pipeline",
      "runtimes/plugins", "runtimes/trainjob", "runtimes/v1", "runtimes/batch", "runtimes/admission", "runtimes/builtin", "controller"),
     ("subprojects/kube/model", "subprojects/kube/client", "subprojects/kube/manager", "controller"),
-    ("controller/kinds", "controller/process", "controller/local", "controller/cli"),
-    ("controller/node", "controller/local"),
+    # The reconcilers meet local mode only through the API.
+    ("controller/kinds", "controller/process", "subprojects/kube/server", "controller/node", "controller/local", "controller/cli"),
 )
 # Folders whose includes end at a list. What is not a folder of the project is not looked at.
 ONLY = {

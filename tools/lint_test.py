@@ -85,6 +85,18 @@ class Order(Tree):
         self.includes("controller/process/run.cc", "controller/kinds/registry.hh", "kube/manager/worker.hh")
         self.assertEqual(self.found(), [])
 
+    def test_reconcilers_know_nothing_of_local_mode(self):
+        for folder in ("runtimes/trainjob", "runtimes/jobset", "runtimes/plugins/mpi", "runtimes/pipeline", "controller/kinds/trainjob",
+                       "controller/kinds/jobset", "controller/process"):
+            for target in ("kube/server/api.hh", "controller/local/daemon.hh", "controller/node/agent.hh"):
+                self.check_refused(f"{folder}/file.cc", target)
+
+    def check_refused(self, path, target):
+        with self.subTest(path=path, target=target):
+            self.includes(path, target)
+            self.assertTrue(any(c.startswith(path) for c in self.found()), self.found())
+            os.remove(os.path.join(self.root, path))
+
     def test_what_is_not(self):
         for path, target in [("runtimes/views/pod.cc", "runtimes/jobset/plan.hh"),
                              ("runtimes/jobset/plan.cc", "runtimes/plugins/mpi/mpi.hh"),
@@ -95,10 +107,7 @@ class Order(Tree):
                              ("subprojects/kube/manager/worker.cc", "runtimes/jobset/plan.hh"),
                              ("subprojects/kube/client/watcher.cc", "kube/manager/worker.hh"),
                              ("controller/kinds/trainjob/kind.cc", "controller/process/run.hh")]:
-            with self.subTest(path=path, target=target):
-                self.includes(path, target)
-                self.assertTrue(any(c.startswith(path) for c in self.found()), self.found())
-                os.remove(os.path.join(self.root, path))
+            self.check_refused(path, target)
 
 
 class Words(Tree):

@@ -2,6 +2,7 @@
 server has done it and before the controller hears of that. So a test can try every point at which a process can die.
 """
 import base64
+import contextlib
 import http.client
 import http.server
 import pathlib
@@ -36,6 +37,7 @@ class Proxy:
                 key.flush()
                 self.tls.load_cert_chain(certificate.name, key.name)
         self.lock = threading.Lock()
+        self.sockets = []   # to the API server
         self.requests = []
         self.writes = 0
         self.crash_at = None     # (number of the write, is_before)
@@ -64,8 +66,13 @@ contexts: [{{name: proxy, context: {{cluster: proxy, user: proxy}}}}]
         return path
 
     def arm(self, number, is_before, on_crash):
-        """Calls on_crash once, at the write of this number from now (1 is the next); None arms nothing but counts."""
+        """Calls on_crash once, at the write of this number from now (1 is the next); None arms nothing but counts. The watches of
+        controllers that are gone end: no one else ends them soon, and local mode has 250 connections at most."""
         with self.lock:
+            for each in self.sockets:
+                with contextlib.suppress(OSError):   # it has ended
+                    socket.socket.shutdown(each, socket.SHUT_RDWR)
+            self.sockets = []
             self.requests, self.writes = [], 0
             self.crash_at = (number, is_before) if number else None
             self.on_crash = on_crash
@@ -89,6 +96,17 @@ contexts: [{{name: proxy, context: {{cluster: proxy, user: proxy}}}}]
                 self.crash_at = None
                 return "before" if is_before else "after"
         return None
+
+
+class _Upstream(http.client.HTTPSConnection):
+    def __init__(self, proxy):
+        super().__init__(proxy.upstream, context=proxy.tls)
+        self.proxy = proxy
+
+    def connect(self):
+        super().connect()
+        with self.proxy.lock:
+            self.proxy.sockets.append(self.sock)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -119,7 +137,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(*crash, {"Content-Type": "application/json", "Retry-After": "1"})
         # One connection to the API server for each of the controller's.
         if not hasattr(self, "connection_up"):
-            self.connection_up = http.client.HTTPSConnection(self.proxy.upstream, context=self.proxy.tls)
+            self.connection_up = _Upstream(self.proxy)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "content-length")}
         if self.proxy.token:
             headers["Authorization"] = f"Bearer {self.proxy.token}"

@@ -2,7 +2,7 @@
 
 A test file defines functions test_*, each taking a Cluster, and ends with `harness.main(__file__)`. Each test runs in a
 namespace of its own, named after it, so those of a file that says `parallel` run side by side. The cluster is that of
-$KUBECONFIG; `testbed env` sets it.
+$KUBECONFIG; `testbed env` sets it. With local mode, what cannot be tried there is skipped with the reason.
 """
 import atexit
 import concurrent.futures
@@ -25,10 +25,28 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = os.environ.get("TRAINER", str(ROOT / "build/trainer"))
 TESTBED = str(ROOT / "tests/cluster/testbed")
+# What serves the API: "" a genuine control plane, else local mode, with the controller "beside" it or "within" it.
+LOCAL = os.environ.get("LOCAL_MODE", "")
+# A controller's options for admission; "beside" has none, since local mode calls no webhooks of others.
+ADMISSION = ("--no-webhooks",) if LOCAL else ("--webhook-url", f"https://{os.environ.get('TESTBED_HOST')}:9443")
 
 
 class Failed(AssertionError):
     pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def not_with_local_mode(reason):
+    if LOCAL:
+        raise Skipped(reason)
+
+
+def needs_admission():
+    if LOCAL == "beside":
+        raise Skipped("local mode calls no webhooks")
 
 
 def run(*command, text=None, check=True, **options):
@@ -208,6 +226,25 @@ class Controller:
             raise Failed(f"the controller ended with {status} on SIGTERM:\n{self.log.read_text()[-2000:]}")
 
 
+class OfDaemon:
+    """Stands for the controller within local mode, which runs from the beginning to the end."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def start(self):
+        return self
+
+    def stop(self):
+        pass
+
+    kill = stop
+
+
+if LOCAL == "within":
+    Controller = OfDaemon
+
+
 class Neighbour:
     """Another user of the cluster, with a namespace of their own, whom nothing in the namespace of a test may delay. Requests go
     through `kubectl proxy`, since starting kubectl takes longer than what is measured."""
@@ -276,6 +313,8 @@ class Neighbour:
 
 def remove_unserved_webhooks():
     """A controller that was killed leaves its webhook configurations, which would refuse what the tests after it write."""
+    if LOCAL:
+        return
     host = f"{os.environ['TESTBED_HOST']}:9443"
     with contextlib.suppress(OSError), socket.create_connection(host.split(":"), timeout=5):
         return
@@ -287,7 +326,7 @@ def remove_unserved_webhooks():
 
 
 def run_test(path, name, test):
-    """Runs one test in its namespace and says how it went; answers whether it passed."""
+    """Runs one test in its namespace and says how it went; answers whether it passed, None where it was skipped."""
     namespace = re.sub("[^a-z0-9]+", "-", f"{pathlib.Path(path).stem}-{name[5:]}")[:63].strip("-")
     began = time.monotonic()
     try:
@@ -298,6 +337,9 @@ def run_test(path, name, test):
         print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
         run("kubectl", "delete", "namespace", namespace, "--wait=false")
         return True
+    except Skipped as reason:
+        print(f"SKIP {name}: {reason}", flush=True)
+        return None
     except Exception as error:   # the other tests still have something to say
         print(f"FAIL {name} ({time.monotonic() - began:.1f} s): {error}", flush=True)
         if not isinstance(error, AssertionError):

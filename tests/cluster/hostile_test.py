@@ -226,6 +226,7 @@ def without_version(objects):
 
 
 def test_hostile_objects_do_not_stop_others(cluster):
+    harness.not_with_local_mode("its schemas of our kinds are not CRDs that can be changed, so it holds no such objects")
     open_schema()
     try:
         cluster.apply(runtime("plain"))
@@ -318,9 +319,10 @@ def flood(host, port):
 
 
 def test_a_flood_of_connections_does_not_stop_admission(cluster):
+    harness.needs_admission()
     host = os.environ["TESTBED_HOST"]
     with tempfile.TemporaryDirectory() as directory:
-        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443").start()
+        controller = harness.Controller(directory, *harness.ADMISSION).start()
         try:
             wait_until("admission", lambda: "webhooks published" in controller.said())
             cluster.apply(runtime("plain"))
@@ -347,6 +349,7 @@ def test_a_flood_of_connections_does_not_stop_admission(cluster):
 
 
 def test_metrics_are_for_those_who_may_get_them(cluster):
+    harness.not_with_local_mode("it has one user, who may do everything")
     host = os.environ["TESTBED_HOST"]
 
     def status(token=None):
@@ -358,7 +361,7 @@ def test_metrics_are_for_those_who_may_get_them(cluster):
             return refused.code
 
     with tempfile.TemporaryDirectory() as directory:
-        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443")
+        controller = harness.Controller(directory, *harness.ADMISSION)
         config = controller.log.parent / "controller.yaml"
         config.write_text(config.read_text().replace("secureServing: false", "secureServing: true, auth: {enabled: true}"))
         role = f"metrics-of-{cluster.namespace}"[:63]
@@ -389,9 +392,9 @@ def attacked(test):
     slow, nor memory have been filled, and it is given back."""
     def run_attacked(cluster):
         with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
-            controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443").start()
+            controller = harness.Controller(directory, *harness.ADMISSION).start()
             try:
-                wait_until("admission", lambda: "webhooks published" in controller.said())
+                wait_until("admission", lambda: harness.LOCAL or "webhooks published" in controller.said())
                 neighbour.check_is_served()   # also what else the first JobSets make the controller do
                 before, _ = memory(controller)
                 test(cluster, controller, neighbour)

@@ -121,9 +121,10 @@ def test_unchanged_jobs_cost_no_request(cluster):
 
 def test_what_reports_cost(cluster):
     """A job that reports its progress costs two requests more than another: its CA's ConfigMap is looked for and written."""
+    harness.needs_admission()   # reports come to the webhooks' port
     cluster.apply(PLAIN)
     with tempfile.TemporaryDirectory() as directory:
-        controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443",
+        controller = harness.Controller(directory, *harness.ADMISSION,
                                         change_config=lambda text: text + "\nstatusServer: {enabled: true}\n").start()
 
         def cost(name, annotations):

@@ -170,9 +170,10 @@ class Combination:
 
 
 def test_random_combinations(cluster):
+    harness.needs_admission()
     api, outcomes = Api(os.environ["KUBECONFIG"]), {"ran": 0, "refused": 0, "blocked": 0}
     with tempfile.TemporaryDirectory() as directory:
-        controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443").start()
+        controller = harness.Controller(directory, *harness.ADMISSION).start()
         try:
             for seed in range(SEED, SEED + COMBINATIONS):
                 one = Combination(api, cluster.namespace, seed)

@@ -2,7 +2,7 @@
 """Replay conformance cases against the cluster of $KUBECONFIG and compare what the controllers make of them.
 
 usage: conform.py [--record | --record-departed] [--only GLOB] [--verbose] [--messages]
-                  [--departures FILE] [--departed FILE] [--expected FILE] CASEDIR...
+                  [--departures FILE] [--departed FILE] [--exceptions FILE] [--expected FILE] CASEDIR...
 
 A case is CASEDIR/NAME.yaml:
     about: one line
@@ -23,10 +23,11 @@ init container that waits) is not compared, only that it is there and, of the la
 
 A departures file lists differences that are meant: [{case: GLOB, path: REGEX, reason: why}, ...], for shown and
 kept-back cases alike. A departed file says what is there instead, {case: {path: text}}, so that a case it names may
-differ in just that; --record-departed writes it. An expected file names, one in a line, the cases that are held (#
-begins a comment); all others are not run but listed as open, and a name of which there is no case fails. Every case runs
-in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it starts and after it
-ends.
+differ in just that; --record-departed writes it. An exceptions file lists, as a departures file does, what differs on
+this server alone, such as local mode; one that does not occur fails. An expected file names, one in a line, the cases
+that are held (# begins a comment); all others are not run but listed as open, and a name of which there is no case
+fails. Every case runs in a namespace of its own, named after it. Cluster-scoped objects of a case are removed before it
+starts and after it ends.
 """
 import argparse
 import base64
@@ -403,13 +404,14 @@ def diff(want, got, path=""):
 class Expectation:
     """What a case's recording says, and which differences from it do not count."""
 
-    def __init__(self, name, case, path, departures, departed, with_messages):
+    def __init__(self, name, case, path, departures, departed, exceptions, with_messages):
         with open(path) as f:
             self.want = json.load(f)
         # A case may list, under 'free', regexes of difference paths that are left to the implementation.
         self.free = case.get("free", []) + FREE + ([] if with_messages else [r"^/\d+/message$"])
         self.meant = [d["path"] for d in departures if fnmatch.fnmatch(name, d["case"])]
         self.departed = departed.get(name)
+        self.exceptions = [e["path"] for e in exceptions if fnmatch.fnmatch(name, e["case"])]
 
     def differences(self, answers):
         return self.counted(diff(self.want, answers), "/")
@@ -422,15 +424,17 @@ class Expectation:
         return {d.path: d.got for d in diff(self.want, answers) if self.is_meant(d)}
 
     def counted(self, found, below):
+        unused = [Difference(pattern, "an exception", "what was recorded") for pattern in self.exceptions
+                  if not any(re.search(pattern, d.path) for d in found)]
         if self.departed is None:
-            return [d for d in found if not self.is_free(d) and not self.is_meant(d)]
+            return unused + [d for d in found if not self.is_free(d) and not self.is_meant(d)]
         wanted = [d._replace(want=self.departed.get(d.path, d.want)) for d in found if not self.is_free(d)]
         gone = set(self.departed) - {d.path for d in found}
-        return [d for d in wanted if d.want != d.got] + \
+        return unused + [d for d in wanted if d.want != d.got] + \
                [Difference(path, self.departed[path], "what was recorded") for path in sorted(gone) if path.startswith(below)]
 
     def is_free(self, difference):
-        return any(re.search(pattern, difference.path) for pattern in self.free)
+        return any(re.search(pattern, difference.path) for pattern in self.free + self.exceptions)
 
     def is_meant(self, difference):
         return not self.is_free(difference) and any(re.search(pattern, difference.path) for pattern in self.meant)
@@ -447,6 +451,7 @@ def arguments():
     parser.add_argument("--record-departed", action="store_true")
     parser.add_argument("--departures")
     parser.add_argument("--departed")
+    parser.add_argument("--exceptions")
     parser.add_argument("--expected")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--messages", action="store_true", help="refusals must also read the same")
@@ -473,13 +478,18 @@ class Replay:
 
     def __init__(self, runner, args):
         self.runner, self.args = runner, args
-        self.departures, self.departed = [], {}
-        if args.departures:
-            with open(args.departures) as f:
-                self.departures = yaml.safe_load(f) or []
+        self.departures, self.exceptions = map(self.list_of, (args.departures, args.exceptions))
+        self.departed = {}
         if args.departed and os.path.exists(args.departed):
             with open(args.departed) as f:
                 self.departed = json.load(f)
+
+    @staticmethod
+    def list_of(path):
+        if not path:
+            return []
+        with open(path) as f:
+            return yaml.safe_load(f) or []
 
     def compare(self, name, path):
         """What the case is about, and where it is not as recorded."""
@@ -490,7 +500,8 @@ class Replay:
             with open(path) as f:
                 case = yaml.safe_load(f)
             about = case.get("about", "")
-            expectation = Expectation(name, case, path[:-5] + ".expect.json", self.departures, self.departed, self.args.messages)
+            expectation = Expectation(name, case, path[:-5] + ".expect.json", self.departures, self.departed, self.exceptions,
+                                      self.args.messages)
             answers = self.runner.run(name, case, expectation.is_met)
             wrong = expectation.differences(answers)
             if self.args.record_departed and not wrong:

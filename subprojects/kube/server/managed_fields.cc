@@ -101,8 +101,11 @@ class Update {
     const FieldSet last = own.fields;
     own.fields = fields_of(config, schema_).without_trees(ignored_);
     own.api_version = version_;
-    const Json merged = prune(merge_typed(live, config, schema_), last, entries);
+    FieldSet dropped;
+    Json merged = prune(merge_typed(live, config, schema_), last, entries, dropped);
+    // What is emptied is not removed: other managers of the list or map keep it.
     const Comparison changes = compared(live, merged);
+    discard_emptied(merged, discarded_if_empty(dropped), schema_);
     const FieldSet taken = changes.modified | changes.added;
     for (ManagedEntry& entry : entries.all()) {
       if (entry.id == self) continue;
@@ -141,8 +144,9 @@ class Update {
   }
 
   // Removes what this manager had applied before and does not apply now, unless another one manages
-  // it.
-  Json prune(const Json& merged, const FieldSet& last, const ManagedEntries& entries) const {
+  // it: `dropped`.
+  Json prune(const Json& merged, const FieldSet& last, const ManagedEntries& entries,
+             FieldSet& dropped) const {
     if (last.empty()) return merged;
     const auto named = [this](const FieldSet& set) { return with_named_fields(set, schema_); };
     FieldSet managed;
@@ -152,10 +156,8 @@ class Update {
     Json pruned = without_fields(merged, gone, schema_);
     const FieldSet kept = named(fields_of(pruned, schema_)) | named(managed);
     pruned = without_fields(merged, all - kept, schema_);
-    const FieldSet dropped = (all - named(fields_of(pruned, schema_))) & gone;
-    Json rest = without_fields(merged, dropped, schema_);
-    discard_emptied(rest, discarded_if_empty(dropped), schema_);
-    return rest;
+    dropped = (all - named(fields_of(pruned, schema_))) & gone;
+    return without_fields(merged, dropped, schema_);
   }
 
   // A struct of Go has no null where an apply has emptied a list or map. Of a custom resource only

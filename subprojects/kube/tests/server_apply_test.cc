@@ -277,6 +277,19 @@ TEST_CASE("apply: what it has emptied is null, and that is no list of a custom r
   CHECK(third.stored(kA).find("data") == nullptr);
 }
 
+TEST_CASE("apply: a map that it has emptied stays with its other managers") {
+  World world;
+  const std::string labelled =
+      "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'a','labels':";
+  REQUIRE(world.post(kConfigMapsPath, labelled + "{'b':'1'}}}").status == 201);
+  REQUIRE(world.apply(kA, "m", labelled + "{'a':'1','b':'2'}}}", true).status == 200);
+  REQUIRE(world.apply(kA, "m", labelled + "{}}}").status == 200);
+  CHECK(world.stored(kA).get("metadata").find("labels") == nullptr);
+  CHECK(world.managers(kA) ==
+        "m Apply: {'f:metadata':{'f:labels':{}}}\n"
+        "tester Update: {'f:metadata':{'f:labels':{}}}\n");
+}
+
 TEST_CASE("apply: what it is refused for") {
   World world;
   REQUIRE(world.apply(kW, "a", widget("{'size':1}")).status == 201);
