@@ -77,7 +77,7 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
       server_(io_, clock_, api_, state_.access, log, state_.audit.get()),
       admission_transport_(make_local_transport(io_, server_, Caller::kController)),
       admission_client_(*admission_transport_, clock_, random_),
-      admitter_(registry, api_, admission_client_, log),
+      admitter_(registry, options_.node.has_value(), api_, admission_client_, log),
       node_transport_(make_local_transport(io_, server_, Caller::kNode)),
       node_client_(*node_transport_, clock_, random_),
       tasks_(io_.get_executor(), [this](std::string_view task, std::string_view what) {

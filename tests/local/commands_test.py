@@ -218,6 +218,42 @@ def test_a_mount(local):
     assert local.lines("result") == ["kept"]
 
 
+def with_initializer(local, command):
+    """A runtime with a claim that an initializer and the nodes share, and a job of it."""
+    runtime = local.runtime("prepared", backoffLimit=0)
+    steps = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    steps[0]["dependsOn"] = [{"name": "dataset-initializer", "status": "Complete"}]
+    first = json.loads(json.dumps(steps[0]).replace('"node"', '"dataset-initializer"').replace(': "trainer"', ': "dataset-initializer"'))
+    del first["dependsOn"]
+    steps.insert(0, first)
+    for step in steps:
+        pod = step["template"]["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/workspace"}]
+    if command:
+        first["template"]["spec"]["template"]["spec"]["containers"][0]["command"] = command
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+             "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+    job = trainjob("prepared", "echo trained on $(cat /workspace/data)", nodes=2, initializer={"dataset": {"storageUri": "hf://some/data"}})
+    job["spec"]["runtimeRef"] = {"name": "prepared", "kind": "TrainingRuntime"}
+    return local.write("job.yaml", claim, runtime, job)
+
+
+def test_an_initializer_with_a_command(local):
+    """It runs before the nodes, and they see what it has written."""
+    local.up_in_tier(1)
+    done = local.run("run", with_initializer(local, ["sh", "-c", "sleep 0.3; echo what came from $STORAGE_URI > /workspace/data; echo loaded"]))
+    assert sorted(done.stdout.splitlines()) == ["[dataset-initializer-0] loaded", "[node-0] trained on what came from hf://some/data",
+                                                "[node-1] trained on what came from hf://some/data"], done.stdout
+
+
+def test_an_initializer_of_an_image_alone(local):
+    local.up_in_tier(1)
+    done = local.run("run", with_initializer(local, None), code=1)
+    said = "    spec.containers[0].command: local mode has no images, so it does not know what this one runs: state it\n"
+    assert said in done.stdout and "trained" not in done.stdout, done.stdout
+
+
 def test_a_job_of_a_cluster_is_cut_to_the_machine(local):
     local.up("--capacity", "cpu=2", "--capacity", "memory=4Gi")
     job = trainjob("large", "echo node of $PET_NNODES", nodes=64, requests={"cpu": "48", "memory": "500Gi", "nvidia.com/gpu": "8"})
