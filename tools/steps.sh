@@ -19,7 +19,7 @@ mkdir -p "$LOGS"
 # log_name TITLE prints the name, without its ending, of the step's files in LOGS.
 log_name() { tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$1"; }
 
-show() { [ -z "$1" ] || sed 's/^/             /' <<< "$1"$'\n'; }
+show() { [ -z "$1" ] || printf '%s\n' "$1" '' | sed 's/^/             /'; }
 
 # count_step TITLE TOOK COUNTS SHOWN shows a step that was not run, because it passed before.
 count_step() {
