@@ -55,6 +55,21 @@ def test_without_a_node(local):
     assert local.pods("waits")[0]["status"]["phase"] == "Pending"
 
 
+def test_without_the_node_of_before(local):
+    """Pods are not placed on a node that an earlier daemon had: they would never run, nor end with `down`."""
+    local.up()
+    local.run("down")
+    local.up("--no-node")
+    assert local.request("/api/v1/nodes")["items"] == []
+    local.create(trainjob("waits", "true"))
+    wait_until("there is a pod", lambda: local.pods("waits"))
+    began = time.monotonic()
+    local.run("down")
+    assert time.monotonic() - began < 20
+    local.up()
+    assert [node["metadata"]["name"] for node in local.request("/api/v1/nodes")["items"]] == ["local"]
+
+
 def test_a_capacity_that_is_not_there(local):
     local.up("--capacity", "nvidia.com/gpu=8")
     assert "nvidia.com/gpu 8" in local.run("status").stdout
