@@ -66,8 +66,9 @@ def test_an_ordinary_user_runs_it(local):
         assert "\x1b" not in said and "└ loss" not in said, said
         user.env["PATH"] = f"{clone / '.cache/quickstart/torch'}:{user.env['PATH']}"
         training, _ = run(user, clone, "build/trainer", "local", "run", "docs/examples/torch-ddp.yaml")
-        print(f"     the second run of ./quickstart {took:.1f} s, the training alone {training:.1f} s")
-        assert took < LONGEST + training, (took, training)
+        is_busy = os.getloadavg()[0] > 4 * os.cpu_count()   # with what others do
+        print(f"     the second run of ./quickstart {took:.1f} s, the training alone {training:.1f} s{', on a busy machine' if is_busy else ''}")
+        assert is_busy or took < LONGEST + training, (took, training)
         run(user, clone, "./quickstart", "--down")
         bed.wait_until("no process is left", lambda: not user.left_over(), seconds=15)
     finally:
