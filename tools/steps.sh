@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by ./check and ./quickstart: steps that say what they do and how long it took, and the build.
 #
-# Wants: ROOT (the clone), LOGS (where logs go), NAME (the first word of each step). Keeps: PASSED, FAILED, and the last step's COUNTS.
+# Wants: ROOT (the clone), LOGS (where logs go), NAME (the first word of each step). Keeps: PASSED, FAILED, and of the last step COUNTS and
+# what was SHOWN below its line.
 
 COMPILER=(clang-16 lld-16 ccache meson ninja-build pkg-config python3 python3-venv python3-yaml ca-certificates)
 LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev libexpected-dev libre2-dev zlib1g-dev prometheus-cpp-dev
@@ -12,16 +13,19 @@ LIBRARIES=(libboost1.81-dev libssl-dev rapidjson-dev libyaml-cpp-dev libfmt-dev 
 export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 
-PASSED=0 FAILED=0 COUNTS=
+PASSED=0 FAILED=0 COUNTS='' SHOWN=''
 mkdir -p "$LOGS"
 
 # log_name TITLE prints the name, without its ending, of the step's files in LOGS.
 log_name() { tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$1"; }
 
-# count_step TITLE TOOK COUNTS shows a step that was not run, because it passed before.
+show() { [ -z "$1" ] || printf '%s\n' "$1" '' | sed 's/^/             /'; }
+
+# count_step TITLE TOOK COUNTS SHOWN shows a step that was not run, because it passed before.
 count_step() {
   PASSED=$((PASSED + $(cut -d' ' -f1 <<< "${3:-0}")))
   printf '%-12s %-46s %-6s %7s  %s\n' "$NAME" "$1" ok "$2" "${3%, 0 failed}"
+  show "$4"
 }
 
 # step TITLE COMMAND... runs a command with its output in a log. A last line `N passed, N failed` in it is counted;
@@ -45,8 +49,10 @@ step() {
   fi
   [ $result = 0 ] && shown=ok || shown=FAILED
   printf '%-6s %5d s  %s\n' "$shown" "$took" "${COUNTS%, 0 failed}"
+  SHOWN=
   if [ $result = 0 ]; then
-    sed -n '/^open:\|^figures:/,/^$/p' "$log" | sed 's/^/             /'
+    SHOWN=$(sed -n '/^open:\|^figures:/,/^$/p' "$log")
+    show "$SHOWN"
   else
     { grep -E '^FAIL ' "$log" | head -n 10 | cut -c1-1500; tail -n 30 "$log" | cut -c1-300; } | sed 's/^/    | /'
     printf '    the whole log: %s\n' "${log#"$ROOT"/}"

@@ -56,7 +56,8 @@ std::optional<Resource> find_local_resource(const Registry& registry, const Json
                             kube::kServices,       kube::kJobs,       kube::kPersistentVolumeClaims,
                             kube::kServiceAccounts};
   for (const KindRegistration& registration : registry)
-    for (const ApiKind& kind : registration.crds) all.push_back(kind.resource);
+    if (registration.option.empty())
+      for (const ApiKind& kind : registration.crds) all.push_back(kind.resource);
   for (const Resource& resource : all) {
     if (object.get_string("kind") == resource.kind &&
         object.get_string("apiVersion") == resource.api_version())

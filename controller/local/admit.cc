@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "api/runtime.hh"
+#include "api/trainjob.hh"
 #include "kube/model/patch.hh"
 
 namespace trainer {
@@ -85,9 +87,10 @@ Response refusal_of(const Webhook& webhook, const AdmissionAnswer& answer) {
 
 }  // namespace
 
-Admitter::Admitter(const Registry& registry, kube::server::Api& api, kube::ApiClient& client,
-                   const kube::Log& log)
+Admitter::Admitter(const Registry& registry, bool has_node, kube::server::Api& api,
+                   kube::ApiClient& client, const kube::Log& log)
     : api_(api),
+      has_node_(has_node),
       webhooks_(webhooks_of(registry)),
       admission_(handlers_of(registry), client, nothing_cached_, log) {}
 
@@ -105,6 +108,27 @@ Task<std::optional<Response>> Admitter::review(PendingWrite& write, const Webhoo
   co_return std::nullopt;
 }
 
+// Their processes are started over SSH or by a broker, whose programs and keys are in images.
+std::optional<Response> Admitter::check_node_can_run(const PendingWrite& write) const {
+  if (write.kind->resource != kTrainJobs || write.operation != "CREATE") return std::nullopt;
+  const Json& ref = write.object.get("spec").get("runtimeRef");
+  const bool is_namespaced = ref.get_string("kind") == kTrainingRuntimes.kind;
+  const kube::Resource& resource = is_namespaced ? kTrainingRuntimes : kClusterTrainingRuntimes;
+  const kube::ObjectKey key{is_namespaced ? write.key.ns : "", std::string(ref.get_string("name"))};
+  const auto runtime = api_.store().find(resource, key);
+  if (!runtime) return std::nullopt;  // the webhook refuses it
+  const Json& policy = runtime->get_path({"spec", "mlPolicy"});
+  for (const auto& [member, name] : {std::pair("mpi", "MPI"), std::pair("flux", "Flux")}) {
+    if (policy.find(member) == nullptr) continue;
+    return kube::server::failure(
+        403, "Forbidden",
+        fmt::format("spec.runtimeRef: local mode has no {}, which {} {} uses: name a runtime "
+                    "without it, such as torch-distributed",
+                    name, resource.kind, ref.get_string("name")));
+  }
+  return std::nullopt;
+}
+
 Task<ApiServer::Admitted> Admitter::admit(PendingWrite write, Caller caller) {
   bool is_checked = false;
   for (const Webhook& webhook : webhooks_) {
@@ -114,6 +138,9 @@ Task<ApiServer::Admitted> Admitter::admit(PendingWrite write, Caller caller) {
     }
     if (auto refusal = co_await review(write, webhook))
       co_return tl::unexpected(std::move(*refusal));
+  }
+  if (has_node_ && !webhooks_.empty()) {
+    if (auto refusal = check_node_can_run(write)) co_return tl::unexpected(std::move(*refusal));
   }
   co_return write;
 }

@@ -14,12 +14,13 @@ namespace trainer {
 
 // Calls the webhooks that a process outside of a cluster publishes, each with the part of an
 // AdmissionReview that the rules read. Their matchConditions are not evaluated: these only save
-// requests that would change and refuse nothing. Concurrency: the server's thread. Outlives its
-// tasks.
+// requests that would change and refuse nothing. Where there is a node, TrainJobs are refused whose
+// processes it does not start: of runtimes with MPI or Flux. Concurrency: the server's thread.
+// Outlives its tasks.
 class Admitter {
  public:
   // `client`: to the same API, on the same thread.
-  Admitter(const Registry& registry, kube::server::Api& api, kube::ApiClient& client,
+  Admitter(const Registry& registry, bool has_node, kube::server::Api& api, kube::ApiClient& client,
            const kube::Log& log);
 
   // The write as the rules have changed it, or the refusal. Warnings are added to the write.
@@ -29,7 +30,11 @@ class Admitter {
   kube::Task<std::optional<kube::server::Response>> review(kube::server::PendingWrite& write,
                                                            const Webhook& webhook);
 
+  std::optional<kube::server::Response> check_node_can_run(
+      const kube::server::PendingWrite& write) const;
+
   kube::server::Api& api_;
+  const bool has_node_;
   std::vector<Webhook> webhooks_;  // mutating ones first
   AdmissionState nothing_cached_;  // so all lookups are requests to the API
   Admission admission_;

@@ -55,6 +55,13 @@ kube::server::Request create_request(const kube::Resource& resource, const Json&
   return request;
 }
 
+kube::server::Request delete_request(const kube::Resource& resource, const kube::ObjectKey& key) {
+  kube::server::Request request;
+  request.method = "DELETE";
+  request.target = kube::api_path(resource, key);
+  return request;
+}
+
 Json named(const kube::Resource& resource, std::string_view ns, std::string_view name) {
   Json metadata = Json::object({{"name", name}});
   if (!ns.empty()) metadata.set("namespace", ns);
@@ -77,7 +84,7 @@ LocalServer::LocalServer(LocalState state, kube::server::ServedKinds kinds,
       server_(io_, clock_, api_, state_.access, log, state_.audit.get()),
       admission_transport_(make_local_transport(io_, server_, Caller::kController)),
       admission_client_(*admission_transport_, clock_, random_),
-      admitter_(registry, api_, admission_client_, log),
+      admitter_(registry, options_.node.has_value(), api_, admission_client_, log),
       node_transport_(make_local_transport(io_, server_, Caller::kNode)),
       node_client_(*node_transport_, clock_, random_),
       tasks_(io_.get_executor(), [this](std::string_view task, std::string_view what) {
@@ -122,6 +129,7 @@ Result<void> LocalServer::restore() {
   store_.set_journal([this](const kube::server::Change& change) { state_.journal->write(change); });
   try {
     create_base_objects();
+    if (!node_) forget_node();
   } catch (const StorageError& error) {
     return kube::fail(kube::ErrorCode::kInvalid, error.what());
   }
@@ -140,6 +148,12 @@ void LocalServer::create_base_objects() {
   Json config = named(kube::kConfigMaps, "kubeflow-system", "kubeflow-trainer-public");
   config.set("data", Json::object({{"kubeflow_trainer_version", "dev"}}));
   create(kube::kConfigMaps, config);
+}
+
+// That of an earlier daemon: pods would be placed on it, and never run or end.
+void LocalServer::forget_node() {
+  const kube::ObjectKey key("", "local");
+  if (store_.find(kube::kNodes, key)) api_.handle(delete_request(kube::kNodes, key));
 }
 
 Result<void> LocalServer::listen() {

@@ -61,6 +61,7 @@ class LocalServer {
   kube::Result<void> restore();
   kube::Result<void> listen();
   void create_base_objects();
+  void forget_node();
   void run();
   bool has_work() const;
   kube::Task<void> await_idle();

@@ -113,8 +113,9 @@ Result<void> become(const PodConfig& pod, const ContainerConfig& container,
   reset_signals();
   execvp(argv[0], argv.data());
   if (errno == ENOENT && words[0].find('/') == std::string::npos)
-    return tl::unexpected(
-        start_error("exec: \"" + words[0] + "\": executable file not found in $PATH"));
+    return tl::unexpected(start_error("exec: \"" + words[0] +
+                                      "\": executable file not found in $PATH: activate the "
+                                      "environment that has it, or install it"));
   return system_failure("exec: \"" + words[0] + "\"");
 }
 

@@ -171,6 +171,9 @@ TEST_CASE("what a node refuses names the field", "[node]") {
   const Row row = GENERATE(values<Row>({
       {"command", "[]", "spec.containers[0].command: "},
       {"livenessProbe", R"({"exec":{}})", "spec.containers[0].livenessProbe: "},
+      {"startupProbe", R"({"exec":{}})", "spec.containers[0].startupProbe: "},
+      {"volumeDevices", R"([{"name":"e","devicePath":"/dev/x"}])",
+       "spec.containers[0].volumeDevices: "},
       {"readinessProbe", R"({"httpGet":{"port":1}})", "spec.containers[0].readinessProbe: "},
       {"lifecycle", R"({"preStop":{}})", "spec.containers[0].lifecycle: "},
       {"securityContext", R"({"privileged":true})", "spec.containers[0].securityContext"},
@@ -187,6 +190,27 @@ TEST_CASE("what a node refuses names the field", "[node]") {
   REQUIRE(!config);
   CHECK(config.error().code == kube::ErrorCode::kUnsupported);
   CHECK(config.error().message.starts_with(row.begins));
+}
+
+TEST_CASE("a node refuses fields of the pod, too", "[node]") {
+  struct Row {
+    const char* member;
+    const char* value;
+    const char* message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"hostPID", "true",
+       "spec.hostPID: pods of local mode have their own process numbers: remove it"},
+      {"initContainers", R"([{"name":"i","command":["x"],"restartPolicy":"Always"}])",
+       "spec.initContainers[0].restartPolicy: local mode has no sidecars among init containers: "
+       "make it one of containers"},
+  }));
+  Json pod = sample_pod();
+  pod["spec"].set(row.member, parse(row.value));
+  const auto config = make_config(pod, secrets(), place_of(pod), NodeFacts());
+  REQUIRE(!config);
+  CHECK(config.error().code == kube::ErrorCode::kUnsupported);
+  CHECK(config.error().message == row.message);
 }
 
 TEST_CASE("a host path at its own place needs no mount", "[node]") {

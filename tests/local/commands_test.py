@@ -55,6 +55,21 @@ def test_without_a_node(local):
     assert local.pods("waits")[0]["status"]["phase"] == "Pending"
 
 
+def test_without_the_node_of_before(local):
+    """Pods are not placed on a node that an earlier daemon had: they would never run, nor end with `down`."""
+    local.up()
+    local.run("down")
+    local.up("--no-node")
+    assert local.request("/api/v1/nodes")["items"] == []
+    local.create(trainjob("waits", "true"))
+    wait_until("there is a pod", lambda: local.pods("waits"))
+    began = time.monotonic()
+    local.run("down")
+    assert time.monotonic() - began < 20
+    local.up()
+    assert [node["metadata"]["name"] for node in local.request("/api/v1/nodes")["items"]] == ["local"]
+
+
 def test_a_capacity_that_is_not_there(local):
     local.up("--capacity", "nvidia.com/gpu=8")
     assert "nvidia.com/gpu 8" in local.run("status").stdout
@@ -216,6 +231,42 @@ def test_a_mount(local):
     job = trainjob("mounted", "sh /workspace/train.sh")
     assert "the script runs" in local.run("run", "--mount", f"{local.scratch}:/workspace", local.write("job.yaml", job)).stdout
     assert local.lines("result") == ["kept"]
+
+
+def with_initializer(local, command):
+    """A runtime with a claim that an initializer and the nodes share, and a job of it."""
+    runtime = local.runtime("prepared", backoffLimit=0)
+    steps = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    steps[0]["dependsOn"] = [{"name": "dataset-initializer", "status": "Complete"}]
+    first = json.loads(json.dumps(steps[0]).replace('"node"', '"dataset-initializer"').replace(': "trainer"', ': "dataset-initializer"'))
+    del first["dependsOn"]
+    steps.insert(0, first)
+    for step in steps:
+        pod = step["template"]["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/workspace"}]
+    if command:
+        first["template"]["spec"]["template"]["spec"]["containers"][0]["command"] = command
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+             "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+    job = trainjob("prepared", "echo trained on $(cat /workspace/data)", nodes=2, initializer={"dataset": {"storageUri": "hf://some/data"}})
+    job["spec"]["runtimeRef"] = {"name": "prepared", "kind": "TrainingRuntime"}
+    return local.write("job.yaml", claim, runtime, job)
+
+
+def test_an_initializer_with_a_command(local):
+    """It runs before the nodes, and they see what it has written."""
+    local.up_in_tier(1)
+    done = local.run("run", with_initializer(local, ["sh", "-c", "sleep 0.3; echo what came from $STORAGE_URI > /workspace/data; echo loaded"]))
+    assert sorted(done.stdout.splitlines()) == ["[dataset-initializer-0] loaded", "[node-0] trained on what came from hf://some/data",
+                                                "[node-1] trained on what came from hf://some/data"], done.stdout
+
+
+def test_an_initializer_of_an_image_alone(local):
+    local.up_in_tier(1)
+    done = local.run("run", with_initializer(local, None), code=1)
+    said = "    spec.containers[0].command: local mode has no images, so it does not know what this one runs: state it\n"
+    assert said in done.stdout and "trained" not in done.stdout, done.stdout
 
 
 def test_a_job_of_a_cluster_is_cut_to_the_machine(local):

@@ -36,25 +36,41 @@ def test_more_jobs_than_the_machine_can_run_at_once(local):
 
 
 def test_the_daemon_is_killed_at_random_moments(local):
-    """Each pod writes its uid when it starts: each uid is there once, all jobs end, and no process is left."""
-    jobs, kills = (20, 50) if LONG else (8, 6)
+    """Each pod writes its uid when it starts: each uid is there once, all jobs end, and no process is left. The first kills come while the
+    jobs start; at the others all of them run, for they wait for a file that is written after the last kill."""
+    jobs, early, kills = (20, 10, 50) if LONG else (8, 3, 4)
     chance = random.Random(7)
-    local.up("--capacity", f"cpu={jobs}")
-    uids = local.scratch / "uids"
-    for i in range(jobs):
-        seconds = kills * 0.6 * chance.uniform(0.2, 1.2)
-        script = f"echo $POD_UID >> {uids}; sleep {seconds:.1f}; echo ended"
-        local.create(trainjob(f"kill-{i}", script, requests={"cpu": "500m"}, env=[UID]))
-    for _ in range(kills):
+    options = ("--capacity", f"cpu={jobs}")
+    local.up(*options)
+    uids, gate = local.scratch / "uids", local.scratch / "gate"
+
+    def kill():
         time.sleep(chance.uniform(0, 0.5))   # no synchronisation: the moment is meant to be any
         local.kill_daemon()
-        local.up("--capacity", f"cpu={jobs}")
+
+    for i in range(jobs):
+        script = f"echo $POD_UID >> {uids}; until [ -e {gate} ]; do sleep 0.2; done; sleep {chance.uniform(0, 1):.1f}; echo ended"
+        local.create(trainjob(f"kill-{i}", script, requests={"cpu": "500m"}, env=[UID]))
+    for _ in range(early):
+        kill()
+        local.up(*options)
+    for i in range(jobs):
+        local.wait_for(f"kill-{i}", "Running", seconds=60)
+    for _ in range(kills):
+        kill()
+        local.up(*options)
+        phases = [job["status"]["phase"] for job in local.request(bed.TRAINJOBS)["items"]]
+        assert phases == ["Running"] * jobs and len(local.lines("uids")) == jobs, (phases, local.lines("uids"))
+    gate.write_text("")
     for i in range(jobs):
         local.wait_for(f"kill-{i}", "Complete", seconds=60)
     found = local.lines("uids")
     assert len(found) == len(set(found)) == jobs, (len(found), len(set(found)))
     for i in range(jobs):
         assert local.run("logs", f"kill-{i}").stdout == "[node-0] ended\n"
+    # Before `down`, which would end what is left: only the daemon.
+    daemon = local.daemon()["pid"]
+    wait_until("no process of a pod is left", lambda: [pid for pid in local.left_over() if not bed.is_zombie(pid)] == [daemon], seconds=10)
 
 
 if __name__ == "__main__":

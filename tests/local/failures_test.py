@@ -45,15 +45,21 @@ def test_a_warning_of_admission(local):
 
 
 def test_a_script_that_is_not_there(local):
+    """Python's sentence, once as output and once as the reason."""
     job = trainjob("lost", "")
     job["spec"]["trainer"]["command"] = ["python3", "/nowhere/train.py"]
-    assert "/nowhere/train.py" in failure_of(local, job)
+    lines = failure_of(local, job).splitlines()
+    ends = "can't open file '/nowhere/train.py': [Errno 2] No such file or directory"
+    assert [line.split(" ", 1)[0] for line in lines if line.endswith(ends)] == ["[node-0]", ""], lines
+
+
+NOT_FOUND = '    exec: "{}": executable file not found in $PATH: activate the environment that has it, or install it'
 
 
 def test_a_program_that_is_not_there(local):
     job = trainjob("lost", "")
     job["spec"]["trainer"]["command"] = ["no-such-program", "x"]
-    assert "no-such-program" in failure_of(local, job)
+    assert NOT_FOUND.format("no-such-program") in failure_of(local, job).splitlines()
 
 
 def test_no_torch_on_the_path(local):
@@ -62,13 +68,17 @@ def test_no_torch_on_the_path(local):
     for name in ("sh", "python3"):
         (programs / name).symlink_to(f"/usr/bin/{name}")
     done = local.run("run", bed.EXAMPLES / "torch-ddp.yaml", code=1, env={"PATH": str(programs)})
-    assert "torchrun" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert NOT_FOUND.format("torchrun") in done.stdout.splitlines(), done.stdout
+    assert f"python3 is {programs}/python3\n" in done.stderr, done.stderr
 
 
 def test_what_local_mode_does_not_have(local):
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
     said = failure_of(local, deployment)
     assert "local mode has no apps/v1 Deployment" in said, said
+    for version, kind in (("kubeflow.org/v1", "PyTorchJob"), ("kubeflow.org/v2beta1", "MPIJob")):
+        said = failure_of(local, {"apiVersion": version, "kind": kind, "metadata": {"name": "j"}})
+        assert f"{kind} j: local mode has no {version} {kind}: leave this document out" in said, said
     said = failure_of(local, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
     assert "there is nothing to run" in said, said
     assert "cannot be read" in local.run("run", "nowhere.yaml", code=1).stderr
@@ -79,6 +89,59 @@ def test_what_local_mode_does_not_have(local):
     assert "/nowhere does not exist" in local.run("run", "--mount", "/nowhere:/x", there, code=1).stderr
     assert "write a path below /" in local.run("run", "--mount", ".:/", there, code=1).stderr
     assert "write DIR:/PATH" in local.run("run", "--mount", "x", local.write("job.yaml", trainjob("m", "true")), code=1).stderr
+
+
+def test_runtimes_whose_processes_are_not_started(local):
+    """By `local run` and by any other client; the job is not created."""
+    own = {"apiVersion": bed.API, "kind": "TrainingRuntime", "metadata": {"name": "own", "namespace": "default"},
+           "spec": {**local.runtime("own")["spec"], "mlPolicy": {"mpi": {}}}}
+    for kind, runtime, policy in (("ClusterTrainingRuntime", "deepspeed-distributed", "MPI"), ("ClusterTrainingRuntime", "mlx-distributed", "MPI"),
+                                  ("ClusterTrainingRuntime", "flux-distributed", "Flux"), ("TrainingRuntime", "own", "MPI")):
+        job = trainjob("refused", "true")
+        job["spec"]["runtimeRef"] = {"name": runtime, "kind": kind}
+        said = (f"spec.runtimeRef: local mode has no {policy}, which {kind} {runtime} uses: name a runtime without it, such as torch-distributed")
+        done = local.run("run", local.write("job.yaml", *([own] if runtime == "own" else []), job), code=1)
+        assert f"trainer: local run: TrainJob default/refused: {said}\n" in done.stderr, done.stderr
+        try:
+            local.create(job)
+            raise AssertionError(f"{runtime} was not refused")
+        except bed.Failed as error:
+            assert " 403 " in str(error) and said in str(error), error
+        assert local.job("refused") is None
+    # An API server alone takes them: there another program, or nothing, runs the pods.
+    local.run("down")
+    local.up("--no-node")
+    local.create(job)
+    assert local.job("refused")
+
+
+# What is set in the pod and in its container, and the sentence.
+REFUSED = (
+    ({}, {"startupProbe": {"exec": {"command": ["true"]}}}, "spec.containers[0].startupProbe: local mode has no startup probes: remove it"),
+    ({}, {"livenessProbe": {"exec": {"command": ["true"]}}}, "spec.containers[0].livenessProbe: local mode has no liveness probes: remove it"),
+    ({"initContainers": [{"name": "side", "image": "localhost/none:1", "command": ["true"], "restartPolicy": "Always"}]}, {},
+     "spec.initContainers[0].restartPolicy: local mode has no sidecars among init containers: make it one of containers"),
+    ({"hostPID": True}, {}, "spec.hostPID: pods of local mode have their own process numbers: remove it"),
+    ({}, {"securityContext": {"privileged": True}},
+     "spec.containers[0].securityContext.privileged: pods of local mode have the rights of their user: remove it"),
+    ({"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "claim"}}]}, {"volumeDevices": [{"name": "disk", "devicePath": "/dev/x"}]},
+     "spec.containers[0].volumeDevices: local mode has no block devices: use a volume mount"),
+)
+
+
+def test_fields_of_pods_that_a_node_does_not_have(local):
+    """Nothing runs, and the job says why at once."""
+    for number, (pod, container, sentence) in enumerate(REFUSED):
+        name = f"refused-{number}"
+        runtime = local.runtime(name, backoffLimit=0)
+        spec = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        spec.update(pod)
+        spec["containers"][0].update(container)
+        job = trainjob(name, f"echo started >> {local.scratch}/started")
+        job["spec"]["runtimeRef"] = {"name": name, "kind": "TrainingRuntime"}
+        done = local.run("run", local.write("job.yaml", runtime, job), code=1)
+        assert f"    {sentence}\n" in done.stdout, done.stdout
+    assert not local.lines("started")
 
 
 def one_sentence(done):
@@ -110,7 +173,9 @@ def test_the_port_is_taken(local):
         taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taker.bind(("127.0.0.1", port))
         taker.listen()
-        assert str(port) in one_sentence(local.run("up", code=1))
+        said = one_sentence(local.run("up", code=1))
+        assert said == (f"trainer: local up: cannot listen on 127.0.0.1 port {port}: Address already in use: the port that {local.state}/kubeconfig "
+                        f"names is taken by another program: end that, or remove {local.state}/port for another port"), said
     local.up()
     assert local.phase("kept") == "Complete"
 
@@ -129,7 +194,8 @@ def test_a_database_of_a_newer_version(local):
         connection.execute("PRAGMA user_version = 1000")
     connection.close()
     said = one_sentence(local.run("up", code=1))
-    assert "version" in said, said
+    assert said == (f"trainer: local up: {database}: a newer version of this program has written it (format 1000, this one knows {version}): "
+                    "use that version, or another state directory"), said
     with sqlite3.connect(database) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
@@ -141,7 +207,8 @@ def test_a_second_daemon(local):
     local.up()
     pid = local.daemon()["pid"]
     done = local.run("up", "--foreground", code=1)
-    assert str(local.state) in one_sentence(done), done.stderr
+    assert one_sentence(done) == (f"trainer local: {local.state}: another daemon uses it (process {pid}): `trainer local status` shows it, "
+                                  "`trainer local down` ends it"), done.stderr
     assert local.daemon()["pid"] == pid
     local.run("run", local.write("job.yaml", trainjob("works", "true")))
 
@@ -163,9 +230,16 @@ def test_the_disk_is_full(local):
             except bed.Failed as error:
                 refusal = str(error)
                 break
-        assert refusal and " 500 " in refusal, refusal
+        sentence = (f"{local.state}/state.db: the change was not stored: database or disk is full: nothing was changed, and reads go on; "
+                    "make room, and send it again")
+        assert refusal and " 500 " in refusal and f'"message":"{sentence}"' in refusal, refusal
+        # No room for the files of a pod: the job waits for it, and says so.
+        waits = local.start("run", local.write("job.yaml", trainjob("waits", "echo there was room")))
+        wait_until("it says what it waits for", lambda: waits.stdout.readline().endswith(": No space left on device\n"))
         assert local.job("kept")["spec"]["suspend"] is True   # reads go on
         subprocess.run(["mount", "-o", "remount,size=64m", local.state], check=True)
+        said = waits.communicate(timeout=60)[0]
+        assert waits.returncode == 0 and "[node-0] there was room\n" in said, said
         local.kill_daemon()
         local.up()
         assert local.job("kept") and local.request("/api/v1/namespaces/default/configmaps/c0")
@@ -201,6 +275,14 @@ def test_a_shim_is_killed(local):
         local.wait_for(name, "Failed", seconds=10)
         failure = local.job(name)["status"]["firstFailure"]
         assert failure["exitCode"] == 137, failure
+        pod, = local.pods(name)
+        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (pod["status"]["phase"], ended["exitCode"]) == ("Failed", 137), pod["status"]
+        why = subprocess.run([bed.TRAINER, "why", name], env={**local.env, "KUBECONFIG": str(local.state / "kubeconfig")}, check=False, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+        assert why.startswith(f"TrainJob default/{name}: Failed "), why
+        assert (f"pod {pod['metadata']['name']} (node 0) on local: container node ended with exit code 137, signal 9\n"
+                "    the process that held this pod (trainer shim) was killed\n") in why, why
         wait_until("its children are gone", lambda: not [p for p in bed.processes_with(script) if not bed.is_zombie(p)], seconds=5)
 
 

@@ -9,6 +9,10 @@ import bed
 RAN = []
 
 
+def user_of(local):
+    return "an ordinary user" if local.uid else "root" if os.getuid() == 0 else "this user"
+
+
 def main_job(local, tier):
     local.env["PATH"] = bed.torch() + ":" + local.env["PATH"]
     if tier:
@@ -21,7 +25,7 @@ def main_job(local, tier):
     assert "images are not used" in done.stderr and "Complete" in done.stderr, done.stderr
     found = local.daemon()["tier"]
     assert found == tier or not tier, found
-    RAN.append(f"tier {found} as {'an ordinary user' if local.uid else 'root' if os.getuid() == 0 else 'this user'}")
+    RAN.append(f"tier {found} as {user_of(local)}")
 
 
 def ordinary(local):
@@ -46,42 +50,64 @@ def test_main_job_in_tier_3(local):
     main_job(local, 3)
 
 
-def as_ordinary(local, tier):
+def as_ordinary(local, act):
     user = ordinary(local)
     try:
-        main_job(user, tier)
+        act(user)
     finally:
         user.end()
 
 
 def test_ordinary_user(local):
-    as_ordinary(local, None)
+    as_ordinary(local, lambda user: main_job(user, None))
 
 
 def test_ordinary_user_in_tier_1(local):
-    as_ordinary(local, 1)
+    as_ordinary(local, lambda user: main_job(user, 1))
 
 
 def test_ordinary_user_in_tier_2(local):
-    as_ordinary(local, 2)
+    as_ordinary(local, lambda user: main_job(user, 2))
 
 
 def test_ordinary_user_in_tier_3(local):
-    as_ordinary(local, 3)
+    as_ordinary(local, lambda user: main_job(user, 3))
 
 
-def test_without_user_namespaces(local):
-    """As in a container that has none: it is root of a user namespace, without rights, in which no other may be made."""
+def container(local):
+    """As in one without user namespaces: it is root of a user namespace, without rights, in which no other may be made."""
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     inner = bed.Local(local.folder / "container", wrapper=["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"])
     if subprocess.run([*inner.wrapper, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         raise bed.Skipped("this machine has no user namespaces, which the tests above have shown already")
+    return inner
+
+
+def without_user_namespaces(local, tier):
+    inner = container(local)
     try:
-        main_job(inner, None)
+        main_job(inner, tier)
         assert inner.daemon()["tier"] > 1, inner.daemon()
         RAN[-1] = f"tier {inner.daemon()['tier']} in a container without user namespaces"
     finally:
         inner.end()
+
+
+def test_without_user_namespaces(local):
+    without_user_namespaces(local, None)
+
+
+def test_without_user_namespaces_in_tier_2(local):
+    without_user_namespaces(local, 2)
+
+
+def test_without_user_namespaces_in_tier_3(local):
+    without_user_namespaces(local, 3)
+
+
+def test_without_user_namespaces_there_is_no_tier_1(local):
+    said = container(local).run("up", "--tier", 1, code=1).stderr
+    assert said == "trainer: local up: tier 1 is not to be had on this machine (user namespace: No space left on device): use tier 2\n", said
 
 
 # Node 0 takes the port of every torchrun job, node 1 connects; both hold on to it for a while.
@@ -118,6 +144,7 @@ def side_by_side(local, tier, is_together):
         local.wait_for(name, "Complete", seconds=40)
     (begin1, end1), (begin2, end2) = (tuple(map(float, line.split())) for line in local.lines("times"))
     assert (begin1 < end2 and begin2 < end1) == is_together, local.lines("times")
+    RAN.append(f"tier {tier}: two jobs on one port {'side by side' if is_together else 'in turn'} as {user_of(local)}")
 
 
 def test_two_jobs_on_one_port_in_tier_1(local):
@@ -130,6 +157,18 @@ def test_two_jobs_on_one_port_in_tier_2(local):
 
 def test_two_jobs_on_one_port_in_tier_3(local):
     side_by_side(local, 3, False)
+
+
+def test_two_jobs_of_an_ordinary_user_on_one_port_in_tier_1(local):
+    as_ordinary(local, lambda user: side_by_side(user, 1, True))
+
+
+def test_two_jobs_of_an_ordinary_user_on_one_port_in_tier_2(local):
+    as_ordinary(local, lambda user: side_by_side(user, 2, True))
+
+
+def test_two_jobs_of_an_ordinary_user_on_one_port_in_tier_3(local):
+    as_ordinary(local, lambda user: side_by_side(user, 3, False))
 
 
 if __name__ == "__main__":
