@@ -132,10 +132,25 @@ class ChildrenPlanner {
         break;
       case SnapshotState::Kind::kUsable:
         note_snapshot(snapshot);
+        count_unreported_nodes(snapshot);
         break;
       case SnapshotState::Kind::kRefused:
         break;
     }
+  }
+
+  // Of a JobSet that another controller has built. It does not show whether an MPI launcher is a
+  // node, but the runtime does.
+  void count_unreported_nodes(const SnapshotState& snapshot) {
+    const TrainJob& stored = observed_.job;
+    if (stored.status.nodes || observed_.total_nodes > 0) return;
+    const auto found = runtime_in(*snapshot.content, stored.spec.runtimeRef, stored.metadata.ns);
+    if (!found || !(*found)->spec.mlPolicy || !(*found)->spec.mlPolicy->mpi) return;
+    std::optional<TrainJob> converted;
+    if (!convert_legacy(observed_, converted).empty()) return;
+    const auto built =
+        build(converted ? *converted : stored, **found, options_, nullptr, observed_.jobset_object);
+    if (built) state_.total_nodes = count_nodes(built->pod_sets, **found);
   }
 
   // The hash of a snapshot that is only about to be written is not reported yet: should the write

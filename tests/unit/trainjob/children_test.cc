@@ -500,6 +500,19 @@ Json mpi_runtime() {
   return runtime;
 }
 
+TEST_CASE("a launcher that trains counts as a node of a job that another controller has started") {
+  World world(train_job(), mpi_runtime());
+  world.settle();
+  REQUIRE(world.jobset);
+  REQUIRE(world.job().status.nodes->total == 3);
+  // As upstream's controllers leave it: neither these members of the status nor a snapshot.
+  world.object.erase("status");
+  world.others.erase("ConfigMap/j-runtime-snapshot");
+  world.restart();
+  world.settle();
+  CHECK(world.job().status.nodes->total == 3);
+}
+
 TEST_CASE("the Secret of SSH keys: made once, and again where no pod has the old keys") {
   Json start = train_job();
   start["spec"].set("suspend", true);
