@@ -129,9 +129,8 @@ TEST_CASE_METHOD(Fixture, "M8: a job that is gone is left alone") {
   // Its pods end after it.
   REQUIRE(cache<v1::PodView>(v1_pods()).upsert(pod("n", "12", "Failed")));
   CHECK(sent().empty());
-  for (const KindRegistration& kind : production_registry(v1_jobs()))
-    if (kind.crds.front().resource.group == "kubeflow.org")
-      REQUIRE(reconcile(kind.controller.name, {"n", "never"}));
+  for (const v1::Framework* framework : v1::frameworks())
+    REQUIRE(reconcile(std::string(framework->singular) + "-controller", {"n", "never"}));
   CHECK(sent().empty());
 }
 
@@ -154,7 +153,7 @@ TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and re
   CHECK(status.find("conditions"));
   CHECK_FALSE(status.find("restarts"));
   REQUIRE(pods.remove(failed("u-first")));
-  CHECK(sent() == Lines{"POST " + kPods + " p-worker-0"});
+  CHECK(sent() == Lines{both[1], "POST " + kPods + " p-worker-0"});
   CHECK(sent().empty());
   REQUIRE(pods.upsert(failed("u-second")));
   CHECK(sent() == Lines{both[1]});
