@@ -273,7 +273,7 @@ def upstreams_objects():
 
 
 def upstreams_crds():
-    """Ours without what upstream's do not have in a status, which the API server then drops."""
+    """Those of this project without what upstream's do not have in a status, which the API server then drops."""
     crds = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "manifests/v1/crds").glob("*.yaml"))]
     for crd in crds:
         status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]

@@ -87,7 +87,7 @@ def test_a_function_on_three_workers(cluster):
     client.delete_job("function", job_kind="PyTorchJob")
 
 
-def install_stand_ins():
+def install_modules():
     """What train() takes of transformers and peft, which need PyTorch: for Linux, PyPI has it only with gigabytes of libraries for GPUs."""
     @dataclasses.dataclass
     class Parameters:
@@ -107,7 +107,7 @@ def install_stand_ins():
 def test_train(cluster):
     """A claim that the SDK makes, an init container on the master alone that fills it, and workers that read it. The images are
     stand-ins (see v1-images)."""
-    transformers = install_stand_ins()
+    transformers = install_modules()
     from kubeflow.storage_initializer import hugging_face
     folder = f"/var/tmp/{cluster.namespace}"
     shutil.rmtree(folder, ignore_errors=True)
