@@ -125,6 +125,20 @@ std::optional<JobStatus> status_before_restore(const Framework& framework, const
   return is_finished ? std::optional(restored->status) : std::nullopt;
 }
 
+StatusExtensions::StatusExtensions(const JobStatus& status)
+    : restarts(status.restarts),
+      restartedPods(status.restartedPods),
+      firstFailure(status.firstFailure) {}
+
+std::optional<Job> with_extensions(const Job& job, const StatusExtensions& last) {
+  if (last.empty() || !StatusExtensions(job.status).empty()) return std::nullopt;
+  Job with = job;
+  with.status.restarts = last.restarts;
+  with.status.restartedPods = last.restartedPods;
+  with.status.firstFailure = last.firstFailure;
+  return with;
+}
+
 JobPlan plan(const Observed& observed) {
   const Framework& framework = observed.framework;
   if (!is_owned(observed.job)) return {};
@@ -142,6 +156,7 @@ JobPlan plan(const Observed& observed) {
     return needs;
   }
   finish_status(context);
+  context.plan.extensions = StatusExtensions(context.status);
   return std::move(context.plan);
 }
 

@@ -28,9 +28,21 @@ struct ServiceView {
 // (runtimes/trainjob/plan.hh): "ConfigMap/p-config", "PodGroup.scheduling.volcano.sh/p".
 using Dependents = std::map<std::string, std::shared_ptr<const kube::Json>, std::less<>>;
 
+// The members of a status that upstream's CRDs do not have. Where those are installed, the API
+// server drops them from what is written.
+struct StatusExtensions {
+  std::int32_t restarts = 0;
+  std::vector<std::string> restartedPods;
+  std::optional<FirstFailure> firstFailure;
+
+  StatusExtensions() = default;
+  explicit StatusExtensions(const JobStatus& status);
+  bool empty() const { return restarts == 0 && restartedPods.empty() && !firstFailure; }
+};
+
 struct Observed {
   const Framework& framework;
-  const Job& job;                     // as stored, without defaults
+  const Job& job;                     // as stored (but see with_extensions()), without defaults
   std::vector<const PodView*> pods;   // with this job's uid as controller owner
   std::vector<ServiceView> services;  // the same
   // As stored, of any owner; null: known to be absent; no entry: not known.
@@ -51,6 +63,7 @@ struct JobPlan : kube::Plan {
   // Hashes of the events that ReconcileContext::relay() has planned, most of them about troubles of
   // pods (PodView::Trouble): an event is not made again while its hash is here.
   std::unordered_set<std::uint64_t> relayed;
+  StatusExtensions extensions;  // of the planned status
   // For training_operator_jobs_*_total: add them once the plan has run.
   struct Counts {
     bool created = false;
@@ -71,6 +84,11 @@ JobPlan plan(const Observed& observed);
 // The status of a finished job that was restored from a backup without it: from its finished marker
 // (trainjob/finished_marker.hh). nullopt for every other job.
 std::optional<JobStatus> status_before_restore(const Framework& framework, const Job& job);
+
+// The job with the extensions of the last plan of this process, where its stored status has none of
+// them: so backoffLimit counts all pods that this process has recreated, also with upstream's CRDs,
+// and no status is written again. nullopt for every other job.
+std::optional<Job> with_extensions(const Job& job, const StatusExtensions& last);
 
 // The part of a dependent object that is kept after a read: all of it where the job owns it, else
 // only its owner, since it may be large.

@@ -273,6 +273,88 @@ def test_a_tfjob_restarts_and_succeeds_once(cluster):
     everywhere(cluster, body, play, check, flags=("--enable-scheme",))
 
 
+def named(life, kind, job):
+    return sorted(o["metadata"]["name"] for o in life.objects(kind, job))
+
+
+def test_an_mpijob_succeeds_once(cluster):
+    v1_test.install()
+    once = {"ConfigMap": "config", "ServiceAccount": "launcher", "Role": "launcher", "RoleBinding": "launcher"}
+
+    def body(job):
+        made = v1_test.mpijob(job)
+        made["spec"]["runPolicy"]["cleanPodPolicy"] = "Running"
+        return made
+
+    def play(life, job):
+        while "Created" not in v1_job(life, "MPIJob", job)[1] or named(life, "Pod", job) != [f"{job}-launcher", f"{job}-worker-0"]:
+            yield
+        for name in ("worker-0", "launcher"):
+            set_pod(life, f"{job}-{name}", "mpi", "Running", running={"startedAt": "2026-01-01T00:00:00Z"})
+        while "Running" not in v1_job(life, "MPIJob", job)[1]:
+            yield
+        set_pod(life, f"{job}-launcher", "mpi", "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
+        while "Succeeded" not in v1_job(life, "MPIJob", job)[1] or named(life, "Pod", job) != [f"{job}-launcher"]:
+            yield
+
+    def check(life, job):
+        status, types = v1_job(life, "MPIJob", job)
+        assert types == ["Created", "Succeeded"] and status["completionTime"], status
+        assert named(life, "Pod", job) == [f"{job}-launcher"] and not named(life, "Service", job)
+        for kind, name in once.items():
+            assert named(life, kind, job) == [f"{job}-{name}"], f"{kind}: {named(life, kind, job)}"
+        life.check_owners(job, ("MPIJob",), ("Pod", *once))
+        life.check_created(pods=2, configmaps=1, serviceaccounts=1, roles=1, rolebindings=1)
+
+    everywhere(cluster, body, play, check, flags=("--enable-scheme",))
+
+
+def test_an_elastic_gang_runs_out_of_retries_and_expires_once(cluster):
+    """The pod that waits for its next restart is ended by its activeDeadlineSeconds; the job's TTL removes the rest."""
+    v1_test.install()
+    gangs = str(harness.ROOT / "tests/conformance/crds")
+    harness.run("kubectl", "apply", "--server-side", "-f", gangs)
+    harness.run("kubectl", "wait", "--for=condition=Established", "--timeout=30s", "-f", gangs)
+    group, scaler = "PodGroup.scheduling.volcano.sh", "HorizontalPodAutoscaler"
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+
+    def body(job):
+        made = v1_test.pytorchjob(job, workers=2, backoffLimit=1, cleanPodPolicy="Running", ttlSecondsAfterFinished=1)
+        made["spec"]["pytorchReplicaSpecs"].pop("Master")
+        made["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
+        return made
+
+    def play(life, job):
+        while named(life, group, job) != [job]:
+            yield
+        assert not named(life, "Pod", job), "pods were created before their gang may start"
+        life.change("PATCH", group, job, {"status": {"phase": "Inqueue"}})
+        while not have(life, job, "worker-0", "worker-1") or named(life, scaler, job) != [job]:
+            yield
+        life.check_owners(job, ("PyTorchJob",), ("Pod", "Service", group, scaler))
+        set_pod(life, f"{job}-worker-0", "pytorch", "Running", running={"startedAt": "2026-01-01T00:00:00Z"})
+        while "Running" not in v1_job(life, "PyTorchJob", job)[1]:
+            yield
+        life.change("PATCH", "Pod", f"{job}-worker-1", {"status": {"phase": "Running", "containerStatuses": [{
+            "name": "pytorch", "image": "x", "imageID": "x", "ready": False, "restartCount": 1,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}}}]}}, "/status")
+        while any(life.objects(kind, job) for kind in ("PyTorchJob", "Pod", "Service", group, scaler)):
+            yield
+
+    def check(life, job):
+        ended = [r for r in life.proxy.requests if r[0] == "PATCH" and r[1].split("?")[0].endswith(f"/pods/{job}-worker-1")]
+        assert ended, f"the pod in its back-off was deleted instead: {life.proxy.requests}"
+        for kind in ("PyTorchJob", "Pod", "Service", group, scaler):
+            assert not life.objects(kind, job), f"a {kind} was created for a job that is gone"
+        life.check_created(pods=2, services=2, podgroups=1, horizontalpodautoscalers=1)
+
+    try:
+        everywhere(cluster, body, play, check, flags=("--enable-scheme", "--gang-scheduler-name=volcano"))
+    finally:
+        harness.run("kubectl", "delete", "--ignore-not-found", "--timeout=60s", "-f", gangs)
+
+
 def test_a_leader_that_was_stopped_for_longer_than_its_lease_writes_nothing(cluster):
     jobs = [f"job-{i}" for i in range(40)]
     cluster.apply(runtime("calm"))

@@ -128,21 +128,24 @@ class Cluster:
             return None
         raise Failed(done.stderr)
 
-    def put_trainjob(self, name, change, manager=""):
-        """As a typed client updates a job: reads it, calls change(spec), sends the object whole under this field manager,
-        and starts again when a status write came between."""
+    def put(self, api, kind, name, change, manager=""):
+        """As a typed client updates an object: reads it, calls change(object), sends it whole under this field manager, and
+        starts again when a status write came between."""
         query = f"?fieldManager={manager}" if manager else ""
-        path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{self.namespace}/trainjobs/{name}{query}"
+        path = f"/apis/{api}/namespaces/{self.namespace}/{kind}s/{name}{query}"
 
         def is_taken():
-            job = self.get("trainjob", name)
-            change(job["spec"])
-            done = run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(job), check=False)
+            o = self.get(kind, name)
+            change(o)
+            done = run("kubectl", "replace", "--raw", path, "-f", "-", text=json.dumps(o), check=False)
             if done.returncode != 0 and "Conflict" not in done.stderr:
-                raise Failed(f"PUT of TrainJob {name}: {done.stderr}")
+                raise Failed(f"PUT of {kind} {name}: {done.stderr}")
             return done.returncode == 0
 
-        wait_until(f"the PUT of TrainJob {name} is taken", is_taken)
+        wait_until(f"the PUT of {kind} {name} is taken", is_taken)
+
+    def put_trainjob(self, name, change, manager=""):
+        self.put("trainer.kubeflow.org/v1alpha1", "trainjob", name, lambda job: change(job["spec"]), manager)
 
     def list(self, kind, *arguments):
         return json.loads(self.kubectl("get", kind, "-o", "json", *arguments))["items"]

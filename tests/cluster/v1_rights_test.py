@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The rights of the controller of V1 jobs, as rights_test.py tries those of TrainJobs: all of them are used, and each is needed.
+"""The rights of the controller of V1 jobs, as rights_test.py tries those of TrainJobs: all of them are used, and each is needed. And
+upstream's rights and CRDs, with which it works, too.
 
 With EACH_RULE=yes the scenario runs once for each rule, without that rule. Needs a control plane without node and with an audit log
 (AUDIT=yes).
@@ -9,10 +10,14 @@ import os
 import pathlib
 import tempfile
 import threading
+import time
+
+import yaml
 
 import harness
+import quiet_test
 import rights_test
-from harness import ROOT, TRAINER, Failed, run
+from harness import ROOT, TRAINER, Failed, run, wait_until
 from rights_test import Audit, Refused, documents, roles
 
 SYSTEM, ACCOUNT = "kubeflow", "training-operator"
@@ -230,6 +235,122 @@ def without_each_rule(cluster):
 
 if os.environ.get("EACH_RULE") == "yes":
     test_each_rule_is_needed = without_each_rule
+
+
+# ---- only the image of upstream's manifests is changed
+
+EVERYTHING = ["create", "delete", "get", "list", "patch", "update", "watch"]
+# Groups, resources, verbs of upstream's ClusterRole (release 1.9).
+UPSTREAMS_RIGHTS = [
+    ("", ["configmaps"], ["create", "list", "update", "watch"]),
+    ("", ["events", "pods"], EVERYTHING),
+    ("", ["pods/exec"], ["create"]),
+    ("", ["secrets"], ["get", "list", "update", "watch"]),
+    ("", ["serviceaccounts"], ["create", "get", "list", "watch"]),
+    ("", ["services"], ["create", "delete", "get", "list", "watch"]),
+    ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["get", "list", "update", "watch"]),
+    ("autoscaling", ["horizontalpodautoscalers"], EVERYTHING),
+    ("kubeflow.org", [f"{kind.lower()}s" for kind in FRAMEWORKS], EVERYTHING),
+    ("kubeflow.org", [f"{kind.lower()}s/finalizers" for kind in FRAMEWORKS], ["update"]),
+    ("kubeflow.org", [f"{kind.lower()}s/status" for kind in FRAMEWORKS], ["get", "patch", "update"]),
+    ("rbac.authorization.k8s.io", ["roles", "rolebindings"], ["create", "list", "update", "watch"]),
+    ("scheduling.volcano.sh", ["podgroups"], EVERYTHING),
+    ("scheduling.x-k8s.io", ["podgroups"], EVERYTHING)]
+
+# What is asked for in vain: a patch, before an update is sent instead; and whether another leader is there.
+INSTEAD_OF = {("patch", "", "secrets"), ("patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+              ("list", "coordination.k8s.io", "leases")}
+
+
+def upstreams_objects():
+    rbac = "rbac.authorization.k8s.io"
+    others = [o for o in shipped() if not o["apiVersion"].startswith(rbac)]
+    return [*others, {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": ACCOUNT}, "rules": [
+        {"apiGroups": [group], "resources": resources, "verbs": verbs} for group, resources, verbs in UPSTREAMS_RIGHTS]},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": ACCOUNT},
+         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": ACCOUNT},
+         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}]}]
+
+
+def upstreams_crds():
+    """Those of this project without what upstream's do not have in a status, which the API server then drops."""
+    crds = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "manifests/v1/crds").glob("*.yaml"))]
+    for crd in crds:
+        status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+        for member in ("restarts", "restartedPods", "firstFailure"):
+            del status[member]
+    assert len(crds) == len(FRAMEWORKS)
+    return crds
+
+
+def set_pod(cluster, name, phase, **of_container):
+    status = {"phase": phase, "containerStatuses": [
+        {"name": "pytorch", "image": "x", "imageID": "x", "ready": False, "restartCount": 0, **of_container}]}
+    cluster.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+
+
+def live_with_upstreams_manifests(cluster, directory):
+    (directory / "manager").symlink_to(TRAINER)
+    controller = harness.Controller(directory, kubeconfig=rights_test.kubeconfig(directory, SYSTEM, ACCOUNT),
+                                    env={"KUBERNETES_SERVICE_HOST": rights_test.HOST, "MY_POD_NAMESPACE": SYSTEM})
+    controller.command = [str(directory / "manager"), f"--metrics-bind-address={rights_test.HOST}:8443",
+                          f"--health-probe-bind-address={rights_test.HOST}:8081"]
+    audit = Audit(cluster.namespace, SYSTEM, ACCOUNT)
+    two = {"Master": role("pytorch"), "Worker": role("pytorch", restart="ExitCode")}
+    controller.start()
+    try:
+        refused = job("PyTorchJob", "refused", {"Master": role("pytorch", 2)})
+        wait_until("admission refuses a job with two masters", lambda: "validator.pytorchjob" in run(
+            "kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(refused), check=False).stderr)
+        cluster.apply(job("PyTorchJob", "limited", two, runPolicy={"backoffLimit": 1}), job("PyTorchJob", "calm", two))
+        # A container that was restarted in its pod is what a status has as its first failure.
+        ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}}
+        running = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        wait_until("the pods of calm", lambda: cluster.get("pod", "calm-master-0"))
+        set_pod(cluster, "calm-master-0", "Running", restartCount=1, state=running, lastState=ended)
+        wait_until("calm runs", lambda: cluster.condition("pytorchjob", "calm", "Running"))
+
+        def worker():
+            return (cluster.get("pod", "limited-worker-0") or {"metadata": {"uid": None}})["metadata"]["uid"]
+
+        first = wait_until("the pods of limited", worker)
+        failed = {"state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+        set_pod(cluster, "limited-worker-0", "Failed", **failed)
+        second = wait_until("the worker is made again", lambda: worker() not in (None, first) and worker())
+        set_pod(cluster, "limited-worker-0", "Failed", **failed)
+        end = wait_until("limited has Failed", lambda: cluster.condition("pytorchjob", "limited", "Failed"))
+        assert end["message"] == "Job limited has failed because it has reached the specified backoff limit", end
+        assert worker() == second, "the pod that failed last is gone"
+        status = cluster.get("pytorchjob", "limited")["status"]
+        assert not {"restarts", "restartedPods", "firstFailure"} & set(status), status
+
+        quiet_test.settle()
+        began = quiet_test.mark()
+        cluster.kubectl("annotate", "pytorchjobs,pods", "--all", "example.com/looked-at=yes")
+        time.sleep(5)   # the claim is about time that passes
+        asked = {what for what in quiet_test.requests_since(began) if what[1] != "secrets"}   # the certificates are looked at now and then
+        assert not asked, f"asked while nothing changed: {asked}"
+        set_pod(cluster, "calm-worker-0", "Running", state=running)
+        wait_until("calm has two", lambda: cluster.get("pytorchjob", "calm")["status"]["replicaStatuses"]["Worker"].get("active") == 1)
+        assert ("patch", "pytorchjobs", "status") in quiet_test.requests_since(began), "the audit log does not show what it writes"
+        audit.read()
+        assert {right[:3] for right in audit.refused} == INSTEAD_OF, audit.refused
+        controller.stop()
+    finally:
+        controller.kill()
+
+
+def test_only_the_image_of_upstreams_manifests_is_changed(cluster):
+    objects = upstreams_objects()
+    install(objects)
+    try:
+        run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml.safe_dump_all(upstreams_crds()))
+        with tempfile.TemporaryDirectory() as directory:
+            live_with_upstreams_manifests(cluster, pathlib.Path(directory))
+    finally:
+        run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "manifests/v1/crds"))
+        cluster.kubectl("delete", "pytorchjobs", "--all", "--wait=false", check=False)
+        uninstall(objects)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""V1 jobs on a genuine control plane: created, scaled, suspended, resumed, deleted; deadline and TTL to the second; unchanged jobs cost
-no request; the program called as upstream's /manager.
+"""V1 jobs on a genuine control plane: created, scaled, suspended, resumed, deleted; started and evicted by Kueue's updates; deadline and
+TTL to the second; unchanged jobs cost no request; the program called as upstream's /manager, and upstream's Lease.
 
 Needs a control plane without node and with an audit log (AUDIT=yes).
 """
@@ -8,12 +8,16 @@ import contextlib
 import datetime
 import os
 import pathlib
+import sys
 import tempfile
 import time
 
 import harness
 import quiet_test
 from harness import ROOT, TRAINER, run, wait_until
+
+sys.path.insert(0, str(ROOT / "tests/conformance"))
+from conform import Api  # noqa: E402
 
 HOST = os.environ.get("TESTBED_HOST")
 
@@ -65,6 +69,12 @@ def types(cluster, name):
     return [(c["type"], c["status"]) for c in cluster.get("pytorchjob", name).get("status", {}).get("conditions", [])]
 
 
+def mpijob(name):
+    role = {"replicas": 1, "template": {"spec": {"containers": [{"name": "mpi", "image": "localhost/none:1"}]}}}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": name}, "spec": {
+        "runPolicy": {}, "mpiReplicaSpecs": {"Launcher": role, "Worker": role}}}
+
+
 def run_pod(cluster, name, phase="Running", **state):
     status = {"phase": phase, "containerStatuses": [{"name": "pytorch", "image": "x", "imageID": "x", "ready": False, "restartCount": 0,
                                                      "state": state or {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}
@@ -83,6 +93,9 @@ def test_a_job_is_created_scaled_suspended_resumed_and_deleted(cluster):
         assert "validator.pytorchjob.training-operator.kubeflow.org" in refused, refused
         cluster.apply(pytorchjob("p"))
         have(cluster, "p-master-0", "p-worker-0")
+        event = wait_until("an event of a pod's creation", lambda: next((
+            e for e in cluster.list("events") if e["message"] == "Created pod: p-master-0"), None))
+        assert event["source"]["component"] == "pytorchjob-controller" and event["reason"] == "SuccessfulCreatePod", event
         wait_until("it has a status", lambda: types(cluster, "p") == [("Created", "True")])
         run_pod(cluster, "p-master-0")
         wait_until("it runs", lambda: types(cluster, "p")[-1] == ("Running", "True"))
@@ -103,6 +116,80 @@ def test_a_job_is_created_scaled_suspended_resumed_and_deleted(cluster):
                    [("Created", "True"), ("Suspended", "False"), ("Running", "True")])
         cluster.kubectl("delete", "pytorchjob", "p")
         have(cluster)
+
+
+class KueuesJob:
+    """A V1 job as Kueue's Go client updates it: whole, with the members that a client has written who knows the types."""
+
+    def __init__(self, cluster, job):
+        self.cluster, self.kind, self.name = cluster, job["kind"].lower(), job["metadata"]["name"]
+        self.specs = next(member for member in job["spec"] if member.endswith("ReplicaSpecs"))
+        job["spec"]["runPolicy"]["suspend"] = True
+        cluster.apply(job)
+
+    def put(self, suspend, flavor):
+        """Starts or suspends it; the flavor's selector and toleration are the only ones of each template."""
+        def change(job):
+            job.setdefault("status", {})
+            job["spec"]["runPolicy"]["suspend"] = suspend
+            for role, spec in job["spec"][self.specs].items():
+                template = spec["template"]
+                template["metadata"] = {"creationTimestamp": None}
+                for container in template["spec"]["containers"]:
+                    container.setdefault("resources", {})
+                for member in ("nodeSelector", "tolerations"):
+                    template["spec"].pop(member, None)
+                if flavor:
+                    template["metadata"]["labels"] = {"kueue.x-k8s.io/podset": role.lower()}
+                    template["spec"].update(nodeSelector={"pool": flavor}, tolerations=[{"key": flavor, "operator": "Exists"}])
+        self.cluster.put("kubeflow.org/v1", self.kind, self.name, change)
+
+    def have(self, *wanted):
+        wait_until(f"pods {wanted}", lambda: names(self.cluster, "pods") == sorted(wanted), seconds=20)
+
+    def runs_on(self, flavor, first, *others):
+        """All pods are new, and have what Kueue has written."""
+        self.have(first, *others)
+        for pod in self.cluster.list("pods"):
+            assert pod["spec"]["nodeSelector"] == {"pool": flavor}, pod["spec"]
+            assert flavor in [toleration["key"] for toleration in pod["spec"]["tolerations"]], pod["spec"]
+            labels = pod["metadata"]["labels"]
+            assert labels["kueue.x-k8s.io/podset"] == labels["training.kubeflow.org/replica-type"], labels
+            run_pod(self.cluster, pod["metadata"]["name"])
+        wait_until("all are active", lambda: self.active() == [1] * (1 + len(others)))
+
+    def active(self):
+        """Of each role, as Kueue reads whether a job that it has suspended is over."""
+        counters = self.cluster.get(self.kind, self.name)["status"].get("replicaStatuses", {})
+        return [of.get("active", 0) for of in counters.values()]
+
+
+def start_evict_and_start_elsewhere(cluster, job, *pods):
+    queued = KueuesJob(cluster, job)
+    wait_until("it is suspended", lambda: cluster.condition(queued.kind, queued.name, "Suspended"))
+    queued.have()
+    queued.put(False, "a")
+    queued.runs_on("a", *pods)
+    first = {pod["metadata"]["uid"] for pod in cluster.list("pods")}
+    queued.put(True, None)
+    queued.have()
+    wait_until("none is active", lambda: not any(queued.active()) and cluster.condition(queued.kind, queued.name, "Suspended"))
+    for spec in cluster.get(queued.kind, queued.name)["spec"][queued.specs].values():
+        template = spec["template"]["spec"]
+        assert "nodeSelector" not in template and "tolerations" not in template, template
+    queued.put(False, "b")
+    queued.runs_on("b", *pods)
+    assert not first & {pod["metadata"]["uid"] for pod in cluster.list("pods")}
+    run_pod(cluster, pods[0], "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
+    wait_until("it succeeds", lambda: cluster.condition(queued.kind, queued.name, "Succeeded"))
+    cluster.kubectl("delete", queued.kind, queued.name)
+    queued.have()
+
+
+def test_kueue_starts_evicts_and_starts_elsewhere(cluster):
+    with served():
+        start_evict_and_start_elsewhere(cluster, pytorchjob("queued"), "queued-master-0", "queued-worker-0")
+        start_evict_and_start_elsewhere(cluster, mpijob("queued"), "queued-launcher", "queued-worker-0")
 
 
 def test_deadline_and_ttl_are_kept_to_the_second(cluster):
@@ -155,24 +242,60 @@ def test_scaled_beyond_all_bounds(cluster):
         assert made.metric("process_resident_memory_bytes") < 100e6
 
 
-def test_called_as_upstreams_manager(cluster):
-    def as_manager(made, directory):
+LEASE = "1ca428e5.training-operator.kubeflow.org"
+
+
+def as_upstreams_manager(cluster):
+    def change(made, directory):
         (directory / "manager").symlink_to(TRAINER)
         made.command = [str(directory / "manager"), f"--namespace={cluster.namespace}", "-leader-elect", "--metrics-bind-address=0",
                         f"--health-probe-bind-address={HOST}:8081"]
         made.env["MY_POD_NAMESPACE"] = cluster.namespace
 
+    return controller(change=change)
+
+
+def test_called_as_upstreams_manager(cluster):
     elsewhere = cluster.namespace[:50] + "-other"
     run("kubectl", "delete", "namespace", elsewhere, "--ignore-not-found", "--wait", "--timeout=60s")
     run("kubectl", "create", "namespace", elsewhere)
-    with controller(change=as_manager):
+    with as_upstreams_manager(cluster):
         other = harness.Cluster(elsewhere)
         other.apply(pytorchjob("far"))
         cluster.apply(pytorchjob("near"))
         have(cluster, "near-master-0", "near-worker-0")
-        assert cluster.get("lease", "1ca428e5.training-operator.kubeflow.org")["spec"]["holderIdentity"]
+        assert cluster.get("lease", LEASE)["spec"]["holderIdentity"]
         assert not other.list("pods"), "a job of another namespace was reconciled"
     run("kubectl", "delete", "namespace", elsewhere, "--wait=false")
+
+
+def test_nothing_is_written_while_another_holds_upstreams_lease(cluster):
+    """As while upstream's operator leads, whose Lease this is: not even when it is held for longer than it lasts, since it is renewed."""
+    seconds = 4
+    api = Api(os.environ["KUBECONFIG"])   # a kubectl may take too long to renew in time
+
+    def hold(method, holder, path=""):
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        code, answer = api.call(method, f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases{path}", {
+            "metadata": {"name": LEASE}, "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now}},
+            "application/merge-patch+json" if method == "PATCH" else "application/json")
+        assert code in (200, 201), answer
+
+    def holder():
+        return cluster.get("lease", LEASE)["spec"]["holderIdentity"]
+
+    hold("POST", "upstream")
+    with as_upstreams_manager(cluster):
+        with harness.at_rate(4, lambda _: hold("PATCH", "upstream", f"/{LEASE}")):
+            cluster.apply(pytorchjob("p"))
+            began = quiet_test.mark()
+            time.sleep(2 * seconds)   # the claim is about time that passes
+            assert not quiet_test.requests_since(began), quiet_test.requests_since(began)
+            assert holder() == "upstream" and "status" not in cluster.get("pytorchjob", "p"), holder()
+        hold("PATCH", "", f"/{LEASE}")
+        have(cluster, "p-master-0", "p-worker-0")
+        assert holder() not in ("", "upstream"), holder()
+        assert ("create", "pods", "") in quiet_test.requests_since(began), "the audit log does not show what it writes"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include "controller/registration/cluster_role.hh"
 #include "kube/model/json_text.hh"
+#include "kube/tests/merge_patch.hh"
 #include "runtimes/gang/pod_group.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/support/catch.hh"
@@ -30,13 +31,12 @@ KindOptions v1_jobs(const std::string& gang_scheduler = "") {
 const std::string kTemplate =
     R"("template":{"spec":{"containers":[{"name":"pytorch","image":"i"}]}})";
 
-std::string job(const std::string& version, const std::string& elastic = "",
+std::string job(const std::string& version, const std::string& more = "",
                 const std::string& status = "{}") {
   return R"({"apiVersion":"kubeflow.org/v1","kind":"PyTorchJob","metadata":{"name":"p",
       "namespace":"n","uid":"u1","generation":1,"resourceVersion":")" +
-         version + R"("},"spec":{)" + elastic +
-         R"("pytorchReplicaSpecs":{"Master":{"replicas":1,)" + kTemplate +
-         R"(},"Worker":{"replicas":1,)" + kTemplate + R"(}}},"status":)" + status + "}";
+         version + R"("},"spec":{)" + more + R"("pytorchReplicaSpecs":{"Master":{"replicas":1,)" +
+         kTemplate + R"(},"Worker":{"replicas":1,)" + kTemplate + R"(}}},"status":)" + status + "}";
 }
 
 // Of the job with uid u1; `more`: status and the like.
@@ -66,13 +66,17 @@ struct Fixture : trainer::test::IdleManager {
       });
     api.on("PATCH", kJobs + "/p/status").always().reply([this](const auto& request) {
       const auto patch = kube::parse_json(request.body);
-      return kube::ScriptedReply(
-          200, job(std::to_string(++version), elastic, kube::print_json(*patch->find("status"))));
+      status = kube::test::merge_patch(status, *patch->find("status"));
+      if (has_upstreams_crds)
+        for (const char* member : {"restarts", "restartedPods", "firstFailure"})
+          status.erase(member);
+      return kube::ScriptedReply(200,
+                                 job(std::to_string(++version), more, kube::print_json(status)));
     });
     see();
   }
   void see() {
-    REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("5", elastic)));
+    REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("5", more)));
     enqueued.clear();
   }
   static const kube::Resource& pytorch() { return v1::find_framework("pytorchjob")->resource; }
@@ -99,7 +103,9 @@ struct Fixture : trainer::test::IdleManager {
     std::sort(lines.begin(), lines.end());
     return lines;
   }
-  std::string elastic;
+  std::string more;  // members of the spec, each with a comma
+  Json status = Json::object();
+  bool has_upstreams_crds = false;
 };
 
 using Lines = std::vector<std::string>;
@@ -114,6 +120,44 @@ TEST_CASE_METHOD(Fixture, "a job gets its pods and Services, then its status, an
   for (const std::string& each : enqueued) CHECK_THAT(each, !Catch::Contains("for counters"));
   CHECK_THAT(metrics.render(), Catch::Contains("training_operator_jobs_created_total{framework="
                                                "\"pytorch\",job_namespace=\"n\"} 1"));
+}
+
+TEST_CASE_METHOD(Fixture, "M8: a job that is gone is left alone") {
+  sent();
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).remove(job("200")));
+  CHECK(sent().empty());
+  // Its pods end after it.
+  REQUIRE(cache<v1::PodView>(v1_pods()).upsert(pod("n", "12", "Failed")));
+  CHECK(sent().empty());
+  for (const v1::Framework* framework : v1::frameworks())
+    REQUIRE(reconcile(std::string(framework->singular) + "-controller", {"n", "never"}));
+  CHECK(sent().empty());
+}
+
+TEST_CASE_METHOD(Fixture, "with upstream's CRDs a status is written once, and restarts count") {
+  has_upstreams_crds = true;
+  more = R"("runPolicy":{"backoffLimit":1},)";
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
+  api.on("DELETE", kPods + "/p-worker-0").always().answer(200, "{}");
+  sent();
+  auto& pods = cache<v1::PodView>(v1_pods());
+  const auto failed = [this](const char* uid) {
+    Json made = *kube::parse_json(pod("n", std::to_string(++version), "Failed"));
+    made["metadata"].set("uid", uid);
+    return kube::print_json(made);
+  };
+  REQUIRE(pods.upsert(failed("u-first")));
+  const Lines both{"DELETE " + kPods + "/p-worker-0", "PATCH " + kJobs + "/p/status"};
+  CHECK(sent() == both);
+  CHECK(sent() == Lines{both[0]});  // it is there still
+  CHECK(status.find("conditions"));
+  CHECK_FALSE(status.find("restarts"));
+  REQUIRE(pods.remove(failed("u-first")));
+  CHECK(sent() == Lines{both[1], "POST " + kPods + " p-worker-0"});
+  CHECK(sent().empty());
+  REQUIRE(pods.upsert(failed("u-second")));
+  CHECK(sent() == Lines{both[1]});
+  CHECK_THAT(kube::print_json(status), Catch::Contains("reached the specified backoff limit"));
 }
 
 TEST_CASE_METHOD(Fixture, "what enqueues a job") {
@@ -134,9 +178,9 @@ TEST_CASE_METHOD(Fixture, "what enqueues a job") {
 }
 
 TEST_CASE_METHOD(Fixture, "an autoscaler is read once, and made where there is none") {
-  elastic = R"("elasticPolicy":{"minReplicas":1,"maxReplicas":4,"metrics":[{"type":"Resource",
+  more = R"("elasticPolicy":{"minReplicas":1,"maxReplicas":4,"metrics":[{"type":"Resource",
       "resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]},)";
-  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", elastic)));
+  REQUIRE(cache<kube::StoredObject>(all_of(pytorch())).upsert(job("6", more)));
   api.on("GET", kScalers + "/p").always().answer(404, R"({"reason":"NotFound","code":404})");
   const Lines lines = sent();
   CHECK(std::count(lines.begin(), lines.end(), "GET " + kScalers + "/p") == 1);

@@ -32,12 +32,16 @@ def test_installs_and_becomes_ready(_):
     assert run("kubectl", "get", "clustertrainingruntime", "torch-distributed").returncode == 0
 
 
-def test_any_user_will_do(_):
+def run_as_any_user(cluster, deployment):
     """As on OpenShift, where the platform chooses the user: it owns no file of the image, and is in no group but root's."""
     security = {"spec": {"template": {"spec": {"securityContext": {"runAsUser": 1_000_650_000, "runAsGroup": 0, "fsGroup": 1_000_650_000}}}}}
     for change in (security, {"spec": {"template": {"spec": {"securityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))}}}}):
-        SYSTEM.kubectl("patch", f"deployment/{MANAGER}", "--type=merge", "-p", json.dumps(change))
-        SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=90s")
+        cluster.kubectl("patch", f"deployment/{deployment}", "--type=merge", "-p", json.dumps(change))
+        cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--timeout=90s")
+
+
+def test_any_user_will_do(_):
+    run_as_any_user(SYSTEM, MANAGER)
     assert SYSTEM.kubectl("get", "namespace", SYSTEM.namespace, "-o", r"jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}") == "restricted"
 
 

@@ -7,8 +7,9 @@ import tempfile
 import time
 
 import installations
+import v1jobs
 import yaml
-from installations import NAMESPACE, RELEASE, create_trainjob, remove_everything
+from installations import NAMESPACE, RELEASE, apply_until_taken, create_trainjob, remove_everything
 
 import harness
 from harness import ROOT, run, wait_until
@@ -113,6 +114,15 @@ def manager_pods():
     return {p["metadata"]["uid"] for p in SYSTEM.list("pods", "-l", "app.kubernetes.io/component=manager") if "deletionTimestamp" not in p["metadata"]}
 
 
+def run_pytorchjob(cluster, helm):
+    """Switches V1 jobs on, beside TrainJobs."""
+    helm.upgrade(*RUNTIMES, "--set", "v1.enabled=true,v1.schemes={pytorchjob}")
+    made = json.dumps(v1jobs.job("PyTorchJob", "v1", {"Master": (1, {"image": "localhost/torch:1", "command": ["echo", "trained"]})}))
+    apply_until_taken("-n", cluster.namespace, "-f", "-", text=made)
+    v1jobs.succeeds(cluster, "PyTorchJob", "v1")
+    assert "validator.training-operator.kubeflow.org" in "".join(webhooks()), webhooks()
+
+
 def life_of_a_release(cluster, helm):
     remove_everything()
     began = time.monotonic()
@@ -129,6 +139,8 @@ def life_of_a_release(cluster, helm):
     helm.upgrade(*RUNTIMES, "--set", "manager.args={--log-level=debug}")
     assert not manager_pods() & before, "the controller was not started again"
     live.check_is_untouched("after an upgrade")
+    run_pytorchjob(cluster, helm)
+    live.check_is_untouched("after V1 jobs were switched on")
     helm.upgrade("--set", "runtimes.trl.enabled=true")   # the others are switched off, and one is in use
     assert runtimes() == {"trl", "torch-distributed"}, runtimes()
 

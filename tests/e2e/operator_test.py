@@ -41,6 +41,10 @@ def test_installs_and_refuses(cluster):
     assert ports == {8080, 443} and KUBEFLOW.get("secret", "training-operator-webhook-cert"), ports
 
 
+def test_any_user_will_do(_):
+    deployment_test.run_as_any_user(KUBEFLOW, OPERATOR)
+
+
 def test_the_console_walk_of_guides(cluster):
     """One master and three workers train together; columns, names of pods and logs are what guides show."""
     example = yaml.safe_load((ROOT / "docs/examples/torch-ddp.yaml").read_text())

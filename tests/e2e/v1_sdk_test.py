@@ -1,7 +1,11 @@
 #!/usr/bin/python3
 """The official SDK of V1 jobs, unmodified, as its users call it (see frameworks). It is installed from PyPI into the user's cache."""
+import dataclasses
+import os
 import pathlib
+import shutil
 import sys
+import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
 import harness  # noqa: E402
@@ -10,6 +14,10 @@ from harness import wait_until  # noqa: E402
 
 # With the newest client of Kubernetes it sends the names of members as Python has them.
 harness.use_sdk("kubeflow-training==1.9.3 kubernetes==31.0.0")
+# Read when the SDK is imported. Without a tag the kubelet would ask the registry for a newer image.
+IMAGES = {"STORAGE_INITIALIZER_IMAGE": "ghcr.io/kubeflow/training-v1/storage-initializer:stand-in",
+          "TRAINER_TRANSFORMER_IMAGE": "ghcr.io/kubeflow/training-v1/trainer-huggingface:stand-in"}
+os.environ.update(IMAGES)
 from kubeflow.training import TrainingClient, models  # noqa: E402
 from kubeflow.training.constants import constants  # noqa: E402
 
@@ -77,6 +85,57 @@ def test_a_function_on_three_workers(cluster):
     assert "rank 0 counts 3" in logs["function-master-0"], (logs, seen)
     assert any("Created pod: function-worker-1" in event for event in events["pytorchjob/function"]), events
     client.delete_job("function", job_kind="PyTorchJob")
+
+
+def install_modules():
+    """What train() takes of transformers and peft, which need PyTorch: for Linux, PyPI has it only with gigabytes of libraries for GPUs."""
+    @dataclasses.dataclass
+    class Parameters:
+        epochs: int = 1
+
+        def to_dict(self):
+            return dataclasses.asdict(self)
+
+    models_of = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "CausalLM", "MaskedLM", "ImageClassification")
+    members = {f"AutoModelFor{of}": type(f"AutoModelFor{of}", (), {}) for of in models_of}
+    for name, attributes in {"transformers": {**members, "TrainingArguments": Parameters}, "peft": {"LoraConfig": Parameters}}.items():
+        sys.modules[name] = types.ModuleType(name)
+        vars(sys.modules[name]).update(attributes)
+    return sys.modules["transformers"]
+
+
+def test_train(cluster):
+    """A claim that the SDK makes, an init container on the master alone that fills it, and workers that read it. The images are
+    stand-ins (see v1-images)."""
+    transformers = install_modules()
+    from kubeflow.storage_initializer import hugging_face
+    folder = f"/var/tmp/{cluster.namespace}"
+    shutil.rmtree(folder, ignore_errors=True)
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.namespace}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "persistentVolumeReclaimPolicy": "Delete",
+        "claimRef": {"namespace": cluster.namespace, "name": "tune"}, "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}})
+    try:
+        client = TrainingClient(namespace=cluster.namespace)
+        client.train(
+            name="tune", num_workers=3, num_procs_per_worker=1, storage_config={"size": "1Gi", "storage_class": None},
+            model_provider_parameters=hugging_face.HuggingFaceModelParams(
+                model_uri="hf://a/model", transformer_type=transformers.AutoModelForCausalLM),
+            dataset_provider_parameters=hugging_face.HuggingFaceDatasetParams(repo_id="a/dataset"),
+            trainer_parameters=hugging_face.HuggingFaceTrainerParams())
+        client.wait_for_job_conditions("tune", job_kind="PyTorchJob", wait_timeout=150, polling_interval=1)
+        pods = v1jobs.pods_of(cluster, "tune")
+        images = {name: [c["image"] for c in pod["spec"].get("initContainers", []) + pod["spec"]["containers"]] for name, pod in pods.items()}
+        assert images == {"tune-master-0": list(IMAGES.values()),
+                          **{f"tune-worker-{i}": [v1jobs.INIT_IMAGE, IMAGES["TRAINER_TRANSFORMER_IMAGE"]] for i in range(2)}}, images
+        for rank, pod in enumerate(("master-0", "worker-0", "worker-1")):   # a worker may end after the job
+            line = wait_until("all say so", lambda pod=f"tune-{pod}": harness.run(
+                "kubectl", "-n", cluster.namespace, "logs", pod, check=False).stdout)
+            assert line.startswith(f"rank {rank} of 3 trains hf://a/model with ") and "a/dataset" in line, line
+        assert cluster.get("pvc", "tune")["status"]["phase"] == "Bound"
+        client.delete_job("tune", job_kind="PyTorchJob")
+    finally:
+        harness.run("kubectl", "delete", "persistentvolume", cluster.namespace, "--wait=false")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -86,12 +86,14 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   measure(**decoded);
   const auto known = memories_.find(stored->uid);
   const auto memory = known == memories_.end() ? std::make_shared<Memory>() : known->second;
-  auto plan = co_await make_plan(**decoded, memory);
+  const auto completed = with_extensions(**decoded, memory->extensions);
+  auto plan = co_await make_plan(completed ? *completed : **decoded, memory);
   if (!plan) co_return tl::unexpected(plan.error());
 
   const JobPlan::Counts counts = plan->counts;
   const bool is_blocked = plan->is_blocked;
   std::unordered_set<std::uint64_t> relayed = std::move(plan->relayed);
+  StatusExtensions extensions = std::move(plan->extensions);
   std::vector<Action> written;
   std::copy_if(plan->actions.begin(), plan->actions.end(), std::back_inserter(written),
                [this](const Action& action) {
@@ -101,6 +103,7 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   auto done = co_await context_.plan_runner.run(std::move(object), std::move(*plan));
   if (done) {
     memory->relayed = std::move(relayed);
+    memory->extensions = std::move(extensions);
     remember(std::move(written), *memory);
     count(counts, key.ns);
   }

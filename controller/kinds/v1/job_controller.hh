@@ -43,6 +43,7 @@ class JobController final : public kube::Controller {
   struct Memory {
     Dependents dependents;  // read by name, or written
     std::optional<std::unordered_set<std::uint64_t>> relayed;
+    StatusExtensions extensions;
   };
 
   static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);

@@ -74,6 +74,33 @@ TEST_CASE("backoffLimit: recreated pods count, and what they had stays counted")
   CHECK(unlimited.totals.restarted == 10);
 }
 
+TEST_CASE("backoffLimit: with upstream's CRDs recreated pods count as long as the process lives") {
+  World world = limited(2);
+  world.has_upstreams_crds = true;
+  world.pod("p-master-0", "Running");
+  for (int i = 0; i < 2; ++i) {
+    world.pod("p-worker-0", "Failed", 137);
+    CHECK(world.conditions().find("Failed") == std::string::npos);
+    CHECK(world.at("Pod/p-worker-0").get("status").get_string("phase") == "Pending");
+    const int writes = world.writes;
+    world.settle();
+    CHECK(world.writes == writes);
+  }
+  CHECK_FALSE(status(world).find("restarts"));
+  // A resumed job begins again.
+  for (const char* suspend : {"true", "false"}) {
+    world.patch(kKey, yaml(fmt::format("{{spec: {{runPolicy: {{suspend: {}}}}}}}", suspend)));
+    world.settle();
+  }
+  for (int i = 0; i < 2; ++i) {
+    world.pod("p-worker-0", "Failed", 137);
+    CHECK(world.conditions().find("Failed") == std::string::npos);
+  }
+  world.pod("p-worker-0", "Failed", 137);
+  CHECK_THAT(world.message("Failed"), Catch::Contains("reached the specified backoff limit"));
+  CHECK(world.at("Pod/p-worker-0").get("status").get_string("phase") == "Failed");  // readable
+}
+
 TEST_CASE("backoffLimit: pods that wait and pods that have succeeded count as well") {
   World waiting = limited(3, "All");
   waiting.objects["Pod/p-worker-0"].set(

@@ -172,7 +172,8 @@ void World::record(const std::string& job, const std::vector<kube::PlannedEvent>
 JobPlan World::reconcile(const std::string& job_key) {
   const Json object = at(job_key);
   const Framework& framework = framework_of(object.get_string("kind"));
-  const Job job = test::read(object);
+  Job job = test::read(object);
+  if (auto completed = with_extensions(job, extensions_[job_key])) job = std::move(*completed);
   std::vector<std::shared_ptr<PodView>> views;
   std::vector<ServiceView> services;
   for (const auto& [key, child] : objects) {
@@ -198,10 +199,14 @@ JobPlan World::reconcile(const std::string& job_key) {
   }
   REQUIRE(made.needs_dependents.empty());
   relayed_[job_key] = made.relayed;
+  extensions_[job_key] = made.extensions;
   const auto write_status = [&] {
     if (!made.status_patch || is_killed()) return;
     ++writes;
     objects[job_key] = kube::test::merge_patch(at(job_key), *made.status_patch);
+    if (!has_upstreams_crds) return;
+    for (const char* member : {"restarts", "restartedPods", "firstFailure"})
+      objects[job_key]["status"].erase(member);
   };
   if (made.is_status_first) write_status();
   for (int stage = 0; stage <= kWithPods; ++stage)
@@ -209,7 +214,10 @@ JobPlan World::reconcile(const std::string& job_key) {
       if (action.stage == stage && !is_killed()) run(action);
   if (!made.is_status_first && has(job_key)) write_status();
   // A new process knows nothing of what was reported.
-  if (is_killed()) relayed_.clear();
+  if (is_killed()) {
+    relayed_.clear();
+    extensions_.clear();
+  }
   record(job_key, made.events);
   totals.created |= made.counts.created;
   totals.deleted |= made.counts.deleted;

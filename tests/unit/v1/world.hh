@@ -70,6 +70,7 @@ class World {
   Settings settings;
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
+  bool has_upstreams_crds = false;  // which drop the extensions of a status
   int writes = 0;
   int kill_at = std::numeric_limits<int>::max();  // of `writes`: what follows does not happen
   JobPlan::Counts totals;
@@ -81,6 +82,7 @@ class World {
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
   std::map<std::string, std::optional<std::unordered_set<std::uint64_t>>> relayed_;
+  std::map<std::string, StatusExtensions> extensions_;
   int version_ = 0;
 };
 
