@@ -261,7 +261,8 @@ class Neighbour:
     def check_is_served(self, times=20):
         """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. Where the
         API server itself is busy, by the attack or because others use the cores, it takes longer than 10 ms to store a ConfigMap, which
-        no admission of ours sees: what it takes longer is not counted, for three requests."""
+        no admission of ours sees: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
+        another namespace that has the place, the Job, and the look at it."""
         taken, probes = [], []
         for _ in range(times):
             taken.append(self.wait_for_job())
@@ -271,7 +272,7 @@ class Neighbour:
             probes.append(time.monotonic() - began)
         config_map, post, p95 = (sorted(each)[int(0.95 * (times - 1))] for each in zip(*taken))
         is_quick = post < 0.02 or config_map < 0.01
-        limit = 0.15 if is_quick else 0.15 + 3 * (config_map - 0.01)
+        limit = 0.15 if is_quick else 0.15 + 5 * (config_map - 0.01)
         print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms, of {limit * 1000:.0f} (p95 of {times}; the API server's answer "
               f"{post * 1000:.0f} ms, to a ConfigMap {config_map * 1000:.0f} ms), healthz after {max(probes) * 1000:.0f} ms")
         waits = [round(wait, 3) for _, _, wait in taken]

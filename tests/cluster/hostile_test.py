@@ -5,9 +5,12 @@ Peers that open connections and do not use them: admission and probes go on. Who
 The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
 hold such objects from before, or from another version. Needs a control plane without node.
 """
+import collections
 import contextlib
+import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import ssl
@@ -489,16 +492,110 @@ def test_counts_that_multiply_are_refused(cluster, controller, neighbour):
     wait_until("TrainJob product says why it does not run", lambda: "product" in reported(cluster), seconds=60)
 
 
-@attacked
-def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+def chained_jobs(count):
     """Each waits for the one before it."""
     pod = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}}}}
-    jobs = [replicated_job()] + [{"name": f"j{i}", "template": pod, "dependsOn": [
-        {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(2_999)]
-    create(cluster, runtime("chain", template={"spec": {"replicatedJobs": jobs}}))
+    return [replicated_job()] + [{"name": f"j{i}", "template": pod, "dependsOn": [
+        {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(count - 1)]
+
+
+@attacked
+def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+    create(cluster, runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}}))
     create(cluster, trainjob("chain", refers_to("chain")))
     neighbour.check_is_served()
     wait_until("TrainJob chain says why it does not run", lambda: "chain" in reported(cluster), seconds=60)
+
+
+def review(o, namespace):
+    """(path, body) of a request as of the API server, which asks whether an object may be created."""
+    group, version = o["apiVersion"].split("/")
+    kind = o["kind"]
+    path = f"/validate-{group.replace('.', '-')}-{version}-{kind.lower()}"
+    request = {"uid": "u", "operation": "CREATE", "namespace": namespace, "name": o["metadata"]["name"], "object": o,
+               "kind": {"group": group, "version": version, "kind": kind}, "resource": {"group": group, "version": version, "resource": kind.lower() + "s"}}
+    return path, json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+@contextlib.contextmanager
+def reviews_without_pause(host, port, reviews):
+    """Two connections for each send it again and again. Yields the numbers of answers by path and status."""
+    done, answers, errors = threading.Event(), collections.Counter(), []
+
+    def send(path, body):
+        try:
+            peer = http.client.HTTPSConnection(host, port, timeout=30, context=unverified())
+            while not done.is_set():
+                peer.request("POST", path, body, {"Content-Type": "application/json"})
+                with peer.getresponse() as answer:
+                    answer.read()
+                    answers[path, answer.status] += 1
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=send, args=each, daemon=True) for each in 2 * reviews]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not errors, errors
+
+
+def hostile_reviews(cluster):
+    """Of a runtime of 3,000 steps, which it creates, of a job of it, and of a JobSet of as many, with claims that must be looked up."""
+    chain = runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}})
+    create(cluster, chain)
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(500)]
+    patched = {"name": "node", "template": {"spec": {"template": {"spec": {"volumes": volumes}}}}}
+    job = trainjob("review", {**refers_to("chain"), "runtimePatches": [
+        {"manager": "example.com/m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [patched]}}}}]})
+    claims = [{"templates": [{"metadata": {"name": f"claim-{i}"}, "spec": {}} for i in range(500)]}]
+    many = jobset("review", {"replicatedJobs": chained_jobs(3_000), "volumeClaimPolicies": claims})
+    return [review(o, cluster.namespace) for o in (job, chain, many)]
+
+
+@attacked
+def test_reviews_that_the_api_server_has_not_sent_delay_no_one(cluster, controller, neighbour):
+    """Any pod can send them."""
+    reviews = hostile_reviews(cluster)
+    with reviews_without_pause(os.environ["TESTBED_HOST"], 9443, reviews) as answers:
+        neighbour.check_is_served()
+    print(f"     reviews answered meanwhile: {', '.join(f'{count} of {path}' for (path, _), count in answers.items())}")
+    assert all(answers[path, 200] for path, _ in reviews) and len(answers) == len(reviews), f"not all reviews were answered: {answers}"
+    lookups = controller.metric("rest_client_requests_total", 'resource="persistentvolumeclaims"')
+    most = 16 * sum(answers[path, 200] + 2 for path, _ in reviews)   # also of those whose answers did not come any more
+    assert 16 <= lookups <= most, f"{lookups} claims were looked up for {answers}"
+
+
+def test_reviews_of_clients_without_the_api_servers_certificate_are_refused(cluster):
+    host, pki = os.environ["TESTBED_HOST"], pathlib.Path(os.environ["KUBECONFIG"]).parent / "pki"
+    path, body = review(trainjob("review"), cluster.namespace)
+
+    def status(*certificate):
+        context = unverified()
+        if certificate:
+            context.load_cert_chain(*certificate)
+        with contextlib.closing(http.client.HTTPSConnection(host, 9443, timeout=10, context=context)) as peer:
+            peer.request("POST", path, body)
+            return peer.getresponse().status
+
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443", "--webhook-client-ca", str(pki / "webhooks.crt"))
+        controller.start()
+        try:
+            wait_until("admission", lambda: "webhooks published" in controller.said())
+            assert "must be created before the TrainJob" in cluster.refusal(trainjob("early"))
+            cluster.apply(runtime("plain"), trainjob("late"))
+            assert status() == 401, "without a certificate"
+            assert status(pki / "admin.crt", pki / "admin.key") == 403, "with one of another CA"
+            assert status(pki / "webhooks.crt", pki / "webhooks.key") == 200, "with the API server's own"
+            controller.stop()
+        finally:
+            controller.kill()
 
 
 @attacked
@@ -540,6 +637,28 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
     cluster.kubectl("patch", "jobset", "huge", "--type=merge", "-p", '{"spec": {"suspend": true}}')
     neighbour.check_is_served()
     wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 50, every=0.5)
+
+
+@attacked
+def test_jobsets_of_very_many_jobs_crowd_no_one_out(cluster, controller, neighbour):
+    """As many JobSets as there are workers, each with more Jobs than there are writes at a time."""
+    jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "200"))
+    job = replicated_job()
+    job["template"]["spec"].update(parallelism=0, completions=1)
+    cluster.apply(*[jobset(f"crowd-{number}", {"replicatedJobs": [{**job, "replicas": jobs}]}) for number in range(jobsets)])
+
+    def created():
+        """Of each JobSet, how many Jobs its status counts."""
+        statuses = [(o.get("status") or {}).get("replicatedJobsStatus") or [] for o in cluster.list("jobsets")]
+        return [sum(each["ready"] for each in status) for status in statuses]
+
+    neighbour.check_is_served()
+    meanwhile = created()
+    print(f"     meanwhile the statuses of {jobsets} JobSets count {sum(meanwhile)} of {jobsets * jobs} Jobs")
+    assert sum(meanwhile) < jobsets * jobs, "it was over before the neighbour was served: set CROWD_JOBS to more"
+    wait_until("all Jobs exist", lambda: created() == [jobs] * jobsets, seconds=60 + jobsets * jobs / 20, every=1)
+    cluster.kubectl("patch", "jobset", *[f"crowd-{number}" for number in range(jobsets)], "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    neighbour.check_is_served()
 
 
 if __name__ == "__main__":
