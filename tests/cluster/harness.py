@@ -261,7 +261,7 @@ class Neighbour:
     def check_is_served(self, times=20):
         """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. Where the
         API server itself is busy, by the attack or because others use the cores, it takes longer than 10 ms to store a ConfigMap, which
-        no admission of ours sees: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
+        this controller does not review: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
         another namespace that has the place, the Job, and the look at it."""
         taken, probes = [], []
         for _ in range(times):
