@@ -10,6 +10,7 @@
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/answers.hh"
 #include "runtimes/admission/patch_changes.hh"
+#include "runtimes/admission/trainjob_review.hh"
 #include "runtimes/admission/trainjob_rules.hh"
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/jobset/failure_pattern.hh"
@@ -82,36 +83,6 @@ void append(kube::FieldErrors& errors, kube::FieldErrors more) {
                 std::make_move_iterator(more.end()));
 }
 
-// What could not be created although the request is allowed.
-std::vector<std::string> warn_about_children(const TrainJob& job, const Runtime& runtime,
-                                             const pipeline::Plugins& plugins,
-                                             const jobset::Gates& gates) {
-  const auto built = build(job, runtime, PipelineOptions(plugins));
-  if (!built)
-    return {fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
-  std::vector<std::string> warnings = built->warnings;
-  const auto jobset = read_jobset(built->jobset);
-  if (!jobset) return warnings;
-  // Patterns of the TrainJob's own policy were refused before; these are the runtime's.
-  if (jobset->spec.failurePolicy)
-    if (const jobset::FailurePatterns patterns(*jobset->spec.failurePolicy); patterns.refusal())
-      warnings.push_back(fmt::format("spec.runtimeRef: of {} \"{}\", in the JobSet: {}",
-                                     runtime.kind, runtime.metadata.name,
-                                     patterns.refusal()->to_string()));
-  const auto refused = jobset::validate_create(
-      *jobset, gates, [](const std::string&, const std::string&) { return std::optional<Json>(); });
-  if (!refused.empty())
-    warnings.push_back(
-        fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
-  auto errors = jobset::metadata_errors(*jobset);
-  if (errors.empty()) errors = jobset::child_errors(*jobset);
-  if (!errors.empty())
-    warnings.push_back(
-        fmt::format("this job cannot start, since the API server refuses what its JobSet says: {}",
-                    kube::to_string(errors)));
-  return warnings;
-}
-
 // Old fields that no mutating webhook has converted. They would be stored and do nothing.
 AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
   Json object = request.object;
@@ -121,20 +92,6 @@ AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
   for (const std::string& warning : conversion.warnings)
     text += (text.empty() ? "" : "; ") + warning;
   return forbid(std::move(text));
-}
-
-AdmissionAnswer validate_creation(const AdmissionRequest& request, const TrainJob& job,
-                                  const AdmissionLookups& lookups, const pipeline::Plugins& plugins,
-                                  const jobset::Gates& gates) {
-  const auto runtime = live_runtime(job, lookups);
-  if (!runtime) return forbid(kube::FieldErrors{runtime_missing(job, request.object, lookups)});
-  kube::FieldErrors errors = validate_trainjob(job, nullptr, *runtime, plugins);
-  append(errors, check_priority_classes(*runtime, plugins, lookups));
-  AdmissionAnswer answer = forbid(errors);
-  if (!answer.is_allowed) return answer;
-  answer.warnings = warn_about_children(job, *runtime, plugins, gates);
-  warn_about_other_objects(job, *runtime, lookups, answer.warnings);
-  return answer;
 }
 
 AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob& before,
@@ -153,31 +110,109 @@ AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob
 
 }  // namespace
 
+bool TrainJobReview::step() {
+  switch (next_) {
+    case Step::kRules:
+      next_ = Step::kBuild;
+      return check_rules();
+    case Step::kBuild:
+      build_jobset();
+      next_ = jobset_ ? Step::kJobSet : Step::kOthers;
+      return true;
+    case Step::kJobSet:
+      check_jobset();
+      next_ = Step::kChildren;
+      return true;
+    case Step::kChildren:
+      check_children();
+      next_ = Step::kOthers;
+      return true;
+    case Step::kOthers:
+      warn_about_other_objects(*job_, *runtime_, lookups_, answer_.warnings);
+      return false;
+  }
+  return false;
+}
+
+bool TrainJobReview::check_rules() {
+  const bool is_update = request_.operation == "UPDATE";
+  if (!is_update && request_.operation != "CREATE") return false;
+  // Objects that are being deleted, and updates that leave the spec as it is, are always allowed.
+  if (is_update && (kube::ObjectMeta::of(request_.object).deletion_timestamp ||
+                    spec_of(request_.object) == spec_of(request_.old_object))) {
+    return false;
+  }
+  const auto refuse = [this](AdmissionAnswer answer) {
+    answer_ = std::move(answer);
+    return false;
+  };
+  if (has_legacy_fields(request_.object)) return refuse(refuse_legacy(request_));
+  auto job = read_trainjob(request_.object);
+  if (!job) return refuse(forbid(job.error()));
+  if (job->metadata.ns.empty()) job->metadata.ns = request_.ns;
+  if (!is_supported_runtime(job->spec.runtimeRef))
+    return refuse(
+        forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef))));
+  if (is_update) {
+    // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
+    // that held before.
+    if (!are_patches_changed(request_.old_object, request_.object)) return false;
+    auto before = read_trainjob(request_.old_object);
+    if (!before) return false;  // what is stored cannot be compared with what it should have been
+    if (before->metadata.ns.empty()) before->metadata.ns = request_.ns;
+    return refuse(validate_patches(request_, *before, *job, lookups_, plugins_));
+  }
+  job_ = std::move(*job);
+  runtime_ = live_runtime(*job_, lookups_);
+  if (!runtime_)
+    return refuse(forbid(kube::FieldErrors{runtime_missing(*job_, request_.object, lookups_)}));
+  kube::FieldErrors errors = trainer::validate_trainjob(*job_, nullptr, *runtime_, plugins_);
+  append(errors, check_priority_classes(*runtime_, plugins_, lookups_));
+  answer_ = forbid(errors);
+  return answer_.is_allowed;
+}
+
+// The steps that follow warn of what could not be created although the request is allowed.
+void TrainJobReview::build_jobset() {
+  auto built = build(*job_, *runtime_, PipelineOptions(plugins_));
+  if (!built) {
+    answer_.warnings = {
+        fmt::format("this job cannot be started: {}", kube::to_string(built.error()))};
+    return;
+  }
+  answer_.warnings = std::move(built->warnings);
+  if (auto jobset = read_jobset(built->jobset)) jobset_ = std::move(*jobset);
+}
+
+void TrainJobReview::check_jobset() {
+  // Patterns of the TrainJob's own policy were refused before; these are the runtime's.
+  if (jobset_->spec.failurePolicy)
+    if (const jobset::FailurePatterns patterns(*jobset_->spec.failurePolicy); patterns.refusal())
+      answer_.warnings.push_back(fmt::format("spec.runtimeRef: of {} \"{}\", in the JobSet: {}",
+                                             runtime_->kind, runtime_->metadata.name,
+                                             patterns.refusal()->to_string()));
+  const auto refused = jobset::validate_create(
+      *jobset_, gates_,
+      [](const std::string&, const std::string&) { return std::optional<Json>(); });
+  if (!refused.empty())
+    answer_.warnings.push_back(
+        fmt::format("the JobSet of this job will be refused: {}", kube::to_string(refused)));
+}
+
+void TrainJobReview::check_children() {
+  auto errors = jobset::metadata_errors(*jobset_);
+  if (errors.empty()) errors = jobset::child_errors(*jobset_);
+  if (!errors.empty())
+    answer_.warnings.push_back(
+        fmt::format("this job cannot start, since the API server refuses what its JobSet says: {}",
+                    kube::to_string(errors)));
+}
+
 AdmissionAnswer validate_trainjob(const AdmissionRequest& request, const AdmissionLookups& lookups,
                                   const pipeline::Plugins& plugins, const jobset::Gates& gates) {
-  const bool is_update = request.operation == "UPDATE";
-  if (!is_update && request.operation != "CREATE") return {};
-  // Objects that are being deleted, and updates that leave the spec as it is, are always allowed.
-  if (is_update && (kube::ObjectMeta::of(request.object).deletion_timestamp ||
-                    spec_of(request.object) == spec_of(request.old_object))) {
-    return {};
-  }
-  if (has_legacy_fields(request.object)) return refuse_legacy(request);
-  auto job = read_trainjob(request.object);
-  if (!job) return forbid(job.error());
-  if (job->metadata.ns.empty()) job->metadata.ns = request.ns;
-  if (!is_supported_runtime(job->spec.runtimeRef)) {
-    return forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef)));
-  }
-  if (!is_update) return validate_creation(request, *job, lookups, plugins, gates);
-
-  // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
-  // that held before.
-  if (!are_patches_changed(request.old_object, request.object)) return {};
-  auto before = read_trainjob(request.old_object);
-  if (!before) return {};  // what is stored cannot be compared with what it should have been
-  if (before->metadata.ns.empty()) before->metadata.ns = request.ns;
-  return validate_patches(request, *before, *job, lookups, plugins);
+  TrainJobReview review(request, lookups, plugins, gates);
+  while (review.step()) continue;
+  return review.answer();
 }
 
 }  // namespace trainer

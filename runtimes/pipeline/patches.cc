@@ -162,8 +162,16 @@ void restore_order(kube::Json& spec, const JobSetSpec& original) {
     const auto found = place.find(job.get_string("name"));
     return found == place.end() ? place.size() : found->second;
   };
-  std::stable_sort(jobs->as_array().begin(), jobs->as_array().end(),
-                   [&rank](const kube::Json& a, const kube::Json& b) { return rank(a) < rank(b); });
+  auto& items = jobs->as_array();
+  std::vector<std::pair<std::size_t, std::size_t>> order;  // the rank, and where the job is now
+  order.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) order.emplace_back(rank(items[i]), i);
+  if (std::is_sorted(order.begin(), order.end())) return;
+  std::sort(order.begin(), order.end());
+  std::vector<kube::Json> sorted;
+  sorted.reserve(items.size());
+  for (const auto& [_, at] : order) sorted.push_back(std::move(items[at]));
+  items = std::move(sorted);
 }
 
 void explain(Draft& draft, const RuntimePatch& patch, const kube::Json& spec) {

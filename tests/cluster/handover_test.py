@@ -233,7 +233,7 @@ def lease(name, namespace, second=0):
 
 
 def test_a_forged_lease_changes_nothing(cluster):
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, harness.Neighbour(cluster) as neighbour:
         controller = harness.Controller(directory, "--no-webhooks", "--expander", "Auto").start()
         try:
             cluster.apply(lease(LEASE, cluster.namespace))
@@ -241,6 +241,7 @@ def test_a_forged_lease_changes_nothing(cluster):
                 wait_until("the Lease is ignored", lambda: controller.metric("trainer_unexpected_leases", LEASE) == 1)
             cluster.apply(jobset("hand"))
             wait_until("hand is expanded", lambda: cluster.get("job", "hand-first-0"))
+            neighbour.check_is_served()
             said = controller.said()
             assert said.count("upstream Lease ignored") == 1, said[-2000:]
             assert "mode=Share" not in said, said[-2000:]

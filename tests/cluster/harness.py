@@ -268,11 +268,11 @@ class Neighbour:
         self.proxy.wait()
         run("kubectl", "delete", "namespace", self.namespace, "--wait=false")
 
-    def request(self, path, body=None):
+    def request(self, path, body=None, method=None, content_type="application/json"):
         """The answer; None for a 404."""
         data = json.dumps(body).encode() if body else None
         try:
-            asked = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
+            asked = urllib.request.Request(self.url + path, data, {"Content-Type": content_type}, method=method)
             with urllib.request.urlopen(asked, timeout=10) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
@@ -281,11 +281,14 @@ class Neighbour:
             return None
 
     def wait_for_job(self):
-        """Creates a JobSet; answers the seconds until the API server has answered, and until its Job exists."""
+        """Creates a ConfigMap and a JobSet; answers the seconds until the API server has answered each, and from the JobSet's POST until
+        its Job exists."""
         self.jobsets += 1
         name = f"n{self.jobsets}"
         pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "localhost/none:1"}]}
         began = time.monotonic()
+        self.request(f"/api/v1/namespaces/{self.namespace}/configmaps", {"metadata": {"name": name}})
+        posted = time.monotonic()
         self.request(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self.namespace}/jobsets", {
             "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
             "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {
@@ -293,24 +296,27 @@ class Neighbour:
         answered = time.monotonic()
         job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}-w-0"
         wait_until(f"the Job of the neighbour's JobSet {name} exists", lambda: self.request(job), every=0.005)
-        return answered - began, time.monotonic() - began
+        return posted - began, answered - posted, time.monotonic() - posted
 
     def check_is_served(self, times=20):
-        """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. The
-        attack keeps the API server busy too: what its answers take longer than 10 ms is not counted, for three requests."""
-        posts, waits, probes = [], [], []
+        """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. Where the
+        API server itself is busy, by the attack or because others use the cores, it takes longer than 10 ms to store a ConfigMap, which
+        this controller does not review: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
+        another namespace that has the place, the Job, and the look at it."""
+        taken, probes = [], []
         for _ in range(times):
-            post, wait = self.wait_for_job()
-            posts.append(post)
-            waits.append(wait)
+            taken.append(self.wait_for_job())
             began = time.monotonic()
             with urllib.request.urlopen(f"http://{os.environ['TESTBED_HOST']}:8081/healthz", timeout=10) as answer:
                 assert answer.status == 200
             probes.append(time.monotonic() - began)
-        p95, post = (sorted(each)[int(0.95 * (times - 1))] for each in (waits, posts))
-        print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms (p95 of {times}; the API server's answer {post * 1000:.0f} ms), "
-              f"healthz after {max(probes) * 1000:.0f} ms")
-        assert p95 < 0.15 + 3 * max(0, post - 0.01), f"a neighbour's JobSets waited for their Jobs: {[round(wait, 3) for wait in waits]} s"
+        config_map, post, p95 = (sorted(each)[int(0.95 * (times - 1))] for each in zip(*taken))
+        is_quick = post < 0.02 or config_map < 0.01
+        limit = 0.15 if is_quick else 0.15 + 5 * (config_map - 0.01)
+        print(f"     a neighbour's Job exists after {p95 * 1000:.0f} ms, of {limit * 1000:.0f} (p95 of {times}; the API server's answer "
+              f"{post * 1000:.0f} ms, to a ConfigMap {config_map * 1000:.0f} ms), healthz after {max(probes) * 1000:.0f} ms")
+        waits = [round(wait, 3) for _, _, wait in taken]
+        assert p95 < limit, f"a neighbour's JobSets waited for their Jobs, {p95:.3f} s where {limit:.3f} s are allowed: {waits} s"
         assert max(probes) < 1, f"healthz took {max(probes):.1f} s"
 
 

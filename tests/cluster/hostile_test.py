@@ -5,9 +5,12 @@ Peers that open connections and do not use them: admission and probes go on. Who
 The definitions of our kinds are opened for a while, so that the API server stores what their schemas refuse: a cluster may
 hold such objects from before, or from another version. Needs a control plane without node.
 """
+import collections
 import contextlib
+import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import ssl
@@ -104,32 +107,43 @@ FOREIGN = [
 ]
 
 
-def plant_bomb(cluster):
+def plant_bomb(cluster, name, size):
     """A snapshot that is the job's own by its owner reference, before the controller has written one."""
-    uid = cluster.get("trainjobs", "bomb")["metadata"]["uid"]
-    create(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"runtime": BOMB[:1_000_000]}, "metadata": {
-        "name": "bomb-runtime-snapshot", "ownerReferences": [
-            {"apiVersion": TRAINER, "kind": "TrainJob", "name": "bomb", "uid": uid, "controller": True}]}})
+    uid = cluster.get("trainjobs", name)["metadata"]["uid"]
+    create(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"runtime": BOMB[:size]}, "metadata": {
+        "name": f"{name}-runtime-snapshot", "ownerReferences": [
+            {"apiVersion": TRAINER, "kind": "TrainJob", "name": name, "uid": uid, "controller": True}]}})
+
+
+AT = "2026-01-01T00:00:00Z"
+FAILING = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "a", "lastTransitionTime": AT}]}
+COMPLETE = {"startTime": AT, "completionTime": AT, "succeeded": 1, "uncountedTerminatedPods": {}, "conditions": [
+    {"type": kind, "status": "True", "reason": "a", "lastTransitionTime": AT} for kind in ("SuccessCriteriaMet", "Complete")]}
+
+
+def claiming_job(victim, name, **spec):
+    """A Job for another namespace that names the uid of a JobSet as its owner's."""
+    victim_name = victim["metadata"]["name"]
+    owner = {"apiVersion": JOBSET, "kind": "JobSet", "name": victim_name, "uid": victim["metadata"]["uid"], "controller": True}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {
+        "name": name, "ownerReferences": [owner], "labels": {
+            "jobset.sigs.k8s.io/jobset-name": victim_name, "jobset.sigs.k8s.io/replicatedjob-name": "node",
+            "jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/restart-attempt": "0"}},
+        "spec": {"completions": 1, "parallelism": 1, "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}, **spec}}
+
+
+def namespace_beside(cluster):
+    elsewhere = harness.Cluster(cluster.namespace[:61] + "-x")
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
+    run("kubectl", "create", "namespace", elsewhere.namespace)
+    return elsewhere
 
 
 def claim_from_elsewhere(cluster, victim):
     """Jobs of another namespace that name the uid of a JobSet as their owner's: one has failed, and one was complete and is deleted."""
-    elsewhere = harness.Cluster(cluster.namespace + "-x")
-    run("kubectl", "delete", "namespace", elsewhere.namespace, "--ignore-not-found", "--wait", "--timeout=60s")
-    run("kubectl", "create", "namespace", elsewhere.namespace)
-    owner = {"apiVersion": JOBSET, "kind": "JobSet", "name": victim, "uid": cluster.get("jobsets", victim)["metadata"]["uid"],
-             "controller": True}
-    at = "2026-01-01T00:00:00Z"
-    ends = {"FailureTarget": {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "a", "lastTransitionTime": at}]},
-            "Complete": {"startTime": at, "completionTime": at, "succeeded": 1, "uncountedTerminatedPods": {}, "conditions": [
-                {"type": kind, "status": "True", "reason": "a", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")]}}
-    for end, status in ends.items():
-        elsewhere.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {
-            "name": f"{victim}-node-0", "ownerReferences": [owner], "labels": {
-                "jobset.sigs.k8s.io/jobset-name": victim, "jobset.sigs.k8s.io/replicatedjob-name": "node",
-                "jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/restart-attempt": "0"}},
-            "spec": {"suspend": end == "FailureTarget", "completions": 1, "parallelism": 1,
-                     "template": {"spec": replicated_job()["template"]["spec"]["template"]["spec"]}}})
+    elsewhere = namespace_beside(cluster)
+    for status in FAILING, COMPLETE:
+        elsewhere.apply(claiming_job(cluster.get("jobsets", victim), f"{victim}-node-0", suspend=status is FAILING))
         # The garbage collector deletes it soon, since there is no such owner in its namespace.
         run("kubectl", "-n", elsewhere.namespace, "patch", "job", f"{victim}-node-0", "--subresource=status", "--type=merge",
             "-p", json.dumps({"status": status}), check=False)
@@ -233,7 +247,7 @@ def test_hostile_objects_do_not_stop_others(cluster):
         for o in (runtime("wrong", template=7), runtime("large", volumes=[{"name": LARGE}]), *FOREIGN,
                   *HOPELESS.values(), *HARMLESS.values(), *DEEP.values()):
             create(cluster, o)
-        plant_bomb(cluster)
+        plant_bomb(cluster, "bomb", 1_000_000)
         before = versions(cluster)
         with tempfile.TemporaryDirectory() as directory:
             controller = harness.Controller(directory, "--no-webhooks").start()
@@ -316,36 +330,6 @@ def flood(host, port):
         done.set()
         for thread in threads:
             thread.join()
-
-
-def test_a_flood_of_connections_does_not_stop_admission(cluster):
-    harness.needs_admission()
-    host = os.environ["TESTBED_HOST"]
-    with tempfile.TemporaryDirectory() as directory:
-        controller = harness.Controller(directory, *harness.ADMISSION).start()
-        try:
-            wait_until("admission", lambda: "webhooks published" in controller.said())
-            cluster.apply(runtime("plain"))
-            with flood(host, 9443):
-                with contextlib.suppress(Failed):
-                    wait_until("it is crowded", lambda: controller.metric("trainer_connections_evicted_total") > 0)
-                waits, end = [], time.monotonic() + 10
-                while time.monotonic() < end:
-                    began = time.monotonic()
-                    cluster.kubectl("create", "--dry-run=server", "-f", "-", text=json.dumps(trainjob("neighbour")))
-                    waits.append(time.monotonic() - began)
-                    began = time.monotonic()
-                    with urllib.request.urlopen(f"http://{host}:8081/healthz", timeout=1) as answer:
-                        assert answer.status == 200
-                    assert time.monotonic() - began < 1, "healthz took longer than a second"
-                memory, closed = map(controller.metric, ("process_resident_memory_bytes", "trainer_connections_evicted_total"))
-            print(f"     {len(waits)} creates during the flood, the slowest took {max(waits):.2f} s; {memory / 1e6:.0f} MB")
-            assert max(waits) < 3, f"creates took {waits} s"
-            assert closed > 0, "no connection has made room"
-            assert memory < 150e6, f"{memory} bytes are resident"
-            controller.stop()
-        finally:
-            controller.kill()
 
 
 def test_metrics_are_for_those_who_may_get_them(cluster):
@@ -435,6 +419,56 @@ def has_failed(cluster, name):
 
 
 @attacked
+def test_a_flood_of_connections_does_not_stop_admission(cluster, controller, neighbour):
+    cluster.apply(runtime("plain"))
+    with flood(os.environ["TESTBED_HOST"], 9443):
+        wait_until("it is crowded", lambda: controller.metric("trainer_connections_evicted_total") > 0, seconds=60)
+        neighbour.check_is_served()
+        for _ in range(3):   # the two webhooks of TrainJobs
+            cluster.kubectl("create", "--dry-run=server", "-f", "-", text=json.dumps(trainjob("taken")))
+
+
+@attacked
+def test_owners_named_from_elsewhere_delay_no_one(cluster, controller, neighbour):
+    """Ten Jobs a second that name the JobSet of another namespace as their owner, and fail. Kubernetes' garbage collector deletes each."""
+    cluster.apply(jobset("good", {"replicatedJobs": [replicated_job()]}))
+    uid = wait_until("the JobSet's Job exists", lambda: cluster.get("jobs", "good-node-0"))["metadata"]["uid"]
+    victim, elsewhere = cluster.get("jobsets", "good"), namespace_beside(cluster)
+    jobs = f"/apis/batch/v1/namespaces/{elsewhere.namespace}/jobs"
+
+    def claim(number):
+        neighbour.request(jobs, claiming_job(victim, f"claim-{number}", suspend=True))
+        neighbour.request(f"{jobs}/claim-{number}/status", {"status": FAILING}, "PATCH", "application/merge-patch+json")
+
+    with harness.at_rate(10, claim):
+        neighbour.check_is_served()
+    run("kubectl", "delete", "namespace", elsewhere.namespace, "--wait=false")
+    cluster.apply(jobset("later", {"replicatedJobs": [replicated_job()]}))
+    check_untouched(cluster, "good")
+    assert cluster.get("jobs", "good-node-0")["metadata"]["uid"] == uid, "the Job was made again"
+
+
+@attacked
+def test_snapshots_that_are_bombs_delay_no_one(cluster, controller, neighbour):
+    """They are there before the controller has written its own, and are read again for each change of their jobs. One is longer than
+    what is parsed, the other has more values."""
+    names = [f"bomb-{number}" for number in range(10)]
+    controller.stop()
+    cluster.apply(runtime("plain"), *map(trainjob, names))
+    for number, name in enumerate(names):
+        plant_bomb(cluster, name, 1_000_000 if number % 2 else 500_000)
+    controller.start()
+
+    def touch(number):
+        neighbour.request(f"/apis/{TRAINER}/namespaces/{cluster.namespace}/trainjobs/{names[number % len(names)]}",
+                          {"metadata": {"annotations": {"example.com/touched": str(number)}}}, "PATCH", "application/merge-patch+json")
+
+    with harness.at_rate(5, touch):
+        neighbour.check_is_served()
+    wait_until("each TrainJob says why it does not run", lambda: reported(cluster) >= set(names), seconds=60)
+
+
+@attacked
 def test_patterns_that_are_too_large_delay_no_one(cluster, controller, neighbour):
     cluster.apply(failing_jobset("bomb", 20))
     patterns = [f"{i}" + ".{999}" * 140 for i in range(1000)]
@@ -460,16 +494,111 @@ def test_counts_that_multiply_are_refused(cluster, controller, neighbour):
     wait_until("TrainJob product says why it does not run", lambda: "product" in reported(cluster), seconds=60)
 
 
-@attacked
-def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+def chained_jobs(count):
     """Each waits for the one before it."""
     pod = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "localhost/none:1"}]}}}}
-    jobs = [replicated_job()] + [{"name": f"j{i}", "template": pod, "dependsOn": [
-        {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(2_999)]
-    create(cluster, runtime("chain", template={"spec": {"replicatedJobs": jobs}}))
+    return [replicated_job()] + [{"name": f"j{i}", "template": pod, "dependsOn": [
+        {"name": f"j{i - 1}" if i else "node", "status": "Complete"}]} for i in range(count - 1)]
+
+
+@attacked
+def test_a_runtime_of_very_many_jobs_delays_no_one(cluster, controller, neighbour):
+    create(cluster, runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}}))
     create(cluster, trainjob("chain", refers_to("chain")))
     neighbour.check_is_served()
     wait_until("TrainJob chain says why it does not run", lambda: "chain" in reported(cluster), seconds=60)
+
+
+def review(o, namespace):
+    """(path, body) of a request as of the API server, which asks whether an object may be created."""
+    group, version = o["apiVersion"].split("/")
+    kind = o["kind"]
+    path = f"/validate-{group.replace('.', '-')}-{version}-{kind.lower()}"
+    request = {"uid": "u", "operation": "CREATE", "namespace": namespace, "name": o["metadata"]["name"], "object": o,
+               "kind": {"group": group, "version": version, "kind": kind},
+               "resource": {"group": group, "version": version, "resource": kind.lower() + "s"}}
+    return path, json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+@contextlib.contextmanager
+def reviews_without_pause(host, port, reviews):
+    """Two connections for each send it again and again. Yields the numbers of answers by path and status."""
+    done, answers, errors = threading.Event(), collections.Counter(), []
+
+    def send(path, body):
+        try:
+            peer = http.client.HTTPSConnection(host, port, timeout=30, context=unverified())
+            while not done.is_set():
+                peer.request("POST", path, body, {"Content-Type": "application/json"})
+                with peer.getresponse() as answer:
+                    answer.read()
+                    answers[path, answer.status] += 1
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=send, args=each, daemon=True) for each in 2 * reviews]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not errors, errors
+
+
+def hostile_reviews(cluster):
+    """Of a runtime of 3,000 steps, which it creates, of a job of it, and of a JobSet of as many, with claims that must be looked up."""
+    chain = runtime("chain", template={"spec": {"replicatedJobs": chained_jobs(3_000)}})
+    create(cluster, chain)
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(500)]
+    patched = {"name": "node", "template": {"spec": {"template": {"spec": {"volumes": volumes}}}}}
+    job = trainjob("review", {**refers_to("chain"), "runtimePatches": [
+        {"manager": "example.com/m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [patched]}}}}]})
+    claims = [{"templates": [{"metadata": {"name": f"claim-{i}"}, "spec": {}} for i in range(500)]}]
+    many = jobset("review", {"replicatedJobs": chained_jobs(3_000), "volumeClaimPolicies": claims})
+    return [review(o, cluster.namespace) for o in (job, chain, many)]
+
+
+@attacked
+def test_reviews_that_the_api_server_has_not_sent_delay_no_one(cluster, controller, neighbour):
+    """Any pod can send them."""
+    reviews = hostile_reviews(cluster)
+    with reviews_without_pause(os.environ["TESTBED_HOST"], 9443, reviews) as answers:
+        neighbour.check_is_served()
+    print(f"     reviews answered meanwhile: {', '.join(f'{count} of {path}' for (path, _), count in answers.items())}")
+    assert all(answers[path, 200] for path, _ in reviews) and len(answers) == len(reviews), f"not all reviews were answered: {answers}"
+    lookups = controller.metric("rest_client_requests_total", 'resource="persistentvolumeclaims"')
+    most = 16 * sum(answers[path, 200] + 2 for path, _ in reviews)   # also of those whose answers did not come any more
+    assert 16 <= lookups <= most, f"{lookups} claims were looked up for {answers}"
+
+
+def test_reviews_of_clients_without_the_api_servers_certificate_are_refused(cluster):
+    host, pki = os.environ["TESTBED_HOST"], pathlib.Path(os.environ["KUBECONFIG"]).parent / "pki"
+    path, body = review(trainjob("review"), cluster.namespace)
+
+    def status(*certificate):
+        context = unverified()
+        if certificate:
+            context.load_cert_chain(*certificate)
+        with contextlib.closing(http.client.HTTPSConnection(host, 9443, timeout=10, context=context)) as peer:
+            peer.request("POST", path, body)
+            return peer.getresponse().status
+
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{host}:9443", "--webhook-client-ca", str(pki / "webhooks.crt"))
+        controller.start()
+        try:
+            wait_until("admission", lambda: "webhooks published" in controller.said())
+            assert "must be created before the TrainJob" in cluster.refusal(trainjob("early"))
+            cluster.apply(runtime("plain"), trainjob("late"))
+            assert status() == 401, "without a certificate"
+            assert status(pki / "admin.crt", pki / "admin.key") == 403, "with one of another CA"
+            assert status(pki / "webhooks.crt", pki / "webhooks.key") == 200, "with the API server's own"
+            controller.stop()
+        finally:
+            controller.kill()
 
 
 @attacked
@@ -511,6 +640,26 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
     cluster.kubectl("patch", "jobset", "huge", "--type=merge", "-p", '{"spec": {"suspend": true}}')
     neighbour.check_is_served()
     wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 50, every=0.5)
+
+
+@attacked
+def test_jobsets_of_very_many_jobs_crowd_no_one_out(cluster, controller, neighbour):
+    """As many JobSets as there are workers, each with more Jobs than there are writes at a time."""
+    jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "100"))
+    job = replicated_job()
+    job["template"]["spec"].update(parallelism=0, completions=1)
+    cluster.apply(*[jobset(f"crowd-{number}", {"replicatedJobs": [{**job, "replicas": jobs}]}) for number in range(jobsets)])
+
+    def created():
+        """Of each JobSet, how many Jobs its status counts."""
+        statuses = [(o.get("status") or {}).get("replicatedJobsStatus") or [] for o in cluster.list("jobsets")]
+        return [sum(each["ready"] for each in status) for status in statuses]
+
+    neighbour.check_is_served()
+    meanwhile = created()
+    print(f"     meanwhile the statuses of {jobsets} JobSets count {sum(meanwhile)} of {jobsets * jobs} Jobs")
+    assert sum(meanwhile) < jobsets * jobs, "it was over before the neighbour was served: set CROWD_JOBS to more"
+    wait_until("all Jobs exist", lambda: created() == [jobs] * jobsets, seconds=60 + jobsets * jobs / 20, every=1)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -79,20 +80,24 @@ class FaultyProxy(Proxy):
 
 
 class Controller(harness.Controller):
-    """One of two that elect a leader, each with ports, a proxy and a clock of its own."""
+    """One of two that elect a leader, each with ports, a proxy and a clock of its own. With admission it serves reviews as in a pod."""
 
-    def __init__(self, number, directory, kubeconfig, seed):
+    def __init__(self, number, directory, kubeconfig, seed, has_admission=False):
         directory = pathlib.Path(directory) / str(number)
         directory.mkdir()
         self.proxy = FaultyProxy(kubeconfig, seed)
         self.clock = directory / "clock"
         self.set_clock(0)
         env = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1"}
-        super().__init__(directory, "--no-webhooks", kubeconfig=self.proxy.kubeconfig(directory), env=env)
+        if has_admission:
+            env["KUBERNETES_SERVICE_HOST"] = os.environ["TESTBED_HOST"]   # by this it knows that there is a Service
+        super().__init__(directory, *([] if has_admission else ["--no-webhooks"]), kubeconfig=self.proxy.kubeconfig(directory), env=env)
         self.health, self.metrics = (f"{os.environ['TESTBED_HOST']}:{port + 10 * number}" for port in (8081, 8443))
+        self.webhook_port = 9443 + 10 * number
         config = directory / "controller.yaml"
         config.write_text(config.read_text().replace(":8081", f":{8081 + 10 * number}").replace(":8443", f":{8443 + 10 * number}")
-                          .replace("port: 9443", f"port: {9443 + 10 * number}").replace("leaderElect: false", "leaderElect: true"))
+                          .replace("port: 9443", f"port: {self.webhook_port}").replace("leaderElect: false", "leaderElect: true")
+                          + f"statusServer: {{port: {10443 + 10 * number}}}\n")
         self.stalled_at = self.continued_at = 0.0
 
     def set_clock(self, seconds):
@@ -117,6 +122,45 @@ class Controller(harness.Controller):
         """As a kubelet: a process that has ended is started again."""
         if self.process.poll() is not None:
             self.start(wait=False)
+
+
+class AdmissionService(threading.Thread):
+    """The shipped Service and webhook configurations. Its endpoints are the controllers that are ready, which Kubernetes finds out of
+    pods, and this thread of processes on the host."""
+
+    def __init__(self, controllers):
+        super().__init__(daemon=True)
+        self.controllers, self.is_over, self.written = controllers, False, {}
+        manifests = harness.ROOT / "manifests/base"
+        service = yaml.safe_load((manifests / "service.yaml").read_text())
+        del service["spec"]["selector"]
+        self.name, self.namespace = service["metadata"]["name"], service["metadata"]["namespace"]
+        for number, _ in enumerate(controllers):
+            self.write(number, False)
+        for text in json.dumps(service), (manifests / "webhooks.yaml").read_text():
+            assert self.apply(text), "the API server does not take Service and webhook configurations"
+
+    @staticmethod
+    def apply(text):
+        """True where the API server has taken it."""
+        return harness.run("kubectl", "apply", "--server-side", "--force-conflicts", "--request-timeout=5s", "-f", "-", text=text,
+                           check=False).returncode == 0
+
+    def write(self, number, is_ready):
+        if self.apply(json.dumps({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "metadata": {
+                    "name": f"{self.name}-{number}", "namespace": self.namespace, "labels": {"kubernetes.io/service-name": self.name}},
+                "endpoints": [{"addresses": [os.environ["TESTBED_HOST"]], "conditions": {"ready": is_ready}}],
+                "ports": [{"name": "webhook-server", "port": self.controllers[number].webhook_port, "protocol": "TCP"}]})):
+            self.written[number] = is_ready
+
+    def run(self):
+        while not self.is_over:
+            for number, controller in enumerate(self.controllers):
+                is_ready = controller.answers("readyz")
+                if is_ready != self.written.get(number):
+                    self.write(number, is_ready)
+            time.sleep(0.3)   # the period of the probe
 
 
 def token_kubeconfig(directory):

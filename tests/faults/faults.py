@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from bed import RUN, Component, Controller, etcd_alarm, token_kubeconfig
+from bed import RUN, AdmissionService, Component, Controller, etcd_alarm, token_kubeconfig
 import harness
 import schedule
 from conform import Api
@@ -29,6 +29,7 @@ SETTLED_WITHIN = 75
 DELETION_SEEN_WITHIN = 10
 RUNTIME_CRD = harness.ROOT / "manifests/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml"
 BINDING = "kubeflow-trainer-controller-manager"
+SECRET = ("kubeflow-system", "kubeflow-trainer-webhook-cert")
 ENDS = {"complete": "Complete", "restart": "Complete", "suspend": "Complete", "fail": "Failed", "delete": None}
 
 
@@ -91,10 +92,8 @@ class World:
         jobs, self.faults = schedule.make(seed)
         self.jobs = {job.name: job for job in jobs}
         run("kubectl", "create", "namespace", self.namespace)
-        for restarts in (0, 1):
-            self.request("POST", "TrainingRuntime", runtime(f"restarts-{restarts}", restarts))
         kubeconfig = token_kubeconfig(directory)
-        self.controllers = [Controller(number, directory, kubeconfig, seed + number) for number in (0, 1)]
+        self.controllers = [Controller(number, directory, kubeconfig, seed + number, has_admission=True) for number in (0, 1)]
         self.audit_begins = (RUN / "audit.log").stat().st_size
 
     @staticmethod
@@ -112,20 +111,24 @@ class World:
         return found["items"]
 
     def request(self, method, kind, body, name="", content_type="application/json"):
-        """A user's request, tried again while the API server is away."""
+        """A user's request, tried again while the API server is away, or no controller answers its reviews."""
         api = Api(str(RUN / "admin.kubeconfig"))   # of this thread
         api.kinds = self.api.kinds
         path = api.path(kind, self.namespace, *([name] if name else []))
 
+        answer = None
+
         def is_done():
+            nonlocal answer
             try:
-                status, _ = api.call(method, path, body, content_type)
-            except OSError:
+                status, answer = api.call(method, path, body, content_type)
+            except OSError as error:
+                answer = error
                 return False
             # Made by an earlier try whose answer was lost; or deleted.
             return status < 300 or status == 404 or (method == "POST" and status == 409)
 
-        wait_until(f"{method} {kind} {name}", is_done, seconds=60)
+        wait_until(f"{method} {kind} {name}", is_done, seconds=60, shown=lambda: answer)
 
     # ---- what happens
 
@@ -161,6 +164,9 @@ class World:
             run("kubectl", "delete", "clusterrolebinding", BINDING)
         elif fault.kind == "runtime-crd":
             run("kubectl", "delete", "-f", str(RUNTIME_CRD), "--wait=false")
+        elif fault.kind == "secret":
+            wait_until("the Secret is deleted", seconds=60, probe=lambda: run(
+                "kubectl", "delete", "secret", "--ignore-not-found", "-n", *SECRET, check=False).returncode == 0)
         elif component in ("api", "etcd"):
             process = fault.process = Component("apiserver" if component == "api" else "etcd")
             process.signal(signal.SIGSTOP) if what == "stall" else process.kill()
@@ -183,13 +189,17 @@ class World:
             wait_until("the CRD is back", is_crd_back, seconds=60, every=1)
         elif component in ("api", "etcd"):
             fault.process.signal(signal.SIGCONT) if what == "stall" else fault.process.start()
-        elif fault.kind != "kill":
+        elif fault.kind not in ("kill", "secret"):
             controller.proxy.fault = None
 
     def play(self):
         for controller in self.controllers:
             controller.start(wait=False)
         wait_until("both controllers are alive", lambda: all(c.is_ready() for c in self.controllers), seconds=30)
+        admission = AdmissionService(self.controllers)
+        admission.start()
+        for restarts in (0, 1):
+            self.request("POST", "TrainingRuntime", runtime(f"restarts-{restarts}", restarts))
         kubelet = Kubelet(self)
         kubelet.start()
         began = time.monotonic()
@@ -215,10 +225,11 @@ class World:
 
         try:
             wait_until("every job is as its script says", is_settled, seconds=SETTLED_WITHIN, every=1)
+            self.judge_admission()
         except harness.Failed:
-            raise AssertionError("; ".join(self.complaints())) from None
+            raise AssertionError("; ".join(self.complaints()) or "admission does not work") from None
         finally:
-            kubelet.is_over = True
+            kubelet.is_over = admission.is_over = True
             for controller in self.controllers:
                 controller.stall(False)
                 controller.kill()
@@ -261,6 +272,25 @@ class World:
                 controller.revive()
 
     # ---- the judge
+
+    def judge_admission(self):
+        """The certificates are stored, and every controller is ready. What must be refused is refused with its reason, and what is right
+        is taken."""
+        path = self.api.path("TrainJob", self.namespace) + "?dryRun=All"
+
+        def is_reviewed():
+            self.revive({})
+            try:
+                refused, why = self.api.call("POST", path, trainjob("refused", "nowhere"))
+                taken, _ = self.api.call("POST", path, trainjob("taken", "restarts-0"))
+                stored, secret = self.api.call("GET", self.api.path("Secret", *SECRET))
+            except OSError:
+                return False
+            has_certificates = stored == 200 and "tls.crt" in secret.get("data", {})
+            return refused == 403 and "must be created before the TrainJob" in str(why) and taken == 201 and has_certificates
+
+        wait_until("all controllers are ready", lambda: all(c.answers("readyz") for c in self.controllers), seconds=60)
+        wait_until("admission works", is_reviewed, seconds=60)
 
     def complaints(self):
         """What is not yet, or not any more, as it must be at the end."""

@@ -35,7 +35,7 @@ class Fault:
 
 # Kind -> how long it lasts at most. A stalled controller loses its Lease after 15 s, so some stalls are longer.
 FAULTS = {"kill": 3, "stall": 20, "api-stall": 8, "api-kill": 3, "etcd-stall": 6, "etcd-kill": 3, "etcd-full": 8, "rights": 8,
-          "write-errors": 10, "read-errors": 10, "cut-writes": 10, "cut-streams": 10, "clock": 10, "runtime-crd": 6}
+          "write-errors": 10, "read-errors": 10, "cut-writes": 10, "cut-streams": 10, "clock": 10, "runtime-crd": 6, "secret": 1}
 
 
 def make(seed):

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "controller/kinds/common/admission_facts.hh"
+#include "kube/client/yield.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/admission/trainjob_review.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
@@ -94,7 +96,10 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
     const auto read = co_await read_state_of_job(reader, request, *facts);
     if (!read) co_return tl::unexpected(read.error());
   }
-  co_return validate_trainjob(request, facts->lookups(), production_plugins(), gates);
+  const AdmissionLookups lookups = facts->lookups();
+  TrainJobReview review(request, lookups, production_plugins(), gates);
+  while (review.step()) co_await kube::yield();
+  co_return review.answer();
 }
 
 AdmissionAnswer validate_any_runtime(const AdmissionRequest& request) {
