@@ -9,6 +9,7 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lint_callers  # noqa: E402
+import lint_files  # noqa: E402
 import lint_includes  # noqa: E402
 import lint_words  # noqa: E402
 
@@ -110,6 +111,21 @@ class Order(Tree):
             self.check_refused(path, target)
 
 
+class Files(Tree):
+    def test_length(self):
+        self.write("controller/a/long.cc", "\n" * 401)
+        self.write("controller/a/fits.cc", "\n" * 400)
+        self.write("subprojects/kube/tests/long.cc", "\n" * 401)
+        self.assertEqual([c.split(":")[0] for c in lint_files.too_long(self.root)], ["controller/a/long.cc"])
+
+    def test_tests_that_no_stage_runs(self):
+        self.write("check", "# lost_test.py\nstage_a() { run a_test.py; }\n\nstage_b() {\n  need a || return\n  run one_b_test.py \\\n    b_test.py\n}\n")
+        for name in ("a_test.py", "b_test.py", "lost_test.py", "harness.py"):
+            self.write(f"tests/cluster/{name}", "")
+        self.write("tests/local/one_b_test.py", "")
+        self.assertEqual([c.split(":")[0] for c in lint_files.without_stage(self.root)], ["tests/cluster/lost_test.py"])
+
+
 class Words(Tree):
     def found(self, path, text):
         self.write(path, text)
@@ -133,6 +149,13 @@ class Words(Tree):
     def test_literals_of_code(self):
         self.assertEqual(self.found("api/a.cc", 'auto a = "nobody"; // nobody\nauto b = R"(told\n)"; auto told = 1;\n'),
                          [(1, "nobody"), (3, "told")])
+        self.assertEqual(self.found("tests/a.cc", 'TEST_CASE("a b") {\n  auto a = "told";\n}\n'
+                                                  'TEST_CASE_METHOD(Fixture,\n                 "an end is told") {}\n  SECTION("no bell") {}\n'),
+                         [(5, "told"), (6, "bell")])
+
+    def test_names_of_other_projects(self):
+        self.assertEqual(self.found("tests/faults/a.py", "etcd_alarm('ACTIVATE')\n"), [])
+        self.assertEqual(self.found("tests/other/a.py", "etcd_alarm('ACTIVATE')\n"), [(1, "alarm")])
 
     def test_names_that_users_hold(self):
         self.assertEqual(self.found("docs/a.md", "The expander: run `trainer blueprints`.\n"), [])

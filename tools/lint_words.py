@@ -26,6 +26,14 @@ PLAIN = {
     "manners": "behaviour",
     "in one go": "together, at once",
     "at rest": "idle",
+    "lane/lanes": "role",
+    "bell/bells": "notifier",
+    "alarm/alarms": "timer",
+    "urgency": "debounce",
+    "pacer/pacers": "rate limiter, wake coalescer",
+    "judge/judges/judged/judging/judgement": "check, compute, decide",
+    "respell/respells/respelled/respelling": "normalize",
+    "modernise/modernises/modernised/modernising": "convert from the legacy form",
 }
 # Refused in C++ only: users hold these names, so documents and scripts use them.
 IN_CODE = {
@@ -44,14 +52,15 @@ ALLOWED = {
     "subprojects/kube/model/json_text.cc": ({"tell"}, "RapidJSON's name"),
     "controller/config/": ({"expander"}, "the key `expander` of the configuration"),
     "controller/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
+    "tests/faults/": ({"alarm"}, "etcd's name of what it raises where its disk is full"),
     "tests/unit/config/": ({"expander"}, "the key `expander` of the configuration"),
     "tests/unit/cli/": ({"blueprint", "blueprints"}, "the command `trainer blueprints`"),
 }
 TOPS = ("api", "runtimes", "controller", "subprojects/kube", "tests", "docs", "tools", "manifests")
 CODE = (".cc", ".hh")
 TEXTS = (".md", ".py", ".sh", "meson.build", "meson_options.txt", "Containerfile")
-# What a line of C++ says to users stays as it is, so literals are not checked; comments and identifiers are.
-LITERAL = re.compile(r"""(//[^\n]*)|R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
+# What a line of C++ says to users stays as it is, so literals are not checked; comments, identifiers and names of tests are.
+LITERAL = re.compile(r"""(//[^\n]*|TEST_CASE(?:_METHOD)?\([^"]*"(?:\\.|[^"\\\n])*"|SECTION\("(?:\\.|[^"\\\n])*")|R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
 # What a document quotes is a literal, too: `code`, and blocks of it.
 QUOTED = re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
 TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\n|[^\sA-Za-z_]")
@@ -79,7 +88,7 @@ def tokens(text):
 
 
 def without(pattern, text):
-    """The text with what the pattern matches left out, a comment excepted; lines keep their numbers."""
+    """The text with what the pattern matches left out, its first group excepted; lines keep their numbers."""
     def blank(match):
         return match[0] if match.groups() and match[1] else '"' + "\n" * match[0].count("\n")
 

@@ -19,6 +19,15 @@ void end_retries(ReconcileContext& context, const PodView& pod) {
                 kBeforePods);
 }
 
+// The reconcile in which a job ends removes what the job was scaled down by, unless a request fails
+// then. An autoscaler goes on after the end, and what it takes away may end by itself.
+void remove_running_surplus(ReconcileContext& context) {
+  const auto& elastic = context.job.spec.elasticPolicy;
+  if (context.is_too_large || (elastic && elastic->metrics)) return;
+  for (const PodView* pod : context.surplus)
+    if (!pod->is_over()) context.remove_pod(*pod);
+}
+
 std::optional<kube::Time> finish_time(const JobStatus& status) {
   if (status.completionTime) return status.completionTime;
   // A job that failed by an exit code has no completionTime.
@@ -58,7 +67,7 @@ void clean_up_finished(ReconcileContext& context) {
     else
       context.remove_pod(*pod);
   }
-  if (policy == "None") return;
+  if (policy == "None") return remove_running_surplus(context);
   for (const ServiceView& service : context.observed.services)
     if (!kept.contains(service.name)) context.remove_service(service);
 }

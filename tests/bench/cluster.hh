@@ -22,9 +22,9 @@ double seconds_since(Steady::time_point begin);
 // Keeps the newest state of every object of one kind in one namespace, and when it last changed.
 class Tally final : public kube::WatchSink {
  public:
-  using Judge = std::function<bool(const kube::Json& object)>;
+  using Predicate = std::function<bool(const kube::Json& object)>;
   // `counts` decides whether an object counts, in the state it has.
-  explicit Tally(Judge counts) : counts_(std::move(counts)) {}
+  explicit Tally(Predicate counts) : counts_(std::move(counts)) {}
   void begin_list() override {}
   bool upsert(std::string_view text) override;
   void end_list() override { is_synced_ = true; }
@@ -40,7 +40,7 @@ class Tally final : public kube::WatchSink {
   std::function<void(const kube::Json& object)> on_put;
 
  private:
-  Judge counts_;
+  Predicate counts_;
   std::unordered_map<std::string, bool> objects_;
   std::size_t counted_ = 0;
   bool is_synced_ = false;

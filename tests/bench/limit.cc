@@ -141,8 +141,8 @@ Task<void> measure_limit(Cluster& cluster, std::string ns, int count, int pods,
   // for that too.
   co_await cluster.wait_until([&] { return seconds_since(made.changed()) > 3; },
                               std::chrono::seconds(600), "the scheduler's word on each pod");
-  const double judged = std::chrono::duration<double>(made.changed() - begin).count();
-  limit.settled_per_second = count / std::max(written, judged);
+  const double settled = std::chrono::duration<double>(made.changed() - begin).count();
+  limit.settled_per_second = count / std::max(written, settled);
   watching->cancel();
   co_await watching->join();
 }

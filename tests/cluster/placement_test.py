@@ -249,7 +249,7 @@ def test_other_pods_are_left_alone(cluster):
         assert webhooks(), "the webhooks of a process that was killed are gone"
         # The next process takes the webhooks over, and takes them away at its end.
         s.controller.start()
-        wait_until("pods of exclusive JobSets are judged again", lambda: "failed calling webhook" not in run(
+        wait_until("pods of exclusive JobSets are checked again", lambda: "failed calling webhook" not in run(
             "kubectl", "-n", cluster.namespace, "apply", "-f", "-", text=json.dumps(exclusive), check=False).stderr)
         for name in ("prepared", "plain"):
             assert len(s.pods(name)) == 3, f"pods of {name} were deleted"

@@ -245,7 +245,7 @@ TEST_CASE_METHOD(Fixture,
                          Catch::Contains("admission  admission answers\n"));
     CHECK(api.log().back().query == "dryRun=All");
   }
-  SECTION("nobody asks a webhook") {
+  SECTION("no request goes to a webhook") {
     api.on("POST", jobs).answer(201, "{}").always();
     options.limit = std::chrono::seconds(2);  // longer than the leader takes above
     const std::string said = run([&](Console& console) { return run_check(options, console); });

@@ -111,7 +111,8 @@ TEST_CASE("what was answered is there after a kill at any moment") {
   }
 }
 
-TEST_CASE("versions go on after a restart, and watches from before it are told so") {
+TEST_CASE(
+    "versions go on after a restart, and watches from before it are answered that they expired") {
   const test::TemporaryFolder folder;
   const auto file = folder.path / "state.db";
   std::int64_t before = 0;

@@ -105,7 +105,8 @@ TEST_CASE_METHOD(Started, "it leaves when there is nothing to do, but not before
   end();
 }
 
-TEST_CASE_METHOD(Started, "it leaves when its directory is removed, for nobody finds it then") {
+TEST_CASE_METHOD(Started,
+                 "it leaves when its directory is removed, since no client finds it then") {
   std::atomic<bool> has_left = false;
   LocalServerOptions options;
   options.idle = std::chrono::seconds(10);  // looked for each second

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs schedules of faults beside jobs, and judges what is there at the end, by the objects and by the audit log."""
+"""Runs schedules of faults beside jobs, and checks what is there at the end, by the objects and by the audit log."""
 import argparse
 import collections
 import datetime
@@ -271,7 +271,7 @@ class World:
             if time.monotonic() > down_until.get(number, 0):
                 controller.revive()
 
-    # ---- the judge
+    # ---- the checks
 
     def judge_admission(self):
         """The certificates are stored, and every controller is ready. What must be refused is refused with its reason, and what is right
@@ -332,7 +332,7 @@ class World:
                 found.append(f"TrainJob {name} counts {trainjobs[name].get('status', {}).get('jobsStatus')}, its JobSet {counted}")
         return found
 
-    def judge_requests(self):
+    def check_requests(self):
         """By the audit log: no child is made twice, so none once its job has ended."""
         created, deleted_at, late = collections.Counter(), {}, []
         with open(RUN / "audit.log") as log:
@@ -368,7 +368,7 @@ class World:
         name = entry["objectRef"].get("name") or ""
         return next((job for job in self.jobs if name == job or name.startswith(job + "-")), name)
 
-    def judge_writes(self):
+    def check_writes(self):
         """A controller that was stalled for longer than its Lease writes nothing after the other one has begun to."""
         for number, controller in enumerate(self.controllers):
             other = self.controllers[1 - number]
@@ -385,8 +385,8 @@ def simulate(seed):
         world = World(seed, directory)
         try:
             world.play()
-            world.judge_requests()
-            world.judge_writes()
+            world.check_requests()
+            world.check_writes()
             print(f"ok   seed {seed} ({time.monotonic() - began:.0f} s): {', '.join(fault.kind for fault in faults)}", flush=True)
             return True
         except AssertionError as error:

@@ -4,6 +4,7 @@
 
 #include "kube/model/json_text.hh"
 #include "kube/model/patch.hh"
+#include "runtimes/admission/v1job.hh"
 #include "runtimes/builtin/builtin_runtimes.hh"
 #include "runtimes/plugins/registry.hh"
 #include "tests/fuzz/fuzz.hh"
@@ -40,6 +41,20 @@ void mutate(AdmissionRequest request, Mutate mutate_object, std::string_view tex
        kube::print_json(again.json_patch));
 }
 
+// No webhook writes a V1 job; an update that changes nothing is answered as the create.
+AdmissionAnswer validate_v1(AdmissionRequest request, const trainer::v1::Framework& framework,
+                            std::string_view text) {
+  const AdmissionAnswer answer = trainer::validate_v1job(request, framework);
+  hold(answer.json_patch.is_null() || answer.json_patch.empty(), "a V1 job is not changed", text);
+  if (request.operation != "CREATE") return answer;
+  request.operation = "UPDATE";
+  request.old_object = request.object;
+  const AdmissionAnswer again = trainer::validate_v1job(request, framework);
+  hold(again.message == answer.message, "an unchanged V1 job is refused for the same", text,
+       again.message);
+  return answer;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -60,6 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     mutate(
         *request, [](const auto& r) { return trainer::mutate_jobset(r); }, text);
     answer = trainer::validate_jobset(*request, reads, gates);
+  } else if (const auto* framework = trainer::v1::find_framework(request->kind)) {
+    answer = validate_v1(*request, *framework, text);
   } else {
     mutate(
         *request, [](const auto& r) { return trainer::mutate_runtime(r); }, text);

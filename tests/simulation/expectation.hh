@@ -11,7 +11,7 @@
 namespace trainer::simulation {
 
 // Remembers the last state of every job, so that those which are removed after their end can be
-// judged too.
+// checked too.
 class Expectation {
  public:
   Expectation(ApiStore& store, const Script& script);

@@ -42,7 +42,7 @@ std::shared_ptr<Timeline::Appointment> Timeline::add(Steady when, std::function<
 std::unique_ptr<kube::Timer> Timeline::wake_at(kube::asio::any_io_executor executor, Steady when,
                                                std::function<void()> wake) {
   auto appointment = add(when, {});
-  // An alarm that was called off after it rang must not be heard either.
+  // A timer that was cancelled after it fired must not wake either.
   appointment->act = [executor = std::move(executor), wake = std::move(wake),
                       weak = std::weak_ptr(appointment)] {
     const auto strong = weak.lock();

@@ -1,6 +1,7 @@
 // TFJob (pkg/controller.v1/tensorflow).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -101,10 +102,18 @@ bool is_first_worker_done(const RoleState& role) {
   return first && first->phase == "Succeeded" && first->exit_code_of(kTFJob.container) == 0;
 }
 
-// A failed pod fails the job, unless the job is restarting, or workers are dynamic.
+bool has_final_failure(const RoleState& role) {
+  return role.spec->restartPolicy == "Never" &&
+         std::any_of(role.pods.begin(), role.pods.end(), [](const PodView* pod) {
+           return pod && pod->phase == "Failed" && !pod->is_deleting;
+         });
+}
+
+// A failed pod fails the job, unless the job is restarting, or workers are dynamic. Departure
+// (docs/decisions/0056): that other pods restart does not hide one that never runs again.
 void decide_about_failure(ReconcileContext& context, const RoleState& role,
                           const std::optional<JobCondition>& restarting) {
-  if (restarting) {
+  if (restarting && !has_final_failure(role)) {
     context.set_condition(kRestarting, true, kRestarting, restarting->message);
     return;
   }

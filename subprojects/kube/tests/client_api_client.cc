@@ -91,7 +91,7 @@ TEST_CASE("paths of resources") {
   for (const auto& [got, expected] : rows) CHECK(got == expected);
 }
 
-TEST_CASE("the errors that Status answers stand for") {
+TEST_CASE("the errors that Status answers mean") {
   struct Row {
     int status;
     const char* reason;
@@ -340,7 +340,7 @@ TEST_CASE_METHOD(Fixture, "lists that fail: an expired token, a cut, nonsense") 
   CHECK(code_of(finish(client.list(kJobs, "x", "", ignore))) == ErrorCode::kParse);
 }
 
-TEST_CASE_METHOD(Fixture, "a stream that is refused tells why") {
+TEST_CASE_METHOD(Fixture, "a stream that is refused says why") {
   server.on("GET", "/watch").answer(410, status_text(410, "Expired", "too old"));
   server.on("GET", "/watch").answer(429, "later").header("Retry-After", "7");
   CHECK(code_of(finish(client.stream("/watch?x=1"))) == ErrorCode::kGone);

@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Fixture, "equal events are counted, before they are sent and af
   finish();
 }
 
-TEST_CASE_METHOD(Fixture, "an event that the server has forgotten is written anew") {
+TEST_CASE_METHOD(Fixture, "an event that the server has forgotten is written again") {
   server.on("POST", kEvents).answer(201, "{}").always();
   server.on("PATCH", one_path()).answer(404, R"({"kind":"Status","reason":"NotFound"})");
   start();

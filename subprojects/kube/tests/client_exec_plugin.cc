@@ -184,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "an entry that is not understood is refused with its p
              Catch::Contains("signs in with exec"));
 }
 
-TEST_CASE_METHOD(Fixture, "after a 401 the plugin runs again and the request is sent once more") {
+TEST_CASE_METHOD(Fixture, "after a 401 the plugin runs again and the request is sent again") {
   write_plugin("echo '" + credential(R"({"token": "TOKEN"})") +
                "' | sed \"s/TOKEN/t$(wc -l < runs)/\"\n");
   asio::io_context io;

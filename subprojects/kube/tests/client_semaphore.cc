@@ -186,7 +186,7 @@ TEST_CASE("a permit may outlive its slots") {
   }
 }
 
-TEST_CASE("whoever holds a slot or waits for one may end with the io_context, after the slots") {
+TEST_CASE("what holds a slot or waits for one may end with the io_context, after the slots") {
   Holders holders;  // its io_context is destroyed last, and the frames with it
   holders.start("holds");
   holders.start("waits");

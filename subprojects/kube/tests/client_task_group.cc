@@ -37,7 +37,7 @@ Task<Result<int>> answer(Clock& clock, Milliseconds after, int value) {
 
 }  // namespace
 
-TEST_CASE("a group tells of exceptions, cancels together and joins") {
+TEST_CASE("a group reports exceptions, cancels together and joins") {
   asio::io_context io;
   FakeClock clock;
   std::vector<std::string> log;

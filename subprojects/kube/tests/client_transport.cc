@@ -83,7 +83,7 @@ TEST_CASE_METHOD(Fixture, "requests share a connection that is kept open") {
   CHECK(server.log()[1].headers.at("user-agent") == "trainer");
 }
 
-TEST_CASE_METHOD(Fixture, "a path in the server's URL stands before every target") {
+TEST_CASE_METHOD(Fixture, "a path in the server's URL comes before every target") {
   ClientConfig config = server.config();
   config.server += "/prefix/";
   transport = make_transport(io, config, limits);
@@ -236,7 +236,7 @@ TEST_CASE_METHOD(Fixture, "a body cut short and an answer that is no HTTP are er
   CHECK(failure(HttpRequest("GET", "/long")) == ErrorCode::kTooLarge);
 }
 
-TEST_CASE("a server that is not there is a network error that tells where") {
+TEST_CASE("a server that is not there is a network error that says where") {
   asio::io_context io;
   ClientConfig config;
   {
@@ -258,8 +258,7 @@ TEST_CASE("a server that is not there is a network error that tells where") {
   CHECK_FALSE(was_written);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "after a 401 the token file is read again and the request sent once more") {
+TEST_CASE_METHOD(Fixture, "after a 401 the token file is read again and the request sent again") {
   const TokenFile file;
   file.write("old\n");
   ClientConfig config = server.config();
@@ -289,7 +288,7 @@ TEST_CASE_METHOD(Fixture,
   }
 }
 
-TEST_CASE_METHOD(Fixture, "of requests refused together for an old token each is sent once more") {
+TEST_CASE_METHOD(Fixture, "of requests refused together for an old token each is sent again") {
   const TokenFile file;
   file.write("old\n");
   ClientConfig config = server.config();

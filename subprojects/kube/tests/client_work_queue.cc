@@ -107,7 +107,8 @@ TEST_CASE_METHOD(Fixture, "of several delays the earliest wins") {
   CHECK(clock.timers() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a delay that stands when its key is handed out is answered with it") {
+TEST_CASE_METHOD(Fixture,
+                 "a delay that is pending when its key is handed out is answered with it") {
   queue.add_after(key("a"), Milliseconds(100));
   queue.add(key("a"));
   CHECK(ready() == "a");
@@ -126,7 +127,7 @@ TEST_CASE_METHOD(Fixture, "a delay that stands when its key is handed out is ans
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "a delay that stands when its key is handed out counts where work fails") {
+                 "a delay that is pending when its key is handed out counts where work fails") {
   queue.add_after(key("a"), Milliseconds(100));
   queue.add(key("a"));
   CHECK(ready() == "a");
@@ -235,7 +236,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(queue.depth() == (was_taken ? 0U : 1U));
 }
 
-TEST_CASE_METHOD(Fixture, "the wait of a key is told when it is handed out") {
+TEST_CASE_METHOD(Fixture, "the wait of a key is reported when it is handed out") {
   std::vector<Milliseconds> waits;
   queue.on_wait = [&waits](std::chrono::steady_clock::duration wait) {
     waits.push_back(std::chrono::duration_cast<Milliseconds>(wait));

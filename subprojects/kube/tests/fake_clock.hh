@@ -10,9 +10,9 @@
 
 namespace kube {
 
-// Starts at 2026-01-01T00:00:00Z. Alarms are posted to their executor when advance() passes their
-// time, in the order of their times; the io_context has to run for them to be heard. Outlives its
-// alarms.
+// Starts at 2026-01-01T00:00:00Z. Timers are posted to their executor when advance() passes their
+// time, in the order of their times; the io_context has to run for them to fire. Outlives its
+// timers.
 class FakeClock final : public Clock {
  public:
   Time now() const override { return now_; }
@@ -35,13 +35,13 @@ class FakeClock final : public Clock {
     notify();
   }
 
-  // The machine sleeps: alarms wait for as long as it does.
+  // The machine sleeps: timers wait for as long as it does.
   void suspend(std::chrono::microseconds by) {
     now_ = now_ + by;
     suspended_ += by;
   }
 
-  // How long until the earliest alarm; nothing pending: max().
+  // How long until the earliest timer; nothing pending: max().
   std::chrono::steady_clock::duration until_next() {
     drop_cancelled();
     return timers_.empty() ? std::chrono::steady_clock::duration::max()

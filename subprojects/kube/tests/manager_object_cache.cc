@@ -68,7 +68,7 @@ using Changes = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it changed") {
+TEST_CASE_METHOD(Fixture, "a list becomes visible whole and notifies of what it changed") {
   cache.begin_list();
   cache.upsert(text_of("b", 2));
   cache.upsert(text_of("a", 1));
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture, "a list becomes visible whole and tells what it change
   CHECK(take_changes() == Changes{"a1>-", "b2>b7", "->c8"});
 }
 
-TEST_CASE_METHOD(Fixture, "what is gone is told first, and all in order") {
+TEST_CASE_METHOD(Fixture, "handlers are notified of what is gone first, and of all in order") {
   list(5, {text_of("d", 1), text_of("b", 2), text_of("c", 3), text_of("a", 4)});
   CHECK(take_changes() == Changes{"->a4", "->b2", "->c3", "->d1"});
   list(9, {text_of("e", 8), text_of("a", 7)});

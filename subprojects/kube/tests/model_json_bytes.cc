@@ -113,7 +113,7 @@ TEST_CASE("json_bytes: values end where their brackets and strings say") {
   }
 }
 
-TEST_CASE("json_bytes: an escape may stand anywhere in a block") {
+TEST_CASE("json_bytes: an escape may be anywhere in a block") {
   for (std::size_t before = 0; before < 140; ++before) {
     const std::string filler(before, 'x');
     for (const char* const escape : {R"(\")", R"(\\)", R"(\\\")", R"(\u0022)"}) {

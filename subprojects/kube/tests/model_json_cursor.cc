@@ -75,7 +75,7 @@ TEST_CASE("json_cursor: a value that is not asked for is skipped") {
   CHECK(members.length() == 31U);
 }
 
-TEST_CASE("json_cursor: a value may be passed by whoever knows its length") {
+TEST_CASE("json_cursor: a value may be skipped where its length is known") {
   JsonCursor items("[ {} ,2]");
   REQUIRE(items.next());
   items.skip(2);

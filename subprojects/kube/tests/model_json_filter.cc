@@ -52,7 +52,7 @@ TEST_CASE("filter_json copies what is selected as it is spelled") {
       {only, R"([{"m":[{"f":[]}]}])", nullptr},
       {only, "", nullptr},
       {only, " \n", nullptr},
-      {only, "12", nullptr},  // more digits may follow: not judged here
+      {only, "12", nullptr},  // more digits may follow: not checked here
       {only, R"({"a":1)", nullptr},
       {only, R"({"a":1,})", nullptr},
       {only, R"({"a":})", nullptr},

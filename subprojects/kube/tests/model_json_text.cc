@@ -330,7 +330,7 @@ TEST_CASE("of what is left out only the end is looked for, and how deep it is") 
   }
 }
 
-TEST_CASE("what is wrong is told by its place in the whole text") {
+TEST_CASE("an error names its place in the whole text") {
   const JsonFilter filter{"", kInclude, {{"b"}}};
   struct Case {
     std::string_view text;

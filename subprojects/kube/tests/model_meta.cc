@@ -127,7 +127,7 @@ TEST_CASE("resource versions compare as numbers of any length") {
 
 namespace kube {
 
-TEST_CASE("keys are told apart by either half") {
+TEST_CASE("keys differ where either half does") {
   std::set<std::size_t> hashes;
   for (int i = 0; i < 1'000; ++i) {
     hashes.insert(ObjectKeyHash()(ObjectKey{"same", "n" + std::to_string(i)}));

@@ -174,7 +174,7 @@ TEST_CASE("domain-prefixed paths") {
                                                {"acme.io/a?b", bad_path}});
 }
 
-TEST_CASE("each problem stands alone where upstream reports it so") {
+TEST_CASE("each problem is reported alone where upstream does so") {
   CHECK(kube::dns1123_label_problems(k64 + "-") ==
         std::vector<std::string>{"must be no more than 63 characters", kBadLabel});
   CHECK(kube::to_string(kube::domain_prefixed_path_errors("spec.managedBy", "")) ==

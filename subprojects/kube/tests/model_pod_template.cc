@@ -145,7 +145,7 @@ TEST_CASE("pod_requests aggregates as the scheduler does") {
   }
 }
 
-TEST_CASE("limits stand in for requests where the API server would default them") {
+TEST_CASE("limits count as requests where the API server would default them") {
   CHECK(requests_of(
             R"({"containers":[{"resources":{"limits":{"cpu":4,"gpu":2},"requests":{"cpu":1}}}],
                         "initContainers":[{"resources":{"limits":{"cpu":2}}}]})") == "cpu=2 gpu=2");

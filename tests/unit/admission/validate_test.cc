@@ -260,7 +260,7 @@ TEST_CASE("what never depends on a runtime is never blocked by its absence") {
   }
 }
 
-TEST_CASE("patches are judged by the snapshot once there is one") {
+TEST_CASE("patches are checked against the snapshot once there is one") {
   Json before = train_job();
   before["spec"].set("suspend", true);
   Json after = before;
@@ -289,7 +289,7 @@ TEST_CASE("patches are judged by the snapshot once there is one") {
   CHECK(validate(update(before, after), cluster).message.empty());
 }
 
-TEST_CASE("an edited snapshot is no judge") {
+TEST_CASE("an edited snapshot does not count") {
   Json before = train_job();
   before["spec"].set("suspend", true);
   before.set("status", Json::object({{"runtimeSnapshotHash", "0000"}}));
@@ -300,7 +300,8 @@ TEST_CASE("an edited snapshot is no judge") {
   cluster.runtimes.clear();
   CHECK(validate(update(before, after), cluster).message.find("spec.RuntimeRef: Invalid value: ") ==
         0);
-  // A new job of the name of one that is still being swept away is not judged by its snapshot.
+  // A new job of the name of one that is still being swept away is not checked against its
+  // snapshot.
   CHECK_FALSE(validate(create(train_job()), cluster).is_allowed);
 }
 
@@ -340,7 +341,7 @@ TEST_CASE("rule 29: Volcano's priority classes exist") {
   const Json runtime = volcano_runtime(row.first, row.second);
   cluster.runtimes["ClusterTrainingRuntime/rt"] = runtime;
   CHECK(validate(create(train_job()), cluster).message == row.message);
-  // All that is judged is read beforehand, and nothing else.
+  // All that is checked is read beforehand, and nothing else.
   CHECK(needs_of(create(train_job()), &runtime).priority_classes == row.asked_for);
 }
 

@@ -266,7 +266,7 @@ TEST_CASE("a JobSet waits until all its pods exist, and says nothing meanwhile")
       pod["metadata"]["labels"].set("jobset.sigs.k8s.io/replicatedjob-replicas", "2");
     CHECK(machine.plans().empty());
   }
-  SECTION("a Job of another wave has not begun") {
+  SECTION("a Job of another replicated job has not begun") {
     JobView& later = machine.job("a", 3);
     later.uid = "later";
     later.replicated_job = "later";

@@ -148,6 +148,29 @@ TEST_CASE("P2, P3: an elastic job, its autoscaler, and any worker's success") {
   CHECK(world.has("HorizontalPodAutoscaler/p"));
 }
 
+TEST_CASE("P2: an elastic job may have a Master, and then has the variables of both") {
+  World world(make_job("PyTorchJob", "Master Worker*2",
+                       "elasticPolicy: {minReplicas: 2, maxReplicas: 3, rdzvBackend: c10d}"));
+  for (const auto& [pod, rank] : std::vector<std::pair<const char*, const char*>>{
+           {"p-master-0", "0"}, {"p-worker-0", "1"}, {"p-worker-1", "2"}}) {
+    INFO(pod);
+    CHECK(env_names(world, pod) ==
+          "PYTHONUNBUFFERED MASTER_PORT PET_MASTER_PORT MASTER_ADDR PET_MASTER_ADDR WORLD_SIZE "
+          "RANK PET_NODE_RANK PET_NPROC_PER_NODE PET_RDZV_ENDPOINT PET_RDZV_BACKEND PET_NNODES");
+    CHECK(envs(world, pod, {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "PET_NODE_RANK"}) ==
+          fmt::format("p-master-0 23456 3 {0} {0}", rank));
+    CHECK(envs(world, pod, {"PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_NNODES"}) ==
+          "p-worker-0:23456 c10d 2:3");
+  }
+  CHECK(init_containers(world, "p-worker-0") == 1);
+  // The Master decides, not the first worker that succeeds.
+  world.all_pods("Running");
+  world.pod("p-worker-0", "Succeeded", 0);
+  CHECK(world.conditions() == "Created Running");
+  world.pod("p-master-0", "Succeeded", 0);
+  CHECK(world.conditions() == "Created Running! Succeeded");
+}
+
 TEST_CASE("P4: init containers of workers that have a master") {
   World alone(make_job("PyTorchJob", "Worker*2"));
   CHECK(init_containers(alone, "p-worker-0") == 0);

@@ -72,6 +72,49 @@ TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
   CHECK(world.has_event("Normal SuccessfulDeletePodGroup: Deleted PodGroup: p"));
 }
 
+TEST_CASE("gangs of all kinds") {
+  struct Row {
+    const char* kind;
+    const char* roles;
+    std::vector<const char*> pods;
+    int members;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"PyTorchJob", "Master Worker*2", {"p-master-0", "p-worker-0", "p-worker-1"}, 3},
+           {"TFJob", "Chief PS Worker*2", {"p-chief-0", "p-ps-0", "p-worker-0", "p-worker-1"}, 4},
+           {"XGBoostJob", "Master Worker", {"p-master-0", "p-worker-0"}, 2},
+           {"PaddleJob", "Master Worker", {"p-master-0", "p-worker-0"}, 2},
+           {"JAXJob", "Worker*3", {"p-worker-0", "p-worker-1", "p-worker-2"}, 3},
+           {"MPIJob", "Launcher Worker*2", {"p-launcher", "p-worker-0", "p-worker-1"}, 3}}) {
+    for (const std::string scheduler : {"volcano", "my-scheduler"}) {
+      INFO(row.kind << " " << scheduler);
+      const bool is_volcano = scheduler == "volcano";
+      World world = gang(scheduler, row.roles, "", row.kind);
+      const Json& group = world.at("PodGroup/p");
+      CHECK(group.get_string("apiVersion") ==
+            (is_volcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1"));
+      CHECK(spec(world).get_int("minMember") == row.members);
+      CHECK(kube::ObjectMeta::of(group).controller()->kind == row.kind);
+      CHECK(world.names("Pod").empty() == is_volcano);  // Volcano's pods wait for their group
+      if (is_volcano) admit(world);
+      CHECK(world.names("Pod") == std::vector<std::string>(row.pods.begin(), row.pods.end()));
+      for (const std::string name : row.pods) {
+        INFO(name);
+        const Json& pod = world.at("Pod/" + name);
+        const Json& meta = pod.get("metadata");
+        const std::string role = name.substr(2, name.find('-', 2) - 2);
+        CHECK(pod.get("spec").get_string("schedulerName") == scheduler);
+        CHECK(meta.get("annotations").get_string("scheduling.k8s.io/group-name") ==
+              (is_volcano ? "p" : ""));
+        CHECK(meta.get("annotations").get_string("volcano.sh/task-spec") ==
+              (is_volcano ? role : ""));
+        CHECK(meta.get("labels").get_string("scheduling.x-k8s.io/pod-group") ==
+              (is_volcano ? "" : "p"));
+      }
+    }
+  }
+}
+
 TEST_CASE("E2, E3: minAvailable may be corrected while the job waits") {
   World world =
       gang("volcano", "Master Worker", "runPolicy: {schedulingPolicy: {minAvailable: 10}}");

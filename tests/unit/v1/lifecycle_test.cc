@@ -280,3 +280,32 @@ TEST_CASE("jobs that upstream made are taken over without a write to their pods"
   other.settle();
   CHECK(other.writes == 0);
 }
+
+TEST_CASE("what a job was scaled down by does not outlive its end") {
+  for (const bool has_autoscaler : {false, true}) {
+    INFO(has_autoscaler);
+    World world(make_job("PyTorchJob", "Master Worker*3",
+                         has_autoscaler ? "elasticPolicy: {maxReplicas: 3, metrics: []}" : ""));
+    world.all_pods("Running");
+    world.patch(kKey, yaml("spec: {pytorchReplicaSpecs: {Worker: {replicas: 1}}}"));
+    world.set_pod("p-master-0", "Succeeded", 0);
+    world.set_pod("p-worker-1", "Succeeded", 0);
+    world.kill_at = world.writes + 1;  // the status is written, no pod is deleted
+    world.reconcile(kKey);
+    CHECK(world.conditions() == "Created Running! Succeeded");
+    world.kill_at = std::numeric_limits<int>::max();
+    world.settle();
+    CHECK(world.has("Pod/p-worker-0"));  // cleanPodPolicy None
+    CHECK(world.has("Pod/p-worker-1"));  // ended, and so readable
+    CHECK(world.has("Pod/p-worker-2") == has_autoscaler);
+  }
+}
+
+TEST_CASE("a pod that never restarts fails a TFJob, also while others restart") {
+  World world(make_job("TFJob", "Chief Worker*2",
+                       "roles: {Chief: {restartPolicy: Never}, Worker: {restartPolicy: OnFailure}}"));
+  world.pod("p-worker-0", "Failed", 1);
+  CHECK(world.conditions() == "Created Restarting");
+  world.pod("p-chief-0", "Failed", 1);
+  CHECK(world.conditions() == "Created Restarting Failed");
+}

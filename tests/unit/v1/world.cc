@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <set>
 #include <sstream>
 
 #include "kube/model/resources.hh"
@@ -133,33 +136,123 @@ std::vector<std::string> World::names(std::string_view kind) const {
   return found;
 }
 
+void World::collect_garbage() {
+  std::set<std::string> uids;
+  for (const auto& [key, object] : objects) uids.insert(kube::ObjectMeta::of(object).uid);
+  std::vector<std::string> left;
+  for (const auto& [key, object] : objects) {
+    const kube::ObjectMeta meta = kube::ObjectMeta::of(object);
+    if (meta.controller() && !uids.contains(meta.controller()->uid)) left.push_back(key);
+  }
+  for (const std::string& key : left) release(key);
+}
+
+void World::sync(std::string_view kind) {
+  const auto is_of_kind = [kind](const auto& object) {
+    return object.first.substr(0, object.first.find('/')) == kind;
+  };
+  std::erase_if(*seen, is_of_kind);
+  std::copy_if(objects.begin(), objects.end(), std::inserter(*seen, seen->end()), is_of_kind);
+}
+
+void World::restart() {
+  seen = objects;
+  memories_.clear();
+}
+
 bool World::is_killed() const {
   return writes >= kill_at;
 }
 
-void World::run(const kube::Action& action) {
+void World::answer(const std::string& key) {
+  if (seen && has(key)) (*seen)[key] = at(key);
+}
+
+Fate World::draw(const kube::Resource& resource) {
+  ++writes;
+  return fate ? fate(resource) : Fate::kDone;
+}
+
+// As kube::Executor::create: an object of this name counts as created if the job owns it. What is
+// not watched may have other content, and is read again.
+bool World::create(const std::string& key, const kube::Action& action, bool is_answered) {
+  if (has(key)) {
+    REQUIRE(seen);  // with caches that are up to date nothing creates what exists
+    const kube::ObjectMeta meta = kube::ObjectMeta::of(at(key));
+    if (!is_answered || !meta.controller() || meta.controller()->uid != action.owner_uid)
+      return false;
+    answer(key);
+    return action.resource != kube::kConfigMaps;
+  }
+  Json body = action.body;
+  body["metadata"].set("uid", fmt::format("uid-{}", ++version_));
+  if (action.resource == kube::kPods) {
+    if (on_pod) on_pod(body);
+    body.set("status", Json::object({{"phase", "Pending"}}));
+  }
+  objects[key] = std::move(body);
+  if (is_answered) answer(key);
+  return is_answered;
+}
+
+bool World::run(const kube::Action& action) {
   const std::string key = action.resource.kind + "/" + action.key.name;
   INFO("an action on " << key);
   REQUIRE(action.key.ns == ns);
-  ++writes;
+  const Fate drawn = draw(action.resource);
+  if (drawn == Fate::kConflict || drawn == Fate::kFailed) return false;
+  const bool is_answered = drawn == Fate::kDone;
   switch (action.verb) {
-    case kube::Action::Verb::kCreate: {
-      REQUIRE_FALSE(has(key));
-      Json body = action.body;
-      body["metadata"].set("uid", fmt::format("uid-{}", ++version_));
-      if (action.resource == kube::kPods) body.set("status", Json::object({{"phase", "Pending"}}));
-      objects[key] = std::move(body);
-      return;
-    }
+    case kube::Action::Verb::kCreate:
+      return create(key, action, is_answered);
     case kube::Action::Verb::kMergePatch:
+      if (seen && !has(key)) return false;
       objects[key] = kube::test::merge_patch(at(key), action.body);
-      return;
-    case kube::Action::Verb::kDelete:
-      if (!action.uid.empty()) REQUIRE(action.uid == at(key).get("metadata").get_string("uid"));
-      return remove(key);
+      break;
+    case kube::Action::Verb::kDelete: {
+      const bool is_other = has(key) && !action.uid.empty() &&
+                            action.uid != at(key).get("metadata").get_string("uid");
+      if (!seen) REQUIRE_FALSE((!has(key) || is_other));
+      if (!has(key) || is_other) return is_answered;
+      remove(key);
+      break;
+    }
     case kube::Action::Verb::kApply:
       FAIL("V1 jobs apply nothing");
   }
+  if (is_answered) answer(key);
+  return is_answered;
+}
+
+// All actions of a stage run, whatever becomes of the others.
+bool World::run_all(const std::vector<kube::Action>& actions) {
+  bool is_done = true;
+  for (int stage = 0; stage <= kWithPods && is_done; ++stage)
+    for (const kube::Action& action : actions)
+      if (action.stage == stage && !is_killed()) is_done &= run(action);
+  return is_done;
+}
+
+// As kube::StatusWriter::patch: only on the version that was observed, and after a conflict the
+// object is read.
+bool World::write_status(const std::string& job_key, const Json& observed, const Json& patch) {
+  if (is_killed()) return false;
+  const Fate drawn = draw(framework_of(observed.get_string("kind")).resource);
+  if (drawn == Fate::kFailed) return false;
+  const bool is_there = has(job_key) && at(job_key).get("metadata").get_string("uid") ==
+                                            observed.get("metadata").get_string("uid");
+  if (!is_there) return drawn != Fate::kLost;
+  if (drawn == Fate::kConflict || (seen && at(job_key) != observed)) {
+    answer(job_key);
+    return false;
+  }
+  objects[job_key] = kube::test::merge_patch(at(job_key), patch);
+  if (has_upstreams_crds) {
+    for (const char* member : {"restarts", "restartedPods", "firstFailure"})
+      objects[job_key]["status"].erase(member);
+  }
+  if (drawn == Fate::kDone) answer(job_key);
+  return drawn == Fate::kDone;
 }
 
 void World::record(const std::string& job, const std::vector<kube::PlannedEvent>& list) {
@@ -169,14 +262,10 @@ void World::record(const std::string& job, const std::vector<kube::PlannedEvent>
                                  event.type, event.reason, event.message));
 }
 
-JobPlan World::reconcile(const std::string& job_key) {
-  const Json object = at(job_key);
-  const Framework& framework = framework_of(object.get_string("kind"));
-  Job job = test::read(object);
-  if (auto completed = with_extensions(job, extensions_[job_key])) job = std::move(*completed);
+JobPlan World::make_plan(const Job& job, const Framework& framework, Memory& memory) const {
   std::vector<std::shared_ptr<PodView>> views;
   std::vector<ServiceView> services;
-  for (const auto& [key, child] : objects) {
+  for (const auto& [key, child] : caches()) {
     const kube::ObjectMeta meta = kube::ObjectMeta::of(child);
     if (!meta.controller() || meta.controller()->uid != job.metadata.uid) continue;
     if (key.starts_with("Pod/")) views.push_back(transform_pod(kube::print_json(child)));
@@ -184,40 +273,73 @@ JobPlan World::reconcile(const std::string& job_key) {
   }
   std::vector<const PodView*> pods;
   for (const auto& view : views) pods.push_back(view.get());
-  Dependents dependents;
+  // Without caches everything is read, each time.
+  if (!seen) memory.dependents.clear();
+  const auto read = [&](const auto& from, const kube::Resource& resource, const std::string& name) {
+    const auto found = from.find(resource.kind + "/" + name);
+    memory.dependents[dependent_name(resource, name)] =
+        found == from.end() ? nullptr
+                            : std::make_shared<const Json>(trim_dependent(job, found->second));
+  };
+  if (const kube::Resource* groups = pod_groups_of(settings); groups && seen)
+    read(*seen, *groups, job.metadata.name);
   JobPlan made;
   for (int round = 0; round < 3; ++round) {
-    made = plan({framework, job, pods, services, dependents, relayed_[job_key], settings, now});
-    if (made.needs_dependents.empty()) break;
+    made = plan({framework, job, pods, services, memory.dependents, memory.relayed, settings, now});
+    if (made.needs_dependents.empty()) return made;
     REQUIRE(made.actions.empty());
-    for (const auto& [resource, key] : made.needs_dependents) {
-      const auto found = objects.find(resource.kind + "/" + key.name);
-      dependents[dependent_name(resource, key.name)] =
-          found == objects.end() ? nullptr
-                                 : std::make_shared<const Json>(trim_dependent(job, found->second));
-    }
+    for (const auto& [resource, key] : made.needs_dependents) read(objects, resource, key.name);
   }
-  REQUIRE(made.needs_dependents.empty());
-  relayed_[job_key] = made.relayed;
-  extensions_[job_key] = made.extensions;
-  const auto write_status = [&] {
-    if (!made.status_patch || is_killed()) return;
-    ++writes;
-    objects[job_key] = kube::test::merge_patch(at(job_key), *made.status_patch);
-    if (!has_upstreams_crds) return;
-    for (const char* member : {"restarts", "restartedPods", "firstFailure"})
-      objects[job_key]["status"].erase(member);
+  FAIL("the plan asks for more after each read");
+  return made;
+}
+
+bool World::is_up_to_date(const std::string& job_key, const Json& observed, Memory& memory) {
+  if (!seen || !memory.is_status_unknown) return true;
+  if (fate && fate(framework_of(observed.get_string("kind")).resource) != Fate::kDone) return false;
+  if (!has(job_key) || at(job_key) != observed) return false;
+  memory.is_status_unknown = false;
+  return true;
+}
+
+JobPlan World::reconcile(const std::string& job_key) {
+  const auto found = caches().find(job_key);
+  if (found == caches().end()) return {};
+  const Json object = found->second;
+  const Framework& framework = framework_of(object.get_string("kind"));
+  Job job = test::read(object);
+  Memory& memory = memories_[job.metadata.uid];
+  if (auto completed = with_extensions(job, memory.extensions)) job = std::move(*completed);
+  if (!is_up_to_date(job_key, object, memory)) return {};
+  const JobPlan made = make_plan(job, framework, memory);
+  const auto has_written = [&] {
+    return !made.status_patch || write_status(job_key, object, *made.status_patch);
   };
-  if (made.is_status_first) write_status();
-  for (int stage = 0; stage <= kWithPods; ++stage)
-    for (const kube::Action& action : made.actions)
-      if (action.stage == stage && !is_killed()) run(action);
-  if (!made.is_status_first && has(job_key)) write_status();
-  // A new process knows nothing of what was reported.
-  if (is_killed()) {
-    relayed_.clear();
-    extensions_.clear();
+  bool is_done = !made.is_status_first || has_written();
+  if (is_done) {
+    is_done = run_all(made.actions);
+    if (!made.is_status_first) is_done &= has_written();
   }
+  if (is_killed()) {
+    // A new process knows nothing of what was reported.
+    if (seen)
+      restart();
+    else
+      memories_.clear();
+    return made;
+  }
+  if (is_done) {
+    memory.relayed = made.relayed;
+    memory.extensions = made.extensions;
+    for (const kube::Action& action : made.actions)
+      if (action.verb != kube::Action::Verb::kCreate)
+        memory.dependents.erase(dependent_name(action.resource, action.key.name));
+      else
+        memory.dependents[dependent_name(action.resource, action.key.name)] =
+            std::make_shared<const Json>(action.body);
+  }
+  memory.is_status_unknown = !is_done && made.status_patch;
+  if (!is_done || made.is_blocked) memory.dependents.clear();
   record(job_key, made.events);
   totals.created |= made.counts.created;
   totals.deleted |= made.counts.deleted;
@@ -230,6 +352,10 @@ JobPlan World::reconcile(const std::string& job_key) {
 void World::settle() {
   for (int pass = 0; pass < 20; ++pass) {
     const int before = writes;
+    if (seen) {
+      collect_garbage();
+      seen = objects;
+    }
     for (const Framework* framework : frameworks())
       for (const std::string& name : names(framework->resource.kind))
         if (const std::string key = framework->resource.kind + "/" + name; has(key)) reconcile(key);

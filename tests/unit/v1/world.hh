@@ -2,6 +2,7 @@
 // and lets a test play the users, the kubelet, the schedulers and the clock.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -28,6 +29,14 @@ kube::Json make_job(std::string_view kind, std::string_view roles, std::string_v
 Job read(const kube::Json& object);
 const Framework& framework_of(std::string_view kind);
 
+// What becomes of a write.
+enum class Fate {
+  kDone,
+  kConflict,  // answered 409: nothing is written
+  kFailed,    // answered 500: likewise
+  kLost,      // written, but the answer does not arrive
+};
+
 class World {
  public:
   explicit World(std::string ns = std::string("ns"));
@@ -39,8 +48,14 @@ class World {
   int patch(const std::string& key, const kube::Json& body);
   void remove(const std::string& key);  // by a user; pods with `is_graceful` only begin to end
   void release(const std::string& key);
-  // One reconcile of a job; the plan has been carried out.
+  // One reconcile of a job; the plan has been carried out, as far as the fates of its writes allow.
   JobPlan reconcile(const std::string& job_key);
+  // Removes what a job has left that is gone; release() does so at once.
+  void collect_garbage();
+  // See `seen`: the watch of a kind brings what it has not brought yet.
+  void sync(std::string_view kind);
+  // See `seen`: a new process of the controller lists everything and knows nothing else.
+  void restart();
   void settle();
   void advance(std::int64_t seconds);  // the clock, and settles
 
@@ -71,18 +86,41 @@ class World {
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
   bool has_upstreams_crds = false;  // which drop the extensions of a status
+  std::function<Fate(const kube::Resource&)> fate;  // of each write; without it all are done
+  std::function<void(const kube::Json&)> on_pod;    // each pod that the controller creates
+  // What the controller's caches contain, by key: what its watches have brought, and what its own
+  // writes were answered with. nullopt: it sees all objects as they are, at any time.
+  std::optional<std::map<std::string, kube::Json>> seen;
   int writes = 0;
   int kill_at = std::numeric_limits<int>::max();  // of `writes`: what follows does not happen
   JobPlan::Counts totals;
 
  private:
+  // What is kept of a job between two reconciles, as JobController::Memory.
+  struct Memory {
+    Dependents dependents;
+    std::optional<std::unordered_set<std::uint64_t>> relayed;
+    StatusExtensions extensions;
+    bool is_status_unknown = false;
+  };
+
   std::string key_of(std::string_view job) const;
-  void run(const kube::Action& action);
+  const std::map<std::string, kube::Json>& caches() const { return seen ? *seen : objects; }
+  JobPlan make_plan(const Job& job, const Framework& framework, Memory& memory) const;
+  // These answer whether the controller knows that the write is done.
+  bool run(const kube::Action& action);
+  bool run_all(const std::vector<kube::Action>& actions);
+  bool write_status(const std::string& job_key, const kube::Json& observed,
+                    const kube::Json& patch);
+  bool create(const std::string& key, const kube::Action& action, bool is_answered);
+  void answer(const std::string& key);  // of a write: it enters the caches
+  Fate draw(const kube::Resource& resource);
+  // Reads the job, if the last plan's status may be written.
+  bool is_up_to_date(const std::string& job_key, const kube::Json& observed, Memory& memory);
   bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
-  std::map<std::string, std::optional<std::unordered_set<std::uint64_t>>> relayed_;
-  std::map<std::string, StatusExtensions> extensions_;
+  std::map<std::string, Memory> memories_;  // by uid
   int version_ = 0;
 };
 
