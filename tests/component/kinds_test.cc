@@ -11,6 +11,7 @@
 #include "controller/process/metrics.hh"
 #include "controller/registration/cluster_role.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/yaml.hh"
 #include "tests/component/captured_errors.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
@@ -36,8 +37,14 @@ std::string list_of(const std::string& items) {
   return R"({"kind":"List","metadata":{"resourceVersion":"5"},"items":[)" + items + "]}";
 }
 
-Registry without(const std::string& controller) {
-  Registry registry = production_registry(test::own_jobsets());
+KindOptions all_kinds() {
+  KindOptions options = test::own_jobsets();
+  options.configuration.trainingOperator.schemes = *v1::enabled_frameworks({});
+  return options;
+}
+
+Registry without(const std::string& controller, const KindOptions& options = test::own_jobsets()) {
+  Registry registry = production_registry(options);
   std::erase_if(registry, [&controller](const KindRegistration& kind) {
     return kind.controller.name == controller;
   });
@@ -49,6 +56,108 @@ std::set<std::string> watched(const kube::Manager& manager) {
   for (const auto& entry : manager.caches().entries())
     all.insert(entry->collection.resource.plural);
   return all;
+}
+
+using Names = std::set<std::string>;
+
+Names minus(const Names& a, const Names& b) {
+  Names left;
+  std::ranges::set_difference(a, b, std::inserter(left, left.end()));
+  return left;
+}
+
+std::string name_of(const kube::Collection& collection) {
+  return collection.resource.plural + "." + collection.resource.group + " " +
+         collection.label_selector;
+}
+
+// What a registry has at run time: collections with a watch, webhooks, and rights in any of its
+// ClusterRoles.
+struct Parts {
+  Names watches;
+  Names webhooks;
+  Names rights;
+};
+
+Parts parts_at_run_time(const Registry& registry, const kube::Manager& manager) {
+  Parts parts;
+  for (const auto& entry : manager.caches().entries())
+    parts.watches.insert(name_of(entry->collection));
+  for (const auto& object : webhook_configurations(published_webhooks(registry), {}, "me"))
+    for (const Json& webhook : object.object.get_array("webhooks"))
+      parts.webhooks.insert(std::string(webhook.get_string("name")));
+  std::vector<std::string> options = cluster_role_options(registry);
+  options.insert(options.begin(), "");
+  for (const std::string& option : options) {
+    const auto role = kube::parse_yaml(cluster_role(registry, option));
+    REQUIRE(role);
+    for (const Json& rule : role->get_array("rules"))
+      for (const Json& group : rule.get_array("apiGroups"))
+        for (const Json& resource : rule.get_array("resources"))
+          for (const Json& verb : rule.get_array("verbs"))
+            parts.rights.insert(option + ": " + verb.as_string() + " " + resource.as_string() +
+                                "." + group.as_string());
+  }
+  return parts;
+}
+
+// What the kinds of a registry name, whatever is made of it.
+Parts named_parts(const Registry& registry) {
+  Parts parts;
+  for (const KindRegistration& kind : registry) {
+    for (const kube::Watch& watch : kind.controller.watches)
+      parts.watches.insert(name_of(watch.collection));
+    for (const Webhook& webhook : kind.admission.webhooks)
+      if (kind.admission.is_published) parts.webhooks.insert(std::string(webhook.name));
+    for (const kube::PolicyRule& rule : kind.controller.rules)
+      for (const std::string& group : rule.groups)
+        for (const std::string& resource : rule.resources)
+          for (const std::string& verb : rule.verbs)
+            parts.rights.insert((rule.option.empty() ? kind.option : rule.option) + ": " + verb +
+                                " " + resource + "." + group);
+  }
+  return parts;
+}
+
+// A job of one pod gets it, with its Service.
+void check_v1_job(test::IdleManager& peer, const v1::Framework& framework) {
+  const std::string ns = "/namespaces/n/";
+  const std::string job =
+      R"({"apiVersion":"kubeflow.org/v1","kind":")" + framework.resource.kind +
+      R"(","metadata":{"name":"v","namespace":"n","uid":"u1","resourceVersion":"1"},"spec":{")" +
+      std::string(framework.replica_specs) +
+      R"(":{"Worker":{"replicas":1,"template":{"spec":{"containers":[{"name":")" +
+      std::string(framework.container) + R"(","image":"i"}]}}}}}})";
+  peer.cache<kube::StoredObject>(all_of(framework.resource)).upsert(job);
+  for (const char* kind : {"pods", "services"})
+    peer.api.on("POST", "/api/v1" + ns + kind).always().reply([](const auto& request) {
+      return kube::ScriptedReply(201, request.body);
+    });
+  peer.api.on("PATCH", "/apis/kubeflow.org/v1" + ns + framework.resource.plural + "/v/status")
+      .always()
+      .reply([&job](const auto&) { return kube::ScriptedReply(200, job); });
+  CHECK(peer.reconcile(std::string(framework.singular) + "-controller", {"n", "v"}));
+  for (const char* kind : {"pods", "services"}) {
+    INFO(kind);
+    CHECK(std::ranges::count_if(peer.api.lines(), [&](const std::string& line) {
+            return line.starts_with("POST /api/v1" + ns + kind);
+          }) == 1);
+  }
+}
+
+void check_trainjob(test::IdleManager& peer) {
+  const std::string job = R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",
+      "metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1","generation":1},
+      "spec":{"runtimeRef":{"name":"r","kind":"TrainingRuntime"}}})";
+  const std::string path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/n/trainjobs/j/status";
+  peer.trainjobs().upsert(job);
+  std::string status;
+  peer.api.on("PATCH", path).always().reply([&](const auto& request) {
+    status = request.body;
+    return kube::ScriptedReply(200, job);
+  });
+  CHECK(peer.reconcile("trainjob_controller", {"n", "j"}));
+  CHECK_THAT(status, Catch::Contains("not found"));
 }
 
 }  // namespace
@@ -362,5 +471,43 @@ TEST_CASE_METHOD(test::ScriptedPeer,
     CHECK(gone == row.configurations);
     CHECK_THAT(cluster_role(whole), Catch::Contains(row.right));
     CHECK_THAT(cluster_role(rest), !Catch::Contains(row.right));
+  }
+}
+
+TEST_CASE(
+    "each kind can be taken out of the registry: what only it names is gone, the rest works") {
+  const Registry whole = production_registry(all_kinds());
+  CHECK(whole.size() == 9);
+  test::IdleManager all(whole);
+  const Parts before = parts_at_run_time(whole, all.manager);
+  const Parts named = named_parts(whole);
+  test::IdleManager none{Registry()};
+  const Names of_process = parts_at_run_time({}, none.manager).rights;
+  CHECK(before.watches == named.watches);
+  CHECK(minus(named.rights, before.rights).empty());
+  for (const KindRegistration& kind : whole) {
+    INFO("without " << kind.controller.name);
+    const Registry rest = without(kind.controller.name, all_kinds());
+    REQUIRE(rest.size() == 8);
+    test::IdleManager peer(rest);
+    const Parts after = parts_at_run_time(rest, peer.manager);
+    const Parts left = named_parts(rest);
+    CHECK(after.watches == left.watches);
+    CHECK(minus(before.webhooks, after.webhooks) == minus(named.webhooks, left.webhooks));
+    CHECK(minus(after.webhooks, left.webhooks).empty());
+    CHECK(minus(left.rights, after.rights).empty());
+    // Each right that no kind of the rest names is gone.
+    for (const std::string& right : minus(named.rights, left.rights)) {
+      INFO(right);
+      CHECK(after.rights.contains(right) == of_process.contains(right));
+    }
+    const v1::Framework& framework =
+        *v1::find_framework(kind.controller.name == "jaxjob-controller" ? "PaddleJob" : "JAXJob");
+    check_v1_job(peer, framework);
+    if (kind.controller.name != "trainjob_controller") check_trainjob(peer);
+    // Nor does this process answer its webhooks' requests.
+    for (const KindRegistration& each : rest)
+      for (const WebhookHandler& handler : each.admission.handlers)
+        for (const Webhook& webhook : kind.admission.webhooks) CHECK(handler.path != webhook.path);
   }
 }
