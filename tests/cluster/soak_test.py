@@ -142,7 +142,7 @@ def create_running(namespace):
     desired = sum(pods_at_first(body_of(number)) for number in range(JOBS))
 
     def all_run():
-        for pod in world.list("Pod", "?fieldSelector=status.phase=Pending"):
+        for pod in world.list("Pod", "?fieldSelector=status.phase=Pending&limit=500"):
             world.set_status(pod, RUNNING)
             begun.add(pod["metadata"]["name"])
         return len(begun) >= desired

@@ -302,8 +302,9 @@ TEST_CASE("what a job was scaled down by does not outlive its end") {
 }
 
 TEST_CASE("a pod that never restarts fails a TFJob, also while others restart") {
-  World world(make_job("TFJob", "Chief Worker*2",
-                       "roles: {Chief: {restartPolicy: Never}, Worker: {restartPolicy: OnFailure}}"));
+  World world(
+      make_job("TFJob", "Chief Worker*2",
+               "roles: {Chief: {restartPolicy: Never}, Worker: {restartPolicy: OnFailure}}"));
   world.pod("p-worker-0", "Failed", 1);
   CHECK(world.conditions() == "Created Restarting");
   world.pod("p-chief-0", "Failed", 1);

@@ -85,7 +85,7 @@ class World {
   Settings settings;
   kube::Time now = kube::Time::from_seconds(1'800'000'000);
   bool is_graceful = false;
-  bool has_upstreams_crds = false;  // which drop the extensions of a status
+  bool has_upstreams_crds = false;                  // which drop the extensions of a status
   std::function<Fate(const kube::Resource&)> fate;  // of each write; without it all are done
   std::function<void(const kube::Json&)> on_pod;    // each pod that the controller creates
   // What the controller's caches contain, by key: what its watches have brought, and what its own
