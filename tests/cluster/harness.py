@@ -230,7 +230,7 @@ class Controller:
 
 
 class OfDaemon:
-    """Stands for the controller within local mode, which runs from the beginning to the end."""
+    """The controller within local mode, which runs from the beginning to the end, whatever a test does."""
 
     def __init__(self, *_, **__):
         pass
