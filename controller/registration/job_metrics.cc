@@ -74,7 +74,7 @@ JobMetrics::JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& 
   for (const std::string_view reason : kind.failures) failed(reason, 0);
   for (const char* const result : {"succeeded", "failed"}) metrics_.finished(kind_, result, 0);
   count_restarts("failure", 0);
-  if (kind.tells_disruptions) count_restarts("disruption", 0);
+  if (kind.counts_disruptions) count_restarts("disruption", 0);
 }
 
 void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {

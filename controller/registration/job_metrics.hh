@@ -126,7 +126,7 @@ class JobMetrics {
     bool has_jobset = true;  // else that step is not measured
     // The values of JobFacts::failure, so that each is a series from the start.
     std::span<const std::string_view> failures;
-    bool tells_disruptions = has_jobset;  // else each restart counts as one after a failure
+    bool counts_disruptions = has_jobset;  // else each restart counts as one after a failure
   };
   // `metrics` and `clock` outlive this.
   JobMetrics(std::shared_ptr<JobCensus> census, kube::ManagerMetrics& metrics,

@@ -324,7 +324,7 @@ double jobsets_in(Metrics& metrics, const std::string& phase) {
 
 }  // namespace
 
-TEST_CASE("a JobSet of a user is counted by its stored status, whoever manages it") {
+TEST_CASE("a JobSet of a user is counted by its stored status, whichever controller manages it") {
   const KindOptions options = test::own_jobsets();
   test::IdleManager counted(options);
   counted.metrics.set_jobs(options.jobs);

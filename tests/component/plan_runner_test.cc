@@ -727,7 +727,7 @@ TEST_CASE(
                       {"being deleted", 200, kube::print_json(deleting), false},
                       {"another one", 200, stored(kJobSets, "x"), false},
                       {"gone", 404, refusal(404, "NotFound", "no such JobSet"), false},
-                      {"not known", 500, refusal(500, "InternalError", "etcd"), true}};
+                      {"not known", 403, refusal(403, "Forbidden", "no right"), true}};
   for (const Row& row : rows) {
     CAPTURE(row.about);
     Fixture peer;

@@ -104,7 +104,8 @@ class Controller(harness.Controller):
         self.clock.write_text(f"{seconds:+d}")
 
     def is_ready(self):
-        return self.answers("healthz")
+        # Another process may have its port.
+        return self.process.poll() is None and self.answers("healthz")
 
     def resident(self):
         """Its resident memory in MB."""

@@ -225,7 +225,7 @@ class World:
 
         try:
             wait_until("every job is as its script says", is_settled, seconds=SETTLED_WITHIN, every=1)
-            self.judge_admission()
+            self.check_admission()
         except harness.Failed:
             raise AssertionError("; ".join(self.complaints()) or "admission does not work") from None
         finally:
@@ -273,7 +273,7 @@ class World:
 
     # ---- the checks
 
-    def judge_admission(self):
+    def check_admission(self):
         """The certificates are stored, and every controller is ready. What must be refused is refused with its reason, and what is right
         is taken."""
         path = self.api.path("TrainJob", self.namespace) + "?dryRun=All"
