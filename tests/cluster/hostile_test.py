@@ -645,7 +645,7 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
 @attacked
 def test_jobsets_of_very_many_jobs_crowd_no_one_out(cluster, controller, neighbour):
     """As many JobSets as there are workers, each with more Jobs than there are writes at a time."""
-    jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "100"))
+    jobsets, jobs = int(os.environ.get("CROWD_JOBSETS", "32")), int(os.environ.get("CROWD_JOBS", "200"))
     job = replicated_job()
     job["template"]["spec"].update(parallelism=0, completions=1)
     cluster.apply(*[jobset(f"crowd-{number}", {"replicatedJobs": [{**job, "replicas": jobs}]}) for number in range(jobsets)])
