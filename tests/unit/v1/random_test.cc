@@ -249,7 +249,7 @@ void Life::end() {
     if (world_.has("PodGroup/p")) world_.patch("PodGroup/p", yaml("status: {phase: Running}"));
     release_pods();
     for (const std::string& pod : world_.names("Pod")) {
-      const auto phase = world_.at("Pod/" + pod).get("status").get_string("phase");
+      const std::string phase(world_.at("Pod/" + pod).get("status").get_string("phase"));
       if (phase == "Pending") world_.set_pod(pod, "Running");
       if (phase == "Running") end_pod(pod, "Succeeded", 0);
       // Dynamic workers that fail do not end their job, and are not replaced by themselves.
