@@ -4,6 +4,7 @@
 
 #include "kube/model/meta.hh"
 #include "runtimes/jobset/conditions.hh"
+#include "runtimes/jobset/reconcile_context.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::jobset {
@@ -27,13 +28,11 @@ bool has_jobs(const ReplicatedJobStatus& status) {
 }
 
 bool is_running(const JobSet& jobset) {
-  const bool is_in_order =
-      jobset.spec.startupPolicy && jobset.spec.startupPolicy->startupPolicyOrder == "InOrder";
   bool is_any_ready = false;
   for (const ReplicatedJob& rjob : jobset.spec.replicatedJobs) {
     const ReplicatedJobStatus* const counts = find_status(jobset.status, rjob.name);
     if (!counts) return false;
-    const bool may_start_later = is_in_order || !rjob.dependsOn.empty();
+    const bool may_start_later = is_in_order(jobset) || !rjob.dependsOn.empty();
     if (may_start_later && !has_jobs(*counts)) continue;
     if (counts->ready + counts->succeeded < rjob.replica_count()) return false;
     is_any_ready = is_any_ready || counts->ready > 0;

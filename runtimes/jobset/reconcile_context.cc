@@ -41,7 +41,7 @@ ReconcileContext::ReconcileContext(const Observed& what)
   }
 }
 
-bool ReconcileContext::is_in_order() const {
+bool is_in_order(const JobSet& jobset) {
   return jobset.spec.startupPolicy && jobset.spec.startupPolicy->startupPolicyOrder == "InOrder";
 }
 

@@ -44,6 +44,9 @@ struct ReplicatedJobState {
   }
 };
 
+// Whether its replicated jobs start one after the other.
+bool is_in_order(const JobSet& jobset);
+
 struct ReconcileContext {
   explicit ReconcileContext(const Observed& what);
 
@@ -56,7 +59,7 @@ struct ReconcileContext {
   int job_stage = 0;  // of creations that need what an earlier stage creates
 
   bool is_suspended() const { return jobset.spec.suspend.value_or(false); }
-  bool is_in_order() const;
+  bool is_in_order() const { return trainer::jobset::is_in_order(jobset); }
   // The replicated job of that name, or nullptr. O(log n).
   ReplicatedJobState* find_rjob(std::string_view name);
   bool may_be_kept(const JobView& job);
