@@ -1,7 +1,8 @@
 // The kinds this project defines: what the CustomResourceDefinition of each says. A kind has its
-// own file in this folder, and a line in registry.cc.
+// own file in this folder, and a line in registry.cc; those of V1 jobs are in runtimes/v1.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ struct ScaleSubresource {
 
 struct KindVersion {
   std::string_view name;
-  wire::Schema (*make_schema)();
+  std::function<wire::Schema()> make_schema;
   std::vector<PrinterColumn> columns = {};
   bool has_status = true;
   std::optional<ScaleSubresource> scale = {};
@@ -59,11 +60,8 @@ ApiKind training_runtime_kind();
 ApiKind cluster_training_runtime_kind();
 ApiKind optimization_job_kind();
 ApiKind jobset_kind();
-// PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob, each with version v1. They are
-// installed apart from the others. Another version of one of them belongs into the same definition.
-const std::vector<ApiKind>& v1job_kinds();
 
-// All of them but V1 jobs, in the order in which they are installed.
+// All of them, in the order in which they are installed.
 const std::vector<ApiKind>& api_kinds();
 
 // The schema of the stored version of one of them, or nullptr. Made on the first call, kept as long

@@ -17,7 +17,7 @@ Json client_config(const Webhook& webhook, const WebhookTarget& target) {
                                         {"namespace", target.service.ns},
                                         {"path", webhook.path}}));
   } else {
-    config.set("url", target.url + std::string(webhook.path));
+    config.set("url", target.url + webhook.path);
   }
   if (!target.ca_pem.empty()) config.set("caBundle", kube::base64_encode(target.ca_pem));
   return config;

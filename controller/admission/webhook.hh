@@ -23,10 +23,10 @@ struct MatchCondition {
 
 // One entry of a webhook configuration.
 struct Webhook {
-  std::string_view configuration;  // the name of the object that holds it
+  std::string configuration;  // the name of the object that holds it
   bool is_mutating = false;
-  std::string_view name;
-  std::string_view path;
+  std::string name;
+  std::string path;
   kube::Resource resource;
   bool is_for_updates = true;  // besides creates
   std::vector<MatchCondition> conditions;
@@ -45,7 +45,7 @@ struct WebhookHandler {
   // Errors: lookups that failed; the client may try again.
   using Handle = std::function<kube::Task<kube::Result<AdmissionAnswer>>(AdmissionRequest request,
                                                                          AdmissionReader& reader)>;
-  std::string_view path;
+  std::string path;
   Handle handle;
   // False: requests are allowed unchanged, since another controller's webhooks validate them.
   // Called on the serving thread; null: always active.

@@ -97,8 +97,7 @@ Admitter::Admitter(const Registry& registry, bool has_node, kube::server::Api& a
 Task<std::optional<Response>> Admitter::review(PendingWrite& write, const Webhook& webhook) {
   auto request = read_admission_review(review_of(write));
   if (!request) co_return std::nullopt;
-  AdmissionAnswer answer =
-      co_await admission_.review(std::string(webhook.path), std::move(*request));
+  AdmissionAnswer answer = co_await admission_.review(webhook.path, std::move(*request));
   std::ranges::move(answer.warnings, std::back_inserter(write.warnings));
   if (!answer.is_allowed) co_return refusal_of(webhook, answer);
   if (!webhook.is_mutating || answer.json_patch.empty()) co_return std::nullopt;

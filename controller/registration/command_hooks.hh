@@ -81,13 +81,13 @@ struct ObjectState {
 };
 
 // `program`: the command's name in advice.
-using ReadState = tl::expected<ObjectState, kube::FieldErrors> (*)(const kube::Json& object,
-                                                                   std::string_view program);
+using ReadState = std::function<tl::expected<ObjectState, kube::FieldErrors>(
+    const kube::Json& object, std::string_view program)>;
 
 // `trainer why` for objects of the registration's primary collection.
 struct WhyHook {
   std::string_view pod_label;  // its value is the name of the object that the pod belongs to
-  ReadState read_state = nullptr;
+  ReadState read_state;
 };
 
 // A pod's place in its job: lines begin with it, and pods are ordered by it.
@@ -103,7 +103,7 @@ struct PodPlace {
 // `trainer logs`, likewise.
 struct LogsHook {
   std::string_view pod_label;
-  ReadState read_state = nullptr;
+  ReadState read_state;
   // nullopt: the pod has no place, so its log is left out.
   std::optional<PodPlace> (*read_place)(const kube::ObjectMeta& pod) = nullptr;
 };

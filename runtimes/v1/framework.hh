@@ -1,5 +1,5 @@
 // What the six kinds of V1 jobs differ in, as one value each. A further kind is a file in
-// frameworks/, a line in frameworks/registry.cc, and its CRD in api/kinds. Pure.
+// frameworks/ and its lines in frameworks/registry.cc. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/kinds/kinds.hh"
 #include "api/v1job.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
@@ -46,6 +47,14 @@ struct Settings {
 struct PodSlot {
   std::string_view role;  // canonical: "Worker"
   std::int32_t index = 0;
+};
+
+// How the CRD of a kind differs from the others' (Training Operator, manifests/base/crds).
+struct CrdDifferences {
+  std::vector<std::string_view> members = {};          // of `spec`, besides runPolicy and the roles
+  std::vector<std::string_view> elastic_members = {};  // of `spec.elasticPolicy`; empty for all
+  std::string_view scale_path = {};                    // "": no subresource `scale`
+  bool is_age_first = false;                           // of the two columns
 };
 
 struct Framework {
@@ -94,16 +103,21 @@ struct Framework {
   // Of the objects that sync_dependents() needs to know, those that the controller reads or
   // watches: their collections.
   std::vector<kube::Resource> dependents = {};
+  CrdDifferences crd = {};
 
   bool knows(std::string_view role) const {
     return std::find(roles.begin(), roles.end(), role) != roles.end();
   }
 };
 
-// In the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob.
+// Those of this program, in the order PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob, MPIJob.
 std::span<const Framework* const> frameworks();
-// By kind, in any case ("pytorchjob"); nullptr for others.
+// One of them by its kind, in any case ("pytorchjob"); nullptr for others.
 const Framework* find_framework(std::string_view kind);
+
+// What the CRD of a kind says. V1 jobs are installed apart from the other kinds. `framework`
+// outlives it.
+ApiKind api_kind(const Framework& framework);
 
 // --enable-scheme: the kinds named, in any case; all where none is named. Errors quote the name.
 tl::expected<std::vector<const Framework*>, std::string> enabled_frameworks(

@@ -8,6 +8,7 @@
 #include "controller/cli/cluster.hh"
 #include "controller/cli/log_pod.hh"
 #include "controller/cli/why_report.hh"
+#include "controller/kinds/v1/registration.hh"
 #include "controller/process/metrics.hh"
 #include "controller/registration/cluster_role.hh"
 #include "kube/model/json_text.hh"
@@ -15,6 +16,7 @@
 #include "tests/component/captured_errors.hh"
 #include "tests/component/idle_manager.hh"
 #include "tests/component/sample_kind/widget_kind.hh"
+#include "tests/component/sample_v1_kind/example_job.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -335,6 +337,54 @@ TEST_CASE("`why` and `logs` know it by its resource's names, and say which kinds
       *widget.logs);
   REQUIRE(pod);
   CHECK(pod->prefix("c") == "[w-0]");
+}
+
+TEST_CASE(
+    "a V1 kind that a test brings has a controller, a webhook, rights, a CRD and subcommands") {
+  const KindOptions options = all_kinds();
+  Registry registry = production_registry(options);
+  const Names rights_before = named_parts(registry).rights;
+  registry.push_back(v1::job_registration(options, sample::kExampleJob));
+  const KindRegistration& example = registry.back();
+
+  test::IdleManager peer(registry);
+  check_v1_job(peer, sample::kExampleJob);
+  const auto created = kube::parse_json(peer.api.log().front().body);
+  REQUIRE(created);
+  CHECK_THAT(peer.api.log().front().body, Catch::Contains(R"({"name":"RANK","value":"0"})"));
+
+  CHECK(minus(named_parts(registry).rights, rights_before)
+            .contains("v1: watch examplejobs.kubeflow.org"));
+  const Json definition = custom_resource_definitions({example}).front();
+  CHECK(definition.get("metadata").get_string("name") == "examplejobs.kubeflow.org");
+  const Json* const properties = definition.get("spec").get_array("versions")[0].find_path(
+      {"schema", "openAPIV3Schema", "properties", "spec", "properties"});
+  REQUIRE(properties);
+  Names members;
+  for (const auto& [name, schema] : properties->as_object()) members.insert(name);
+  CHECK(members == Names{"exampleReplicaSpecs", "nprocPerNode", "runPolicy"});
+
+  AdmissionState state;
+  Admission admission(example.admission.handlers, peer.client, state, peer.log);
+  AdmissionRequest request;
+  request.operation = "CREATE";
+  request.object = *kube::parse_yaml(
+      "{apiVersion: kubeflow.org/v1, kind: ExampleJob, metadata: {name: v, namespace: n}, "
+      "spec: {exampleReplicaSpecs: {}}}");
+  const AdmissionAnswer answer = kube::run_task(
+      peer.io, admission.review("/validate-kubeflow-org-v1-examplejob", std::move(request)));
+  CHECK_THAT(answer.message, Catch::Contains("spec.exampleReplicaSpecs.Worker"));
+
+  const Json job = *kube::parse_yaml(
+      "{apiVersion: kubeflow.org/v1, kind: ExampleJob, metadata: {name: v, namespace: n}, "
+      "spec: {exampleReplicaSpecs: {Worker: {template: {spec: {containers: [{name: example, "
+      "image: i}]}}}}}}");
+  const auto rendered = example.render.front().render(job, {});
+  REQUIRE(rendered);
+  CHECK(rendered->objects.size() == 2);
+  const auto report = example.why->read_state(job, "trainer");
+  REQUIRE(report);
+  CHECK(report->message == "no controller has reconciled this job yet");
 }
 
 TEST_CASE("a JobSet's state is the first condition of a list that is true") {

@@ -10,9 +10,9 @@ namespace {
 using kube::Result;
 using kube::Task;
 
-constexpr std::string_view kConfiguration = "jobset.trainer.kubeflow.org";
-constexpr std::string_view kMutate = "/mutate-jobset-x-k8s-io-v1alpha2-jobset";
-constexpr std::string_view kValidate = "/validate-jobset-x-k8s-io-v1alpha2-jobset";
+constexpr const char* kConfiguration = "jobset.trainer.kubeflow.org";
+constexpr const char* kMutate = "/mutate-jobset-x-k8s-io-v1alpha2-jobset";
+constexpr const char* kValidate = "/validate-jobset-x-k8s-io-v1alpha2-jobset";
 
 Task<Result<AdmissionAnswer>> mutate(AdmissionRequest request) {
   co_return mutate_jobset(request);
@@ -25,12 +25,12 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, AdmissionReader
   co_return validate_jobset(request, facts->lookups(), gates);
 }
 
-Webhook webhook(bool is_mutating, std::string_view name, std::string_view path) {
+Webhook webhook(bool is_mutating, std::string name, std::string path) {
   Webhook made;
   made.configuration = kConfiguration;
   made.is_mutating = is_mutating;
-  made.name = name;
-  made.path = path;
+  made.name = std::move(name);
+  made.path = std::move(path);
   made.resource = kJobSets;
   made.skips_own_writes = true;
   return made;

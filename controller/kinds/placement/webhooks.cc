@@ -14,8 +14,8 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-constexpr std::string_view kMutate = "/mutate--v1-pod";
-constexpr std::string_view kValidate = "/validate--v1-pod";
+constexpr const char* kMutate = "/mutate--v1-pod";
+constexpr const char* kValidate = "/validate--v1-pod";
 
 constexpr std::string_view kIsExclusive =
     "has(object.metadata.annotations) && "
@@ -29,11 +29,11 @@ constexpr std::string_view kIsOther =
     "!('alpha.jobset.sigs.k8s.io/exclusive-topology' in object.metadata.annotations) && "
     "!('alpha.jobset.sigs.k8s.io/node-selector' in object.metadata.annotations)";
 
-Webhook webhook(bool is_mutating, std::string_view name, std::vector<MatchCondition> conditions) {
+Webhook webhook(bool is_mutating, std::string name, std::vector<MatchCondition> conditions) {
   Webhook made;
   made.configuration = kPodWebhooks;
   made.is_mutating = is_mutating;
-  made.name = name;
+  made.name = std::move(name);
   made.path = is_mutating ? kMutate : kValidate;
   made.resource = kube::kPods;
   made.is_for_updates = false;

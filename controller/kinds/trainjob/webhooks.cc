@@ -18,16 +18,15 @@ using kube::Json;
 using kube::Result;
 using kube::Task;
 
-constexpr std::string_view kDefaulter = "defaulter.trainer.kubeflow.org";
-constexpr std::string_view kValidator = "validator.trainer.kubeflow.org";
-constexpr std::string_view kMutateJob = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
-constexpr std::string_view kMutateRuntime = "/mutate-trainer-kubeflow-org-v1alpha1-trainingruntime";
-constexpr std::string_view kMutateClusterRuntime =
+constexpr const char* kDefaulter = "defaulter.trainer.kubeflow.org";
+constexpr const char* kValidator = "validator.trainer.kubeflow.org";
+constexpr const char* kMutateJob = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
+constexpr const char* kMutateRuntime = "/mutate-trainer-kubeflow-org-v1alpha1-trainingruntime";
+constexpr const char* kMutateClusterRuntime =
     "/mutate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
-constexpr std::string_view kValidateJob = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
-constexpr std::string_view kValidateRuntime =
-    "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime";
-constexpr std::string_view kValidateClusterRuntime =
+constexpr const char* kValidateJob = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
+constexpr const char* kValidateRuntime = "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime";
+constexpr const char* kValidateClusterRuntime =
     "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
 
 // mutate_trainjob() changes a new TrainJob only where it has patches (it sets their time) or fields
@@ -115,13 +114,13 @@ WebhookHandler::Handle pure(AdmissionAnswer (*rule)(const AdmissionRequest& requ
   return [rule](AdmissionRequest request, AdmissionReader&) { return answered(rule(request)); };
 }
 
-Webhook webhook(bool is_mutating, std::string_view name, std::string_view path,
+Webhook webhook(bool is_mutating, std::string name, std::string path,
                 const kube::Resource& resource) {
   Webhook made;
   made.configuration = is_mutating ? kDefaulter : kValidator;
   made.is_mutating = is_mutating;
-  made.name = name;
-  made.path = path;
+  made.name = std::move(name);
+  made.path = std::move(path);
   made.resource = resource;
   if (resource != kTrainJobs) made.object_selector = unless_disabled();
   return made;

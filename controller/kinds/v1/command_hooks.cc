@@ -70,10 +70,9 @@ std::string advice(const Job& job, const Framework& framework, const ObjectState
          "deployments,leases -A`.";
 }
 
-tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
-  const Framework* const framework = find_framework(object.get_string("kind"));
-  if (!framework) return tl::unexpected(FieldErrors{kube::required("kind", "of a V1 job")});
-  const auto job = read_job(object, framework->replica_specs);
+tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Framework& framework,
+                                                  std::string_view program) {
+  const auto job = read_job(object, framework.replica_specs);
   if (!job) return tl::unexpected(job.error());
   ObjectState state;
   // As the column STATE of kubectl, but only conditions that are True count.
@@ -93,8 +92,8 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::strin
   }
   if (const auto& failure = job->status.firstFailure)
     state.evidence.push_back("first failure: " + describe(*failure));
-  if (!state.is_finished && !job->is_suspended()) add_waiting(*job, *framework, state);
-  if (state.next_step.empty()) state.next_step = advice(*job, *framework, state, program);
+  if (!state.is_finished && !job->is_suspended()) add_waiting(*job, framework, state);
+  if (state.next_step.empty()) state.next_step = advice(*job, framework, state, program);
   return state;
 }
 
@@ -120,8 +119,11 @@ void add_job_hooks(KindRegistration& registration, const Framework& framework) {
     return render(object, framework);
   };
   registration.render = {std::move(hook)};
-  registration.why = {kV1JobNameKey, read_state};
-  registration.logs = {kV1JobNameKey, read_state, read_place};
+  const ReadState read = [&framework](const Json& object, std::string_view program) {
+    return read_state(object, framework, program);
+  };
+  registration.why = {kV1JobNameKey, read};
+  registration.logs = {kV1JobNameKey, read, read_place};
 }
 
 }  // namespace trainer::v1

@@ -45,12 +45,10 @@ JobController::JobController(const kube::ControllerContext& context, const Frame
       pod_groups_(find_cache(context.caches, pod_groups_of(settings_))),
       census_(std::move(jobs)),
       job_metrics_(census_, context.metrics, context.client.clock(),
-                   {framework.resource.kind, false, failure_reasons()}) {}
-
-JobController::DecodedJob JobController::decode_job(std::shared_ptr<const Json> object) {
-  const Framework* const framework = find_framework(object->get_string("kind"));
-  return read_job(*object, framework ? framework->replica_specs : std::string_view());
-}
+                   {framework.resource.kind, false, failure_reasons()}),
+      decoded_([&framework](const std::shared_ptr<const Json>& object) {
+        return read_job(*object, framework.replica_specs);
+      }) {}
 
 // A new pod that waits needs no reconcile: the plan that has created it knows it already.
 void JobController::on_pod(const Pod& before, const Pod& after) {

@@ -49,7 +49,6 @@ class JobController final : public kube::Controller {
     bool is_status_unknown = false;
   };
 
-  static DecodedJob decode_job(std::shared_ptr<const kube::Json> object);
   Observed observe(const Job& job, const Memory& memory) const;
   // True where the caches have the job as it is stored; else its watch event follows.
   kube::Task<kube::Result<bool>> is_up_to_date(std::shared_ptr<const kube::StoredObject> stored);
@@ -70,7 +69,7 @@ class JobController final : public kube::Controller {
   const std::shared_ptr<JobCensus> census_;
   const JobMetrics job_metrics_;
   std::unordered_map<std::string, JobRecord> records_;  // by uid, also of finished jobs
-  kube::DecodedObjects<DecodedJob> decoded_{decode_job};
+  kube::DecodedObjects<DecodedJob> decoded_;
 };
 
 }  // namespace trainer::v1

@@ -97,8 +97,7 @@ KindRegistration job_registration(const KindOptions& options, const Framework& f
   made.controller.watches = watches(framework, settings);
   made.controller.debounce = kDebounce;
   made.controller.rules = rules(framework);
-  for (const ApiKind& kind : v1job_kinds())
-    if (kind.resource == framework.resource) made.crds.push_back(kind);
+  made.crds = {api_kind(framework)};
   if (framework.has_webhook) made.admission = job_admission(framework);
   add_job_hooks(made, framework);
   made.controller.make = [&framework, settings = std::move(settings),

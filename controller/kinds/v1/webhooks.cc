@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <utility>
 
 #include "runtimes/admission/v1job.hh"
@@ -13,25 +12,6 @@ namespace {
 using kube::Result;
 using kube::Task;
 
-struct Names {
-  std::string webhook;
-  std::string path;
-};
-
-// A Webhook holds views.
-const Names& names_of(const Framework& framework) {
-  static const std::map<std::string_view, Names> all = [] {
-    std::map<std::string_view, Names> made;
-    for (const Framework* each : frameworks()) {
-      made[each->singular] = {
-          fmt::format("validator.{}.training-operator.kubeflow.org", each->singular),
-          fmt::format("/validate-kubeflow-org-v1-{}", each->singular)};
-    }
-    return made;
-  }();
-  return all.at(framework.singular);
-}
-
 Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, const Framework& framework) {
   co_return validate_v1job(request, framework);
 }
@@ -39,17 +19,16 @@ Task<Result<AdmissionAnswer>> validate(AdmissionRequest request, const Framework
 }  // namespace
 
 AdmissionRegistration job_admission(const Framework& framework) {
-  const Names& names = names_of(framework);
   Webhook webhook;
   webhook.configuration = "validator.training-operator.kubeflow.org";
-  webhook.name = names.webhook;
-  webhook.path = names.path;
+  webhook.name = fmt::format("validator.{}.training-operator.kubeflow.org", framework.singular);
+  webhook.path = fmt::format("/validate-kubeflow-org-v1-{}", framework.singular);
   webhook.resource = framework.resource;
   AdmissionRegistration made;
-  made.webhooks = {std::move(webhook)};
-  made.handlers = {{names.path, [&framework](AdmissionRequest request, AdmissionReader&) {
+  made.handlers = {{webhook.path, [&framework](AdmissionRequest request, AdmissionReader&) {
                       return validate(std::move(request), framework);
                     }}};
+  made.webhooks = {std::move(webhook)};
   return made;
 }
 

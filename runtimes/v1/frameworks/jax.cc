@@ -2,6 +2,9 @@
 #include "runtimes/v1/frameworks/support.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kJAXJob;
+
 namespace {
 
 using kube::Json;
@@ -37,6 +40,7 @@ const Framework kJAXJob{
     .is_master = is_master,
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
+    .crd = {.scale_path = ".spec.jaxReplicaSpecs.Worker.replicas"},
 };
 
 }  // namespace trainer::v1

@@ -12,6 +12,9 @@
 #include "runtimes/v1/validate.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kMPIJob;
+
 namespace {
 
 using kube::Json;
@@ -305,6 +308,7 @@ const Framework kMPIJob{
     .update_status = update_status,
     .sync_dependents = sync_dependents,
     .dependents = {kube::kServiceAccounts, kube::kConfigMaps, kube::kRoles, kube::kRoleBindings},
+    .crd = {.members = {"slotsPerWorker", "mainContainer", "cleanPodPolicy"}, .is_age_first = true},
 };
 
 }  // namespace trainer::v1

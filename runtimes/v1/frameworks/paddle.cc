@@ -4,6 +4,9 @@
 #include "runtimes/v1/frameworks/support.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kPaddleJob;
+
 namespace {
 
 using kube::Json;
@@ -52,6 +55,9 @@ const Framework kPaddleJob{
     .is_master = is_master,
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
+    .crd = {.members = {"elasticPolicy"},
+            .elastic_members = {"minReplicas", "maxReplicas", "maxRestarts", "metrics"},
+            .scale_path = ".spec.paddleReplicaSpecs.Worker.replicas"},
 };
 
 }  // namespace trainer::v1

@@ -14,6 +14,9 @@
 #include "runtimes/v1/validate.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kPyTorchJob;
+
 namespace {
 
 using kube::Json;
@@ -323,6 +326,8 @@ const Framework kPyTorchJob{
     .update_status = decide_by_master_or_workers,
     .sync_dependents = sync_autoscaler,
     .dependents = {kube::kHorizontalPodAutoscalers},
+    .crd = {.members = {"elasticPolicy", "nprocPerNode"},
+            .scale_path = ".spec.pytorchReplicaSpecs.Worker.replicas"},
 };
 
 }  // namespace trainer::v1

@@ -1,9 +1,18 @@
 #include <algorithm>
 #include <array>
 
-#include "runtimes/v1/frameworks/support.hh"
+#include "kube/model/text.hh"
+#include "runtimes/v1/framework.hh"
 
 namespace trainer::v1 {
+
+// Each in the file of its kind.
+extern const Framework kPyTorchJob;
+extern const Framework kTFJob;
+extern const Framework kXGBoostJob;
+extern const Framework kPaddleJob;
+extern const Framework kJAXJob;
+extern const Framework kMPIJob;
 
 std::span<const Framework* const> frameworks() {
   static const std::array kAll{&kPyTorchJob, &kTFJob,  &kXGBoostJob,
@@ -13,7 +22,7 @@ std::span<const Framework* const> frameworks() {
 
 const Framework* find_framework(std::string_view kind) {
   for (const Framework* framework : frameworks())
-    if (framework->singular == to_lower(kind)) return framework;
+    if (framework->singular == kube::to_lower(kind)) return framework;
   return nullptr;
 }
 

@@ -8,14 +8,6 @@
 
 namespace trainer::v1 {
 
-// The elements of frameworks(), each in the file of its kind.
-extern const Framework kPyTorchJob;
-extern const Framework kTFJob;
-extern const Framework kXGBoostJob;
-extern const Framework kPaddleJob;
-extern const Framework kJAXJob;
-extern const Framework kMPIJob;
-
 inline constexpr std::string_view kMaster = "Master";
 inline constexpr std::string_view kWorker = "Worker";
 

@@ -10,6 +10,9 @@
 #include "runtimes/v1/frameworks/support.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kTFJob;
+
 namespace {
 
 using kube::Json;
@@ -166,6 +169,7 @@ const Framework kTFJob{
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .update_status = update_status,
+    .crd = {.members = {"successPolicy", "enableDynamicWorker"}},
 };
 
 }  // namespace trainer::v1

@@ -5,6 +5,9 @@
 #include "runtimes/v1/validate.hh"
 
 namespace trainer::v1 {
+
+extern const Framework kXGBoostJob;
+
 namespace {
 
 using kube::Json;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kube/manager/stored_object.hh"
@@ -16,10 +17,10 @@ namespace kube {
 template <class T>
 class DecodedObjects {
  public:
-  using Decode = T (*)(std::shared_ptr<const kube::Json> object);
+  using Decode = std::function<T(std::shared_ptr<const kube::Json> object)>;
   static constexpr std::size_t kUsualSlots = 128;
   explicit DecodedObjects(Decode decode, std::size_t slots = kUsualSlots)
-      : decode_(decode), wanted_slots_(slots) {}
+      : decode_(std::move(decode)), wanted_slots_(slots) {}
 
   std::shared_ptr<const T> of(const std::shared_ptr<const StoredObject>& stored) {
     if (stored->body.size() > kLargestKept) return make(*stored);

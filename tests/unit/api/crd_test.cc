@@ -11,6 +11,7 @@
 #include "api/schema/kubernetes_types.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/yaml.hh"
+#include "runtimes/v1/framework.hh"
 #include "tests/support/catch.hh"
 #include "tests/support/source_root.hh"
 
@@ -19,8 +20,9 @@ namespace {
 
 std::vector<kube::Json> custom_resource_definitions() {
   std::vector<kube::Json> all;
-  for (const auto* kinds : {&api_kinds(), &v1job_kinds()})
-    for (const ApiKind& kind : *kinds) all.push_back(custom_resource_definition(kind));
+  for (const ApiKind& kind : api_kinds()) all.push_back(custom_resource_definition(kind));
+  for (const v1::Framework* framework : v1::frameworks())
+    all.push_back(custom_resource_definition(v1::api_kind(*framework)));
   return all;
 }
 

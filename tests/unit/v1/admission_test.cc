@@ -304,7 +304,8 @@ TEST_CASE("names whose pods would be too long are refused, with the length that 
 }
 
 TEST_CASE("minResources hold quantities, of any size") {
-  for (const trainer::ApiKind& kind : trainer::v1job_kinds()) {
+  for (const Framework* framework : frameworks()) {
+    const trainer::ApiKind kind = api_kind(*framework);
     const trainer::wire::Schema schema = kind.versions.front().make_schema();
     for (const auto& [amount, is_taken] : std::vector<std::pair<const char*, bool>>{
              {"8589934592", true}, {"1.5Gi", true}, {"'2'", true}, {"abc", false}, {"[]", false}}) {
@@ -319,7 +320,8 @@ TEST_CASE("minResources hold quantities, of any size") {
 }
 
 TEST_CASE("the status of a job of an older operator has no unknown field") {
-  for (const trainer::ApiKind& kind : trainer::v1job_kinds()) {
+  for (const Framework* framework : frameworks()) {
+    const trainer::ApiKind kind = api_kind(*framework);
     INFO(kind.resource.kind);
     const trainer::wire::Schema schema = kind.versions.front().make_schema();
     Json job = make_job(kind.resource.kind, roles_of(kind.resource.kind));
