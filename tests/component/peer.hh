@@ -18,12 +18,14 @@ struct ScriptedPeer {
   std::unique_ptr<kube::Transport> transport =
       kube::make_transport(io, api.config(), kube::TransportLimits());
   bool may_write = true;
-  kube::ApiClient client{*transport, clock, random, client_options()};
+  kube::ApiClient client;
   kube::Log log{kube::LogLevel::kError, kube::Log::Format::kText};
 
+  explicit ScriptedPeer(kube::ApiClient::Options options = {})
+      : client(*transport, clock, random, fenced(std::move(options))) {}
+
  private:
-  kube::ApiClient::Options client_options() {
-    kube::ApiClient::Options options;
+  kube::ApiClient::Options fenced(kube::ApiClient::Options options) {
     options.may_write = [this] { return may_write; };
     return options;
   }

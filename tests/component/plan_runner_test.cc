@@ -129,7 +129,7 @@ struct Fixture : trainer::test::ScriptedPeer {
                  metrics,
                  log};
 
-  Fixture() {
+  explicit Fixture(kube::ApiClient::Options options = {}) : ScriptedPeer(std::move(options)) {
     for (const kube::Watch& watch : registry[1].controller.watches)
       caches.add(watch.collection, watch.make_cache, true);
     jobsets.statuses.set_controller(
@@ -555,6 +555,57 @@ TEST_CASE("changes during a status write are enqueued, whatever its result") {
     CHECK(was_quiet);
     CHECK(world.enqueued == Lines{row.enqueued});
     CHECK(done.has_value() == (row.status == 200 || row.status == 404));
+  }
+}
+
+TEST_CASE("after a status write without an answer the object is read before anything is written") {
+  struct Row {
+    int status;           // of the write; 0: the connection is cut
+    int read;             // of the first read after it
+    const char* version;  // that it shows
+    bool is_run;
+  };
+  const std::string path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets/x";
+  const Row rows[] = {
+      {0, 200, "5", true},     // it was not written
+      {0, 200, "9", false},    // it was
+      {500, 200, "9", false},  // a proxy's answer says nothing
+      {504, 404, "", false},  {0, 503, "", false},
+      {422, 0, "", true},  // refused, so nothing is read
+      {409, 0, "", true},
+  };
+  for (const Row& row : rows) {
+    INFO(row.status << " " << row.read << " " << row.version);
+    kube::ApiClient::Options options;
+    options.max_attempts = 1;
+    Fixture world(std::move(options));
+    world.on_status = [&row] {
+      kube::ScriptedReply reply(row.status, refusal(row.status, "Some", "reason"));
+      if (row.status == 0) reply.is_reset = true;
+      return reply;
+    };
+    std::string found = stored(kJobSets, "x");
+    found.replace(found.find("\"9\""), 3, std::string("\"") + row.version + "\"");
+    if (row.status == 409) world.api.on("GET", path).answer(200, found);
+    REQUIRE_FALSE(world.run(kJobSets, with_status({}, false)));
+    if (row.read != 0)
+      world.api.on("GET", path)
+          .answer(row.read, row.read == 200 ? found : refusal(row.read, "", ""));
+    const std::size_t before = world.api.log().size();
+    kube::Plan plan;
+    plan.actions.push_back(create_job("j"));
+    world.api.on("POST", kJobsPath).always().answer(201, stored(kube::kJobs, "j", "u1"));
+    const auto done = world.run(kJobSets, std::move(plan));
+    CHECK(done.has_value() == row.is_run);
+    if (row.read == 200 && !row.is_run) CHECK(done.error().code == ErrorCode::kConflict);
+    CHECK(world.api.log().size() - before == (row.read != 0 ? 1u : 0u) + (row.is_run ? 1u : 0u));
+    if (row.read != 200 || row.is_run) continue;
+    // What was read is known now, and is not read again.
+    CHECK(world.cache<kube::StoredObject>(all_of(kJobSets)).find({"n", "x"})->resource_version ==
+          "9");
+    plan = kube::Plan();
+    plan.actions.push_back(create_job("j"));
+    CHECK(world.run(kJobSets, std::move(plan)));
   }
 }
 

@@ -24,8 +24,6 @@ using kube::Task;
 
 // A plan that still needs reads after this many rounds has a bug; it is tried again with backoff.
 constexpr int kMaxRounds = 6;
-// How long the event of a change may take that a read has shown already.
-constexpr std::chrono::milliseconds kWatchDelay{1'000};
 
 const StoredCache* find_cache(const kube::CacheSet& caches, const kube::Resource* resource) {
   return resource ? &caches.get<kube::StoredObject>(all_of(*resource)) : nullptr;
@@ -87,19 +85,12 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   measure(**decoded);
   const auto known = memories_.find(stored->uid);
   const auto memory = known == memories_.end() ? std::make_shared<Memory>() : known->second;
-  if (memory->is_status_unknown) {
-    const auto is_current = co_await is_up_to_date(stored);
-    if (!is_current) co_return tl::unexpected(is_current.error());
-    if (!*is_current) co_return Requeue(kWatchDelay);
-    memory->is_status_unknown = false;
-  }
   const auto completed = with_extensions(**decoded, memory->extensions);
   auto plan = co_await make_plan(completed ? *completed : **decoded, memory);
   if (!plan) co_return tl::unexpected(plan.error());
 
   const JobPlan::Counts counts = plan->counts;
   const bool is_blocked = plan->is_blocked;
-  const bool has_status = plan->status_patch.has_value();
   std::unordered_set<std::uint64_t> relayed = std::move(plan->relayed);
   StatusExtensions extensions = std::move(plan->extensions);
   std::vector<Action> written;
@@ -115,7 +106,6 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
     remember(std::move(written), *memory);
     count(counts, key.ns);
   }
-  memory->is_status_unknown = !done && has_status;
   // Which of them were written is not known, or another client must change one.
   if (!done || is_blocked) memory->dependents.clear();
   // A finished job's pods are reported no more.
@@ -125,14 +115,6 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
     memories_[stored->uid] = memory;
   }
   co_return done;
-}
-
-Task<Result<bool>> JobController::is_up_to_date(std::shared_ptr<const kube::StoredObject> stored) {
-  const auto current = co_await context_.client.get(framework_.resource, stored->object_key);
-  if (current)
-    co_return kube::ObjectMeta::of(*current).resource_version == stored->resource_version;
-  if (current.error().code == kube::ErrorCode::kNotFound) co_return false;
-  co_return tl::unexpected(current.error());
 }
 
 Observed JobController::observe(const Job& job, const Memory& memory) const {

@@ -44,14 +44,9 @@ class JobController final : public kube::Controller {
     Dependents dependents;  // read by name, or written
     std::optional<std::unordered_set<std::uint64_t>> relayed;
     StatusExtensions extensions;
-    // A request of the last plan failed, so its status may have been written without an answer. A
-    // plan from the status before could create pods of a job that has finished.
-    bool is_status_unknown = false;
   };
 
   Observed observe(const Job& job, const Memory& memory) const;
-  // True where the caches have the job as it is stored; else its watch event follows.
-  kube::Task<kube::Result<bool>> is_up_to_date(std::shared_ptr<const kube::StoredObject> stored);
   kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
   // Keeps what was written of the dependent objects.
   void remember(std::vector<kube::Action> written, Memory& memory) const;

@@ -17,6 +17,11 @@ bool creates(const Action& action) {
   return action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kApply;
 }
 
+// Whether the write may have happened.
+bool is_unanswered(const Error& error) {
+  return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
+}
+
 Requeue earlier(Requeue a, Requeue b) {
   if (!a) return b;
   if (!b) return a;
@@ -26,6 +31,10 @@ Requeue earlier(Requeue a, Requeue b) {
 }  // namespace
 
 Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
+  if (unanswered_.contains(object.uid)) {
+    const auto checked = co_await check_last_status(object);
+    if (!checked) co_return tl::unexpected(checked.error());
+  }
   // Children of an object that is gone are deleted by the garbage collector, which would enqueue it
   // again and again until its own watch is back.
   if (std::ranges::any_of(plan.actions, creates) &&
@@ -64,6 +73,16 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   co_return earlier(paced(object, plan.requeue_after, has_written), delayed);
 }
 
+Task<Result<void>> PlanRunner::check_last_status(const ObjectRef& object) {
+  const auto stored = co_await statuses_.read(registration_.resource(), object.key);
+  if (!stored) co_return tl::unexpected(stored.error());
+  unanswered_.erase(object.uid);
+  if (*stored == object.resource_version) co_return Result<void>{};
+  co_return fail(ErrorCode::kConflict,
+                 "{}: it has changed, perhaps by a status write whose answer was lost",
+                 name_of(object));
+}
+
 Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& plan,
                                                StatusRateLimiter::Time planned) {
   if (plan.status_patch) {
@@ -80,6 +99,7 @@ Task<Result<Requeue>> PlanRunner::write_status(const ObjectRef& object, Plan& pl
         co_await statuses_.patch(registration_.resource(), object.key, object.resource_version,
                                  std::move(patch), plan.is_status_minor);
     if (!written) {
+      if (is_unanswered(written.error())) unanswered_.insert(object.uid);
       record_refused_status(object, written.error());
       co_return tl::unexpected(written.error());
     }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "kube/client/clock.hh"
 #include "kube/client/events.hh"
@@ -49,9 +50,13 @@ class PlanRunner {
   void forget(const std::string& uid) {
     limiter_.forget(uid);
     pauses_.erase(uid);
+    unanswered_.erase(uid);
   }
 
  private:
+  // After a status write without an answer: kConflict where the object is not as it was observed.
+  // A plan from the status before could create children of an object that has finished.
+  Task<Result<void>> check_last_status(const ObjectRef& object);
   Task<Result<Requeue>> write_status(const ObjectRef& object, Plan& plan,
                                      StatusRateLimiter::Time planned);
   // When to reconcile again because the plan asks for it. If a plan has written nothing and asks
@@ -74,6 +79,7 @@ class PlanRunner {
   const Log& log_;
   StatusRateLimiter limiter_;
   std::unordered_map<std::string, std::chrono::milliseconds> pauses_;  // by uid, see paced()
+  std::unordered_set<std::string> unanswered_;  // uids, see check_last_status()
 };
 
 }  // namespace kube

@@ -32,10 +32,17 @@ Task<Result<void>> StatusWriter::patch(Resource resource, ObjectKey key,
     // The object is newer than the observed version, perhaps by a write of this process whose
     // answer was lost. Its event may come after those of other watches, and a plan from the old
     // state could create children again that belong to an earlier attempt.
-    const auto current = co_await client_.get(resource, key);
-    if (current) caches_.update_if_newer(resource, print_json(*current));
+    (void)co_await read(resource, key);
   }
   co_return tl::unexpected(answer.error().at("status of " + resource.kind + " " + key.to_string()));
+}
+
+Task<Result<std::string>> StatusWriter::read(Resource resource, ObjectKey key) {
+  const auto current = co_await client_.get(resource, key);
+  if (!current && current.error().code == ErrorCode::kNotFound) co_return std::string();
+  if (!current) co_return tl::unexpected(current.error());
+  caches_.update_if_newer(resource, print_json(*current));
+  co_return ObjectMeta::of(*current).resource_version;
 }
 
 void StatusWriter::end(const PendingStatusWrites::Write& write, std::string_view written_version) {

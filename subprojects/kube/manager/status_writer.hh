@@ -32,6 +32,10 @@ class StatusWriter {
   Task<Result<void>> patch(Resource resource, ObjectKey key, std::string resource_version,
                            Json patch, bool is_minor);
 
+  // The version of the object as it is stored, which is in the caches afterwards; "" where it is
+  // gone.
+  Task<Result<std::string>> read(Resource resource, ObjectKey key);
+
   // Whether the object of this uid still exists.
   bool exists(const ObjectKey& key, const std::string& uid) const {
     return router_.find_owner(controller_, key.ns, uid) != nullptr;

@@ -313,7 +313,9 @@ JobPlan World::reconcile(const std::string& job_key) {
   if (!is_up_to_date(job_key, object, memory)) return {};
   const JobPlan made = make_plan(job, framework, memory);
   const auto has_written = [&] {
-    return !made.status_patch || write_status(job_key, object, *made.status_patch);
+    const bool is_written = !made.status_patch || write_status(job_key, object, *made.status_patch);
+    memory.is_status_unknown = !is_written;
+    return is_written;
   };
   bool is_done = !made.is_status_first || has_written();
   if (is_done) {
@@ -338,7 +340,6 @@ JobPlan World::reconcile(const std::string& job_key) {
         memory.dependents[dependent_name(action.resource, action.key.name)] =
             std::make_shared<const Json>(action.body);
   }
-  memory.is_status_unknown = !is_done && made.status_patch;
   if (!is_done || made.is_blocked) memory.dependents.clear();
   record(job_key, made.events);
   totals.created |= made.counts.created;
