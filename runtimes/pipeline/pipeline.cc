@@ -49,7 +49,7 @@ Draft prepare(const TrainJob& job, const Runtime& runtime, const PipelineOptions
     draft.args = job.spec.trainer->args;
   }
   merge_metadata(draft);
-  if (!merge_template(draft)) return draft;
+  if (!merge_template(draft) || !check_pods(draft)) return draft;
   normalize(draft);
   count_pods(draft);
   if (!has_framework(draft.ml_policy()))

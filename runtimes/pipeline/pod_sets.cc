@@ -47,7 +47,38 @@ void overlay_claims(kube::Json& resources, const kube::Json& desired) {
   }
 }
 
+std::size_t count_resources(const kube::Json& container) {
+  const kube::Json& resources = container.get("resources");
+  return resources.get_object("limits").size() + resources.get_object("requests").size();
+}
+
 }  // namespace
+
+bool check_pods(Draft& draft) {
+  const auto refuse = [&draft](const std::string& job, std::size_t count, std::string_view what,
+                               std::size_t most) {
+    draft.errors.push_back(
+        kube::invalid("spec.runtimeRef", draft.job.spec.runtimeRef.name,
+                      "a pod of job \"{}\" of {} \"{}\" would have {} {}; it may "
+                      "have {}",
+                      job, draft.runtime.kind, draft.runtime.metadata.name, count, what, most));
+  };
+  for (std::size_t i = 0; i < draft.spec.replicatedJobs.size(); ++i) {
+    const std::string& job = draft.spec.replicatedJobs[i].name;
+    const kube::Json& pod = std::as_const(draft).pod_template(i).get("spec");
+    std::size_t containers = 0;
+    std::size_t resources = pod.get_object("overhead").size();
+    for (const char* list : {"containers", "initContainers"}) {
+      containers += pod.get_array(list).size();
+      for (const kube::Json& container : pod.get_array(list))
+        resources += count_resources(container);
+    }
+    if (containers > kMaxContainers) refuse(job, containers, "containers", kMaxContainers);
+    if (resources > kMaxResources) refuse(job, resources, "resources", kMaxResources);
+    if (!draft.errors.empty()) return false;
+  }
+  return true;
+}
 
 void normalize(Draft& draft) {
   for (ReplicatedJob& job : draft.spec.replicatedJobs) kube::write_as_go(job.template_);

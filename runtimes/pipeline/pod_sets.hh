@@ -12,6 +12,13 @@ namespace trainer::pipeline {
 // meant, such as the `value: ""` of its env.
 void normalize(Draft& draft);
 
+// The most containers of one pod, and the most resources that it may name in all of them: plugins
+// write into each container, and schedulers get the sum of each resource. False, with the reason in
+// draft.errors, where a pod has more.
+inline constexpr std::size_t kMaxContainers = 1'000;
+inline constexpr std::size_t kMaxResources = 10'000;
+bool check_pods(Draft& draft);
+
 // One pod set for each replicated job, in order, with its count before any plugin.
 void count_pods(Draft& draft);
 

@@ -7,6 +7,7 @@
 namespace trainer::test {
 namespace {
 
+using kube::Json;
 using Words = std::vector<std::string>;
 
 TEST_CASE("a name that is too long is refused with the limit and a length that fits", "[names]") {
@@ -29,6 +30,48 @@ TEST_CASE("more pods than a Job can have are refused before any is computed", "[
   Runtime runtime = torch_runtime();
   runtime.spec.mlPolicy->numNodes = 100'001;
   CHECK(paths_of(refused(job_with("{}"), runtime)) == Words{"spec.runtimeRef.name"});
+}
+
+TEST_CASE("a pod of too many containers or resources is refused before anything is built",
+          "[sizes]") {
+  struct Row {
+    std::string list;  // a member of the pod, or a resource list of its first container
+    std::size_t most;  // with what the pod has besides
+    const char* refusal;
+  };
+  const Row rows[] = {
+      {"containers", 999, "would have 1001 containers; it may have 1000"},
+      {"initContainers", 999, "would have 1001 containers; it may have 1000"},
+      {"limits", 10'000, "would have 10001 resources; it may have 10000"},
+      {"requests", 10'000, "would have 10001 resources; it may have 10000"},
+      {"overhead", 10'000, "would have 10001 resources; it may have 10000"},
+  };
+  for (const Row& row : rows) {
+    const bool is_of_container = row.list == "limits" || row.list == "requests";
+    const bool is_list = row.list.ends_with("ontainers");
+    for (const std::size_t extra : {std::size_t{0}, std::size_t{1}}) {
+      INFO(row.list << " " << row.most + extra);
+      Runtime runtime = torch_runtime();
+      Json& pod =
+          runtime.spec.template_->spec->replicatedJobs[0].template_["spec"]["template"]["spec"];
+      Json& container = pod["containers"].as_array()[0];
+      container.erase("resources");
+      Json& list = is_of_container ? container["resources"][row.list] : pod[row.list];
+      if (list.is_null()) list = is_list ? Json::array() : Json::object();
+      for (std::size_t k = 0; k < row.most + extra; ++k) {
+        const std::string name = "x" + std::to_string(k);
+        if (is_list)
+          list.push_back(Json::object({{"name", name}, {"image", "i"}}));
+        else
+          list.set(name, 1);
+      }
+      const auto built = build(job_with("{}"), runtime, production());
+      REQUIRE(built.has_value() == (extra == 0));
+      if (built) continue;
+      CHECK(paths_of(built.error()) == Words{"spec.runtimeRef"});
+      CHECK_THAT(built.error()[0].detail, Catch::Contains(row.refusal));
+    }
+  }
 }
 
 TEST_CASE("more pods than a TrainJob can have, all jobs and replicas together, are refused",
