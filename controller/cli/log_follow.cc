@@ -55,6 +55,11 @@ void LogFollower::pod_seen(LogPod pod) {
   if (!is_chosen(pod, options_.node)) return;
   auto& slot = pods_[pod.uid];
   if (!slot) slot = std::make_shared<Followed>();
+  // A Job tries a pod that a node refuses again and again, without a line in any log.
+  if (!pod.failure.empty() && slot->pod.failure.empty() && reported_failure_ != pod.failure) {
+    reported_failure_ = pod.failure;
+    options_.report(fmt::format("pod {} failed: {}", pod.name, pod.failure));
+  }
   slot->pod = std::move(pod);
   for (const LogContainer& container : slot->pod.containers) {
     if (!container.has_log || slot->containers[container.name]) continue;

@@ -68,8 +68,9 @@ class LogFollower {
   std::optional<ObjectState> job_;
   bool is_job_deleted_ = false;
   bool are_pods_listed_ = false;
-  std::string reported_;      // the state reported last
-  std::size_t followed_ = 0;  // logs
+  std::string reported_;          // the state reported last
+  std::string reported_failure_;  // likewise, of a pod
+  std::size_t followed_ = 0;      // logs
   bool are_too_many_ = false;
   kube::Notifier changed_;
   kube::ObjectSink pod_sink_;

@@ -45,6 +45,9 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   pod.uid = meta.uid;
   const Json& status = object.get("status");
   pod.is_over = kube::is_pod_over(object);
+  if (const std::string_view message = status.get_string("message");
+      !message.empty() && status.get_string("phase") == "Failed")
+    pod.failure = fmt::format("{}: {}", status.get_string("reason", "Failed"), message);
   // Of init containers only those that failed: they explain why nothing else starts.
   for (const Json& item : status.get_array("initContainerStatuses")) {
     LogContainer container = read_container(item);

@@ -26,8 +26,11 @@ struct LogPod : PodPlace {
   std::string name;
   std::string ns;
   std::string uid;
-  bool is_over = false;                  // Succeeded or Failed: no container starts again
-  bool is_gone = false;                  // deleted
+  bool is_over = false;  // Succeeded or Failed: no container starts again
+  bool is_gone = false;  // deleted
+  // Why it failed, where its status says so: the node refused or evicted it. "" else: its
+  // containers say why.
+  std::string failure;
   std::vector<LogContainer> containers;  // failed init containers first
 
   // nullopt where the object has no place.

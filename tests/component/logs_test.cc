@@ -168,6 +168,27 @@ TEST_CASE_METHOD(Fixture, "why a job has failed is left to a caller that says it
   CHECK(std::count(reported.begin(), reported.end(), said) == 1);
 }
 
+TEST_CASE_METHOD(Fixture, "a pod that no container started of says why, each reason once") {
+  const auto refused = [](int index, const std::string& message) {
+    const std::string n = std::to_string(index);
+    return R"({"metadata":{"name":"j-node-0-)" + n + R"(","namespace":"ns","uid":"p)" + n +
+           R"(","resourceVersion":"9","labels":{"jobset.sigs.k8s.io/jobset-name":"j",
+        "jobset.sigs.k8s.io/replicatedjob-name":"node","batch.kubernetes.io/job-completion-index":")" +
+           n + R"("}},"status":{"phase":"Failed","reason":"NotSupported","message":")" + message +
+           R"("}})";
+  };
+  serve_job("Failed");
+  serve_pods(refused(0, "no GPUs here") + "," + refused(1, "no GPUs here") + "," +
+             refused(2, "no probes"));
+  REQUIRE(follow(options()));
+  const auto said = [this](const std::string& text) {
+    return std::count(reported.begin(), reported.end(), text);
+  };
+  CHECK(said("pod j-node-0-0 failed: NotSupported: no GPUs here") == 1);
+  CHECK(said("pod j-node-0-1 failed: NotSupported: no GPUs here") == 0);
+  CHECK(said("pod j-node-0-2 failed: NotSupported: no probes") == 1);
+}
+
 TEST_CASE_METHOD(Fixture, "a container that was restarted is read from both of its runs") {
   serve_job("Complete");
   const std::string again = pod(0, "Succeeded", kEnded, 1);
