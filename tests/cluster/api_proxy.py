@@ -180,6 +180,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.proxy.record(self.command, self.path, status)
         self.proxy.on_crash()
         self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):   # the other side may have closed it
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward
