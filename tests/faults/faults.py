@@ -163,7 +163,9 @@ class World:
         elif fault.kind == "rights":
             run("kubectl", "delete", "clusterrolebinding", BINDING)
         elif fault.kind == "runtime-crd":
-            run("kubectl", "delete", "-f", str(RUNTIME_CRD), "--wait=false")
+            # Another fault may have filled etcd, or stopped the API server.
+            wait_until("the CRD is deleted", seconds=60, probe=lambda: run(
+                "kubectl", "delete", "--ignore-not-found", "-f", str(RUNTIME_CRD), "--wait=false", check=False).returncode == 0)
         elif fault.kind == "secret":
             wait_until("the Secret is deleted", seconds=60, probe=lambda: run(
                 "kubectl", "delete", "secret", "--ignore-not-found", "-n", *SECRET, check=False).returncode == 0)
