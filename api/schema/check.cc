@@ -12,6 +12,7 @@
 #include "api/describe/path.hh"
 #include "api/describe/reader.hh"
 #include "api/schema/schema_view.hh"
+#include "api/schema/stored_part.hh"
 #include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/time.hh"
@@ -28,13 +29,17 @@ class Checker {
   Checker(const wire::Predicates& predicates, FieldErrors& errors)
       : predicates_(predicates), errors_(errors) {}
 
-  void check(const Json& value, const Json& schema, const FieldPath& path);
+  // `before` is the stored value, or nullptr.
+  void check(const Json& value, const Json& schema, const FieldPath& path, const Json* before);
 
  private:
   void check_string(const Json& value, const SchemaView& schema, const FieldPath& path);
-  void check_array(const Json& value, const SchemaView& schema, const FieldPath& path);
-  void check_object(const Json& value, const SchemaView& schema, const FieldPath& path);
-  void check_rules(const Json& value, const SchemaView& schema, const FieldPath& path);
+  void check_array(const Json& value, const SchemaView& schema, const FieldPath& path,
+                   const Json* before);
+  void check_object(const Json& value, const SchemaView& schema, const FieldPath& path,
+                    const Json* before);
+  void check_rules(const Json& value, const SchemaView& schema, const FieldPath& path,
+                   const Json* before);
   // True also for a rule or pattern without a predicate.
   bool holds(std::string_view text, const Json& value) const {
     const auto at = predicates_.find(text);
@@ -64,6 +69,9 @@ bool check_type(const Json& value, const SchemaView& schema, const FieldPath& pa
     return false;
   }
   if (schema.type().empty() || has_type(value, schema.type())) return true;
+  // Of a string with a format it leaves the type to the check of the format, which skips lists
+  // (k8s.io/kube-openapi, pkg/validation/validate/type.go).
+  if (value.is_array() && schema.type() == "string" && !schema.text("format").empty()) return true;
   wire::add_type_error(path, value, schema.type(), errors);
   return false;
 }
@@ -157,7 +165,8 @@ void check_duplicates(const Json::Array& items, const SchemaView& schema, const 
           kube::duplicate(FieldPath(path, keys[i].second).to_string(), values[keys[i].second]));
 }
 
-void Checker::check_array(const Json& value, const SchemaView& schema, const FieldPath& path) {
+void Checker::check_array(const Json& value, const SchemaView& schema, const FieldPath& path,
+                          const Json* before) {
   const Json::Array& items = value.as_array();
   if (const Json* most = schema.find("maxItems"))
     if (items.size() > static_cast<std::size_t>(most->as_int()))
@@ -170,11 +179,12 @@ void Checker::check_array(const Json& value, const SchemaView& schema, const Fie
                         fmt::format("should have at least {} items", least->as_int())));
   if (const Json* schema_of_items = schema.find("items"))
     for (std::size_t i = 0; i < items.size(); ++i)
-      check(items[i], *schema_of_items, FieldPath(path, i));
+      check(items[i], *schema_of_items, FieldPath(path, i), stored_item(before, items, i, schema));
   check_duplicates(items, schema, path, errors_);
 }
 
-void Checker::check_object(const Json& value, const SchemaView& schema, const FieldPath& path) {
+void Checker::check_object(const Json& value, const SchemaView& schema, const FieldPath& path,
+                           const Json* before) {
   for (const Json& name : schema.list("required")) {
     const Json* member = value.find(name.as_string());
     if (member == nullptr || member->is_null())
@@ -187,38 +197,44 @@ void Checker::check_object(const Json& value, const SchemaView& schema, const Fi
                         fmt::format("should have at least {} properties", least->as_int())));
   for (const auto& [name, member] : value.as_object())
     if (const Json* below = schema.member(name))
-      if (!member.is_null()) check(member, *below, FieldPath(path, name));
+      if (!member.is_null())
+        check(member, *below, FieldPath(path, name), stored_member(before, name));
 }
 
-void Checker::check_rules(const Json& value, const SchemaView& schema, const FieldPath& path) {
+void Checker::check_rules(const Json& value, const SchemaView& schema, const FieldPath& path,
+                          const Json* before) {
   for (const Json& rule : schema.list("x-kubernetes-validations")) {
     if (holds(rule.get_string("rule"), value)) continue;
     const std::string message(rule.get_string("message"));
-    if (const std::string_view member = rule.get_string("fieldPath"); !member.empty())
+    const std::string_view member = rule.get_string("fieldPath");
+    if (rule.get_bool("optionalOldSelf") && stored_member(before, member.substr(1)) != nullptr)
+      continue;
+    if (!member.empty())
       errors_.push_back(kube::forbidden(FieldPath(path, member.substr(1)).to_string(), message));
     else
       errors_.push_back(kube::invalid(path.to_string(), value, message));
   }
 }
 
-void Checker::check(const Json& value, const Json& schema, const FieldPath& path) {
+void Checker::check(const Json& value, const Json& schema, const FieldPath& path,
+                    const Json* before) {
   const SchemaView view(schema);
   if (!check_type(value, view, path, errors_)) return;
-  const std::size_t before = errors_.size();
+  const std::size_t already = errors_.size();
   check_enum(value, view, path, errors_);
   if (value.is_string()) check_string(value, view, path);
   if (value.is_number()) check_number(value, view, path, errors_);
-  if (value.is_array()) check_array(value, view, path);
-  if (value.is_object()) check_object(value, view, path);
+  if (value.is_array()) check_array(value, view, path, before);
+  if (value.is_object()) check_object(value, view, path, before);
   // As in the API server: a rule runs only on a value without other errors.
-  if (errors_.size() == before) check_rules(value, view, path);
+  if (errors_.size() == already) check_rules(value, view, path, before);
 }
 
 }  // namespace
 
-FieldErrors check_schema(const Json& object, const wire::Schema& schema) {
+FieldErrors check_schema(const Json& object, const wire::Schema& schema, const Json* before) {
   FieldErrors errors;
-  Checker(schema.predicates, errors).check(object, schema.document, FieldPath(""));
+  Checker(schema.predicates, errors).check(object, schema.document, FieldPath(""), before);
   return errors;
 }
 

@@ -1,12 +1,13 @@
-// Rules that compare an object with the stored one, as apiextensions-apiserver evaluates them
-// (pkg/apiserver/schema/cel): values correspond by the names of members, and items by the keys of a
-// list map.
+// Rules that compare an object with the stored one, as apiextensions-apiserver evaluates them.
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "api/describe/path.hh"
 #include "api/schema/schema_view.hh"
+#include "api/schema/stored_part.hh"
 #include "api/schema/structural_schema.hh"
+#include "kube/model/time.hh"
 
 namespace trainer {
 namespace {
@@ -26,21 +27,49 @@ std::string_view member_that_stays(std::string_view rule) {
   return rule.substr(0, end);
 }
 
-bool holds(std::string_view rule, const Json& value, const Json& before) {
-  if (rule == "self == oldSelf") return value == before;
-  const std::string_view name = member_that_stays(rule);
-  return name.empty() || (value.find(name) == nullptr) == (before.find(name) == nullptr);
+bool is_equal(const Json& value, const Json& before, const Json& schema);
+
+bool is_equal_list(const Json& value, const Json& before, const SchemaView& view) {
+  const std::string_view type = view.text("x-kubernetes-list-type");
+  const Json::Array& items = value.as_array();
+  const Json::Array& others = before.as_array();
+  if (items.size() != others.size()) return false;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Json* other = type == "map" ? stored_item(&before, items, i, view) : &others[i];
+    if (type == "set") {
+      const auto at = std::find(others.begin(), others.end(), items[i]);
+      other = at == others.end() ? nullptr : &*at;
+    }
+    if (other == nullptr || !is_equal(items[i], *other, *view.find("items"))) return false;
+  }
+  return true;
 }
 
-// The item of `items` with the keys of `item`, or nullptr.
-const Json* find_same_item(const Json& items, const Json& item, const Json::Array& keys) {
-  for (const Json& other : items.as_array()) {
-    bool is_same = true;
-    for (const Json& key : keys)
-      if (other.get(key.as_string()) != item.get(key.as_string())) is_same = false;
-    if (is_same) return &other;
+// As CEL compares: lists that are maps or sets have no order, and times are instants
+// (k8s.io/apiserver, pkg/cel/common/valuesunstructured.go).
+bool is_equal(const Json& value, const Json& before, const Json& schema) {
+  if (value == before) return true;
+  const SchemaView view(schema);
+  if (value.is_array() && before.is_array() && view.find("items") != nullptr)
+    return is_equal_list(value, before, view);
+  if (value.is_string() && before.is_string() && view.text("format") == "date-time")
+    return kube::Time::parse(value.as_string()) == kube::Time::parse(before.as_string());
+  if (!value.is_object() || !before.is_object() || value.size() != before.size()) return false;
+  for (const auto& [name, member] : value.as_object()) {
+    const Json* other = before.find(name);
+    const Json* below = view.member(name);
+    // There an undeclared member is not missed in the stored object.
+    if (below == nullptr ? other != nullptr && member != *other
+                         : other == nullptr || !is_equal(member, *other, *below))
+      return false;
   }
-  return nullptr;
+  return true;
+}
+
+bool holds(std::string_view rule, const Json& value, const Json& before, const Json& schema) {
+  if (rule == "self == oldSelf") return is_equal(value, before, schema);
+  const std::string_view name = member_that_stays(rule);
+  return name.empty() || (value.find(name) == nullptr) == (before.find(name) == nullptr);
 }
 
 void check(const Json& value, const Json& before, const Json& schema, const FieldPath& path,
@@ -49,11 +78,10 @@ void check(const Json& value, const Json& before, const Json& schema, const Fiel
 void check_items(const Json& value, const Json& before, const SchemaView& view,
                  const FieldPath& path, FieldErrors& errors) {
   const Json* items = view.find("items");
-  if (items == nullptr || view.text("x-kubernetes-list-type") != "map") return;
+  if (items == nullptr) return;
   for (std::size_t i = 0; i < value.as_array().size(); ++i) {
-    const Json& item = value.as_array()[i];
-    const Json* same = find_same_item(before, item, view.list("x-kubernetes-list-map-keys"));
-    if (same != nullptr) check(item, *same, *items, FieldPath(path, i), errors);
+    if (const Json* same = stored_item(&before, value.as_array(), i, view))
+      check(value.as_array()[i], *same, *items, FieldPath(path, i), errors);
   }
 }
 
@@ -61,10 +89,10 @@ void check(const Json& value, const Json& before, const Json& schema, const Fiel
            FieldErrors& errors) {
   const SchemaView view(schema);
   for (const Json& rule : view.list("x-kubernetes-validations"))
-    if (!holds(rule.get_string("rule"), value, before))
+    if (!holds(rule.get_string("rule"), value, before, schema))
       errors.push_back(
           kube::invalid(path.to_string(), value, std::string(rule.get_string("message"))));
-  if (value.is_array() && before.is_array()) check_items(value, before, view, path, errors);
+  if (value.is_array()) check_items(value, before, view, path, errors);
   if (!value.is_object()) return;
   for (const auto& [name, member] : value.as_object()) {
     const Json* old_member = before.find(name);

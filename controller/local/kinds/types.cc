@@ -75,7 +75,7 @@ void use_schema(ServedKind& kind, SharedSchema schema, Rules rules) {
     if (rules.set_defaults != nullptr) rules.set_defaults(object);
   };
   kind.check = [schema, rules](const Json& object, const Json* before) {
-    FieldErrors errors = check_schema(object, *schema);
+    FieldErrors errors = check_schema(object, *schema, before);
     if (rules.may_repeat)
       std::erase_if(errors, [](const kube::FieldError& error) {
         return error.type == kube::FieldError::Type::kDuplicate;

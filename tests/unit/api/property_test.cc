@@ -57,6 +57,12 @@ TEST_CASE("every member survives reading and writing, known or unknown, at every
   }
 }
 
+// A list in the place of a time: the API server takes it, since it skips the type of a string that
+// has a format.
+bool passes_schema(const kube::FieldError& error) {
+  return error.value.is_array() && (error.path.ends_with("Time") || error.path.ends_with(".time"));
+}
+
 template <class Read>
 void check_corrupted(test::RandomDocuments& documents, std::string_view kind, Read read,
                      int& refused) {
@@ -69,8 +75,10 @@ void check_corrupted(test::RandomDocuments& documents, std::string_view kind, Re
   ++refused;
   INFO(kube::to_string(result.error()) << "\n" << kube::print_json(object));
   for (const kube::FieldError& error : result.error()) {
-    CHECK(std::any_of(found.begin(), found.end(),
-                      [&](const kube::FieldError& other) { return other.path == error.path; }));
+    const bool is_refused =
+        std::any_of(found.begin(), found.end(),
+                    [&](const kube::FieldError& other) { return other.path == error.path; });
+    CHECK(is_refused != passes_schema(error));
   }
 }
 

@@ -90,7 +90,8 @@ Json RandomDocuments::value(const Json& schema, std::string_view name) {
   Json out = object_value(schema);
   const bool is_root = view.find("properties") != nullptr && view.member("apiVersion") != nullptr;
   // Conditions are Kubernetes' own type, and metadata is written by the API server.
-  if (random_bool() && !is_root && name != "conditions" && name != "metadata")
+  if (members_ == Members::kAny && random_bool() && !is_root && name != "conditions" &&
+      name != "metadata")
     out.set("x" + word(), anything());
   return out;
 }

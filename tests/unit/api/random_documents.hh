@@ -11,10 +11,14 @@ namespace trainer::test {
 
 class RandomDocuments {
  public:
-  explicit RandomDocuments(unsigned seed) : random_(seed) {}
+  enum class Members { kAny, kDeclared };
+
+  explicit RandomDocuments(unsigned seed, Members members = Members::kAny)
+      : members_(members), random_(seed) {}
 
   // An object of the kind that its schema accepts, in the form in which write() makes it: no empty
-  // lists or strings, times in whole seconds. Typed objects hold unknown members at random places.
+  // lists or strings, times in whole seconds. Typed objects hold unknown members at random places,
+  // unless there shall be declared ones only.
   kube::Json object(std::string_view kind);
   // Any value at all.
   kube::Json anything(int depth = 3);
@@ -31,6 +35,7 @@ class RandomDocuments {
   int up_to(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }
   bool random_bool() { return up_to(1) == 1; }
 
+  Members members_;
   std::mt19937 random_;
 };
 

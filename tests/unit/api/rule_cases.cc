@@ -1,129 +1,57 @@
 // Prints objects around each rule of the schemas that has a predicate, valid and invalid ones, with
-// the result of check_schema(). tests/cluster/rules_test.py sends them to the API server.
+// the result of check_schema(); and of the rules that compare with the stored object, stored
+// objects with updates. tests/cluster/rules_test.py sends them to the API server.
 //
-// usage: rule_cases SEED COUNT    COUNT objects for each place with a rule
+// usage: rule_cases SEED COUNT    COUNT objects or updates for each place with a rule
 #include <cstdlib>
 #include <iostream>
 #include <regex>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "api/api.hh"
-#include "api/kinds/kinds.hh"
 #include "api/schema/schema_view.hh"
+#include "api/schema/structural_schema.hh"
 #include "kube/model/json_text.hh"
-#include "kube/model/yaml.hh"
 #include "tests/unit/api/random_documents.hh"
+#include "tests/unit/api/rule_sites.hh"
+#include "tests/unit/api/transition_cases.hh"
 
 namespace trainer {
 namespace {
 
 using kube::Json;
 
-// A value with a rule: its path in an object, its schema, and the rule.
-struct Site {
-  std::vector<std::string> path;  // member names; "" is the first item of a list
-  const Json* schema;
-  const Json* rule;
-};
-
-void find_sites(const Json& schema, const wire::Predicates& predicates,
-                std::vector<std::string>& path, std::vector<Site>& found) {
-  const SchemaView view(schema);
-  for (const Json& rule : view.list("x-kubernetes-validations"))
-    if (predicates.contains(rule.get_string("rule"))) found.push_back({path, &schema, &rule});
-  const auto descend = [&](const std::string& name, const Json& below) {
-    path.push_back(name);
-    find_sites(below, predicates, path, found);
-    path.pop_back();
-  };
-  if (const Json* properties = view.find("properties"))
-    for (const auto& [name, below] : properties->as_object()) descend(name, below);
-  if (const Json* items = view.find("items")) descend("", *items);
-}
-
-Json base_object(const kube::Resource& resource) {
-  static const std::map<std::string, std::string> specs{
-      {"TrainJob", "{runtimeRef: {name: r}}"},
-      {"TrainingRuntime", "{mlPolicy: {numNodes: 1}}"},
-      {"ClusterTrainingRuntime", "{mlPolicy: {numNodes: 1}}"},
-      {"JobSet", "{replicatedJobs: []}"},
-      {"OptimizationJob",
-       "{objectives: [{metric: m}], trainJobTemplate: {spec: {runtimeRef: {name: r}}}, "
-       "parameters: [{name: p, searchSpace: {uniform: {min: '1', max: '2'}}}]}"},
-  };
-  return Json::object({{"apiVersion", resource.api_version()},
-                       {"kind", resource.kind},
-                       {"metadata", Json::object({{"name", "probe"}})},
-                       {"spec", *kube::parse_yaml(specs.at(resource.kind))}});
-}
-
-// The least value that the schema accepts.
-Json least_value(const Json& schema) {
-  const SchemaView view(schema);
-  if (const auto& names = view.list("enum"); !names.empty()) return names[0];
-  if (view.text("format") == "date-time") return "2026-08-20T10:00:00Z";
-  if (view.type() == "string") return "a";
-  if (view.type() == "boolean") return false;
-  if (view.type() == "array") {
-    Json list = Json::array();
-    if (view.find("minItems") != nullptr) list.push_back(least_value(*view.find("items")));
-    return list;
-  }
-  if (view.type() != "object") return 1;
-  Json object = Json::object();
-  for (const Json& name : view.list("required"))
-    object.set(name.as_string(), least_value(*view.member(name.as_string())));
-  return object;
-}
-
 class Cases {
  public:
-  explicit Cases(unsigned seed) : random_(seed), documents_(seed) {}
+  explicit Cases(unsigned seed) : random_(seed), documents_(seed), transitions_(seed) {}
 
-  void print(const ApiKind& kind, int count) {
-    const wire::Schema& schema = *find_schema(kind.resource.kind);
-    std::vector<Site> sites;
-    std::vector<std::string> path;
-    find_sites(schema.document, schema.predicates, path, sites);
-    for (const Site& site : sites)
+  void print(const test::RuledKind& kind, int count) {
+    const wire::Schema& schema = *kind.schema;
+    const auto has_predicate = [&](std::string_view cel) {
+      return schema.predicates.contains(cel);
+    };
+    for (const test::RuleSite& site : test::find_rule_sites(kind, has_predicate))
       for (int i = 0; i < count; ++i) {
-        Json object = base_object(kind.resource);
-        change(reach(object, schema.document, site.path), site);
+        Json object = kind.base;
+        change(test::reach(object, schema.document, site.path), site);
         Json stored = object;
-        apply_schema_defaults(stored);
-        const kube::FieldErrors errors = check_schema(stored);
+        apply_schema_defaults(stored, schema);
+        const kube::FieldErrors errors = check_schema(stored, schema);
         const bool is_status = !site.path.empty() && site.path[0] == "status";
         std::cout << kube::print_json(Json::object({{"object", object},
-                                                    {"rule", site.rule->get_string("rule")},
+                                                    {"rule", site.cel()},
                                                     {"message", site.rule->get_string("message")},
                                                     {"subresource", is_status ? "status" : ""},
                                                     {"refusal", kube::to_string(errors)}}))
                   << "\n";
       }
+    for (const Json& updates : transitions_.make(kind, count))
+      std::cout << kube::print_json(updates) << "\n";
   }
 
  private:
-  static Json& reach(Json& object, const Json& root, const std::vector<std::string>& path) {
-    Json* at = &object;
-    const Json* schema = &root;
-    for (const std::string& name : path) {
-      const SchemaView view(*schema);
-      schema = name.empty() ? view.find("items") : view.member(name);
-      if (name.empty()) {
-        if (at->as_array().empty()) at->push_back(least_value(*schema));
-        at = &at->as_array()[0];
-      } else {
-        if (at->find(name) == nullptr) at->set(name, least_value(*schema));
-        at = at->find(name);
-      }
-    }
-    return *at;
-  }
-
-  void change(Json& value, const Site& site) {
-    const std::string cel(site.rule->get_string("rule"));
+  void change(Json& value, const test::RuleSite& site) {
+    const std::string cel(site.cel());
     const std::string_view type = SchemaView(*site.schema).type();
     if (!site.path.empty() && up_to(9) == 0)
       value = up_to(1) == 0 ? Json() : documents_.anything();
@@ -155,7 +83,7 @@ class Cases {
           value.set(member, nullptr);
           break;
         case 2:
-          value.set(member, least_value(*below));
+          value.set(member, test::least_value(*below));
           break;
         default:
           value.set(member, documents_.value(*below, member));
@@ -188,6 +116,7 @@ class Cases {
 
   std::mt19937 random_;
   test::RandomDocuments documents_;
+  test::TransitionCases transitions_;
 };
 
 }  // namespace
@@ -199,5 +128,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   trainer::Cases cases(static_cast<unsigned>(std::atoi(argv[1])));
-  for (const trainer::ApiKind& kind : trainer::api_kinds()) cases.print(kind, std::atoi(argv[2]));
+  for (const trainer::test::RuledKind& kind : trainer::test::ruled_kinds())
+    cases.print(kind, std::atoi(argv[2]));
 }

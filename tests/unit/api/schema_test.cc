@@ -39,6 +39,16 @@ Json jobset(const std::string& spec) {
               spec + "}}");
 }
 
+// With a member of its only patch, the choices of its only parameter, and a removed field.
+Json study(const std::string& patch, const std::string& choices = "[a]",
+           const std::string& removed = "{}") {
+  return yaml(
+      "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: OptimizationJob, metadata: {name: o}, "
+      "spec: {parameters: [{name: p, searchSpace: {categorical: {choices: " +
+      choices + "}}}], trainJobTemplate: {spec: {podSpecOverrides: [" + removed +
+      "], runtimePatches: [{manager: m, " + patch + "}]}}}}");
+}
+
 std::string defaulted(Json object) {
   apply_schema_defaults(object);
   return kube::print_json(*object.find("spec"));
@@ -143,6 +153,10 @@ TEST_CASE("the schema check refuses what the API server refuses") {
        "URI (scheme://...)"},
       {trainjob("runtimeRef: {name: r}, trainer: {env: [{name: A}, {name: B}, {name: A}]}"),
        R"(spec.trainer.env[2]: Duplicate value: {"name":"A"})"},
+      // The API server takes a list for a string that has a format.
+      {trainjob("runtimeRef: {name: r}, runtimePatches: [{manager: m, time: [1]}]"), ""},
+      {trainjob("runtimeRef: {name: r}, runtimePatches: [{manager: m, time: {}}]"),
+       "spec.runtimePatches[0].time: Invalid value: {}: must be of type string, found object"},
       {trainjob("runtimeRef: {name: r}, trainer: {env: [{value: b}]}"),
        "spec.trainer.env[0].name: Required value"},
       {trainjob("runtimeRef: {name: r}, trainer: {resourcesPerNode: {limits: {cpu: 1.5}}}"),
@@ -305,6 +319,68 @@ TEST_CASE(
       CHECK(schema.predicates.contains(text) == !needs_stored);
     }
   }
+}
+
+TEST_CASE("an update is compared with the stored object as CEL compares") {
+  const std::string with_container =
+      "runtimeRef: {name: r}, runtimePatches: [{manager: m, trainingRuntimeSpec: {template: {spec: "
+      "{replicatedJobs: [{name: n, template: {spec: {template: {spec: {containers: ";
+  const std::string end = "}}}}}]}}}}]";
+  struct Row {
+    Json before;
+    Json after;
+    std::string refusal;  // the fields that are named
+  };
+  const Row rows[] = {
+      {trainjob("trainer: {numNodes: 1}"), trainjob("trainer: {numNodes: 1}"), ""},
+      {trainjob("trainer: {numNodes: 1}"), trainjob("trainer: {numNodes: 2}"), "spec.trainer"},
+      {trainjob("trainer: {numNodes: 1}"), trainjob(""), ""},
+      {trainjob(""), trainjob("trainer: {numNodes: 1}"), ""},
+      {trainjob(""), trainjob("failurePolicy: {}"), "spec"},
+      {trainjob("failurePolicy: {}"), trainjob(""), "spec"},
+      {trainjob("failurePolicy: {}"), trainjob("failurePolicy: {maxRestarts: 1}"),
+       "spec.failurePolicy"},
+      // A list that is a map has no order, at each level; other lists have.
+      {trainjob("trainer: {env: [{name: A}, {name: B}]}"),
+       trainjob("trainer: {env: [{name: B}, {name: A}]}"), ""},
+      {trainjob("trainer: {env: [{name: A}, {name: B}]}"),
+       trainjob("trainer: {env: [{name: B}, {name: A, value: v}]}"), "spec.trainer"},
+      {trainjob("trainer: {env: [{name: A}, {name: B}]}"),
+       trainjob("trainer: {env: [{name: B}, {name: C}]}"), "spec.trainer"},
+      {trainjob("trainer: {args: [a, b]}"), trainjob("trainer: {args: [b, a]}"), "spec.trainer"},
+      // Items of the list above correspond by their keys.
+      {trainjob(with_container + "[{name: a}, {name: b}]" + end),
+       trainjob(with_container + "[{name: b}, {name: a}]" + end), ""},
+      {trainjob(with_container + "[{name: a}]" + end),
+       trainjob(with_container + "[{name: b}]" + end),
+       "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec."
+       "template.spec.containers"},
+      // Times are instants; a set has no order; an undeclared member is not missed.
+      {study("time: '2026-08-20T10:00:00Z'"), study("time: '2026-08-20T12:00:00.0+02:00'"), ""},
+      {study("time: '2026-08-20T10:00:00Z'"), study("time: '2026-08-20T10:00:01Z'"), "spec"},
+      {study("", "[a, b]"), study("", "[b, a]"), ""},
+      {study("", "[a, b]"), study("", "[b, c]"), "spec"},
+      {study("", "[a]", "{a: 1}"), study("", "[a]", "{b: 1}"), ""},
+      {study("", "[a]", "{a: 1}"), study("", "[a]", "{a: 2}"), "spec"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(kube::print_json(row.before), kube::print_json(row.after));
+    const wire::Schema& schema = *find_schema(row.after.get_string("kind"));
+    std::string fields;
+    for (const kube::FieldError& error : check_transitions(row.after, row.before, schema))
+      fields += error.path;
+    CHECK(fields == row.refusal);
+  }
+}
+
+TEST_CASE("a member that was removed from the API stays where it was stored") {
+  const Json before = trainjob("runtimeRef: {name: r}, labels: {a: b}");
+  const wire::Schema& schema = *find_schema("TrainJob");
+  CHECK(kube::to_string(check_schema(before, schema)).starts_with("spec.labels: Forbidden"));
+  CHECK(check_schema(before, schema, &before).empty());
+  CHECK(check_schema(trainjob("runtimeRef: {name: r}, labels: {a: c}"), schema, &before).empty());
+  CHECK(check_schema(trainjob("runtimeRef: {name: r}, annotations: {a: b}"), schema, &before)
+            .size() == 1);
 }
 
 TEST_CASE("fields that the schema does not have, as the API server's strict decoding names them") {
