@@ -69,11 +69,11 @@ def environment():
             if key not in ("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PKG_CONFIG_PATH")}
 
 
-def program(root):
-    """Compiles build-image-ARCH/trainer, or what of it has changed; its path. That folder is one of the sources' root, since
+def compiled(root, folder, target, *options):
+    """The path of a target of this build directory, compiled as far as it has changed. The folder is one of the sources' root, since
     tools/trainer.profdata knows them as ../FOLDER/FILE."""
     install_tool(*listed("COMPILER"))
-    build = ROOT / f"build-image-{root.architecture}"
+    build = ROOT / folder
     description = machine_file(root)
     kept = build / "machine.ini"
     if not (build / "build.ninja").exists() or kept.read_text() != description:
@@ -81,10 +81,19 @@ def program(root):
         build.mkdir()
         kept.write_text(description)
         # Warnings are errors where the tests are run; here a header of another version must not stop a release.
-        subprocess.run(["meson", "setup", "--wrap-mode=nodownload", "--cross-file", kept, "-Doptimization=2", "-Ddebug=true",
-                        "-Dwerror=false", "-Dkube:werror=false", "-Dtests=false", "-Dlocal=disabled", build], cwd=ROOT, check=True, env=environment())
-    subprocess.run(["ninja", "-C", build, "trainer"], check=True, env=environment())
-    return build / "trainer"
+        subprocess.run(["meson", "setup", "--wrap-mode=nodownload", "--cross-file", kept, *options, "-Dwerror=false", "-Dkube:werror=false", build],
+                       cwd=ROOT, check=True, env=environment())
+    subprocess.run(["ninja", "-C", build, target], check=True, env=environment())
+    return build / target
+
+
+def program(root):
+    return compiled(root, f"build-image-{root.architecture}", "trainer", "-Doptimization=2", "-Ddebug=true", "-Dtests=false", "-Dlocal=disabled")
+
+
+def tests(root):
+    """The program of tests with the golden cases. clang needs its own runtime library for what is not optimized at all."""
+    return compiled(root, f"build-{root.architecture}", "tests/unit/pipeline/unit_pipeline", "-Doptimization=1", "-Ddebug=false", "-Dpure_only=true")
 
 
 def split(program, architecture, stripped, debug):

@@ -198,11 +198,11 @@ Quantity& Quantity::operator+=(const Quantity& other) {
 }
 
 Quantity& Quantity::operator*=(std::int64_t factor) {
-  Int128 product = 0;
-  const bool negative = (nanos_ < 0) != (factor < 0);
-  if (__builtin_mul_overflow(nanos_, static_cast<Int128>(factor), &product))
-    product = negative ? -kMost : kMost;
-  nanos_ = std::clamp(product, -kMost, kMost);
+  const auto size_of = [](Int128 number) { return number < 0 ? -number : number; };
+  // Not by __builtin_mul_overflow: on arm64 clang calls a function for it that libgcc lacks.
+  const bool is_too_much = factor != 0 && size_of(nanos_) > kMost / size_of(factor);
+  const bool is_negative = (nanos_ < 0) != (factor < 0);
+  nanos_ = !is_too_much ? nanos_ * factor : is_negative ? -kMost : kMost;
   return *this;
 }
 
