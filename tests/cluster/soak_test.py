@@ -32,6 +32,7 @@ STEP = 0.5                # seconds
 CHANGED_IN_A_STEP = 5     # of the jobs that run on: a pod is ready or not
 KINDS = ("TrainJob", "PyTorchJob")
 JOB_OF_POD = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name")
+SCHEDULER = "none"        # kube-scheduler would try thousands of pods without a node again and again
 RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 NOT_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
 
@@ -78,7 +79,19 @@ class World:
 def body_of(number):
     """A TrainJob of two steps, first with one pod; or a PyTorchJob of two pods."""
     name = f"j{number}"
-    return trainjob(name, "plain") if number % 5 else pytorchjob(name, backoffLimit=0)
+    if number % 5:
+        return trainjob(name, "plain")
+    job = pytorchjob(name, backoffLimit=0)
+    for role in job["spec"]["pytorchReplicaSpecs"].values():
+        role["template"]["spec"]["schedulerName"] = SCHEDULER
+    return job
+
+
+def plain_runtime():
+    made = runtime("plain")
+    for step in made["spec"]["template"]["spec"]["replicatedJobs"]:
+        step["template"]["spec"]["template"]["spec"]["schedulerName"] = SCHEDULER
+    return made
 
 
 def pods_at_first(job):
@@ -195,7 +208,7 @@ def test_nothing_grows(cluster):
     namespace = cluster.namespace + "-running"
     harness.run("kubectl", "create", "namespace", namespace)
     for each in (cluster, harness.Cluster(namespace)):
-        each.apply(runtime("plain"))
+        each.apply(plain_runtime())
     with contextlib.ExitStack() as at_end, v1_test.served() as controller:
         at_end.callback(harness.run, "kubectl", "delete", "namespace", namespace, "--wait=false")
         pods = create_running(namespace)
