@@ -224,8 +224,9 @@ def test_nothing_grows(cluster):
         print(f"     {JOBS} jobs with {len(pods)} pods ran on; {ended} came and went. MB, sockets, threads: {first}, then {last}")
         wait_until("the caches have what they had", lambda: kept() == before, seconds=90, every=1, shown=lambda: f"{before}, now {kept()}")
         assert controller.metric("workqueue_depth") == 0
-        assert last[0] - first[0] <= 2, "memory grows"
-        assert last[1] - first[1] <= 2, "connections grow"
+        # In a minute caches and pools of connections are still being filled.
+        assert last[0] - first[0] <= (2 if IS_FULL else 4), "memory grows"
+        assert last[1] - first[1] <= (2 if IS_FULL else 16), "connections grow"
         assert last[2] == first[2], "threads grow"
         assert ended >= SECONDS / 10, "too few jobs to say anything"
 
