@@ -86,8 +86,8 @@ TransitionCases::Subject TransitionCases::subject_of(const RuledKind& kind, cons
     const Json::Array& keys = view.list("x-kubernetes-list-map-keys");
     subject.is_key = std::find(keys.begin(), keys.end(), Json(subject.member)) != keys.end();
   }
-  const auto is_unchecked = [&kind](std::string_view cel) {
-    return cel.find("oldSelf") == cel.npos && !kind.schema->predicates.contains(cel);
+  const auto is_unchecked = [&kind](std::string_view rule) {
+    return rule.find("oldSelf") == rule.npos && !kind.schema->predicates.contains(rule);
   };
   for (const RuleSite& other : find_rule_sites(kind, is_unchecked))
     if (cel == "self == oldSelf" && other.path.size() >= site.path.size() &&
