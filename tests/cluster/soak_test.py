@@ -152,11 +152,11 @@ def create_running(namespace):
     world, begun = World(namespace), set()
     desired = sum(pods_at_first(body_of(number)) for number in range(JOBS))
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: with_world(lambda world: world.create(body_of(number))), range(JOBS)))
+        list(pool.map(lambda number: with_world(lambda own: own.create(body_of(number))), range(JOBS)))
 
         def all_run():
             pending = world.list("Pod", "?fieldSelector=status.phase=Pending&limit=500")
-            list(pool.map(lambda pod: with_world(lambda world: world.set_status(pod, RUNNING)), pending))
+            list(pool.map(lambda pod: with_world(lambda own: own.set_status(pod, RUNNING)), pending))
             begun.update(pod["metadata"]["name"] for pod in pending)
             return len(begun) >= desired
 
