@@ -14,6 +14,7 @@
 #include "controller/local/local_server.hh"
 #include "controller/process/process.hh"
 #include "controller/process/run.hh"
+#include "kube/manager/event_loop.hh"
 #include "kube/model/json_text.hh"
 
 namespace trainer {
@@ -106,7 +107,7 @@ int run_daemon(const LocalOptions& options) {
       Process process(controller, local_configuration(), server.transports(), make_registry, log);
       if (auto announced = announce(server); !announced) return refuse(announced.error().message);
       log.info("ready", {{"address", server.address()}});
-      exit_code = process.run();
+      exit_code = process.run(kube::run_event_loop);
     }
     if (server.state().is_in_place()) server.state().remove(kReadyFile);
     server.stop();

@@ -13,7 +13,6 @@
 #include "controller/process/other_leaders.hh"
 #include "controller/process/throttle.hh"
 #include "kube/client/with_deadline.hh"
-#include "kube/manager/event_loop.hh"
 #include "kube/manager/pacing.hh"
 #include "kube/manager/stored_object.hh"
 
@@ -334,7 +333,7 @@ void Process::step_was_slow(std::string_view loop, std::chrono::nanoseconds took
                           {"ms", std::to_string(took / std::chrono::milliseconds(1))}});
 }
 
-int Process::run() {
+int Process::run(RunLoop run_loop) {
   for (const auto start : {&Process::start_serving, &Process::start_endpoints}) {
     if (auto started = (this->*start)(); !started) {
       log_.error("cannot start", {{"why", started.error().message}});
@@ -349,7 +348,7 @@ int Process::run() {
   kube::asio::co_spawn(io_, await_signal(), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });
-  kube::run_coalescing_event_loop(io_, [this](auto took) { step_was_slow("control", took); });
+  run_loop(io_, [this](auto took) { step_was_slow("control", took); });
   return exit_code_;
 }
 

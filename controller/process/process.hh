@@ -22,6 +22,7 @@
 #include "kube/client/clock.hh"
 #include "kube/client/http_server.hh"
 #include "kube/client/task_group.hh"
+#include "kube/manager/event_loop.hh"
 #include "kube/manager/log.hh"
 #include "kube/manager/manager.hh"
 
@@ -40,7 +41,10 @@ class Process {
   // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
   // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
   // a Service still sends it requests. A second signal ends it at once.
-  int run();
+  // `run_loop` runs the control loops: kube::run_coalescing_event_loop where the processor is
+  // shared, kube::run_event_loop where a user waits for each step of a job.
+  using RunLoop = void (*)(kube::asio::io_context& io, const kube::OnSlowStep& on_slow_step);
+  int run(RunLoop run_loop);
 
  private:
   // How admission requests reach this process.

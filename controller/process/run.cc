@@ -11,6 +11,7 @@
 #include "controller/process/memory.hh"
 #include "controller/process/process.hh"
 #include "kube/client/kubeconfig.hh"
+#include "kube/manager/event_loop.hh"
 
 namespace trainer {
 namespace {
@@ -55,7 +56,7 @@ int run_controller(const ControllerOptions& options) {
   try {
     Process process(options, std::move(parsed->configuration), make_transport, production_registry,
                     log);
-    return process.run();
+    return process.run(kube::run_coalescing_event_loop);
   } catch (const std::exception& error) {
     log.error("cannot go on", {{"why", error.what()}});
     return 1;

@@ -223,7 +223,8 @@ def test_nothing_grows(cluster):
         first, last = usage.median_of(0.2, 0.4), usage.median_of(0.8, 1)
         print(f"     {JOBS} jobs with {len(pods)} pods ran on; {ended} came and went. MB, sockets, threads: {first}, then {last}")
         wait_until("the caches have what they had", lambda: kept() == before, seconds=90, every=1, shown=lambda: f"{before}, now {kept()}")
-        assert controller.metric("workqueue_depth") == 0
+        wait_until("no object waits for a reconcile", lambda: controller.metric("workqueue_depth") == 0, seconds=30,
+                   shown=lambda: f"{controller.metric('workqueue_depth'):g} do")
         # In a minute caches and pools of connections are still being filled.
         assert last[0] - first[0] <= (2 if IS_FULL else 4), "memory grows"
         assert last[1] - first[1] <= (2 if IS_FULL else 16), "connections grow"

@@ -291,7 +291,7 @@ TEST_CASE_METHOD(Fixture, "a process that loses a task gives its Lease back befo
   kube::Log log(kube::LogLevel::kInfo, kube::Log::Format::kText);
   const test::CapturedErrors captured;
   Process process(options, Configuration(), make_transport, doomed_registry, log);
-  CHECK(process.run() == 1);
+  CHECK(process.run(kube::run_coalescing_event_loop) == 1);
   api_server.end();
   CHECK_THAT(captured.text(), Catch::Contains("a task has ended"));
   CHECK_THAT(scripted.log().back().body, Catch::Contains(R"("holderIdentity":"")"));
