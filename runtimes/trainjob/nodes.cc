@@ -33,6 +33,8 @@ std::int32_t to_count(std::int64_t value) {
 struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;
+  // What jobs that depend on it wait for.
+  enum class Awaited { kNothing, kReady, kComplete } awaited = Awaited::kNothing;
   std::int64_t first = 0;
   std::int64_t width = 1;   // pods a Job
   std::int64_t places = 0;  // pods of all its Jobs
@@ -53,6 +55,15 @@ struct TrackedJobs {
       if (job.name == name) return &job;
     }
     return nullptr;
+  }
+
+  void await(const DependsOn& dependency) {
+    const TrackedJob* const found = find(dependency.name);
+    if (!found) return;
+    TrackedJob& job = all[static_cast<std::size_t>(found - all.data())];
+    job.awaited =
+        std::max(job.awaited, dependency.status == "Complete" ? TrackedJob::Awaited::kComplete
+                                                              : TrackedJob::Awaited::kReady);
   }
 
   // Numbers the places. Where no job is marked as training, all but the initializers train.
@@ -106,6 +117,8 @@ TrackedJobs tracked_jobs_of(const JobSet& jobset, std::int32_t known_total) {
     tracked_jobs.all.push_back(tracked);
   }
   tracked_jobs.settle();
+  for (const ReplicatedJob& job : jobset.spec.replicatedJobs)
+    for (const DependsOn& dependency : job.dependsOn) tracked_jobs.await(dependency);
   return tracked_jobs;
 }
 
@@ -127,6 +140,12 @@ PodProgress progress_of(const PodView& pod) {
   if (pod.phase == "Succeeded") return PodProgress::kReady;
   if (pod.phase == "Running") return pod.is_ready ? PodProgress::kReady : PodProgress::kRunning;
   return pod.node_name.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
+}
+
+// Whether jobs that depend on this one wait while this pod of it runs.
+bool is_awaited(const TrackedJob& job, PodProgress progress) {
+  if (progress == PodProgress::kRunning) return job.awaited != TrackedJob::Awaited::kNothing;
+  return progress == PodProgress::kReady && job.awaited == TrackedJob::Awaited::kComplete;
 }
 
 struct Place {
@@ -212,6 +231,7 @@ PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& po
     if (!job) continue;
     if (job->role == TrackedJob::Role::kInitializes && pod->phase == "Running")
       facts.is_initializer_running = true;
+    if (pod->phase == "Running" && is_awaited(*job, progress)) facts.earlier_step = job->name;
     if (job->role != TrackedJob::Role::kTrains) continue;
     Place& place = places[place_of(*pod, *job, ordinal)];
     if (progress <= PodProgress::kFailed || place.progress == PodProgress::kFailed)

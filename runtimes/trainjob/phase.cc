@@ -99,7 +99,7 @@ PhaseVerdict restarting(const JobSet& jobset, const PodFacts& pods) {
       verdict("Restarting", "NodesReplaced",
               fmt::format("restart {}: {}{}{}", jobset.status.restarts,
                           condition ? condition->message : "", condition ? "; " : "", progress));
-  result.is_unexplained = true;
+  result.is_unexplained = pods.earlier_step.empty();
   return result;
 }
 
@@ -112,8 +112,10 @@ PhaseVerdict without_pods(const TrainJobObserved& observed, const PodFacts* pods
       observed.jobset->status.replicatedJobsStatus.empty()) {
     message += "; no JobSet controller has taken up its JobSet yet";
   }
+  const bool is_after_a_step = pods && !pods->earlier_step.empty();
+  if (is_after_a_step) message += fmt::format("; {} runs first", pods->earlier_step);
   PhaseVerdict result = verdict("Pending", "CreatingPods", std::move(message));
-  result.is_unexplained = observed.jobset != nullptr;
+  result.is_unexplained = observed.jobset && !is_after_a_step;
   return result;
 }
 

@@ -133,5 +133,34 @@ TEST_CASE("pods without an index have a place each") {
   CHECK(survey_pods(jobset, {&a, &b}, 0).nodes.running == 2);
 }
 
+TEST_CASE("a step that runs before others is found") {
+  struct Row {
+    const char* about;
+    const char* depends_on;
+    const char* phase;
+    bool is_ready;
+    const char* expected;
+  };
+  const Row row = GENERATE(
+      Row{"none", "[]", "Running", true, ""},
+      Row{"until it ends", "[{name: prepare, status: Complete}]", "Running", true, "prepare"},
+      Row{"it has ended", "[{name: prepare, status: Complete}]", "Succeeded", false, ""},
+      Row{"it does not run yet", "[{name: prepare, status: Complete}]", "Pending", false, ""},
+      Row{"until it is ready", "[{name: prepare, status: Ready}]", "Running", false, "prepare"},
+      Row{"it is ready", "[{name: prepare, status: Ready}]", "Running", true, ""},
+      Row{"both, one until it ends",
+          "[{name: prepare, status: Complete}, {name: prepare, status: Ready}]", "Running", true,
+          "prepare"},
+      Row{"of another name", "[{name: other, status: Complete}]", "Running", true, ""});
+  INFO(row.about);
+  JobSet jobset = jobset_of("{replicatedJobs: [" + replicated("prepare", "", 1) + "," +
+                            replicated("node", "trainer", 2) + "]}");
+  const JobSet node = jobset_of(std::string("{replicatedJobs: [{name: node, dependsOn: ") +
+                                row.depends_on + ", template: {}}]}");
+  jobset.spec.replicatedJobs[1].dependsOn = node.spec.replicatedJobs[0].dependsOn;
+  PodView step = pod("prepare", 0, row.phase, "m", row.is_ready);
+  CHECK(survey_pods(jobset, {&step}, 0).earlier_step == row.expected);
+}
+
 }  // namespace
 }  // namespace trainer::test

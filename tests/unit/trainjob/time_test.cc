@@ -347,21 +347,50 @@ TEST_CASE("pods say why they wait") {
   CHECK(world.message() == std::string("2 pods: ") + row.message);
 }
 
-TEST_CASE("initializers come first") {
+// Its nodes wait until a job with this name and these metadata has ended.
+Json runtime_with_step(std::string_view name, Json metadata) {
   Json runtime = torch_runtime();
   Json& jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"];
   Json node = jobs.as_array()[0];
-  node.set("dependsOn", yaml("[{name: dataset-initializer, status: Complete}]"));
-  jobs = Json::array({yaml(R"(
-name: dataset-initializer
-replicas: 1
-groupName: default
-template:
-  metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: dataset-initializer}}
-  spec: {template: {spec: {containers: [{name: dataset-initializer, image: 'i:1'}]}}}
-)"),
-                      node});
-  World world(train_job(), runtime);
+  Json step = node;
+  step.set("name", std::string(name));
+  step["template"].set("metadata", std::move(metadata));
+  node.set("dependsOn",
+           Json::array({Json::object({{"name", std::string(name)}, {"status", "Complete"}})}));
+  jobs = Json::array({step, node});
+  return runtime;
+}
+
+TEST_CASE("nodes that wait for a step that runs need no explanation") {
+  World world(train_job(), runtime_with_step("prepare", Json::object()));
+  world.settle();
+  PodSpec pod;
+  pod.name = "p";
+  pod.replicated_job = "prepare";
+  pod.phase = "Running";
+  pod.node_name = "m";
+  pod.is_ready = true;
+  world.put_pod(pod);
+  world.settle();
+  world.advance(60s);
+  TrainJobPlan plan = world.reconcile();
+  CHECK(world.phase() == "Pending");
+  CHECK(world.message() == "waits for 2 pods to be created; prepare runs first");
+  CHECK_FALSE(plan.needs_events);
+  CHECK_FALSE(plan.requeue_after);
+
+  pod.phase = "Succeeded";
+  world.put_pod(pod);
+  world.settle();
+  CHECK(world.message() == "waits for 2 pods to be created");
+  CHECK(world.reconcile().needs_events);
+}
+
+TEST_CASE("initializers come first") {
+  World world(train_job(),
+              runtime_with_step("dataset-initializer",
+                                yaml("{labels: {trainer.kubeflow.org/trainjob-ancestor-step: "
+                                     "dataset-initializer}}")));
   world.settle();
   CHECK(world.phase() == "Pending");
   PodSpec pod;
