@@ -41,8 +41,8 @@ class Process {
   // Runs until SIGTERM or SIGINT (returns 0), or until an error that ends the process (1). After
   // the signal it is unready at once, gives the Lease back, and serves for five seconds more where
   // a Service still sends it requests. A second signal ends it at once.
-  // `run_loop` runs the control loops: kube::run_coalescing_event_loop where the processor is
-  // shared, kube::run_event_loop where a user waits for each step of a job.
+  // `run_loop` runs the control loops: kube::run_coalescing_event_loop where many jobs come at
+  // once, kube::run_event_loop where a user waits for each step of one.
   using RunLoop = void (*)(kube::asio::io_context& io, const kube::OnSlowStep& on_slow_step);
   int run(RunLoop run_loop);
 

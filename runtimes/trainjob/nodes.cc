@@ -33,7 +33,7 @@ std::int32_t to_count(std::int64_t value) {
 struct TrackedJob {
   std::string_view name;
   enum class Role { kTrains, kInitializes, kOther } role = Role::kOther;
-  // What jobs that depend on it wait for.
+  // What jobs that train, or that others of these wait for, need of it.
   enum class Awaited { kNothing, kReady, kComplete } awaited = Awaited::kNothing;
   std::int64_t first = 0;
   std::int64_t width = 1;   // pods a Job
@@ -64,6 +64,16 @@ struct TrackedJobs {
     job.awaited =
         std::max(job.awaited, dependency.status == "Complete" ? TrackedJob::Awaited::kComplete
                                                               : TrackedJob::Awaited::kReady);
+  }
+
+  // Of `jobs`, those this was made of. A job depends only on jobs before it in the list.
+  void await_steps(const std::vector<ReplicatedJob>& jobs) {
+    for (std::size_t i = jobs.size(); i-- > 0;) {
+      const bool is_waiting = all[i].role == TrackedJob::Role::kTrains ||
+                              all[i].awaited != TrackedJob::Awaited::kNothing;
+      if (!is_waiting) continue;
+      for (const DependsOn& dependency : jobs[i].dependsOn) await(dependency);
+    }
   }
 
   // Numbers the places. Where no job is marked as training, all but the initializers train.
@@ -117,8 +127,7 @@ TrackedJobs tracked_jobs_of(const JobSet& jobset, std::int32_t known_total) {
     tracked_jobs.all.push_back(tracked);
   }
   tracked_jobs.settle();
-  for (const ReplicatedJob& job : jobset.spec.replicatedJobs)
-    for (const DependsOn& dependency : job.dependsOn) tracked_jobs.await(dependency);
+  tracked_jobs.await_steps(jobset.spec.replicatedJobs);
   return tracked_jobs;
 }
 
@@ -142,10 +151,11 @@ PodProgress progress_of(const PodView& pod) {
   return pod.node_name.empty() ? PodProgress::kUnscheduled : PodProgress::kScheduled;
 }
 
-// Whether jobs that depend on this one wait while this pod of it runs.
+// Whether nodes wait for this job while a pod of it is this far.
 bool is_awaited(const TrackedJob& job, PodProgress progress) {
-  if (progress == PodProgress::kRunning) return job.awaited != TrackedJob::Awaited::kNothing;
-  return progress == PodProgress::kReady && job.awaited == TrackedJob::Awaited::kComplete;
+  if (job.awaited == TrackedJob::Awaited::kNothing) return false;
+  return progress == PodProgress::kRunning ||
+         (progress == PodProgress::kReady && job.awaited == TrackedJob::Awaited::kComplete);
 }
 
 struct Place {
@@ -231,7 +241,7 @@ PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& po
     if (!job) continue;
     if (job->role == TrackedJob::Role::kInitializes && pod->phase == "Running")
       facts.is_initializer_running = true;
-    if (pod->phase == "Running" && is_awaited(*job, progress)) facts.earlier_step = job->name;
+    if (is_awaited(*job, progress) && pod->phase == "Running") facts.earlier_step = job->name;
     if (job->role != TrackedJob::Role::kTrains) continue;
     Place& place = places[place_of(*pod, *job, ordinal)];
     if (progress <= PodProgress::kFailed || place.progress == PodProgress::kFailed)

@@ -37,7 +37,8 @@ struct PodFacts {
   bool has_initializers = false;
   bool are_initializers_done = true;    // all of them have succeeded
   bool is_initializer_running = false;  // at least one pod of them runs
-  // A replicated job with a pod that runs, for which others wait (dependsOn); a part of the JobSet.
+  // The replicated job with a pod that runs and for which nodes wait (dependsOn, also in several
+  // steps), or empty. A view into the JobSet.
   std::string_view earlier_step;
   std::vector<const PodView*> waiting;  // with a waiting_reason, not being deleted
   bool has_started = false;             // some pod runs or has run

@@ -162,5 +162,19 @@ TEST_CASE("a step that runs before others is found") {
   CHECK(survey_pods(jobset, {&step}, 0).earlier_step == row.expected);
 }
 
+TEST_CASE("only steps for which nodes wait are found, also in a chain") {
+  JobSet jobset = jobset_of("{replicatedJobs: [" + replicated("first", "", 1) + "," +
+                            replicated("second", "", 1) + "," + replicated("node", "trainer", 2) +
+                            "," + replicated("report", "", 1) + "]}");
+  auto& jobs = jobset.spec.replicatedJobs;
+  PodView step = pod("first", 0, "Running", "m", true);
+  jobs[3].dependsOn.push_back({"first", "Complete", {}});
+  CHECK(survey_pods(jobset, {&step}, 0).earlier_step.empty());
+  jobs[1].dependsOn.push_back({"first", "Complete", {}});
+  CHECK(survey_pods(jobset, {&step}, 0).earlier_step.empty());
+  jobs[2].dependsOn.push_back({"second", "Complete", {}});
+  CHECK(survey_pods(jobset, {&step}, 0).earlier_step == "first");
+}
+
 }  // namespace
 }  // namespace trainer::test
