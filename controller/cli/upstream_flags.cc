@@ -26,6 +26,11 @@ void add_training_operator_flags(CLI::App& command, ControllerOptions& options) 
       "Image that brings kubectl to launchers of MPIJobs");
   add("--controller-threads", flags.threads, "Reconciles of a kind of V1 jobs at a time, above 32")
       ->check(CLI::PositiveNumber);
+  command
+      .add_flag("--marks-finished-jobs", flags.marks_finished,
+                "Mark jobs that have ended, so that they do not run again after a restore "
+                "(marksFinishedJobs)")
+      ->group("V1 jobs");
   // What the configuration file says elsewhere is not shown.
   const auto hide = [&command](const char* name, auto& target) {
     return command.add_option(name, target)->group("");

@@ -34,6 +34,7 @@ struct TrainingOperatorFlags {
   std::optional<std::int32_t> init_container_tries;
   std::optional<std::string> kubectl_delivery_image;
   std::optional<std::int32_t> threads;
+  bool marks_finished = false;  // marksFinishedJobs, where there is no configuration file
   std::optional<double> qps;
   std::optional<std::int32_t> burst;
   std::optional<bool> leader_elect;

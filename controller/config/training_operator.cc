@@ -84,6 +84,7 @@ Result<void> use_training_operator_flags(const TrainingOperatorFlags& flags,
   use(configuration.certManagement.webhookServiceName, flags.webhook_service);
   use(configuration.certManagement.webhookSecretName, flags.webhook_secret);
   use(configuration.webhook.port, flags.webhook_port);
+  if (flags.marks_finished) configuration.marksFinishedJobs = true;
   if (flags.qps) configuration.clientConnection.qps = flags.qps;
   if (flags.burst) configuration.clientConnection.burst = flags.burst;
   const auto& certificates = configuration.certManagement;

@@ -189,6 +189,8 @@ struct Metrics::State {
       gauge("trainer_events", {"state"}, "Events waiting to be sent, and dropped under load.");
   Series<prometheus::Gauge> resident_memory =
       gauge("process_resident_memory_bytes", {}, "Resident memory of this process.");
+  Series<prometheus::Gauge> memory_limit =
+      gauge("trainer_memory_limit_bytes", {}, "How much memory this container may use.");
   Series<prometheus::Gauge> virtual_memory =
       gauge("process_virtual_memory_bytes", {}, "Virtual memory of this process.");
   Series<prometheus::Gauge> start_time =
@@ -349,6 +351,7 @@ std::string Metrics::render() {
   if (state_->collect) state_->collect();
   const ProcessFigures process = read_process_figures();
   state_->resident_memory.of({}).Set(process.resident_bytes);
+  if (process.memory_limit_bytes > 0) state_->memory_limit.of({}).Set(process.memory_limit_bytes);
   state_->virtual_memory.of({}).Set(process.virtual_bytes);
   state_->start_time.of({}).Set(process.start_seconds);
   state_->descriptors.of({}).Set(process.open_descriptors);

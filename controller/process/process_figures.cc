@@ -45,6 +45,18 @@ double start_seconds() {
   return number_after("/proc/stat", "btime ") + ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+// Of cgroup v2 and v1, as a container sees its own. Version 2 says "max" where there is none, and
+// version 1 a number that no machine has.
+double memory_limit() {
+  constexpr double kNone = 1e18;
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    const double limit = number_after(path, "");
+    if (limit > 0 && limit < kNone) return limit;
+  }
+  return 0;
+}
+
 double count_descriptors() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
@@ -56,12 +68,14 @@ double count_descriptors() {
 
 ProcessFigures read_process_figures() {
   static const double started = start_seconds();
+  static const double limit_of_memory = memory_limit();
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   ProcessFigures figures;
   figures.resident_bytes = number_after(kStatus, "VmRSS:") * kKilobyte;
+  figures.memory_limit_bytes = limit_of_memory;
   figures.virtual_bytes = number_after(kStatus, "VmSize:") * kKilobyte;
   figures.cpu_seconds = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
   figures.start_seconds = started;

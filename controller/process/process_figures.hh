@@ -8,8 +8,9 @@ namespace trainer {
 struct ProcessFigures {
   double resident_bytes = 0;
   double virtual_bytes = 0;
-  double cpu_seconds = 0;    // user and system, of all threads
-  double start_seconds = 0;  // since 1970
+  double memory_limit_bytes = 0;  // of the container, at the start; 0: none
+  double cpu_seconds = 0;         // user and system, of all threads
+  double start_seconds = 0;       // since 1970
   double open_descriptors = 0;
   double max_descriptors = 0;
 };

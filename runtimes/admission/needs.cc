@@ -6,6 +6,7 @@
 #include "kube/model/meta.hh"
 #include "runtimes/admission/admission.hh"
 #include "runtimes/admission/trainjob_rules.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/snapshot.hh"
 
 namespace trainer {
@@ -15,7 +16,7 @@ using kube::Json;
 
 void need_of_trainjob(AdmissionNeeds& needs, const AdmissionRequest& request,
                       const Json* runtime_object, const pipeline::Plugins& plugins) {
-  auto job = read_trainjob(request.object);
+  auto job = read_stored_trainjob(request.object);
   if (!job || !is_supported_runtime(job->spec.runtimeRef)) return;
   const std::string ns = job->metadata.ns.empty() ? request.ns : job->metadata.ns;
   const RuntimeRef& ref = job->spec.runtimeRef;

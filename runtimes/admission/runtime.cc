@@ -27,6 +27,9 @@ bool is_checked(const AdmissionRequest& request) {
 
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
+  // What an earlier version has stored stays as it is, so that labels and finalizers can change.
+  if (request.operation == "UPDATE" && request.old_object.get("spec") == request.object.get("spec"))
+    return {};
   Json object = request.object;
   Conversion conversion = convert_legacy_runtime(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);

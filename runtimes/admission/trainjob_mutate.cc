@@ -92,10 +92,15 @@ void restore_command(Json& trainjob, const AdmissionRequest& request) {
 
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
+  const bool is_update = request.operation == "UPDATE";
   Json object = request.object;
-  Conversion conversion = convert_legacy_trainjob(object);
+  Conversion conversion;
+  // A job that an earlier version has stored stays as it is: to write its fields anew would change
+  // patches and fields that may not change any more, whatever the client does.
+  if (!is_update || are_legacy_fields_changed(request.old_object, object))
+    conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
-  if (request.operation == "UPDATE") {
+  if (is_update) {
     put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished", "failurePolicy"});
     restore_command(object, request);
   }

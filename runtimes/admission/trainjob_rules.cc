@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "api/api.hh"
@@ -18,6 +20,25 @@ namespace {
 using kube::Json;
 
 constexpr std::string_view kPatches = "spec.runtimePatches";
+
+// What a patch says of pods, by its manager and the job: without what a Job takes over later, too,
+// and without jobs of which nothing is left then.
+std::map<std::pair<std::string, std::string>, Json> fixed_parts(const TrainJob& trainjob) {
+  std::map<std::pair<std::string, std::string>, Json> parts;
+  for (const RuntimePatch& patch : trainjob.spec.runtimePatches) {
+    if (!patch.trainingRuntimeSpec) continue;
+    const Json& jobset = patch.trainingRuntimeSpec->get_path({"template", "spec"});
+    for (const Json& job : jobset.get_array("replicatedJobs")) {
+      Json spec = job.get_path({"template", "spec", "template", "spec"});
+      if (!spec.is_object()) continue;
+      for (const char* member : {"nodeSelector", "tolerations", "schedulingGates", "affinity"})
+        spec.erase(member);
+      if (!spec.empty())
+        parts[{patch.manager, std::string(job.get_string("name"))}] = std::move(spec);
+    }
+  }
+  return parts;
+}
 
 const Json& pod_spec_of(const Json& job_template) {
   return job_template.get_path({"spec", "template", "spec"});
@@ -95,6 +116,12 @@ kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJo
             "RuntimePatches cannot be modified when the JobSet's ReplicatedJob {} is still active",
             job.name)));
   }
+  // The schema refuses changes within a patch, but neither a new patch nor the end of one.
+  if (before.status.startTime && fixed_parts(before) != fixed_parts(after))
+    errors.push_back(kube::forbidden(
+        std::string(kPatches),
+        "once the job has run, its pods stay as they are, but for labels, annotations, "
+        "nodeSelector, tolerations and schedulingGates: create the TrainJob anew"));
   return errors;
 }
 

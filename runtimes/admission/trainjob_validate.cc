@@ -146,8 +146,10 @@ bool TrainJobReview::check_rules() {
     answer_ = std::move(answer);
     return false;
   };
-  if (has_legacy_fields(request_.object)) return refuse(refuse_legacy(request_));
-  auto job = read_trainjob(request_.object);
+  const bool is_legacy =
+      is_update ? are_legacy_fields_changed(request_.old_object, request_.object) : true;
+  if (is_legacy && has_legacy_fields(request_.object)) return refuse(refuse_legacy(request_));
+  auto job = read_stored_trainjob(request_.object);
   if (!job) return refuse(forbid(job.error()));
   if (job->metadata.ns.empty()) job->metadata.ns = request_.ns;
   if (!is_supported_runtime(job->spec.runtimeRef))
@@ -157,7 +159,7 @@ bool TrainJobReview::check_rules() {
     // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
     // that held before.
     if (!are_patches_changed(request_.old_object, request_.object)) return false;
-    auto before = read_trainjob(request_.old_object);
+    auto before = read_stored_trainjob(request_.old_object);
     if (!before) return false;  // what is stored cannot be compared with what it should have been
     if (before->metadata.ns.empty()) before->metadata.ns = request_.ns;
     return refuse(validate_patches(request_, *before, *job, lookups_, plugins_));

@@ -52,7 +52,7 @@ void expire(Context& context) {
   const auto finished = kube::Time::parse(end->get_string("lastTransitionTime"));
   if (!finished) return;
   const auto left = finished->after(*context.job.ttl) - context.observed.now;
-  if (left > std::chrono::seconds(0)) return context.plan.requeue_within(left);
+  if (left > std::chrono::seconds(0)) return context.plan.due_within(left);
   kube::Action& action = context.plan.actions.emplace_back();
   action.verb = kube::Action::Verb::kDelete;
   action.resource = kube::kJobs;

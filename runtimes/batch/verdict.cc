@@ -49,7 +49,7 @@ void decide_by_limits(Context& context) {
   const auto left = started->after(*context.job.active_deadline) - context.observed.now;
   if (left <= std::chrono::seconds(0))
     return context.fail("DeadlineExceeded", "Job was active longer than specified deadline");
-  context.plan.requeue_within(left);
+  context.plan.due_within(left);
 }
 
 void decide_by_indexes(Context& context) {

@@ -30,11 +30,7 @@ void expire(ReconcileContext& context) {
     return;
   }
   const kube::Time expiry = finished->after(*ttl);
-  if (context.observed.now < expiry) {
-    context.plan.requeue_after =
-        std::chrono::ceil<std::chrono::milliseconds>(expiry - context.observed.now);
-    return;
-  }
+  if (context.observed.now < expiry) return context.plan.due_within(expiry - context.observed.now);
   context.plan.actions.push_back({.verb = kube::Action::Verb::kDelete,
                                   .resource = kJobSets,
                                   .key = context.jobset.metadata.key(),

@@ -52,6 +52,11 @@ std::size_t count_resources(const kube::Json& container) {
   return resources.get_object("limits").size() + resources.get_object("requests").size();
 }
 
+bool is_without_index(const Draft& draft, std::size_t index) {
+  return draft.spec.replicatedJobs[index].template_.get("spec").get_string("completionMode") ==
+         "NonIndexed";
+}
+
 }  // namespace
 
 bool check_pods(Draft& draft) {
@@ -201,9 +206,12 @@ kube::FieldErrors check_sizes(const Draft& draft) {
 kube::FieldErrors check_names(const Draft& draft) {
   const PodSet* longest = nullptr;
   std::string longest_pod;
-  for (const PodSet& set : draft.pod_sets) {
+  for (std::size_t i = 0; i < draft.pod_sets.size(); ++i) {
+    const PodSet& set = draft.pod_sets[i];
     std::string pod = fmt::format("{}-{}-{}-{}", draft.name(), set.name,
                                   std::max(set.replicas - 1, 0), std::max(set.count - 1, 0));
+    // The Job controller appends these where pods have an index, as JobSet makes them by default.
+    if (!is_without_index(draft, i)) pod += "-abcde";
     if (longest != nullptr && pod.size() <= longest_pod.size()) continue;
     longest = &set;
     longest_pod = std::move(pod);

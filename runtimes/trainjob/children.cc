@@ -158,6 +158,9 @@ class ChildrenPlanner {
   void note_snapshot(const SnapshotState& snapshot) {
     if (snapshot.create) {
       plan_.actions.push_back(*snapshot.create);
+      // Of a snapshot that was deleted before the job had begun, and is another now.
+      const std::string& recorded = observed_.job.status.runtimeSnapshotHash;
+      state_.is_other_snapshot = !recorded.empty() && recorded != snapshot.content->hash;
     } else {
       state_.snapshot_hash = snapshot.content->hash;
     }

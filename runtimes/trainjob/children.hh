@@ -25,6 +25,8 @@ struct Blocked {
 struct ChildrenState {
   std::optional<Blocked> blocked;
   std::string snapshot_hash;  // of the existing snapshot; "" without one, or when it was not read
+  // The snapshot that is written is not the one whose hash the status has.
+  bool is_other_snapshot = false;
   std::optional<std::int32_t> total_nodes;  // known where the children were built
   std::string ignored;  // what the JobSet does without (Built), where it is written to start pods
 };

@@ -26,6 +26,9 @@ constexpr std::string_view kOverrides[] = {"podSpecOverrides", "podTemplateOverr
 constexpr std::size_t kMaxOverrides = 32;
 constexpr std::size_t kMaxBytes = 1'500'000;  // no larger object is stored
 constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
+constexpr std::string_view kRemovedFields[] = {"podTemplateOverrides", "podSpecOverrides", "labels",
+                                               "annotations"};
+constexpr std::initializer_list<std::string_view> kProcesses{"trainer", "numProcPerNode"};
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t value = 0;
@@ -290,12 +293,26 @@ void convert_implementation(Json& mpi, const std::string& path, Conversion& conv
 bool has_legacy_fields(const Json& trainjob) {
   const Json* spec = trainjob.find("spec");
   if (!spec) return false;
-  for (const std::string_view field :
-       {"podTemplateOverrides", "podSpecOverrides", "labels", "annotations"}) {
+  for (const std::string_view field : kRemovedFields)
     if (spec->find(field)) return true;
-  }
-  const Json* processes = spec->find_path({"trainer", "numProcPerNode"});
+  const Json* processes = spec->find_path(kProcesses);
   return processes && processes->is_string();
+}
+
+bool are_legacy_fields_changed(const Json& before, const Json& after) {
+  if (!has_legacy_fields(before) && !has_legacy_fields(after)) return false;
+  const Json& old_spec = before.get("spec");
+  const Json& spec = after.get("spec");
+  for (const std::string_view field : kRemovedFields)
+    if (old_spec.get(field) != spec.get(field)) return true;
+  return old_spec.get_path(kProcesses) != spec.get_path(kProcesses);
+}
+
+tl::expected<TrainJob, kube::FieldErrors> read_stored_trainjob(const Json& trainjob) {
+  if (!has_legacy_fields(trainjob)) return read_trainjob(trainjob);
+  Json converted = trainjob;
+  const bool is_converted = convert_legacy_trainjob(converted).errors.empty();
+  return read_trainjob(is_converted ? converted : trainjob);
 }
 
 Conversion convert_legacy_trainjob(Json& trainjob) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "api/trainjob.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 
@@ -17,6 +18,12 @@ struct Conversion {
 };
 
 bool has_legacy_fields(const kube::Json& trainjob);
+// Whether an update changes such a field, or adds or removes one. What is stored already needs no
+// conversion: the schema lets it stay, and it is converted where the job is read.
+bool are_legacy_fields_changed(const kube::Json& before, const kube::Json& after);
+// A stored TrainJob of any version, as today's API says it. Where it cannot be converted it is read
+// as it is.
+tl::expected<TrainJob, kube::FieldErrors> read_stored_trainjob(const kube::Json& trainjob);
 // Guarantees: idempotent; without legacy fields the object stays as it is, byte by byte.
 Conversion convert_legacy_trainjob(kube::Json& trainjob);
 Conversion convert_legacy_runtime(kube::Json& runtime);

@@ -13,6 +13,7 @@
 #include "runtimes/trainjob/events.hh"
 #include "runtimes/trainjob/failure.hh"
 #include "runtimes/trainjob/finished_marker.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/phase.hh"
 #include "runtimes/trainjob/snapshot.hh"
 #include "runtimes/trainjob/status.hh"
@@ -125,7 +126,7 @@ class TrainJobPlanner {
     const auto deadline = deadline_of(observed_.job, after_);
     if (!deadline) return;
     if (observed_.now <= *deadline)
-      return wake_within(plan_, *deadline - observed_.now + milliseconds(1));
+      return plan_.due_within(*deadline - observed_.now + milliseconds(1));
     fail(after_, kDeadlineExceeded, "TrainJob exceeded its active deadline", observed_.now);
   }
 
@@ -155,6 +156,12 @@ class TrainJobPlanner {
   void settle_status() {
     if (!is_finished(after_) && !children_.snapshot_hash.empty())
       after_.runtimeSnapshotHash = children_.snapshot_hash;
+    if (children_.is_other_snapshot) {
+      // Known before the new one is written, or the job would be refused what it has written
+      // itself.
+      after_.runtimeSnapshotHash.clear();
+      plan_.is_status_first = true;
+    }
     const PodFacts facts = settle_nodes();
     if (facts.nodes.total > 0 && facts.nodes.scheduled >= facts.nodes.total)
       plan_.scheduled_since = observed_.scheduled_since.value_or(observed_.now);
@@ -299,7 +306,7 @@ class TrainJobPlanner {
   void remove_after_ttl() {
     const auto expiry = expiry_of(observed_.job, after_);
     if (!expiry) return;
-    if (observed_.now < *expiry) return wake_within(plan_, *expiry - observed_.now);
+    if (observed_.now < *expiry) return plan_.due_within(*expiry - observed_.now);
     // The end must be recorded, for clients that watch, before the object is deleted. Counters that
     // would be held back meanwhile are not waited for.
     if (plan_.status_patch && !plan_.is_status_minor) return wake_within(plan_, milliseconds(1));
@@ -343,7 +350,7 @@ std::optional<TrainJobStatus> status_before_restore(const TrainJob& job,
   auto marked = marked_status(job.metadata);
   if (!marked) return std::nullopt;
   kube::Json object = job_object;
-  auto restored = read_trainjob(object.set("status", std::move(*marked)));
+  auto restored = read_stored_trainjob(object.set("status", std::move(*marked)));
   if (!restored || !is_finished(restored->status)) return std::nullopt;
   return std::move(restored->status);
 }

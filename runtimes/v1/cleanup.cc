@@ -77,7 +77,7 @@ void expire(ReconcileContext& context) {
   const auto finished = finish_time(context.status);
   if (!ttl || !finished || context.job.is_suspended()) return;
   const auto left = finished->after(*ttl) - context.observed.now;
-  if (left > std::chrono::seconds(0)) return context.plan.requeue_within(left);
+  if (left > std::chrono::seconds(0)) return context.plan.due_within(left);
   const std::string noun(context.framework.deleted_noun);
   context.remove(context.framework.resource, context.name(), context.job.metadata.uid,
                  "FailedDelete" + noun);

@@ -46,7 +46,6 @@ struct ReconcileContext {
   JobPlan plan;
   std::set<std::string_view> counted_pods;  // uids in the stored status.restartedPods: failed pods
                                             // whose restart is counted, and which still exist
-  bool is_resumed = false;                  // in this reconcile
   bool leaves_pods = false;                 // this reconcile creates and deletes no pod
   // See too_large(): the roles are empty, and only what stops a job is done.
   bool is_too_large = false;

@@ -47,7 +47,7 @@ bool exceeds_deadline(ReconcileContext& context) {
   if (!seconds || !context.status.startTime) return false;
   const auto left = context.status.startTime->after(*seconds) - context.observed.now;
   if (left <= std::chrono::seconds(0)) return true;
-  context.plan.requeue_within(left);
+  context.plan.due_within(left);
   return false;
 }
 

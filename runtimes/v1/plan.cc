@@ -59,7 +59,13 @@ void refuse(ReconcileContext& context, const kube::FieldErrors& errors) {
                             kube::to_string(errors)));
 }
 
-void run(ReconcileContext& context) {
+bool has_pods_that_end(const Observed& observed) {
+  return std::any_of(observed.pods.begin(), observed.pods.end(),
+                     [](const PodView* pod) { return pod->is_deleting; });
+}
+
+// `invalid`: of a job that no webhook checks. Only what stops a job is done then.
+void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
   if (context.is_finished()) return finish(context);
   context.set_condition(
       kCreated, true, kCreated,
@@ -68,9 +74,11 @@ void run(ReconcileContext& context) {
     return !context.framework.sync_dependents || context.framework.sync_dependents(context);
   };
   if (context.job.is_suspended()) {
-    sync_dependents();
+    if (invalid.empty()) sync_dependents();
     return suspend(context);
   }
+  // Its old pods would count as failures of the new run, and have the names of the new ones.
+  if (context.is_true(kSuspended) && has_pods_that_end(context.observed)) return;
   resume(context);
   relay_troubles(context);
   record_first_failure(context);
@@ -78,6 +86,7 @@ void run(ReconcileContext& context) {
     context.plan.is_status_first = true;
     return clean_up_finished(context);
   }
+  if (!invalid.empty()) return refuse(context, invalid);
   if (context.is_too_large) return refuse(context, {*too_large(context.framework, context.job)});
   // An autoscaler does not wait for the gang; what an MPIJob has beside its pods does.
   const bool may_start = sync_pod_group(context);
@@ -94,13 +103,9 @@ void run(ReconcileContext& context) {
   if (!context.leaves_pods) sync_pods(context, kBatch);
 }
 
-// Where no webhook checks the kind: an invalid job gets an event, and no status.
-bool is_refused(ReconcileContext& context) {
-  if (context.framework.has_webhook) return false;
-  const kube::FieldErrors errors = validate_create(context.framework, context.observed.job).errors;
-  if (errors.empty()) return false;
-  refuse(context, errors);
-  return true;
+kube::FieldErrors unseen_errors(const Observed& observed) {
+  if (observed.framework.has_webhook) return {};
+  return validate_create(observed.framework, observed.job).errors;
 }
 
 JobPlan restore_status(const Observed& observed, const JobStatus& status) {
@@ -147,8 +152,13 @@ JobPlan plan(const Observed& observed) {
   if (const auto status = status_before_restore(framework, observed.job))
     return restore_status(observed, *status);
   ReconcileContext context(observed);
-  if (is_refused(context)) return std::move(context.plan);
-  run(context);
+  const kube::FieldErrors invalid = unseen_errors(observed);
+  // A job that has been invalid from the beginning gets an event, and no status.
+  if (!invalid.empty() && !context.is_true(kCreated)) {
+    refuse(context, invalid);
+    return std::move(context.plan);
+  }
+  run(context, invalid);
   if (!context.plan.needs_dependents.empty()) {
     JobPlan needs;
     needs.needs_dependents = std::move(context.plan.needs_dependents);

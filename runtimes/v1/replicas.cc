@@ -194,7 +194,7 @@ void remove_surplus(ReconcileContext& context) {
 
 // A running pod that is being deleted counts as failed, a pending one nowhere.
 void count_pods(ReconcileContext& context) {
-  const auto& stored = context.observed.job.status.replicaStatuses;
+  const auto& stored = context.status.replicaStatuses;
   for (RoleState& role : context.roles) {
     std::int32_t missing = 0;
     for (const PodView* pod : role.pods) {
@@ -211,7 +211,7 @@ void count_pods(ReconcileContext& context) {
     // Pods that succeeded and were then removed do not run again. The status only has a number, so
     // this is certain only where no other pod of the role is missing.
     const auto before = stored ? stored->find(role.name) : ReplicaStatuses::const_iterator();
-    if (!stored || before == stored->end() || context.is_resumed) continue;
+    if (!stored || before == stored->end()) continue;
     const std::int32_t gone = before->second.succeeded - role.counters.succeeded;
     if (gone <= 0 || gone != missing) continue;
     role.succeeded_gone = gone;

@@ -25,7 +25,9 @@ void resume(ReconcileContext& context) {
   context.set_condition(kSuspended, false, "Resumed", text);
   context.report("Normal", context.reason_of("Resumed"), text);
   context.status.startTime = context.observed.now.whole_seconds();
-  context.is_resumed = true;
+  // What the pods of the last run did counts no more, also where the new ones wait for their gang.
+  if (context.status.replicaStatuses)
+    for (auto& [role, counters] : *context.status.replicaStatuses) counters = {};
   // A new run has a budget of its own, and its own first failure.
   context.status.restarts = 0;
   context.status.firstFailure.reset();

@@ -18,7 +18,9 @@ struct Verdict {
 
 // `job` as stored or sent, without defaults.
 Verdict validate_create(const Framework& framework, const Job& job);
-// runPolicy.managedBy cannot change; the rest is checked as at creation.
+// runPolicy.managedBy cannot change; the rest is checked as at creation. Errors that `before` has,
+// too, do not count: it was scaled past the webhook, or is older than the rule, and must be able to
+// be suspended.
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job);
 
 // Of a job that validate_create() allows. Builds a pod of each role.

@@ -108,6 +108,22 @@ def test_a_restored_namespace_runs_only_what_had_not_finished(cluster):
         expect("pods of v1-done", pods_of(cluster, "training.kubeflow.org/job-name=v1-done"), [])
 
 
+def test_the_manager_of_v1_jobs_marks_them_too(cluster):
+    """Started as upstream's, which has no configuration file."""
+    def as_manager(controller, directory):
+        (directory / "manager").symlink_to(harness.TRAINER)
+        controller.command = [str(directory / "manager"), "--leader-elect", "--marks-finished-jobs",
+                              f"--metrics-bind-address={v1_test.HOST}:8443", f"--health-probe-bind-address={v1_test.HOST}:8081"]
+
+    with v1_test.controller(change=as_manager):
+        cluster.apply(v1_test.pytorchjob("v1-done"))
+        finish_v1(cluster, "v1-done")
+        wait_until("the mark", lambda: is_marked(cluster, "pytorchjob", "v1-done"))
+        replace_namespace(cluster, back_up(cluster))
+        wait_until("its status is put back", lambda: cluster.condition("pytorchjob", "v1-done", "Succeeded"))
+        expect("pods of v1-done", pods_of(cluster, "training.kubeflow.org/job-name=v1-done"), [])
+
+
 def test_a_copy_of_a_finished_job_is_another_job(cluster):
     with served():
         cluster.apply(once(), trainjob("j"), v1_test.pytorchjob("p"))

@@ -247,6 +247,41 @@ TEST_CASE("events of actions wait for no status, and are lost with a refused act
   CHECK((sent[0] == "Normal Created: created JobSet x") != is_refused);
 }
 
+TEST_CASE("what is due in time does not wait for the backoff of a child that is refused") {
+  for (const milliseconds left : {milliseconds(90'000), milliseconds(3)}) {
+    Fixture peer;
+    const auto job = create_job("x-w-0");
+    peer.on(job).answer(403, refusal(403, "Forbidden", "exceeded quota"));
+    kube::Plan plan = plan_of({job});
+    plan.requeue_within(milliseconds(1));  // not due: the backoff decides
+    plan.due_within(left);
+    const auto result = peer.run(kJobSets, std::move(plan));
+    REQUIRE(!result);
+    CHECK(result.error().retry_within == std::max(left, milliseconds(1'000)));
+    CHECK_FALSE(result.error().retry_after);
+  }
+}
+
+TEST_CASE("a status that is stored is known, whatever becomes of the actions") {
+  for (const bool is_status_first : {false, true}) {
+    for (const bool is_stored : {false, true}) {
+      INFO(is_status_first << " " << is_stored);
+      Fixture peer;
+      const auto job = create_job("x-w-0");
+      peer.on(job).answer(403, refusal(403, "Forbidden", "exceeded quota"));
+      if (!is_stored) peer.on_status = [] { return kube::ScriptedReply(409, "{}"); };
+      kube::Plan plan = with_status(plan_of({job}), false);
+      plan.is_status_first = is_status_first;
+      int calls = 0;
+      const auto result = kube::run_task(
+          peer.io, peer.jobsets.plan_runner.run({{"n", "x"}, "u1", "5"}, std::move(plan),
+                                                [&calls] { ++calls; }));
+      CHECK_FALSE(result);
+      CHECK(calls == (is_stored ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("each result of a write: its event, and whether it is tried again") {
   struct Row {
     const char* about;

@@ -25,6 +25,11 @@ kube::Task<kube::Result<kube::Requeue>> fail_with(int& reconciles, kube::Error e
   co_return tl::unexpected(std::move(error));
 }
 
+kube::Error due(kube::Error error) {
+  error.retry_within = seconds(30);
+  return error;
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(test::ScriptedPeer, "a reconcile that is aborted without reason ends no worker") {
@@ -63,6 +68,8 @@ TEST_CASE_METHOD(test::ScriptedPeer,
        {ErrorCode::kForbidden, R"(jobs.batch "j" is forbidden: exceeded quota: q)", 403},
        seconds(1'000)},
       {"the object is wrong", {ErrorCode::kInvalid, "spec: Required value", 422}, seconds(1'000)},
+      {"something is due", due({ErrorCode::kInvalid, "spec: Required value", 422}), seconds(30)},
+      {"something is due, in an outage", due({ErrorCode::kNetwork, "refused"}), seconds(30)},
   };
   for (const auto& row : rows) {
     INFO(row.about);

@@ -28,6 +28,8 @@ def test_installs_and_becomes_ready(_):
     SYSTEM.kubectl("rollout", "status", f"deployment/{MANAGER}", "--timeout=60s")
     pod, = SYSTEM.list("pods", "-l", "app.kubernetes.io/component=manager")
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+    metrics = run("kubectl", "get", "--raw", f"/api/v1/namespaces/{SYSTEM.namespace}/pods/https:{pod['metadata']['name']}:8443/proxy/metrics").stdout
+    assert f"\ntrainer_memory_limit_bytes {1 << 30}\n" in metrics, "the limit of the Deployment is not in the metrics"
     run("kubectl", "apply", "--server-side", "-k", str(ROOT / "tests/cluster/runtimes"))
     assert run("kubectl", "get", "clustertrainingruntime", "torch-distributed").returncode == 0
 

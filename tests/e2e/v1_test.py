@@ -83,6 +83,23 @@ def test_out_of_retries_keeps_the_failed_pod(cluster):
     assert "Failed" in why and "exit code 1" in why, why
 
 
+def test_resumed_while_its_pods_still_end(cluster):
+    """Their programs ignore SIGTERM, as Python does that is process 1. Upstream's operator counts them as failures of the new run."""
+    cluster.apply(job("JAXJob", "paused", {"Worker": (2, shell("trap '' TERM; until [ -e /tmp/end ]; do sleep 0.2; done"))}, restart_policy="Never",
+                      terminationGracePeriodSeconds=15))
+    wait_until("both run", lambda: [p["status"]["phase"] for p in pods_of(cluster, "paused").values()] == ["Running", "Running"])
+    before = {pod["metadata"]["uid"] for pod in pods_of(cluster, "paused").values()}
+    for is_suspended in ("true", "false"):
+        cluster.kubectl("patch", "jaxjob", "paused", "--type=merge", "-p", f'{{"spec": {{"runPolicy": {{"suspend": {is_suspended}}}}}}}')
+        wait_until("the pods end", lambda: all("deletionTimestamp" in pod["metadata"] for pod in pods_of(cluster, "paused").values()))
+    wait_until("others run", lambda: [p["status"]["phase"] for p in pods_of(cluster, "paused").values()] == ["Running", "Running"]
+               and not before & {pod["metadata"]["uid"] for pod in pods_of(cluster, "paused").values()}, seconds=90)
+    assert not cluster.condition("jaxjob", "paused", "Failed")
+    for name in pods_of(cluster, "paused"):
+        cluster.kubectl("exec", name, "--", "touch", "/tmp/end")
+    succeeds(cluster, "JAXJob", "paused")
+
+
 def test_gpus_for_all_but_one(cluster):
     """Without a gang scheduler four of five pods start. The test says how many GPUs the machine has; no container uses one."""
     def advertise(count):

@@ -154,8 +154,10 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   const char* const end = ends == plan.events.end() ? nullptr
                           : ends->type == "Warning" ? kFailedTotal
                                                     : kCompletedTotal;
-  auto done = co_await context_.plan_runner.run(std::move(object), std::move(plan));
-  if (done && end) count_end(end, 1);
+  std::function<void()> on_status;
+  if (end) on_status = [this, end] { count_end(end, 1); };
+  auto done =
+      co_await context_.plan_runner.run(std::move(object), std::move(plan), std::move(on_status));
   measure(key, stored->uid);
   if (done) {
     claims_.add(*jobset, created);
@@ -198,8 +200,7 @@ void JobSetController::observe(const kube::StoredObject& stored, const JobSet& j
                                std::span<const JobView* const> jobs, jobset::Observed& observed) {
   const kube::ObjectKey& key = stored.object_key;
   observed.removed_jobs = removed_jobs_of(stored.uid);
-  if (jobset::needs_pods(jobset, settings_.gates, jobs))
-    observed.pods = pods_.find_by(kByJobSet, key.ns, key.name);
+  if (jobset::needs_pods(jobset, settings_.gates, jobs)) observed.pods = pods_of(key, stored.uid);
   if (const auto name = jobset::headless_service_key(jobset)) {
     const auto service = services_.find(*name);
     observed.service_exists =
@@ -215,6 +216,15 @@ void JobSetController::observe(const kube::StoredObject& stored, const JobSet& j
 std::vector<const JobView*> JobSetController::jobs_of(const std::string& ns,
                                                       const std::string& uid) const {
   return jobs_.find_by(kByOwner, ns, uid);
+}
+
+std::vector<const PodView*> JobSetController::pods_of(const kube::ObjectKey& key,
+                                                      const std::string& uid) const {
+  auto pods = pods_.find_by(kByJobSet, key.ns, key.name);
+  std::erase_if(pods, [&uid](const PodView* pod) {
+    return !pod->jobset_uid.empty() && pod->jobset_uid != uid;
+  });
+  return pods;
 }
 
 std::vector<const JobView*> JobSetController::removed_jobs_of(const std::string& uid) const {

@@ -52,6 +52,8 @@ class JobSetController final : public kube::Controller {
   void observe(const kube::StoredObject& stored, const JobSet& jobset,
                std::span<const JobView* const> jobs, jobset::Observed& observed);
   std::vector<const JobView*> jobs_of(const std::string& ns, const std::string& uid) const;
+  // Without those of a former JobSet of the same name, which may still be ending.
+  std::vector<const PodView*> pods_of(const kube::ObjectKey& key, const std::string& uid) const;
   std::vector<const JobView*> removed_jobs_of(const std::string& uid) const;
   // True while the object of this uid exists.
   bool exists(const kube::ObjectKey& key, const std::string& uid) const;

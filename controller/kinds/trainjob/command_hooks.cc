@@ -10,6 +10,7 @@
 #include "runtimes/jobset/admission.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/failure.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/waiting.hh"
 #include "runtimes/views/labels.hh"
 
@@ -33,7 +34,7 @@ AdmissionLookups lookups(const RenderInputs& inputs) {
 
 tl::expected<Rendered, FieldErrors> render_trainjob(const Json& object,
                                                     const RenderInputs& inputs) {
-  const auto job = read_trainjob(object);
+  const auto job = read_stored_trainjob(object);
   if (!job) return tl::unexpected(job.error());
   const RuntimeRef& ref = job->spec.runtimeRef;
   const auto stored = lookups(inputs).runtime(ref.kind.value_or(kClusterTrainingRuntimes.kind),
@@ -127,7 +128,7 @@ std::string advice(const TrainJob& job, std::string_view program) {
 }
 
 tl::expected<ObjectState, FieldErrors> read_state(const Json& object, std::string_view program) {
-  auto job = read_trainjob(object);
+  auto job = read_stored_trainjob(object);
   if (!job) return tl::unexpected(std::move(job.error()));
   return trainjob_state(*job, program);
 }

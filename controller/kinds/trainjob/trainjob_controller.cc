@@ -14,6 +14,7 @@
 #include "kube/model/json_text.hh"
 #include "kube/model/resources.hh"
 #include "runtimes/trainjob/conditions.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/measures.hh"
 #include "runtimes/trainjob/unreadable.hh"
 
@@ -196,7 +197,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
 
 TrainJobController::DecodedJob TrainJobController::decode_job(
     std::shared_ptr<const kube::Json> object) {
-  auto job = read_trainjob(*object);
+  auto job = read_stored_trainjob(*object);
   std::size_t shape = 0;
   if (job) {
     shape = std::hash<std::string>()(fmt::format(

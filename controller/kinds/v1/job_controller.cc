@@ -70,9 +70,12 @@ void JobController::on_pod_group(const Stored& before, const Stored& after) {
 }
 
 Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
-  const auto stored = jobs_.find(key);
+  auto stored = jobs_.find(key);
+  if (stored && stored->body.size() >= kube::kLargeText) {
+    co_await kube::yield();
+    stored = jobs_.find(key);
+  }
   if (!stored) co_return Requeue{};
-  if (stored->body.size() >= kube::kLargeText) co_await kube::yield();
   const auto decoded = decoded_.of(stored);
   kube::ObjectRef object{key, stored->uid, stored->resource_version};
   if (!*decoded) {
@@ -91,19 +94,23 @@ Task<Result<Requeue>> JobController::reconcile(kube::ObjectKey key) {
   const JobPlan::Counts counts = plan->counts;
   const bool is_blocked = plan->is_blocked;
   std::unordered_set<std::uint64_t> relayed = std::move(plan->relayed);
-  StatusExtensions extensions = std::move(plan->extensions);
+  std::function<void()> on_status = [this, memory, counts, ns = key.ns,
+                                     extensions = std::move(plan->extensions)] {
+    memory->extensions = extensions;
+    count_status(counts, ns);
+  };
   std::vector<Action> written;
   std::copy_if(plan->actions.begin(), plan->actions.end(), std::back_inserter(written),
                [this](const Action& action) {
                  const auto& all = framework_.dependents;
                  return std::find(all.begin(), all.end(), action.resource) != all.end();
                });
-  auto done = co_await context_.plan_runner.run(std::move(object), std::move(*plan));
+  auto done =
+      co_await context_.plan_runner.run(std::move(object), std::move(*plan), std::move(on_status));
   if (done) {
     memory->relayed = std::move(relayed);
-    memory->extensions = std::move(extensions);
     remember(std::move(written), *memory);
-    count(counts, key.ns);
+    count_actions(counts, key.ns);
   }
   // Which of them were written is not known, or another client must change one.
   if (!done || is_blocked) memory->dependents.clear();
@@ -175,20 +182,24 @@ void JobController::remember(std::vector<Action> written, Memory& memory) const 
 }
 
 // The names of upstream's metrics (Training Operator, pkg/common/metrics.go).
-void JobController::count(const JobPlan::Counts& counts, const std::string& ns) const {
-  const auto add = [&](std::string_view what, std::int32_t times) {
-    if (times <= 0) return;
-    const std::string_view label = census_->label_of_counter(ns);
-    context_.metrics.count(
-        fmt::format("training_operator_jobs_{}_total", what), fmt::format("Jobs {}.", what),
-        {{"job_namespace", std::string(label)}, {"framework", std::string(framework_.name)}},
-        static_cast<std::uint32_t>(times));
-  };
-  add("created", counts.created ? 1 : 0);
-  add("deleted", counts.deleted ? 1 : 0);
-  add("successful", counts.succeeded ? 1 : 0);
-  add("failed", counts.failed ? 1 : 0);
-  add("restarted", counts.restarted);
+void JobController::count(std::string_view what, std::int32_t times, const std::string& ns) const {
+  if (times <= 0) return;
+  const std::string_view label = census_->label_of_counter(ns);
+  context_.metrics.count(
+      fmt::format("training_operator_jobs_{}_total", what), fmt::format("Jobs {}.", what),
+      {{"job_namespace", std::string(label)}, {"framework", std::string(framework_.name)}},
+      static_cast<std::uint32_t>(times));
+}
+
+void JobController::count_status(const JobPlan::Counts& counts, const std::string& ns) const {
+  count("created", counts.created ? 1 : 0, ns);
+  count("successful", counts.succeeded ? 1 : 0, ns);
+  count("failed", counts.failed ? 1 : 0, ns);
+}
+
+void JobController::count_actions(const JobPlan::Counts& counts, const std::string& ns) const {
+  count("deleted", counts.deleted ? 1 : 0, ns);
+  count("restarted", counts.restarted, ns);
   if (counts.restarted > 0) job_metrics_.restarted("failure", counts.restarted);
 }
 

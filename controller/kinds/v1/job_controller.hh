@@ -50,7 +50,10 @@ class JobController final : public kube::Controller {
   kube::Task<kube::Result<JobPlan>> make_plan(const Job& job, std::shared_ptr<Memory> memory);
   // Keeps what was written of the dependent objects.
   void remember(std::vector<kube::Action> written, Memory& memory) const;
-  void count(const JobPlan::Counts& counts, const std::string& ns) const;
+  // What the status says, once it is stored; and what was done, once all of it was.
+  void count_status(const JobPlan::Counts& counts, const std::string& ns) const;
+  void count_actions(const JobPlan::Counts& counts, const std::string& ns) const;
+  void count(std::string_view what, std::int32_t times, const std::string& ns) const;
   void measure(const Job& job);
 
   const kube::ControllerContext context_;

@@ -2,7 +2,11 @@
 // pkg/runtime/framework/plugins/flux).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,11 +64,39 @@ std::string env_or(const Json& container, std::string_view name, std::string_vie
   return std::string(otherwise);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  const std::string line = fmt::format("{}", fmt::join(words, " "));
-  const std::size_t first = line.find_first_not_of(' ');
-  return first == std::string::npos ? ""
-                                    : line.substr(first, line.find_last_not_of(' ') - first + 1);
+std::vector<std::string> pieces_of(const std::vector<std::string>& words) {
+  std::vector<std::string> pieces;
+  for (const std::string& word : words) {
+    std::istringstream text(word);
+    for (std::string piece; text >> piece;) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+bool is_plain(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./=:,@%+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// The words as a shell reads them. As in upstream a command of one text, such as "python train.py",
+// is made of several words.
+std::string quoted(std::vector<std::string> words) {
+  if (!words.empty() && words.front().find_first_of(" \t\n") != std::string::npos)
+    words = pieces_of(words);
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (is_plain(word)) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 // The runtime's or the job's command, with the job's arguments, as one string for the entrypoint to
@@ -81,8 +113,8 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
   // The job's arguments are part of the command now. The runtime's stay in the container, and the
   // entrypoint appends them to the command.
   draft.args.reset();
-  draft.command =
-      std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh", joined(words)};
+  draft.command = std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh",
+                                           quoted(std::move(words))};
 }
 
 Json mount(std::string_view volume, std::string_view path, bool is_read_only) {

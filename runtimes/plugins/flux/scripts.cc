@@ -58,7 +58,9 @@ constexpr std::string_view kEntrypoint = R"SH(#!/bin/bash
 # Starts this pod's broker. The lead broker runs the command given as arguments; the others serve it until it ends.
 view=/mnt/flux/view
 config=/mnt/flux/config
-command="$*"
+# The words of the job's command, quoted where a shell needs it; then the arguments of the runtime's container.
+eval "command=(${1:-})"
+[ $# -lt 2 ] || command+=("${@:2}")
 
 # Behind the image's own programs: where both have one, the training's wins.
 export PATH="$PATH:$view/bin"
@@ -111,13 +113,11 @@ options=(
 )
 
 if [ "$(hostname)" = '@LEAD@' ]; then
-  if [ -z "$command" ]; then
+  if [ ${#command[@]} -eq 0 ]; then
     echo 'No command: the Flux instance waits for people to use it.'
     exec flux broker --config-path "$config/etc/flux/config" "${options[@]}"
   fi
-  # The command comes as one string, and its words are its arguments.
-  # shellcheck disable=SC2086
-  exec flux start -o --config "$config/etc/flux/config" "${options[@]}" flux run @FLAGS@ $command
+  exec flux start -o --config "$config/etc/flux/config" "${options[@]}" flux run @FLAGS@ "${command[@]}"
 fi
 
 # The lead broker may come up later than this one.

@@ -22,6 +22,14 @@ bool is_unanswered(const Error& error) {
   return error.status >= 500 || (error.status == 0 && error.code != ErrorCode::kCancelled);
 }
 
+// `due_after`: see Plan. Nothing is that urgent that a failing action should be tried more often.
+constexpr milliseconds kSoonestDue{1'000};
+
+tl::unexpected<Error> failed(Error error, const Requeue& due_after) {
+  if (due_after) error.retry_within = std::max(*due_after, kSoonestDue);
+  return tl::unexpected(std::move(error));
+}
+
 Requeue earlier(Requeue a, Requeue b) {
   if (!a) return b;
   if (!b) return a;
@@ -30,10 +38,11 @@ Requeue earlier(Requeue a, Requeue b) {
 
 }  // namespace
 
-Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
+Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan,
+                                      std::function<void()> on_status) {
   if (unanswered_.contains(object.uid)) {
     const auto checked = co_await check_last_status(object);
-    if (!checked) co_return tl::unexpected(checked.error());
+    if (!checked) co_return failed(checked.error(), plan.due_after);
   }
   // Children of an object that is gone are deleted by the garbage collector, which would enqueue it
   // again and again until its own watch is back.
@@ -46,7 +55,8 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
   const auto planned = clock_.steady();
   if (plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
-    if (!written) co_return tl::unexpected(written.error());
+    if (!written) co_return failed(written.error(), plan.due_after);
+    if (on_status) on_status();
     delayed = *written;
   }
   const auto [failure, has_changed] = co_await executor_.run(std::move(plan.actions));
@@ -60,14 +70,15 @@ Task<Result<Requeue>> PlanRunner::run(ObjectRef object, Plan plan) {
     if (event.is_of_actions && !failure) record(object, event);
   if (!plan.is_status_first) {
     auto written = co_await write_status(object, plan, planned);
-    if (!written) co_return tl::unexpected(written.error());
+    if (!written) co_return failed(written.error(), plan.due_after);
+    if (on_status) on_status();
     delayed = *written;
   }
   if (failure) {
     // Delayed counters must not wait for the backoff of a child that was refused.
     Error error = failure->error;
     if (delayed && !error.retry_after) error.retry_after = delayed;
-    co_return tl::unexpected(std::move(error));
+    co_return failed(std::move(error), plan.due_after);
   }
   const bool has_written = has_changed || (plan.status_patch && !delayed);
   co_return earlier(paced(object, plan.requeue_after, has_written), delayed);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,8 +42,9 @@ class PlanRunner {
 
   // Runs the plan in the order that Plan documents. A failed action becomes a Warning event and the
   // result's error, but the status is written nevertheless: a child that was refused must not hide
-  // the counts of the others.
-  Task<Result<Requeue>> run(ObjectRef object, Plan plan);
+  // the counts of the others. `on_status` is called once the status is stored, or held back,
+  // whether or not actions fail: what is remembered or counted of the status belongs there.
+  Task<Result<Requeue>> run(ObjectRef object, Plan plan, std::function<void()> on_status = {});
   // The debounce of an object whose children have changed, so that one reconcile sees what changes
   // together. This wait is part of the wait of its counters.
   std::chrono::milliseconds delay_of(Debounce debounce, const std::string& uid);

@@ -44,17 +44,20 @@ void requeue(WorkerPool& pool, const ObjectKey& key, const Result<Requeue>& resu
     if (*result) pool.queue.add_after(key, **result);
     return;
   }
-  if (const auto wait = result.error().retry_after) {
-    pool.queue.add_after(key, std::min(*wait, kLongestWait));  // the API server has asked for it
+  const Error& error = result.error();
+  const auto longest = error.retry_within.value_or(Milliseconds::max());
+  if (const auto wait = error.retry_after) {
+    pool.queue.add_after(key,
+                         std::min({*wait, kLongestWait, longest}));  // the API server has asked
   } else {
-    pool.queue.add_rate_limited(
-        key, is_outage(result.error()) ? kLongestInOutage : WorkQueue::kLongestBackoff);
+    const auto most = is_outage(error) ? kLongestInOutage : WorkQueue::kLongestBackoff;
+    pool.queue.add_rate_limited(key, std::min(most, longest));
   }
   // Another client wrote in between: the event of the newer version follows.
-  if (result.error().code == ErrorCode::kConflict) return;
+  if (error.code == ErrorCode::kConflict) return;
   pool.log.warn("reconcile failed", {{"controller", pool.name},
                                      {"object", key.to_string()},
-                                     {"why", result.error().message},
+                                     {"why", error.message},
                                      {"tries", std::to_string(pool.queue.failures(key))}});
 }
 

@@ -41,6 +41,8 @@ struct Error {
   std::string message;                                   // a whole sentence, without secrets
   int status = 0;                                        // the HTTP status, 0 when no answer came
   std::optional<std::chrono::milliseconds> retry_after;  // what the server asked for
+  // At the latest, however long the backoff is: something is due then (Plan::due_after).
+  std::optional<std::chrono::milliseconds> retry_within;
 
   Error() = default;
   Error(ErrorCode c, std::string m, int http_status = 0)

@@ -75,12 +75,20 @@ struct Plan {
   // as such before anything is deleted.
   bool is_status_first = false;
   std::optional<std::chrono::milliseconds> requeue_after;
+  // As requeue_after, also where an action fails: its backoff could be longer.
+  std::optional<std::chrono::milliseconds> due_after;
 
   // Makes that this delay at the latest. Rounded up: an earlier reconcile would come twice.
   void requeue_within(std::chrono::microseconds delay) {
     const auto wait =
         std::max(std::chrono::ceil<std::chrono::milliseconds>(delay), std::chrono::milliseconds(0));
     requeue_after = requeue_after ? std::min(*requeue_after, wait) : wait;
+  }
+  // Likewise, for what has to happen at a time, such as the end of a job at its deadline.
+  void due_within(std::chrono::microseconds delay) {
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(delay);
+    requeue_within(wait);
+    due_after = due_after ? std::min(*due_after, wait) : wait;
   }
 };
 

@@ -44,6 +44,36 @@ TEST_CASE("new patches are stamped, times of users are kept") {
   CHECK(job.find("spec")->get_array("runtimePatches")[0].get_string("manager") == "acme.io/a");
 }
 
+TEST_CASE("fields that an earlier version has stored are converted only when they change") {
+  for (const char* spec :
+       {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]",
+        "labels: {a: b}", "trainer: {numProcPerNode: auto}"}) {
+    INFO(spec);
+    Json before = train_job();
+    const Json stored = yaml(spec);
+    for (const auto& [name, value] : stored.as_object()) before["spec"].set(name, value);
+    Json after = before;
+    after["spec"].set("suspend", true);
+    const auto kept = mutate_trainjob(update(before, after), kNone);
+    CHECK(kept.is_allowed);
+    CHECK(kept.json_patch.is_null());
+    CHECK(kept.warnings.empty());
+    after["spec"].set("labels", yaml("{changed: 'yes'}"));
+    const auto request = update(before, after);
+    CHECK_FALSE(has_legacy_fields(apply(request, mutate_trainjob(request, kNone))));
+  }
+}
+
+TEST_CASE("metadata of a runtime that an earlier version has stored can change") {
+  Json before = torch_runtime();
+  before["spec"]["mlPolicy"]["torch"].set("elasticPolicy", yaml("{minNodes: 1, maxNodes: 2}"));
+  Json after = before;
+  after["metadata"].set("labels", yaml("{team: a}"));
+  CHECK(mutate_runtime(update(before, after)).is_allowed);
+  after["spec"]["mlPolicy"].set("numNodes", 2);
+  CHECK_FALSE(mutate_runtime(update(before, after)).is_allowed);
+}
+
 TEST_CASE("an update stamps what changed and nothing else") {
   struct Row {
     const char* about;

@@ -1,7 +1,10 @@
 // The validating webhooks: which rules a request meets, and in which words it is refused.
+#include <fmt/format.h>
+
 #include "kube/model/digest.hh"
 #include "kube/model/json_text.hh"
 #include "runtimes/plugins/registry.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/trainjob/plan.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/admission/fixture.hh"
@@ -120,6 +123,66 @@ TEST_CASE("rules 10 and 11: when patches may change") {
     cluster.jobset->set("status", Json::object({{"replicatedJobsStatus", std::move(statuses)}}));
   }
   CHECK(validate(update(before, after), cluster).message == row.message);
+}
+
+TEST_CASE("once a job has run, a patch comes or goes only with what a Job takes over") {
+  constexpr const char* kPatch =
+      "[{{manager: acme.io/a, trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: "
+      "node, template: {{spec: {{template: {{metadata: {{labels: {{a: b}}}}, spec: "
+      "{{{}}}}}}}}}}}]}}}}}}}}]";
+  struct Row {
+    const char* spec;
+    bool has_run;
+    bool is_allowed;
+  };
+  for (const Row& row : {Row{"serviceAccountName: s", true, false},
+                         Row{"containers: [{name: node, env: [{name: A, value: b}]}]", true, false},
+                         Row{"serviceAccountName: s", false, true},
+                         Row{"nodeSelector: {a: b}, tolerations: [{operator: Exists}]", true, true},
+                         Row{"schedulingGates: [{name: a/b}]", true, true}}) {
+    for (const bool is_removed : {false, true}) {
+      INFO(row.spec << " " << row.has_run << " " << is_removed);
+      Json without = train_job();
+      without["spec"].set("suspend", true);
+      if (row.has_run) without.set("status", yaml("{startTime: '2027-01-01T00:00:00Z'}"));
+      Json with = without;
+      with["spec"].set("runtimePatches", yaml(fmt::format(kPatch, row.spec)));
+      Cluster cluster;
+      cluster.jobset = yaml(
+          "{metadata: {name: j, namespace: ns, ownerReferences: [{apiVersion: "
+          "trainer.kubeflow.org/v1alpha1, kind: TrainJob, name: j, uid: job-uid, controller: "
+          "true}]}, spec: {replicatedJobs: []}}");
+      const auto answer =
+          validate(is_removed ? update(with, without) : update(without, with), cluster);
+      CHECK(answer.is_allowed == row.is_allowed);
+    }
+  }
+}
+
+// Jobs that v2.0 and v2.1 have stored.
+TEST_CASE("what a job of an earlier version has stored is no reason to refuse a change") {
+  for (const char* spec :
+       {"podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]",
+        "podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {a: b}}]",
+        "{labels: {a: b}, annotations: {c: d}}", "trainer: {numProcPerNode: auto}",
+        "trainer: {numProcPerNode: '4'}"}) {
+    INFO(spec);
+    Json before = train_job();
+    const Json stored = yaml(spec);
+    for (const auto& [name, value] : stored.as_object()) before["spec"].set(name, value);
+    Json after = before;
+    after["metadata"].set("labels", yaml("{team: a}"));
+    CHECK(validate(update(before, after)).is_allowed);
+    after["spec"].set("suspend", true);
+    CHECK(validate(update(before, after)).is_allowed);
+    after["spec"].set("runtimePatches", patches("kueue.x-k8s.io/manager", "x"));
+    CHECK(validate(update(before, after)).is_allowed);
+    // A change of such a field is converted by the mutating webhook; this one refuses it.
+    after["spec"].set("labels", yaml("{changed: 'yes'}"));
+    CHECK_FALSE(validate(update(before, after)).is_allowed);
+    const auto read = read_stored_trainjob(before);
+    CHECK(read.has_value());
+  }
 }
 
 TEST_CASE("a foreign JobSet's activity is none of the job's") {

@@ -385,6 +385,8 @@ TEST_CASE("upstream's manager has its own defaults") {
   CHECK(c.certManagement.webhookSecretName == "training-operator-webhook-cert");
   CHECK(c.concurrency_of("PyTorchJob.kubeflow.org", 32) == 32);
   CHECK_FALSE(c.clientConnection.qps);
+  CHECK_FALSE(c.marksFinishedJobs);
+  options.training_operator.marks_finished = true;
   options.training_operator.leader_elect = true;
   options.training_operator.lease = "other";
   options.training_operator.qps = 20;
@@ -392,6 +394,7 @@ TEST_CASE("upstream's manager has its own defaults") {
   loaded = load_configuration(options);
   REQUIRE(loaded);
   CHECK(loaded->configuration.leaderElection.leaderElect);
+  CHECK(loaded->configuration.marksFinishedJobs);
   CHECK(loaded->configuration.leaderElection.resourceName == "other");
   CHECK(loaded->configuration.clientConnection.qps == 20);
   CHECK(loaded->configuration.metrics.bindAddress == ":9090");

@@ -66,7 +66,7 @@ TEST_CASE("a Flux job's pods", "[flux]") {
   CHECK(
       has(script(result, "init.sh"), "default_connect = \"tcp://%h.j.team.svc.cluster.local:%p\""));
   CHECK(has(script(result, "init.sh"), "{ host = \"j-node-0-[0-2]\" }"));
-  CHECK(has(script(result, "entrypoint.sh"), "flux run -N 3 -n 6 $command"));
+  CHECK(has(script(result, "entrypoint.sh"), "flux run -N 3 -n 6 \"${command[@]}\""));
   CHECK(has(script(result, "entrypoint.sh"), "--cores=0-1 >"));
   CHECK(has(script(result, "entrypoint.sh"), "= 'j-node-0-0' ]"));
 }
@@ -96,6 +96,11 @@ TEST_CASE("a Flux job's arguments go behind the command, and the runtime's behin
       {"{args: []}", "run"},
       {"{command: [own], args: [job-arg]}", "own job-arg"},
       {"{command: [own]}", "own"},
+      // One text is made of several words, as in upstream.
+      {"{command: [python train.py], args: [--lr 0.1]}", "python train.py --lr 0.1"},
+      // Each word of several is one argument, whatever is in it.
+      {"{command: [bash, -c, python train.py && echo ok]}", "bash -c 'python train.py && echo ok'"},
+      {"{command: [echo], args: [\"it's\", '*', '', $(RANK)]}", "echo 'it'\\''s' '*' '' '$(RANK)'"},
   };
   const Runtime runtime = flux_runtime("{name: node, image: i, command: [run], args: [rt-arg]}");
   for (const Row& row : rows) {
@@ -129,7 +134,7 @@ TEST_CASE("the scripts are bash, and nothing is left to fill in", "[flux]") {
 
 TEST_CASE("a long name leaves its volume a short one", "[flux]") {
   TrainJob job = job_with("{}");
-  job.metadata.name = std::string(50, 'a');
+  job.metadata.name = std::string(48, 'a');
   const Built result = built(job, flux_runtime());
   CHECK(pod_in(result, "node").find("spec")->get_array("volumes")[2].get_string("name") ==
         "flux-entrypoint");

@@ -12,13 +12,13 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("a name that is too long is refused with the limit and a length that fits", "[names]") {
   TrainJob job = job_with("trainer: {numNodes: 101}");
-  job.metadata.name = std::string(51, 'a');  // <51>-node-0-100 has 62
+  job.metadata.name = std::string(46, 'a');  // <46>-node-0-100-abcde has 63
   CHECK(build(job, torch_runtime(), production()).has_value());
-  job.metadata.name = std::string(53, 'a');
+  job.metadata.name = std::string(47, 'a');
   const auto errors = refused(job, torch_runtime());
   REQUIRE(paths_of(errors) == Words{"metadata.name"});
   CHECK(errors[0].detail.find("64 characters, and 63 is the limit") != std::string::npos);
-  CHECK(errors[0].detail.find("to 52 characters") != std::string::npos);
+  CHECK(errors[0].detail.find("to 46 characters") != std::string::npos);
 }
 
 TEST_CASE("more pods than a Job can have are refused before any is computed", "[sizes]") {

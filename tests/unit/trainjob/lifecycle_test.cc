@@ -375,6 +375,31 @@ TEST_CASE(
   }
 }
 
+// The admin has corrected the runtime, and the user has deleted the snapshot of the one before.
+TEST_CASE("a job that has not begun is bound to its new snapshot, not to the one before") {
+  World world;
+  world.reconcile();
+  world.reconcile();
+  world.jobset.reset();  // it was refused
+  world.reconcile();
+  const std::string first(world.status().get_string("runtimeSnapshotHash"));
+  REQUIRE(!first.empty());
+  world.jobset.reset();
+  world.object["status"].erase("jobsStatus");
+  world.others.clear();
+  world.runtime["spec"]["mlPolicy"].set("numNodes", 3);
+  world.restart();
+  world.settle();
+  REQUIRE(world.jobset);
+  CHECK(world.status().get_string("runtimeSnapshotHash") != first);
+  for (const bool is_suspended : {true, false}) {
+    world.set_spec("suspend", is_suspended);
+    world.settle();
+    CHECK(world.reason() != "RuntimeSnapshotInvalid");
+    CHECK(world.jobset->get("spec").get_bool("suspend") == is_suspended);
+  }
+}
+
 TEST_CASE("restarts are shown beside their budgets where the job asks for them") {
   struct Row {
     const char* policy;  // of the job

@@ -106,6 +106,26 @@ TEST_CASE("AD8: managedBy does not change") {
   }
 }
 
+TEST_CASE("what is wrong with the stored job already does not keep it from being suspended") {
+  for (const char* kind : {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}) {
+    INFO(kind);
+    World world(make_job(kind, roles_of(kind)));
+    const std::string key = std::string(kind) + "/p";
+    const std::string specs(framework_of(kind).replica_specs);
+    world.objects[key]["spec"][specs]["Worker"].set("replicas", 20'000);  // by `scale`
+    world.settle();
+    CHECK(world.patch(key, yaml("metadata: {labels: {a: b}}")) == 200);
+    CHECK(world.patch(key, yaml(fmt::format("spec: {{{}: {{Worker: {{replicas: 30000}}}}}}",
+                                            specs))) == 403);
+    CHECK(world.patch(key, yaml("spec: {runPolicy: {suspend: true}}")) == 200);
+    world.settle();
+    CHECK(world.conditions() == "Created Suspended");
+    CHECK(world.names("Pod").empty());
+    CHECK(world.patch(key, yaml(fmt::format("spec: {{{}: {{Worker: {{replicas: 2}}}}}}", specs))) ==
+          200);
+  }
+}
+
 TEST_CASE("AD9 to AD16: rules of one kind") {
   struct Row {
     const char* name;

@@ -72,6 +72,23 @@ TEST_CASE("E8: with Volcano pods wait for the PodGroup") {
   CHECK(world.has_event("Normal SuccessfulDeletePodGroup: Deleted PodGroup: p"));
 }
 
+TEST_CASE(
+    "workers that had succeeded run again after a resume, also where they wait for their gang") {
+  World world = gang("volcano", "Master Worker");
+  admit(world);
+  world.pod("p-master-0", "Running");
+  world.pod("p-worker-0", "Succeeded", 0);
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: true}}"));
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  world.patch("PyTorchJob/p", yaml("spec: {runPolicy: {suspend: false}}"));
+  world.settle();
+  CHECK(world.names("Pod").empty());
+  admit(world);
+  CHECK(world.names("Pod") == std::vector<std::string>{"p-master-0", "p-worker-0"});
+  CHECK(world.counters("Worker") == "");
+}
+
 TEST_CASE("gangs of all kinds") {
   struct Row {
     const char* kind;

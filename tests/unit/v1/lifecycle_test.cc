@@ -2,6 +2,7 @@
 // failures over the life of a job.
 #include <fmt/format.h>
 
+#include "kube/model/resources.hh"
 #include "kube/tests/merge_patch.hh"
 #include "tests/unit/v1/world.hh"
 
@@ -182,6 +183,62 @@ TEST_CASE("pods of a job that ends are not made again") {
   done.settle();
   CHECK(done.names("Pod").size() == 3);
   CHECK(done.counters("Worker") == "");
+}
+
+TEST_CASE("a resumed job waits for the end of the pods of its last run") {
+  for (const auto& [kind, roles] :
+       std::vector<std::pair<const char*, const char*>>{{"PyTorchJob", "Master Worker*2"},
+                                                        {"TFJob", "Chief Worker*2"},
+                                                        {"XGBoostJob", "Master Worker*2"},
+                                                        {"PaddleJob", "Master Worker*2"},
+                                                        {"JAXJob", "Worker*3"},
+                                                        {"MPIJob", "Launcher Worker*2"}}) {
+    INFO(kind);
+    World world(make_job(kind, roles, "roles: {Worker: {restartPolicy: Never}}"));
+    world.is_graceful = true;
+    const std::string key = std::string(kind) + "/p";
+    for (const std::string& pod : world.names("Pod")) world.set_pod(pod, "Running");
+    world.settle();
+    world.patch(key, yaml("spec: {runPolicy: {suspend: true}}"));
+    world.settle();
+    const auto old = world.names("Pod");
+    CHECK(old.size() == 3);
+    world.patch(key, yaml("spec: {runPolicy: {suspend: false}}"));
+    world.settle();
+    CHECK(world.conditions() == "Created Running! Suspended");
+    // A program that is asked to end may end with any code.
+    world.set_pod(old[0], "Failed", 143);
+    world.settle();
+    for (const std::string& pod : old) world.release("Pod/" + pod);
+    world.settle();
+    CHECK(world.names("Pod") == old);
+    CHECK(world.conditions() == "Created Running! Suspended!");
+    world.all_pods("Running");
+    CHECK_THAT(world.conditions(), Catch::EndsWith("Running"));
+  }
+}
+
+// With upstream's CRDs, which drop the budget, it is the controller that remembers it.
+TEST_CASE("a resumed job has a new budget, also where its first pod is refused") {
+  for (const bool has_upstreams_crds : {false, true}) {
+    INFO(has_upstreams_crds);
+    World world = limited(2);
+    world.has_upstreams_crds = has_upstreams_crds;
+    for (int i = 0; i < 2; ++i) world.pod("p-worker-0", "Failed", 137);
+    world.patch(kKey, yaml("spec: {runPolicy: {suspend: true}}"));
+    world.settle();
+    world.patch(kKey, yaml("spec: {runPolicy: {suspend: false}}"));
+    world.fate = [](const kube::Resource& resource) {
+      return resource == kube::kPods ? Fate::kFailed : Fate::kDone;
+    };
+    world.reconcile(kKey);
+    world.fate = nullptr;
+    world.settle();
+    for (int i = 0; i < 2; ++i) world.pod("p-worker-0", "Failed", 137);
+    CHECK_THAT(world.conditions(), !Catch::EndsWith("Failed"));
+    world.pod("p-worker-0", "Failed", 137);
+    CHECK_THAT(world.conditions(), Catch::EndsWith("Failed"));
+  }
 }
 
 // Without its last running worker the job is complete in the reconcile that sees the new number.

@@ -296,6 +296,20 @@ TEST_CASE("an MPIJob without roles is refused, and what comes after a foreign ob
       empty.has_event("Warning MPIJobFailedValidation: MPIJob failed validation because "
                       "spec.mpiReplicaSpecs[Launcher]: Required value"));
   CHECK_FALSE(empty.at(kKey).find("status"));
+  // No webhook refuses a change. What is invalid since then can be suspended, and ends in time.
+  for (const char* change : {"activeDeadlineSeconds: 60, cleanPodPolicy: All", "suspend: true"}) {
+    INFO(change);
+    World edited(make_job("MPIJob", "Launcher Worker*2"));
+    edited.all_pods("Running");
+    edited.patch(kKey, yaml("spec: {mpiReplicaSpecs: {Worker: {replicas: 20000}}}"));
+    edited.settle();
+    CHECK(edited.names("Pod").size() == 3);
+    CHECK(edited.conditions() == "Created Running");
+    edited.patch(kKey, yaml(fmt::format("spec: {{runPolicy: {{{}}}}}", change)));
+    edited.advance(61);
+    CHECK(edited.names("Pod").empty());
+    CHECK_THAT(edited.conditions(), Catch::StartsWith("Created Running! "));
+  }
   World foreign;
   foreign.apply(yaml("{kind: ConfigMap, metadata: {name: p-config}}"));
   foreign.apply(make_job("MPIJob", "Launcher Worker"));

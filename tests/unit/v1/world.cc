@@ -302,6 +302,13 @@ bool World::is_up_to_date(const std::string& job_key, const Json& observed, Memo
   return true;
 }
 
+void World::keep_status(const JobPlan& made, Memory& memory) {
+  memory.extensions = made.extensions;
+  totals.created |= made.counts.created;
+  totals.succeeded |= made.counts.succeeded;
+  totals.failed |= made.counts.failed;
+}
+
 JobPlan World::reconcile(const std::string& job_key) {
   const auto found = caches().find(job_key);
   if (found == caches().end()) return {};
@@ -315,6 +322,7 @@ JobPlan World::reconcile(const std::string& job_key) {
   const auto has_written = [&] {
     const bool is_written = !made.status_patch || write_status(job_key, object, *made.status_patch);
     memory.is_status_unknown = !is_written;
+    if (is_written && !is_killed()) keep_status(made, memory);
     return is_written;
   };
   bool is_done = !made.is_status_first || has_written();
@@ -332,7 +340,8 @@ JobPlan World::reconcile(const std::string& job_key) {
   }
   if (is_done) {
     memory.relayed = made.relayed;
-    memory.extensions = made.extensions;
+    totals.deleted |= made.counts.deleted;
+    totals.restarted += made.counts.restarted;
     for (const kube::Action& action : made.actions)
       if (action.verb != kube::Action::Verb::kCreate)
         memory.dependents.erase(dependent_name(action.resource, action.key.name));
@@ -342,11 +351,6 @@ JobPlan World::reconcile(const std::string& job_key) {
   }
   if (!is_done || made.is_blocked) memory.dependents.clear();
   record(job_key, made.events);
-  totals.created |= made.counts.created;
-  totals.deleted |= made.counts.deleted;
-  totals.succeeded |= made.counts.succeeded;
-  totals.failed |= made.counts.failed;
-  totals.restarted += made.counts.restarted;
   return made;
 }
 

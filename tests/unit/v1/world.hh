@@ -117,6 +117,7 @@ class World {
   Fate draw(const kube::Resource& resource);
   // Reads the job, if the last plan's status may be written.
   bool is_up_to_date(const std::string& job_key, const kube::Json& observed, Memory& memory);
+  void keep_status(const JobPlan& made, Memory& memory);  // the status of the plan is stored
   bool is_killed() const;
   void record(const std::string& job, const std::vector<kube::PlannedEvent>& events);
 
