@@ -31,8 +31,8 @@ OBJECTS = {"crds": documents("crds"), "runtimes": documents("overlays/runtimes")
                           if o["kind"] != "Deployment" and not o["kind"].endswith("WebhookConfiguration")]}
 
 
-def is_taken(objects):
-    return run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml.safe_dump_all(objects), check=False).returncode == 0
+def is_taken(objects, *options):
+    return run("kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-", *options, text=yaml.safe_dump_all(objects), check=False).returncode == 0
 
 
 def apply_until_taken(part):
@@ -100,13 +100,23 @@ for _order in itertools.permutations(("crds", "runtimes", "controller")):
 
 
 def test_namespaced_needs_roles_only(cluster):
-    """overlays/namespaced: with the rights of its Role alone a job gets its Jobs; one of a cluster's runtime says what to write."""
+    """overlays/namespaced, by an admin of the namespace: with the rights of its Role alone a job gets its Jobs; one of a cluster's runtime
+    says what to write."""
     remove_all()
     apply_until_taken("crds")
-    objects = [o for o in documents("overlays/namespaced", "overlays/namespaced/runtimes") if o["kind"] != "Deployment"]
-    assert not [o["kind"] for o in objects if o["kind"].startswith("Cluster") or "Webhook" in o["kind"]]
-    objects = json.loads(json.dumps(objects).replace('"namespace": "default"', f'"namespace": "{cluster.namespace}"'))
-    wait_until("the overlay is taken", lambda: is_taken(objects))
+
+    def of_namespace(*overlays):
+        objects = [o for o in documents(*overlays) if o["kind"] != "Deployment"]
+        assert not [o["kind"] for o in objects if o["kind"].startswith("Cluster") or "Webhook" in o["kind"]]
+        return json.loads(json.dumps(objects).replace('"namespace": "default"', f'"namespace": "{cluster.namespace}"'))
+
+    run("kubectl", "apply", "--server-side", "-f", str(ROOT / "manifests/rbac/users.yaml"))
+    cluster.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner")
+    rights = of_namespace("overlays/namespaced/rights")
+    assert not is_taken(rights, "--as=owner"), "an admin of a namespace can give away rights to statuses"
+    wait_until("the rights are taken", lambda: is_taken(rights))
+    theirs = of_namespace("overlays/namespaced/controller", "overlays/namespaced/runtimes")
+    wait_until("the overlay is taken from an admin of the namespace", lambda: is_taken(theirs, "--as=owner"))
     token = cluster.kubectl("create", "token", MANAGER, "--duration=1h").strip()
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = pathlib.Path(directory) / "kubeconfig"

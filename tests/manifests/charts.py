@@ -49,6 +49,7 @@ COPIES = {
     "kubeflow-trainer/files/roles/data-cache.yaml": "overlays/data-cache/cluster-role.yaml",
     "training-operator/files/webhooks.yaml": "v1/controller/webhooks.yaml",
     "training-operator/files/cluster-role.yaml": "v1/controller/cluster-role.yaml",
+    "training-operator/files/finished-marker.yaml": "overlays/finished-marker-v1/cluster-role.yaml",
     "training-operator/files/users.yaml": "overlays/kubeflow/kubeflow-training-roles.yaml",
 }
 # Labels that only the chart sets, and by which nothing is selected.
@@ -175,6 +176,11 @@ def kinds(objects):
     return {o["kind"] for o in objects}
 
 
+def only(kind, objects):
+    [found] = [o for o in objects if o["kind"] == kind]
+    return found
+
+
 def name_of(o):
     return f"{o['kind']}/{o['metadata']['name']}"
 
@@ -270,7 +276,7 @@ def test_as_kustomize(helm):
 
 def test_in_another_namespace_nothing_names_the_usual_one(helm):
     for chart, usual in ((TRAINER, "kubeflow-system"), (OPERATOR, "kubeflow")):
-        values = {"v1.enabled": True, "exclusivePlacement.enabled": True, "restrictController.enabled": True, "dataCache.enabled": True} if chart == TRAINER else {}
+        values = {"v1.enabled": True, "v1.schemes": ["pytorchjob"], "exclusivePlacement.enabled": True, "restrictController.enabled": True, "dataCache.enabled": True} if chart == TRAINER else {}
         for o in rendered(helm, chart, values, namespace="elsewhere", release="mine"):
             assert o["metadata"].get("namespace", "elsewhere") == "elsewhere", name_of(o)
             assert usual not in [v for p, v in flat(o) if p.endswith("namespace")], name_of(o)
@@ -306,9 +312,56 @@ def test_refusals(helm):
     for values, words in (({"manager.replica": 2}, "replica"), ({"certManager.enabled": True}, "certManager.issuerRef.name"),
                           ({"networkPolicy.enabled": True}, "networkPolicy.apiServerCIDRs"), ({"manager.config.namespaced": True}, "overlays/namespaced"),
                           ({"image.registry": "ghcr.io", "image.repository": "kubeflow/trainer/trainer-controller-manager"}, "image.repository"),
-                          ({"image.pullPolicy": "Sometimes"}, "pullPolicy"), ({"manager.config.webhook.port": 0}, "port")):
+                          ({"image.pullPolicy": "Sometimes"}, "pullPolicy"), ({"manager.config.webhook.port": 0}, "port"),
+                          ({"image.tag": 1.1}, "tag"), ({"v1.enabled": True, "v1.schemes": []}, "schemes"), ({"fullnameOverride": 37 * "a"}, "fullnameOverride"),
+                          ({"restrictController.enabled": True, "v1.enabled": True}, "leave mpijob out of v1.schemes")):
         said = template(helm, TRAINER, values)
         assert isinstance(said, str) and words in said, f"{values}: {said if isinstance(said, str) else 'accepted'}"
+
+
+def test_names_are_as_long_as_kubernetes_allows(helm):
+    for o in rendered(helm, TRAINER, {"fullnameOverride": 36 * "a", "v1.enabled": True, "exclusivePlacement.enabled": True,
+                                      "manager.config.marksFinishedJobs": True, "dashboard.enabled": True, **ON}):
+        assert len(o["metadata"]["name"]) <= (63 if o["kind"] in ("Job", "Pod", "Service") else 253), name_of(o)
+
+
+def test_a_tag_of_digits(helm):
+    for chart in (TRAINER, OPERATOR):
+        [deployment] = [o for o in rendered(helm, chart, {"image.tag": 20261124}) if o["kind"] == "Deployment"]
+        assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "trainer:20261124"
+
+
+def test_only_kinds_that_are_reconciled_have_a_webhook(helm):
+    for schemes, resources in ((["jaxjob", "mpijob"], ["jaxjobs"]), (["mpijob"], [])):
+        for chart, values in ((TRAINER, {"v1.enabled": True, "v1.schemes": schemes}), (OPERATOR, {"schemes": schemes})):
+            found = [o["webhooks"] for o in rendered(helm, chart, values) if o["metadata"]["name"] == "validator.training-operator.kubeflow.org"]
+            assert [w["rules"][0]["resources"] for webhooks in found for w in webhooks] == [[r] for r in resources], (schemes, found)
+
+
+def test_who_may_read_the_metrics(helm):
+    policy = {"networkPolicy.enabled": True, "networkPolicy.apiServerCIDRs": ["10.0.0.0/8"], "networkPolicy.metricsNamespaceLabels": {"team": "a"},
+              "networkPolicy.nodeCIDRs": ["10.1.0.0/16"]}
+    _, status, metrics = only("NetworkPolicy", rendered(helm, TRAINER, policy))["spec"]["ingress"]
+    assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]
+    assert status["from"] == [{"namespaceSelector": {}}, {"ipBlock": {"cidr": "10.1.0.0/16"}}]
+    observed = {"serviceMonitor.enabled": True, "manager.config.metrics.auth": {"enabled": True}}
+    [endpoint] = only("ServiceMonitor", rendered(helm, TRAINER, observed))["spec"]["endpoints"]
+    assert "bearerTokenFile" in endpoint and "authorization" not in endpoint
+    secret = {"credentials": {"name": "token", "key": "token"}}
+    [endpoint] = only("ServiceMonitor", rendered(helm, TRAINER, {**observed, "serviceMonitor.authorization": secret}))["spec"]["endpoints"]
+    assert "bearerTokenFile" not in endpoint and endpoint["authorization"] == secret
+    [endpoint] = only("ServiceMonitor", rendered(helm, OPERATOR, {"serviceMonitor.enabled": True}))["spec"]["endpoints"]
+    assert endpoint["honorLabels"]
+
+
+def test_v1_jobs_alone_may_be_marked(helm):
+    usual, marking = rendered(helm, OPERATOR), rendered(helm, OPERATOR, {"marksFinishedJobs": True})
+    assert "--marks-finished-jobs" in only("Deployment", marking)["spec"]["template"]["spec"]["containers"][0]["args"]
+    added = [o for o in marking if name_of(o) not in map(name_of, usual)]
+    assert sorted(map(name_of, added)) == ["ClusterRole/training-operator-finished-marker", "ClusterRoleBinding/training-operator-finished-marker"]
+    assert only("ClusterRole", added)["rules"] == only("ClusterRole", kustomized("overlays/finished-marker-v1"))["rules"]
+    account = {"kind": "ServiceAccount", "name": "training-operator", "namespace": "kubeflow"}
+    assert only("ClusterRoleBinding", added)["subjects"] == [account] == only("ClusterRoleBinding", kustomized("overlays/finished-marker-v1"))["subjects"]
 
 
 def test_other_values_have_an_effect(helm):
@@ -340,10 +393,10 @@ def test_a_package_is_the_folder(helm):
     with tempfile.TemporaryDirectory() as folder:
         code, out, err = run(helm, "package", str(TRAINER), str(OPERATOR), "--destination", folder)
         assert code == 0, out + err
-        everything = {"v1.enabled": True, "exclusivePlacement.enabled": True, "restrictController.enabled": True, "dataCache.enabled": True,
+        everything = {"v1.enabled": True, "v1.schemes": ["pytorchjob"], "exclusivePlacement.enabled": True, "restrictController.enabled": True, "dataCache.enabled": True,
                       "prometheusRules.enabled": True, "dashboard.enabled": True, "manager.config.metrics.auth": {"enabled": True},
                       "manager.config.marksFinishedJobs": True, "manager.config.removeLegacyFinalizers": True, **ON}
-        for chart, values in ((TRAINER, everything), (OPERATOR, {"platformRoles.enabled": True})):
+        for chart, values in ((TRAINER, everything), (OPERATOR, {"platformRoles.enabled": True, "marksFinishedJobs": True})):
             [package] = pathlib.Path(folder).glob(f"{chart.name}-*.tgz")
             options = {"release": chart.name, "namespace": "kubeflow-system"}
             assert rendered(helm, package, values, **options) == rendered(helm, chart, values, **options), package.name

@@ -38,6 +38,14 @@ its default is accepted, but for the image of another program. */}}
 {{- if and $v.networkPolicy.enabled (not $v.networkPolicy.apiServerCIDRs) }}
 {{- fail "networkPolicy.apiServerCIDRs: without where the API server's requests come from, such as [10.0.0.0/28], nobody could create TrainJobs" }}
 {{- end }}
+{{- $schemes := $v.v1.schemes }}
+{{- if and $v.restrictController.enabled $v.v1.enabled (or (has "all" $schemes) (has "mpijob" $schemes)) }}
+{{- fail "restrictController.enabled: its policy refuses the ConfigMaps of MPIJobs: leave mpijob out of v1.schemes (and write the other kinds instead of `all`), or leave restrictController out" }}
+{{- end }}
+{{- $name := include "trainer.fullname" . }}
+{{- if gt (len $name) 36 }}
+{{- fail (printf "fullnameOverride: names of objects begin with %q, and Kubernetes allows 63 characters: set a prefix of at most 36" $name) }}
+{{- end }}
 {{- include "trainer.checkCrds" . }}
 {{- end }}
 

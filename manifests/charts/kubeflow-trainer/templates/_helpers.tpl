@@ -53,9 +53,9 @@ app.kubernetes.io/component: manager
 {{- mergeOverwrite $labels (deepCopy $root.Values.commonLabels) | toYaml }}
 {{- end }}
 
-{{- /* REGISTRY/REPOSITORY[:TAG]; takes a dict of these. */}}
+{{- /* REGISTRY/REPOSITORY[:TAG]; takes a dict of these. A tag of digits in a file of values is a float64. */}}
 {{- define "trainer.imageOf" -}}
-{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}{{ with .digest }}@{{ . }}{{ else }}{{ with .tag }}:{{ . }}{{ end }}{{ end }}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}{{ with .digest }}@{{ . }}{{ else }}{{ with .tag }}:{{ if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end }}{{ end }}{{ end }}
 {{- end }}
 
 {{- define "trainer.image" -}}
@@ -75,6 +75,8 @@ app.kubernetes.io/component: manager
 metadata:
   labels:
     {{- include "trainer.labels" (list $root "runtimes-installer") | nindent 4 }}
+  # A sidecar would not end with the Job.
+  annotations: {sidecar.istio.io/inject: "false"}
 spec:
   restartPolicy: Never
   serviceAccountName: {{ index . 2 }}

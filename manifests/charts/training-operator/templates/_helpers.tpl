@@ -23,7 +23,9 @@
 control-plane: kubeflow-training-operator
 {{- end }}
 
+{{- /* A tag of digits in a file of values is a float64. */}}
 {{- define "operator.image" -}}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion }}
 {{- with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}
-{{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}{{ end }}
+{{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ if kindIs "float64" $tag }}{{ int64 $tag }}{{ else }}{{ $tag }}{{ end }}{{ end }}
 {{- end }}
