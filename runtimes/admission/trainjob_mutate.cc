@@ -95,7 +95,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   const bool is_update = request.operation == "UPDATE";
   Json object = request.object;
   Conversion conversion;
-  // A job that an earlier version has stored stays as it is: to write its fields anew would change
+  // A job that an earlier version has stored stays as it is: to write its fields again would change
   // patches and fields that may not change any more, whatever the client does.
   if (!is_update || are_legacy_fields_changed(request.old_object, object))
     conversion = convert_legacy_trainjob(object);

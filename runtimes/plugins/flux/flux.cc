@@ -80,7 +80,7 @@ bool is_plain(std::string_view word) {
   });
 }
 
-// The words as a shell reads them. As in upstream a command of one text, such as "python train.py",
+// The words as bash reads them. As in upstream a command of one text, such as "python train.py",
 // is made of several words.
 std::string quoted(std::vector<std::string> words) {
   if (!words.empty() && words.front().find_first_of(" \t\n") != std::string::npos)
