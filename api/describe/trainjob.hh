@@ -90,13 +90,8 @@ void RuntimePatch::describe(D& d) {
 template <class D>
 void TrainJobSpec::describe(D& d) {
   // A field's own rule does not run when the field is added or removed.
-  d.self()
-      .rule({"has(self.failurePolicy) == has(oldSelf.failurePolicy)",
-             "failurePolicy is immutable, and can be neither added nor removed"})
-      .rule({"has(self.trainer) == has(oldSelf.trainer)",
-             "trainer is immutable, and can be neither added nor removed"})
-      .rule({"has(self.initializer) == has(oldSelf.initializer)",
-             "initializer is immutable, and can be neither added nor removed"});
+  d.self().rule({"has(self.failurePolicy) == has(oldSelf.failurePolicy)",
+                 "failurePolicy is immutable, and can be neither added nor removed"});
   d.required("runtimeRef", &TrainJobSpec::runtimeRef)
       .immutable("field is immutable")
       .doc("The blueprint this job is made from.");

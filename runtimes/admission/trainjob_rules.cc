@@ -95,6 +95,20 @@ void warn_about_equal_names(std::vector<std::string>& warnings, const TrainJob& 
 
 }  // namespace
 
+kube::FieldErrors check_parts_may_change(const TrainJob& before, const TrainJob& after) {
+  kube::FieldErrors errors;
+  if (!before.status.startTime) return errors;
+  const auto check = [&errors](std::string_view part, bool was_there, bool is_there) {
+    if (was_there == is_there) return;
+    errors.push_back(kube::forbidden(kube::join_field("spec", part),
+                                     "once the job has run it can be neither added nor removed: "
+                                     "create the TrainJob again"));
+  };
+  check("trainer", before.spec.trainer.has_value(), after.spec.trainer.has_value());
+  check("initializer", before.spec.initializer.has_value(), after.spec.initializer.has_value());
+  return errors;
+}
+
 kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJob& after,
                                            const AdmissionLookups& lookups) {
   if (!before.is_suspended() && !after.is_suspended()) {
@@ -121,7 +135,7 @@ kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJo
     errors.push_back(kube::forbidden(
         std::string(kPatches),
         "once the job has run, its pods stay as they are, but for labels, annotations, "
-        "nodeSelector, tolerations and schedulingGates: create the TrainJob anew"));
+        "nodeSelector, tolerations and schedulingGates: create the TrainJob again"));
   return errors;
 }
 

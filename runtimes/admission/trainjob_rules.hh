@@ -12,9 +12,12 @@
 namespace trainer {
 
 // spec.runtimePatches may change only where the TrainJob is suspended before or after the update,
-// and no Job of its JobSet is active.
+// and no Job of its JobSet is active; once the job has run, only in what its Jobs take over.
 kube::FieldErrors check_patches_may_change(const TrainJob& before, const TrainJob& after,
                                            const AdmissionLookups& lookups);
+// trainer and initializer, which the schema lets come and go: not once the job has run, since its
+// Jobs stay as they are.
+kube::FieldErrors check_parts_may_change(const TrainJob& before, const TrainJob& after);
 // The priority classes that a plugin needs must exist.
 kube::FieldErrors check_priority_classes(const Runtime& runtime, const pipeline::Plugins& plugins,
                                          const AdmissionLookups& lookups);

@@ -94,10 +94,12 @@ AdmissionAnswer refuse_legacy(const AdmissionRequest& request) {
   return forbid(std::move(text));
 }
 
-AdmissionAnswer validate_patches(const AdmissionRequest& request, const TrainJob& before,
-                                 const TrainJob& job, const AdmissionLookups& lookups,
-                                 const pipeline::Plugins& plugins) {
-  kube::FieldErrors errors = check_patches_may_change(before, job, lookups);
+AdmissionAnswer validate_change(const AdmissionRequest& request, const TrainJob& before,
+                                const TrainJob& job, const AdmissionLookups& lookups,
+                                const pipeline::Plugins& plugins) {
+  kube::FieldErrors errors = check_parts_may_change(before, job);
+  if (are_patches_changed(request.old_object, request.object))
+    append(errors, check_patches_may_change(before, job, lookups));
   auto runtime = snapshot_runtime(before, lookups);
   if (!runtime) runtime = live_runtime(job, lookups);
   if (runtime) {
@@ -156,13 +158,20 @@ bool TrainJobReview::check_rules() {
     return refuse(
         forbid(fmt::format("unsupported runtime: {}", runtime_kind_name(job->spec.runtimeRef))));
   if (is_update) {
-    // runtimeRef, trainer and initializer are immutable by schema, so only patches can break a rule
-    // that held before.
-    if (!are_patches_changed(request_.old_object, request_.object)) return false;
+    // runtimeRef, trainer and initializer are immutable by schema, but the last two can be added
+    // and removed. So these and patches can break a rule that held before.
+    const auto is_there = [](const Json& object, std::string_view part) {
+      return spec_of(object).find(part) != nullptr;
+    };
+    const bool is_part_changed =
+        is_there(request_.old_object, "trainer") != is_there(request_.object, "trainer") ||
+        is_there(request_.old_object, "initializer") != is_there(request_.object, "initializer");
+    if (!is_part_changed && !are_patches_changed(request_.old_object, request_.object))
+      return false;
     auto before = read_stored_trainjob(request_.old_object);
     if (!before) return false;  // what is stored cannot be compared with what it should have been
     if (before->metadata.ns.empty()) before->metadata.ns = request_.ns;
-    return refuse(validate_patches(request_, *before, *job, lookups_, plugins_));
+    return refuse(validate_change(request_, *before, *job, lookups_, plugins_));
   }
   job_ = std::move(*job);
   runtime_ = live_runtime(*job_, lookups_);

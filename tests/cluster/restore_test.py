@@ -112,7 +112,7 @@ def test_the_manager_of_v1_jobs_marks_them_too(cluster):
     """Started as upstream's, which has no configuration file."""
     def as_manager(controller, directory):
         (directory / "manager").symlink_to(harness.TRAINER)
-        controller.command = [str(directory / "manager"), "--leader-elect", "--marks-finished-jobs",
+        controller.command = [str(directory / "manager"), "--marks-finished-jobs",
                               f"--metrics-bind-address={v1_test.HOST}:8443", f"--health-probe-bind-address={v1_test.HOST}:8081"]
 
     with v1_test.controller(change=as_manager):

@@ -269,7 +269,7 @@ CHANGES = [
      None),
     ("TrainJob", WHOLE, {"runtimePatches": [patch({"serviceAccountName": "a", "terminationGracePeriodSeconds": 6})]}, IMMUTABLE),
     ("TrainJob", WHOLE, {"runtimePatches": [patch({"serviceAccountName": "b", "terminationGracePeriodSeconds": 5})]}, IMMUTABLE),
-    # a rule that compares needs both values, so what was not there can be added, as upstream
+    # a rule that compares needs both values, so what was not there can be added, as upstream; a webhook refuses it once the job has run
     ("TrainJob", trainjob(), {"trainer": {"numNodes": 2}}, None),
     ("JobSet", POLICIES, {"suspend": True}, None),
     ("JobSet", POLICIES, {"suspend": None}, None),

@@ -216,7 +216,14 @@ def check_upgrade(cluster, version):
 
 
 def check_goes_on(cluster, upstream, version):
-    """What ran ends or restarts, what had begun goes on with its next step, and what waited is resumed by a person."""
+    """What ran ends or restarts, what had begun goes on with its next step, and what waited is resumed by a person. What runs can be
+    labelled, suspended and resumed, whatever fields it was stored with."""
+    for name in ("runs", "again"):
+        cluster.kubectl("label", "trainjob", name, "example.com/seen=yes")
+    cluster.kubectl("patch", "trainjob", "runs", "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    wait_until("runs is suspended", lambda: phase_of(cluster, "runs") == "Suspended")
+    cluster.kubectl("patch", "trainjob", "runs", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    upstream.play_kubelet("runs", "Running")
     for name in ("runs", "cluster"):
         upstream.play_kubelet(name, "Succeeded")
     upstream.play_kubelet("mpi", "Succeeded", "launcher")

@@ -159,6 +159,26 @@ TEST_CASE("once a job has run, a patch comes or goes only with what a Job takes 
   }
 }
 
+TEST_CASE("once a job has run, trainer and initializer can be neither added nor removed") {
+  for (const auto& [part, value] : std::vector<std::pair<const char*, const char*>>{
+           {"trainer", "{numNodes: 2}"}, {"initializer", "{}"}}) {
+    for (const bool has_run : {false, true}) {
+      INFO(part << " " << has_run);
+      Json without = train_job();
+      without["spec"].erase(part);
+      if (has_run) without.set("status", yaml("{startTime: '2027-01-01T00:00:00Z'}"));
+      Json with = without;
+      with["spec"].set(part, yaml(value));
+      CHECK(validate(update(without, with)).is_allowed == !has_run);
+      CHECK(validate(update(with, without)).is_allowed == !has_run);
+    }
+  }
+  // What is added before that has to keep the rules.
+  Json after = train_job();
+  after["spec"].set("trainer", yaml("{env: [{name: PET_NNODES, value: '1'}]}"));
+  CHECK_FALSE(validate(update(train_job(), after)).is_allowed);
+}
+
 // Jobs that v2.0 and v2.1 have stored.
 TEST_CASE("what a job of an earlier version has stored is no reason to refuse a change") {
   for (const char* spec :
