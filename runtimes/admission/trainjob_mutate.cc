@@ -94,16 +94,18 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
   const bool is_update = request.operation == "UPDATE";
   Json object = request.object;
+  if (is_update) {
+    put_back_extensions(object, request, {"spec"},
+                        {"ttlSecondsAfterFinished", "failurePolicy", "podTemplateOverrides",
+                         "podSpecOverrides", "labels", "annotations"});
+    restore_command(object, request);
+  }
   Conversion conversion;
   // A job that an earlier version has stored stays as it is: to write its fields again would change
   // patches and fields that may not change any more, whatever the client does.
   if (!is_update || are_legacy_fields_changed(request.old_object, object))
     conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
-  if (is_update) {
-    put_back_extensions(object, request, {"spec"}, {"ttlSecondsAfterFinished", "failurePolicy"});
-    restore_command(object, request);
-  }
   set_times_of_patches(object, request.old_object, now.to_string());
   return allow_with(request.object, object, std::move(conversion.warnings));
 }

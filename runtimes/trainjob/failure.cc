@@ -20,12 +20,6 @@ bool goes_before(const PodView& a, const PodView& b) {
   return a.name < b.name;
 }
 
-// Of a JobSet that was deleted, and has been made again since.
-bool is_of_former(const FirstFailure& failure, const JobSet& jobset) {
-  const auto& created = jobset.metadata.creation_timestamp;
-  return failure.time && created && *failure.time < *created;
-}
-
 }  // namespace
 
 FirstFailure record_failure(const PodView& pod) {
@@ -47,7 +41,6 @@ FirstFailure record_failure(const PodView& pod) {
 std::optional<FirstFailure> first_failure(const std::optional<FirstFailure>& recorded,
                                           const JobSet& jobset,
                                           const std::vector<const PodView*>& pods) {
-  if (recorded && is_of_former(*recorded, jobset)) return first_failure(std::nullopt, jobset, pods);
   const PodView* first = nullptr;
   for (const PodView* pod : pods) {
     if (!pod || !pod->failure || !is_pod_of(*pod, jobset)) continue;

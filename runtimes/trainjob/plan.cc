@@ -85,6 +85,7 @@ class TrainJobPlanner {
   // Kueue ends an eviction, and gives the quota back, once nothing is active.
   void count_no_pods() {
     if (is_finished(after_)) return;
+    after_.firstFailure.reset();  // of a JobSet that is gone; the job begins again
     for (auto& each : after_.jobsStatus) each.active = each.ready = 0;
   }
 

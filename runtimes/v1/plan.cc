@@ -78,7 +78,10 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
     return suspend(context);
   }
   // Its old pods would count as failures of the new run, and have the names of the new ones.
-  if (context.is_true(kSuspended) && has_pods_that_end(context.observed)) return;
+  if (context.is_true(kSuspended) && has_pods_that_end(context.observed))
+    return context.relay("Normal", context.reason_of("WaitsForPods"),
+                         fmt::format("{} {} is resumed once the pods of its last run have ended",
+                                     context.framework.resource.kind, context.name()));
   resume(context);
   relay_troubles(context);
   record_first_failure(context);

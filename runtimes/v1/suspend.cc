@@ -15,6 +15,8 @@ void suspend(ReconcileContext& context) {
   if (context.is_true(kRunning)) context.set_condition(kRunning, false, kSuspended, text);
   if (context.is_true(kSuspended)) return;
   context.set_condition(kSuspended, true, kSuspended, text);
+  // Known before the pods go: a job that is resumed meanwhile must know that they end for that.
+  context.plan.is_status_first = true;
   context.report("Normal", context.reason_of(kSuspended), text);
 }
 
@@ -27,7 +29,8 @@ void resume(ReconcileContext& context) {
   context.status.startTime = context.observed.now.whole_seconds();
   // What the pods of the last run did counts no more, also where the new ones wait for their gang.
   if (context.status.replicaStatuses)
-    for (auto& [role, counters] : *context.status.replicaStatuses) counters = {};
+    for (auto& [role, counters] : *context.status.replicaStatuses)
+      counters.active = counters.succeeded = counters.failed = 0;
   // A new run has a budget of its own, and its own first failure.
   context.status.restarts = 0;
   context.status.firstFailure.reset();

@@ -325,6 +325,15 @@ def test_names_are_as_long_as_kubernetes_allows(helm):
         assert len(o["metadata"]["name"]) <= (63 if o["kind"] in ("Job", "Pod", "Service") else 253), name_of(o)
 
 
+def test_no_pod_of_a_hook_has_a_sidecar(helm):
+    """It would go on when the pod's program has ended."""
+    objects = rendered(helm, TRAINER, ON)
+    pods = [o if o["kind"] == "Pod" else o["spec"]["template"] for o in objects if o["kind"] in ("Pod", "Job")]
+    assert len(pods) == 4, [name_of(o) for o in objects if o["kind"] in ("Pod", "Job")]
+    for pod in pods:
+        assert pod["metadata"].get("annotations", {}).get("sidecar.istio.io/inject") == "false", pod["metadata"]
+
+
 def test_a_tag_of_digits(helm):
     for chart in (TRAINER, OPERATOR):
         [deployment] = [o for o in rendered(helm, chart, {"image.tag": 20261124}) if o["kind"] == "Deployment"]

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,13 +63,11 @@ std::string env_or(const Json& container, std::string_view name, std::string_vie
   return std::string(otherwise);
 }
 
-std::vector<std::string> pieces_of(const std::vector<std::string>& words) {
-  std::vector<std::string> pieces;
-  for (const std::string& word : words) {
-    std::istringstream text(word);
-    for (std::string piece; text >> piece;) pieces.push_back(std::move(piece));
-  }
-  return pieces;
+std::string joined(const std::vector<std::string>& words) {
+  const std::string line = fmt::format("{}", fmt::join(words, " "));
+  const std::size_t first = line.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : line.substr(first, line.find_last_not_of(' ') - first + 1);
 }
 
 bool is_plain(std::string_view word) {
@@ -80,27 +77,15 @@ bool is_plain(std::string_view word) {
   });
 }
 
-// The words as bash reads them. As in upstream a command of one text, such as "python train.py",
-// is made of several words.
-std::string quoted(std::vector<std::string> words) {
-  if (!words.empty() && words.front().find_first_of(" \t\n") != std::string::npos)
-    words = pieces_of(words);
-  std::string line;
-  for (const std::string& word : words) {
-    if (!line.empty()) line += ' ';
-    if (is_plain(word)) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
+// Whether the words are the same once they have been joined and split again. A command of one text,
+// such as "python train.py", is meant to be split, as upstream does.
+bool can_be_joined(const std::vector<std::string>& words) {
+  return words.empty() || words.front().find_first_of(" \t\n") != std::string::npos ||
+         std::all_of(words.begin(), words.end(), is_plain);
 }
 
-// The runtime's or the job's command, with the job's arguments, as one string for the entrypoint to
-// run.
+// The runtime's or the job's command, with the job's arguments, for the entrypoint to run: as one
+// string, as in upstream, or after "--" word by word.
 void wrap_command(Draft& draft, const ContainerEdit& container) {
   std::vector<std::string> words;
   if (draft.command) {
@@ -113,8 +98,14 @@ void wrap_command(Draft& draft, const ContainerEdit& container) {
   // The job's arguments are part of the command now. The runtime's stay in the container, and the
   // entrypoint appends them to the command.
   draft.args.reset();
-  draft.command = std::vector<std::string>{"/bin/bash", "/etc/flux-config/entrypoint.sh",
-                                           quoted(std::move(words))};
+  std::vector<std::string> wrapped{"/bin/bash", "/etc/flux-config/entrypoint.sh"};
+  if (can_be_joined(words)) {
+    wrapped.push_back(joined(words));
+  } else {
+    wrapped.emplace_back("--");
+    wrapped.insert(wrapped.end(), words.begin(), words.end());
+  }
+  draft.command = std::move(wrapped);
 }
 
 Json mount(std::string_view volume, std::string_view path, bool is_read_only) {

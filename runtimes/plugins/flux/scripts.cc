@@ -58,9 +58,14 @@ constexpr std::string_view kEntrypoint = R"SH(#!/bin/bash
 # Starts this pod's broker. The lead broker runs the command given as arguments; the others serve it until it ends.
 view=/mnt/flux/view
 config=/mnt/flux/config
-# The words of the job's command, quoted where a shell needs it; then the arguments of the runtime's container.
-eval "command=(${1:-})"
-[ $# -lt 2 ] || command+=("${@:2}")
+# The command comes as one string, whose words are its arguments, or after "--" word by word.
+if [ "${1:-}" = -- ]; then
+  shift
+  command=("$@")
+else
+  # shellcheck disable=SC2048,SC2206
+  command=($*)
+fi
 
 # Behind the image's own programs: where both have one, the training's wins.
 export PATH="$PATH:$view/bin"

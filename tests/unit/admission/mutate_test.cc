@@ -64,6 +64,15 @@ TEST_CASE("fields that an earlier version has stored are converted only when the
   }
 }
 
+TEST_CASE("fields that an earlier version has stored are put back for a client of today") {
+  Json before = train_job();
+  before["spec"].set("labels", yaml("{a: b}"));
+  AdmissionRequest request = update(before, train_job());
+  request.may_lack_fields = true;
+  CHECK(apply(request, mutate_trainjob(request, kNone)).get("spec").get("labels") ==
+        yaml("{a: b}"));
+}
+
 TEST_CASE("metadata of a runtime that an earlier version has stored can change") {
   Json before = torch_runtime();
   before["spec"]["mlPolicy"]["torch"].set("elasticPolicy", yaml("{minNodes: 1, maxNodes: 2}"));

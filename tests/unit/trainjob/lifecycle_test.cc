@@ -240,6 +240,21 @@ TEST_CASE("a failed job names the pod that failed first, also once its pods are 
   CHECK(world.message().find("ValueError: no such file") != std::string::npos);
 }
 
+TEST_CASE("the first failure of a JobSet that was deleted is not that of the next one") {
+  World world;
+  world.settle();
+  start_nodes(world, "Running", true);
+  world.settle();
+  world.fail_pod("j-node-0-1-a0", 3, "ValueError: no such file");
+  world.settle();
+  REQUIRE(world.job().status.firstFailure);
+  world.pods.clear();
+  world.jobset.reset();
+  world.settle();
+  REQUIRE(world.jobset);
+  CHECK_FALSE(world.job().status.firstFailure);
+}
+
 TEST_CASE("a restart is reported once and counted") {
   World world;
   world.settle();

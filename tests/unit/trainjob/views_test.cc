@@ -282,17 +282,6 @@ TEST_CASE("the record of a first failure changes only for an earlier one or a la
   jobset.metadata.uid = "new";
   late.jobset_uid = "old";
   CHECK_FALSE(first_failure(std::nullopt, jobset, {&late}));
-  // Nor does what is recorded of it, once the JobSet has been made again.
-  jobset.metadata.creation_timestamp = kube::Time::from_seconds(300);
-  CHECK_FALSE(first_failure(known, jobset, {}));
-  PodView again = early;
-  again.name = "again";
-  again.jobset_uid = "new";
-  again.failure->finished_at = kube::Time::from_seconds(400);
-  known = first_failure(known, jobset, {&again});
-  REQUIRE(known);
-  CHECK(known->pod == "again");
-  CHECK(first_failure(known, jobset, {})->pod == "again");
 }
 
 TEST_CASE("a failure in one line") {
