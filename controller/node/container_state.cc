@@ -12,6 +12,8 @@ namespace {
 
 using kube::Json;
 
+// kubelet starts a container that has ended once as soon as it notices that, within a second.
+constexpr std::chrono::seconds kNoticed{1};
 constexpr std::chrono::seconds kFirstPause{10};
 constexpr std::chrono::seconds kLongestPause{300};
 constexpr std::chrono::minutes kSteady{10};
@@ -26,7 +28,7 @@ void ContainerState::run(kube::Time now) {
   reason.clear();
   message.clear();
   started_at = now;
-  start_at.reset();
+  count_start();
 }
 
 void ContainerState::end(int wait_status, std::string last_message, kube::Time now) {
@@ -45,18 +47,28 @@ void ContainerState::fail_to_start(std::string why, kube::Time now) {
   reason = "StartError";
   message = std::move(why);
   started_at = finished_at = now;
+  count_start();
+}
+
+// A container that waits has the number of restarts that it had when it ended, as kubelet says it:
+// who follows its log would otherwise take the log of the last run for that of the next.
+void ContainerState::count_start() {
+  if (start_at) ++restarts;
+  start_at.reset();
 }
 
 void ContainerState::wait_for_restart() {
   if (finished_at - started_at >= kSteady) pauses_ = 0;
   const auto pause =
-      std::min(kFirstPause * (1 << std::min(pauses_++, kMaxDoublings)), kLongestPause);
+      pauses_ == 0
+          ? kNoticed
+          : std::min(kFirstPause * (1 << std::min(pauses_ - 1, kMaxDoublings)), kLongestPause);
+  ++pauses_;
   last_state = state();
   phase = Phase::kWaiting;
   message = fmt::format("back-off {}s restarting failed container={}", pause.count(), config->name);
   reason = "CrashLoopBackOff";
   start_at = finished_at + pause;
-  ++restarts;
 }
 
 Json ContainerState::state() const {

@@ -34,8 +34,8 @@ struct ContainerState {
   // By what waitpid() answered, or with the reason that it never ran.
   void end(int wait_status, std::string last_message, kube::Time now);
   void fail_to_start(std::string why, kube::Time now);
-  // CrashLoopBackOff as kubelet's: 10 s, doubled up to 5 minutes, begun again after 10 minutes of
-  // running. Its end becomes last_state.
+  // CrashLoopBackOff as kubelet's: none but a second after the first end, then 10 s, doubled up to
+  // 5 minutes, begun again after 10 minutes of running. Its end becomes last_state.
   void wait_for_restart();
 
   // As core/v1 ContainerStatus.
@@ -43,6 +43,7 @@ struct ContainerState {
 
  private:
   kube::Json state() const;
+  void count_start();
   int pauses_ = 0;
 };
 

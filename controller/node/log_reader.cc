@@ -24,6 +24,12 @@ off_t size_of(const Fd& file) {
   return fstat(file.get(), &status) == 0 ? status.st_size : 0;
 }
 
+// 0: there is none.
+ino_t inode_of(const Fd& file) {
+  struct stat status {};
+  return fstat(file.get(), &status) == 0 ? status.st_ino : 0;
+}
+
 // Where the last `lines` lines begin. Fewer are there: how many are missing is left in `lines`.
 off_t find_tail(const Fd& file, std::int64_t& lines) {
   std::array<char, kPiece> piece;
@@ -81,15 +87,19 @@ std::string LogReader::next() {
 bool LogReader::open_successor() {
   if (files_.size() == 1) {
     Fd fresh = open_to_read(path_);
-    struct stat there {
-    }, here{};
-    if (!fresh || fstat(fresh.get(), &there) != 0 || fstat(files_.front().get(), &here) != 0 ||
-        there.st_ino == here.st_ino || lseek(files_.front().get(), 0, SEEK_CUR) < here.st_size)
+    const Fd& here = files_.front();
+    if (!fresh || inode_of(fresh) == inode_of(here) || is_of_earlier_start() ||
+        lseek(here.get(), 0, SEEK_CUR) < size_of(here))
       return false;
     files_.push_back(std::move(fresh));
   }
   files_.erase(files_.begin());
   return true;
+}
+
+bool LogReader::is_of_earlier_start() const {
+  const Fd previous = open_to_read(previous_log_file(path_));
+  return previous && !files_.empty() && inode_of(previous) == inode_of(files_.back());
 }
 
 void LogReader::add_lines(std::string& out) {

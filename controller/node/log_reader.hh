@@ -21,7 +21,8 @@ struct LogSelection {
 };
 
 // Begins with the older file. Where the file is renamed while it is read (LogWriter starts a new
-// one), it is read to its end, and then the new one is.
+// one), it is read to its end, and then the new one is, unless that is of the container's next
+// start.
 class LogReader {
  public:
   LogReader(std::filesystem::path file, LogSelection selection);
@@ -31,6 +32,8 @@ class LogReader {
   std::string next();
   // The limit is reached: nothing ever follows.
   bool is_full() const { return selection_.limit_bytes && *selection_.limit_bytes <= 0; }
+  // The container has started again since this was made: what is read here does not grow.
+  bool is_of_earlier_start() const;
 
  private:
   void skip_to_tail(std::int64_t lines);

@@ -19,11 +19,16 @@ constexpr int kMaxTailLines = 80;
 
 std::filesystem::path log_file(const std::filesystem::path& pod, std::string_view container,
                                bool is_previous) {
-  return pod / "logs" / (std::string(container) + (is_previous ? ".previous.log" : ".log"));
+  const auto current = pod / "logs" / (std::string(container) + ".log");
+  return is_previous ? previous_log_file(current) : current;
 }
 
 std::filesystem::path older_log_file(const std::filesystem::path& log) {
   return log.native() + ".1";
+}
+
+std::filesystem::path previous_log_file(const std::filesystem::path& log) {
+  return std::filesystem::path(log).replace_extension(".previous.log");
 }
 
 LogWriter::LogWriter(std::filesystem::path file, std::int64_t max_bytes)

@@ -19,6 +19,8 @@ namespace trainer::node {
 std::filesystem::path log_file(const std::filesystem::path& pod, std::string_view container,
                                bool is_previous = false);
 std::filesystem::path older_log_file(const std::filesystem::path& log);
+// Of the start before, where `log` is the current one.
+std::filesystem::path previous_log_file(const std::filesystem::path& log);
 
 // A file and an older one, of 64 MiB each at most. Output that cannot be written, as on a full
 // disk, is dropped: the program goes on.

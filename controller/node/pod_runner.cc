@@ -101,12 +101,21 @@ StatusFacts PodRunner::status_facts() const {
   return {kHostAddress, address(), is_ready_};
 }
 
-bool PodRunner::is_running(std::string_view container) const {
+// null: the shim has not reported it yet.
+const Json& PodRunner::report_on(std::string_view container) const {
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
     for (const Json& status : report_.get_array(list))
-      if (status.get_string("name") == container)
-        return status.get("state").find("running") != nullptr;
-  return false;
+      if (status.get_string("name") == container) return status;
+  return Json::null();
+}
+
+bool PodRunner::is_running(std::string_view container) const {
+  return report_on(container).get("state").find("running") != nullptr;
+}
+
+bool PodRunner::is_restarting(std::string_view container) const {
+  const Json& status = report_on(container);
+  return status.get("state").find("waiting") != nullptr && !status.get("lastState").empty();
 }
 
 Task<void> PodRunner::run() {

@@ -87,6 +87,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // Whether its status is still updated from the reports of its shim.
   bool is_followed() const { return is_followed_; }
   bool is_running(std::string_view container) const;
+  // Whether it has ended and will start again.
+  bool is_restarting(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
   // Writes its hosts file again, if it has one.
   void refresh_hosts() const;
@@ -96,6 +98,7 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   kube::Task<kube::Result<void>> try_start();
   kube::Result<void> launch(const Sources& sources);
   std::string hosts() const;  // the text of its hosts file
+  const kube::Json& report_on(std::string_view container) const;
   bool adopt();
   kube::Task<void> follow();
   void observe_shim(pid_t pid);

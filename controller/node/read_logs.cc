@@ -60,7 +60,10 @@ Task<Result<void>> NodeAgent::read_logs(kube::server::LogQuery query, WriteLog w
   selection.tail_lines = query.tail_lines;
   selection.limit_bytes = query.limit_bytes;
   selection.since = query.since;
-  node::LogReader reader(node::log_file(runner->directory(), *container, query.is_previous),
+  // The end of a container that restarts is the previous one already, but its file is renamed only
+  // by the next start.
+  const bool is_previous_file = query.is_previous && !runner->is_restarting(*container);
+  node::LogReader reader(node::log_file(runner->directory(), *container, is_previous_file),
                          selection);
   if (!reader.exists() && query.is_previous)
     co_return kube::fail(ErrorCode::kBadRequest,
@@ -74,7 +77,7 @@ Task<Result<void>> NodeAgent::read_logs(kube::server::LogQuery query, WriteLog w
   while (is_wanted && !reader.is_full()) {
     // Asked before reading, so that nothing is missed at the end.
     const bool is_growing = query.is_followed && !query.is_previous && runner->has_processes() &&
-                            runner->is_running(*container);
+                            runner->is_running(*container) && !reader.is_of_earlier_start();
     std::string piece = reader.next();
     if (!piece.empty())
       is_wanted = co_await write(std::move(piece));

@@ -103,7 +103,7 @@ bool Shim::has_running() const {
                      [](const Running& each) { return each.phase == Phase::kRunning; });
 }
 
-// An ended container waits again where it restarts, so an ended one stays so.
+// After advance() an ended container waits again where it restarts, so an ended one stays so.
 bool Shim::is_over() const {
   if (has_running()) return false;
   if (is_stopping_) return true;
@@ -113,7 +113,9 @@ bool Shim::is_over() const {
                      [](const Running& each) { return each.is_init && each.has_failed(); });
 }
 
+// For good, whatever the restart policy: a container would be started outside of the namespaces.
 void Shim::fail_all(const std::string& why) {
+  is_stopping_ = true;
   for (Running& container : containers_) container.fail_to_start(why, now());
 }
 
@@ -158,13 +160,14 @@ void Shim::await_status() {
 void Shim::advance() {
   for (Running& container : containers_) {
     if (is_stopping_) return;
+    if (container.phase == Phase::kWaiting && container.start_at.value_or(now()) <= now())
+      start(container);
+    // Also one that could not be started.
     if (container.phase == Phase::kEnded &&
         restarts_after(pod_.restart_policy, container, container.is_init)) {
       container.wait_for_restart();
       has_changed_ = true;
     }
-    if (container.phase == Phase::kWaiting && container.start_at.value_or(now()) <= now())
-      start(container);
     // One after the other, and all of them before the others.
     if (container.is_init && (container.phase != Phase::kEnded || container.has_failed())) return;
   }
@@ -174,8 +177,8 @@ void Shim::start(Running& container) {
   has_changed_ = true;
   const std::string& name = container.config->name;
   const auto file = log_file(directory_, name);
-  if (container.restarts > 0) {
-    const auto previous = log_file(directory_, name, true);
+  if (!container.last_state.is_null()) {  // it has run before
+    const auto previous = previous_log_file(file);
     rename(older_log_file(file).c_str(), older_log_file(previous).c_str());
     rename(file.c_str(), previous.c_str());
   }

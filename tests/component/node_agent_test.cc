@@ -67,6 +67,47 @@ TEST_CASE("a pod runs to its end, with its log, its exit code and its message", 
   CHECK(test.api->ended("r").get_string("reason") == "StartError");
 }
 
+TEST_CASE("a container that fails is soon started again, and its logs are kept apart", "[node]") {
+  NodeTest test(3);
+  const std::string file = test.folder.path / "failed";
+  Json pod = make_pod("p", sh("[ -e " + file + " ] && echo trained && exit 0; touch " + file +
+                              "; echo failed; exit 1"));
+  pod["spec"].set("restartPolicy", "OnFailure");
+  test.api->put(pod);
+  test.until("it waits", [&] {
+    return test.api->container("p").get("state").find("waiting") &&
+           !test.api->container("p").get("lastState").empty();
+  });
+  CHECK(test.api->container("p").get_int("restartCount") == 0);
+  CHECK(test.log("p") == "failed\n");
+  CHECK(test.log("p", true) == "failed\n");
+  test.until_phase("p", "Succeeded");
+  CHECK(test.api->container("p").get_int("restartCount") == 1);
+  CHECK(test.log("p") == "trained\n");
+  CHECK(test.log("p", true) == "failed\n");
+}
+
+TEST_CASE("a container that cannot be started is tried again where its policy says so", "[node]") {
+  NodeTest test(3);
+  const auto program = test.folder.path / "program";
+  Json pod = make_pod("p", {program});
+  pod["spec"].set("restartPolicy", GENERATE("OnFailure", "Always"));
+  test.api->put(pod);
+  test.until("it waits", [&] {
+    return test.api->container("p").get_path({"state", "waiting"}).get_string("reason") ==
+           "CrashLoopBackOff";
+  });
+  CHECK(test.api->phase("p") == "Running");
+  const Json& last = test.api->container("p").get_path({"lastState", "terminated"});
+  CHECK(last.get_string("reason") == "StartError");
+  std::filesystem::create_symlink("/bin/cat", program);
+  test.until("it has started", [&] {
+    return test.api->container("p").get_path({"state", "running"}).is_object() ||
+           test.api->phase("p") == "Succeeded";
+  });
+  CHECK(test.api->container("p").get_int("restartCount") > 0);
+}
+
 TEST_CASE("a pod's end is not lost where it cannot be written at once", "[node]") {
   const int tier = GENERATE(1, 3);
   if (!has_tier(tier)) return;

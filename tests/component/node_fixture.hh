@@ -63,12 +63,13 @@ class PodApi final : public kube::Transport {
     const auto pod = pods.find(name);
     return pod == pods.end() ? "" : std::string(pod->second.get("status").get_string("phase"));
   }
+  // Of its container; null before it has one.
+  const Json& container(const std::string& name, std::size_t i = 0) const {
+    const auto& statuses = pods.at(name).get("status").get_array("containerStatuses");
+    return i < statuses.size() ? statuses[i] : Json::null();
+  }
   const Json& ended(const std::string& name, std::size_t i = 0) const {
-    return pods.at(name)
-        .get("status")
-        .get_array("containerStatuses")
-        .at(i)
-        .get_path({"state", "terminated"});
+    return container(name, i).get_path({"state", "terminated"});
   }
 
   std::map<std::string, Json> pods;
@@ -238,9 +239,10 @@ struct NodeTest {
   void until_phase(const std::string& name, const std::string& phase) {
     until(name + " is " + phase, [&] { return api->phase(name) == phase; });
   }
-  std::string log(const std::string& pod) {
+  std::string log(const std::string& pod, bool is_previous = false) {
     kube::server::LogQuery query;
     query.pod = {"ns", pod};
+    query.is_previous = is_previous;
     std::string text;
     NodeAgent::WriteLog write = [&text](std::string piece) -> kube::Task<bool> {
       text += piece;

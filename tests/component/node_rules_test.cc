@@ -266,24 +266,25 @@ TEST_CASE("a container restarts as its pod's policy says, later each time", "[no
   ContainerState state;
   state.config = &config;
   kube::Time now = kube::Time::from_seconds(1'000);
-  std::int64_t expected = 10;
-  for (int starts = 0; starts < 7; ++starts) {
+  int starts = 0;
+  for (const std::int64_t expected : {1, 10, 20, 40, 80, 160, 300, 300}) {
     state.run(now);
     CHECK(!state.has_failed());
+    CHECK(state.restarts == starts++);
     state.end(1 << 8, "why", now + std::chrono::seconds(1));
     CHECK(restarts_after("OnFailure", state, false));
     CHECK(!restarts_after("Never", state, false));
     state.wait_for_restart();
-    CHECK(*state.start_at - state.finished_at ==
-          std::chrono::seconds(std::min<std::int64_t>(expected, 300)));
-    expected *= 2;
+    CHECK(*state.start_at - state.finished_at == std::chrono::seconds(expected));
     now = *state.start_at;
   }
   const Json status = state.status("u");
-  CHECK(status.get_int("restartCount") == 7);
+  CHECK(status.get_int("restartCount") == 7);  // as it waits for the next one
   CHECK(status.get_path({"state", "waiting"}).get_string("reason") == "CrashLoopBackOff");
   CHECK(status.get_path({"lastState", "terminated"}).get_int("exitCode") == 1);
-  state.run(now);
+  state.fail_to_start("why", now);
+  CHECK(state.restarts == 8);
+  CHECK(restarts_after("OnFailure", state, false));
   state.end(SIGKILL, "", now);
   CHECK(state.exit_code == 137);
   state.end(0, "", now);
@@ -384,6 +385,17 @@ TEST_CASE("a log is read as it was written", "[node]") {
     for (std::string piece; !(piece = follower.next()).empty();) followed += piece;
     CHECK(std::count(followed.begin(), followed.end(), '\n') == 3);
     CHECK(std::filesystem::exists(older_log_file(file)));
+  }
+  SECTION("the log of the next start is another one") {
+    CHECK(!follower.is_of_earlier_start());
+    writer.write(LogWriter::kOut, "four\n", now);
+    std::filesystem::rename(file, previous_log_file(file));
+    LogWriter next(file);
+    next.write(LogWriter::kOut, "of the next start\n", now);
+    CHECK(follower.is_of_earlier_start());
+    CHECK(follower.next() == "four\n");
+    CHECK(follower.next().empty());
+    CHECK(read(selection) == "of the next start\n");
   }
   SECTION("a long line is one line again") {
     const std::string line(40'000, 'y');

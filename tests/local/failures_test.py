@@ -144,6 +144,17 @@ def test_fields_of_pods_that_a_node_does_not_have(local):
     assert not local.lines("started")
 
 
+def test_a_container_that_is_started_again(local):
+    """JobSet's default, where a runtime says nothing: the job goes on, and the output of each start is shown."""
+    runtime = local.runtime("again")
+    del runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    mark = local.scratch / "mark"
+    job = trainjob("again", f"[ -e {mark} ] || {{ touch {mark}; echo failed; exit 1; }}; echo trained")
+    job["spec"]["runtimeRef"] = {"name": "again", "kind": "TrainingRuntime"}
+    done = local.run("run", local.write("job.yaml", runtime, job))
+    assert done.stdout.splitlines() == ["[node-0] failed", "[node-0] trained"], done.stdout + done.stderr
+
+
 def one_sentence(done):
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert done.returncode == 1 and len(lines) == 1, done.stderr
