@@ -114,30 +114,22 @@ int be_the_daemon(const LocalUpOptions& options, std::map<std::string, std::stri
   return run_daemon(made);
 }
 
-Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed) {
-  for (const ObjectKey& job : jobs) {
-    auto done = co_await suspend_job(client, job);
-    if (done && is_killed) done = co_await kill_pods(client, job);
-    if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
-  }
-  for (const ObjectKey& job : jobs) {
-    const auto done = co_await wait_until_pods_end(client, job);
-    if (!done) co_return tl::unexpected(done.error().at("TrainJob " + job.to_string()));
-  }
-  co_return Result<void>();
+Say say_on(std::ostream& out) {
+  return [&out](std::string_view sentence) { out << sentence << std::endl; };
 }
 
-Task<Result<void>> stop_all(kube::ApiClient& client) {
+// Those that were suspended before may have pods that still end.
+Task<Result<void>> stop_all(kube::ApiClient& client, Say say) {
   const auto jobs = co_await list_jobs(client);
   if (!jobs) co_return tl::unexpected(jobs.error());
-  std::vector<ObjectKey> running;
+  std::vector<ObjectKey> unfinished;
   for (const Json& job : *jobs)
-    if (is_running(job)) running.push_back(kube::ObjectMeta::of(job).key());
-  co_return co_await stop_jobs(client, std::move(running), /*is_killed=*/false);
+    if (!is_finished(job)) unfinished.push_back(kube::ObjectMeta::of(job).key());
+  co_return co_await stop_jobs(client, std::move(unfinished), /*is_killed=*/false, std::move(say));
 }
 
-Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jobs,
-                              bool is_killed) {
+Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed,
+                              Say say) {
   for (const ObjectKey& job : jobs) {
     const auto object = co_await client.get(kTrainJobs, job);
     if (!object) co_return tl::unexpected(object.error());
@@ -148,7 +140,7 @@ Task<Result<void>> stop_named(kube::ApiClient& client, std::vector<ObjectKey> jo
                            job.to_string(), object->get("status").get_string("phase", "new"));
     }
   }
-  co_return co_await stop_jobs(client, std::move(jobs), is_killed);
+  co_return co_await stop_jobs(client, std::move(jobs), is_killed, std::move(say));
 }
 
 std::string table_of(const std::vector<Json>& jobs) {
@@ -227,10 +219,17 @@ int run_local_down(const std::string& state, Console& console) {
     console.err << console.program << ": local down: no daemon is up\n";
     return kExitDone;
   }
-  // The daemon is ended also if it does not answer.
+  // The daemon is ended also if it does not answer. Where it does, its end would kill what still
+  // runs.
   if (auto connected = connect(daemon)) {
-    const auto stopped = connected->cluster->run(stop_all(connected->cluster->client()));
+    Cluster& cluster = *connected->cluster;
+    const auto stopped = cluster.run(stop_all(cluster.client(), say_on(console.out)));
     if (!stopped) refuse(console, "down", stopped.error());
+    if (!stopped && running->tier && cluster.run(list_jobs(cluster.client()))) {
+      console.err << fmt::format("The daemon goes on. `kill {}` ends it, and all pods with it.\n",
+                                 running->pid);
+      return kExitRefused;
+    }
   }
   const auto done = daemon.stop(*running);
   return done ? kExitDone : refuse(console, "down", done.error());
@@ -263,7 +262,8 @@ int run_local_stop(const LocalStopOptions& options, Console& console) {
   Cluster& cluster = *connected->cluster;
   std::vector<ObjectKey> jobs;
   for (const std::string& name : options.jobs) jobs.push_back({cluster.ns(), name});
-  const auto done = cluster.run(stop_named(cluster.client(), std::move(jobs), options.is_killed));
+  const auto done = cluster.run(
+      stop_named(cluster.client(), std::move(jobs), options.is_killed, say_on(console.out)));
   return done ? kExitDone : refuse(console, "stop", done.error());
 }
 

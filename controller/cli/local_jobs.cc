@@ -1,9 +1,12 @@
 #include "controller/cli/local_jobs.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "api/runtime.hh"
 #include "api/trainjob.hh"
@@ -28,10 +31,27 @@ using kube::Task;
 constexpr const char* kManager = "trainer-local";
 constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
+constexpr std::int64_t kDefaultGrace = 30;            // seconds, as a pod's
+constexpr std::chrono::seconds kAfterGrace{30};       // until a killed pod has been seen to end
+constexpr std::chrono::seconds kWaitWithoutAWord{2};  // most pods have ended by then
 
 Task<Result<std::vector<Json>>> list_pods(kube::ApiClient& client, ObjectKey key) {
   std::string selector = label_query(jobset::kJobSetNameKey, key.name);
   return list_all(client, kube::kPods, key.ns, std::move(selector));
+}
+
+// The longest one of those that still run. nullopt: none does.
+std::optional<std::chrono::seconds> longest_grace(const std::vector<Json>& pods) {
+  std::optional<std::chrono::seconds> longest;
+  for (const Json& pod : pods) {
+    if (kube::is_pod_over(pod)) continue;
+    const std::int64_t wanted =
+        pod.get("spec").get_int("terminationGracePeriodSeconds", kDefaultGrace);
+    const std::chrono::seconds grace(
+        pod.get("metadata").get_int("deletionGracePeriodSeconds", wanted));
+    longest = std::max(longest.value_or(grace), grace);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -159,17 +179,43 @@ Task<Result<bool>> has_running_pods(kube::ApiClient& client, ObjectKey key) {
   co_return !std::all_of(pods->begin(), pods->end(), kube::is_pod_over);
 }
 
-Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key) {
-  for (const auto end = client.clock().steady() + kLongestEnd; client.clock().steady() < end;) {
-    const auto has_pods = co_await has_running_pods(client, key);
-    if (!has_pods) co_return tl::unexpected(has_pods.error());
-    if (!*has_pods) co_return Result<void>();
+Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key, Say say) {
+  bool is_said = false;
+  for (const auto begin = client.clock().steady();;) {
+    const auto pods = co_await list_pods(client, key);
+    if (!pods) co_return tl::unexpected(pods.error());
+    const auto grace = longest_grace(*pods);
+    if (!grace) co_return Result<void>();
+    const auto waited = client.clock().steady() - begin;
+    if (waited > *grace + kAfterGrace) {
+      co_return kube::fail(kube::ErrorCode::kTimeout,
+                           "its pods have not ended within {} s: `trainer local stop --kill {} -n "
+                           "{}` gives them no more time",
+                           (*grace + kAfterGrace).count(), key.name, key.ns);
+    }
+    if (waited > kWaitWithoutAWord && !std::exchange(is_said, true))
+      say(fmt::format("TrainJob {}: its pods have {} s to end: waiting for them", key.to_string(),
+                      grace->count()));
     co_await kube::sleep(client.clock(), kTick);
   }
-  co_return kube::fail(ErrorCode::kTimeout,
-                       "its pods have not ended within {} s: `trainer local stop --kill {} -n {}` "
-                       "gives them no more time",
-                       kLongestEnd.count(), key.name, key.ns);
+}
+
+Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed,
+                             Say say) {
+  Result<void> result;
+  // One that is gone has no pods to wait for, and no job is left running for the sake of another.
+  const auto note = [&result](const ObjectKey& job, const Result<void>& done) {
+    const bool is_gone = !done && done.error().code == ErrorCode::kNotFound;
+    if (!done && !is_gone && result)
+      result = tl::unexpected(done.error().at("TrainJob " + job.to_string()));
+  };
+  for (const ObjectKey& job : jobs) {
+    auto done = co_await suspend_job(client, job);
+    if (done && is_killed) done = co_await kill_pods(client, job);
+    note(job, done);
+  }
+  for (const ObjectKey& job : jobs) note(job, co_await wait_until_pods_end(client, job, say));
+  co_return result;
 }
 
 Task<Result<std::vector<Json>>> list_jobs(kube::ApiClient& client) {

@@ -1,7 +1,9 @@
 // What `trainer local` asks of the API server, object by object.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/registration/kind_registration.hh"
@@ -33,8 +35,15 @@ kube::Task<kube::Result<void>> suspend_job(kube::ApiClient& client, kube::Object
 kube::Task<kube::Result<void>> kill_pods(kube::ApiClient& client, kube::ObjectKey key);
 // Whether a pod of the job runs; one of a suspended job has a grace period.
 kube::Task<kube::Result<bool>> has_running_pods(kube::ApiClient& client, kube::ObjectKey key);
-// Waits until no pod of the job runs. Errors (kTimeout): a pod still runs after a minute.
-kube::Task<kube::Result<void>> wait_until_pods_end(kube::ApiClient& client, kube::ObjectKey key);
+using Say = std::function<void(std::string_view sentence)>;
+// Waits until no pod of the job runs, and says so where that takes longer. Errors (kTimeout): a pod
+// still runs half a minute after its grace period.
+kube::Task<kube::Result<void>> wait_until_pods_end(kube::ApiClient& client, kube::ObjectKey key,
+                                                   Say say);
+// Asks jobs to end, `is_killed`: kills their pods, and waits until all pods have ended. Errors: the
+// first one; the other jobs are stopped nevertheless.
+kube::Task<kube::Result<void>> stop_jobs(kube::ApiClient& client, std::vector<kube::ObjectKey> jobs,
+                                         bool is_killed, Say say);
 
 kube::Task<kube::Result<std::vector<kube::Json>>> list_jobs(kube::ApiClient& client);
 // Neither finished nor suspended.
