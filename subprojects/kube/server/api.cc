@@ -129,9 +129,11 @@ std::optional<Response> Api::check(PendingWrite& write) const {
       metadata.set("creationTimestamp", environment_.now().to_string());
     }
     const std::string_view base = metadata.get_string("generateName");
-    if (metadata.get_string("name").empty() && !base.empty())
+    if (metadata.get_string("name").empty() && !base.empty()) {
       metadata.set("name", std::string(base.substr(0, kLongestGeneratedBase)) +
                                environment_.new_name_suffix());
+      write.has_generated_name = true;
+    }
     write.key.name = metadata.get_string("name");
     prepare_create(kind, object);
   }
@@ -157,12 +159,11 @@ Outcome Api::finish(PendingWrite write) {
   }
   if (auto refusal = check(write)) return *std::move(refusal);
   if (!write.before) {
-    const bool is_generated = !write.object.get("metadata").get_string("generateName").empty();
     for (int attempt = 1;; ++attempt) {
       const Object existing = store_.find(resource, write.key);
       if (!existing) break;
       if (write.request.method == "PATCH") return begin(std::move(write.request));
-      if (!is_generated || attempt == kMaxNameAttempts)
+      if (!write.has_generated_name || attempt == kMaxNameAttempts)
         return already_exists(resource, write.key.name,
                               existing->get("metadata").find("deletionTimestamp") != nullptr);
       write.object["metadata"].erase("name");

@@ -63,8 +63,9 @@ struct PendingWrite {
   Json options;         // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as sent
   std::string manager;  // the field manager
   std::vector<std::string> warnings;
-  bool is_conditional = false;  // on a resourceVersion that the client sent
-  Request request;              // to call begin() again where the object has changed meanwhile
+  bool is_conditional = false;      // on a resourceVersion that the client sent
+  bool has_generated_name = false;  // by check(); another one may be tried
+  Request request;                  // to call begin() again where the object has changed meanwhile
 };
 
 using Outcome = std::variant<Response, Watch, LogQuery, PendingWrite>;

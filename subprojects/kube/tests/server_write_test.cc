@@ -58,6 +58,10 @@ TEST_CASE("server: names are generated, and again where they are taken") {
   const auto longer =
       world.post(kConfigMapsPath, "{'metadata':{'generateName':'" + std::string(70, 'y') + "'}}");
   CHECK(body(longer).get("metadata").get_string("name") == std::string(58, 'y') + "aaaa4");
+  // generateName has no effect beside a name.
+  const char* const kBoth = "{'metadata':{'name':'stated','generateName':'x-'}}";
+  CHECK(outcome(world.post(kConfigMapsPath, kBoth)) == "201");
+  CHECK(outcome(world.post(kConfigMapsPath, kBoth)).starts_with("409 AlreadyExists"));
 }
 
 TEST_CASE("server: what creates and reads are refused for") {
