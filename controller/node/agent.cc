@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "controller/node/files.hh"
 #include "controller/node/machine.hh"
@@ -13,6 +14,7 @@
 #include "controller/node/strays.hh"
 #include "kube/client/object_sink.hh"
 #include "kube/client/watcher.hh"
+#include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
 
 extern char** environ;
@@ -126,7 +128,7 @@ Task<void> NodeAgent::run() {
   node_.tasks.spawn("directories", node_.directories.run());
   node_.tasks.spawn("events", node_.events.run());
   node_.tasks.spawn("node", publish_node());
-  node_.tasks.spawn("pods", watch_pods());
+  node_.tasks.spawn("claims", watch_claims());
   co_await node_.tasks.join();
 }
 
@@ -156,6 +158,35 @@ Task<void> NodeAgent::publish_node() {
   }
 }
 
+// ---- claims
+
+// Pods follow: their volumes are where the first list of claims has put them.
+Task<void> NodeAgent::watch_claims() {
+  kube::ObjectSink::Handlers handlers;
+  handlers.on_upsert = [this](const Json& claim) { node_.claims.add(claim); };
+  handlers.on_remove = [this](const std::string& uid) {
+    node_.claims.remove(uid);
+    remove_claims();
+  };
+  handlers.on_listed = [this, is_first = true]() mutable {
+    node_.claims.end_list();
+    if (std::exchange(is_first, false)) node_.tasks.spawn("pods", watch_pods());
+  };
+  kube::ObjectSink sink(std::move(handlers));
+  kube::WatchOptions options;
+  co_await kube::run_watch(node_.client, kube::kPersistentVolumeClaims, sink, std::move(options));
+}
+
+// As kubernetes.io/pvc-protection: not while a pod uses them.
+void NodeAgent::remove_claims() {
+  if (!are_pods_listed_) return;
+  const auto is_used = [this](const std::filesystem::path& folder) {
+    return std::any_of(runners_.begin(), runners_.end(),
+                       [&folder](const auto& each) { return each.second->uses(folder); });
+  };
+  for (auto& folder : node_.claims.take_unused(is_used)) node_.remove_later(std::move(folder));
+}
+
 // ---- pods
 
 Task<void> NodeAgent::watch_pods() {
@@ -168,7 +199,11 @@ Task<void> NodeAgent::watch_pods() {
     runner->remove();
     if (!running_.contains(uid)) forget(runner);
   };
-  handlers.on_listed = [this] { remove_orphans(); };
+  handlers.on_listed = [this] {
+    are_pods_listed_ = true;
+    remove_orphans();
+    remove_claims();
+  };
   kube::ObjectSink sink(std::move(handlers));
   kube::WatchOptions options;
   co_await kube::run_watch(node_.client, kube::kPods, sink, std::move(options));
@@ -187,6 +222,7 @@ void NodeAgent::on_pod(Json pod) {
   const bool is_bound = runner->pod().get("spec").get_string("nodeName") == options_.name;
   if (is_bound && running_.insert(uid).second)
     node_.tasks.spawn("pod " + runner->name().hostname, run_pod(runner));
+  if (kube::is_pod_over(runner->pod())) remove_claims();
 }
 
 Task<void> NodeAgent::run_pod(Runner runner) {
@@ -199,6 +235,7 @@ void NodeAgent::forget(const Runner& runner) {
   runners_.erase(runner->uid());
   const auto same = [&runner](const auto& each) { return each.second->name() == runner->name(); };
   if (std::none_of(runners_.begin(), runners_.end(), same)) node_.addresses.release(runner->name());
+  remove_claims();
 }
 
 // Hosts files name all pods of a subdomain, which come in bursts.
@@ -221,10 +258,7 @@ void NodeAgent::remove_orphans() {
     const std::string uid = entry.path().filename();
     if (runners_.contains(uid)) continue;
     node::kill_marked(uid);
-    boost::asio::post(node_.removals, [directory = entry.path()] {
-      std::error_code ignored;
-      std::filesystem::remove_all(directory, ignored);
-    });
+    node_.remove_later(entry.path());
   }
 }
 

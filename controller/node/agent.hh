@@ -51,6 +51,8 @@ class NodeAgent {
   void connect_runners();
   void find_tier();
   kube::Task<void> publish_node();
+  kube::Task<void> watch_claims();
+  void remove_claims();
   kube::Task<void> watch_pods();
   kube::Task<void> run_pod(Runner runner);
   void on_pod(kube::Json pod);
@@ -61,6 +63,7 @@ class NodeAgent {
 
   const NodeOptions options_;
   node::NodeContext node_;
+  bool are_pods_listed_ = false;
   NodeStatus status_;
   std::map<std::string, Runner> runners_;  // of all pods, by uid
   std::set<std::string> running_;          // uids whose run() has begun

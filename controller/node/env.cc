@@ -122,6 +122,7 @@ SourceNames sources_of(const Json& pod) {
   }
   for (const Json& volume : spec.get_array("volumes")) {
     add_volume_sources(names, volume);
+    add_name(names.claims, volume.get("persistentVolumeClaim"), "claimName");
     for (const Json& source : volume.get("projected").get_array("sources"))
       add_volume_sources(names, source);
   }

@@ -15,8 +15,9 @@
 
 namespace trainer::node {
 
-// Names of ConfigMaps and Secrets that a pod uses, also optional ones.
+// Names of ConfigMaps, Secrets and PersistentVolumeClaims that a pod uses, also optional ones.
 struct SourceNames {
+  std::set<std::string> claims;
   std::set<std::string> config_maps;
   std::set<std::string> secrets;
 };
@@ -24,6 +25,7 @@ SourceNames sources_of(const kube::Json& pod);
 
 // What was found of them, by name. One that does not exist is not there.
 struct Sources {
+  std::map<std::string, kube::Json, std::less<>> claims;
   std::map<std::string, kube::Json, std::less<>> config_maps;
   std::map<std::string, kube::Json, std::less<>> secrets;
 };

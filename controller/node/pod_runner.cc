@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <csignal>
 #include <utility>
 
@@ -184,7 +183,9 @@ Task<Result<void>> PodRunner::try_start() {
 
 Result<void> PodRunner::launch(const Sources& sources) {
   PodPlace place;
-  place.volumes = {directory_, node_.options.state / "claims"};
+  place.volumes = {directory_, node_.claims.unclaimed()};
+  for (const auto& [name, claim] : sources.claims)
+    place.volumes.claims[name] = node_.claims.folder_of(kube::ObjectMeta::of(claim).uid);
   place.name = name_;
   place.facts = {node_.options.name, kHostAddress, address(), node_.allocatable};
   if (node_.facts.tier != Tier::kNamespaces) place.names = node_.replacements(name_);
@@ -207,6 +208,22 @@ void PodRunner::refresh_hosts() const {
   // In place: it is mounted.
   if (read_file(directory_ / kHostsFile).value_or("") != text)
     static_cast<void>(write_file(directory_ / kHostsFile, text, 0644));
+}
+
+// By its config, which an earlier process may have written.
+bool PodRunner::uses(const std::filesystem::path& folder) const {
+  if (kube::is_pod_over(pod_)) return false;
+  const auto text = read_file(directory_ / kConfigFile);
+  const auto json = text ? kube::parse_json(*text) : tl::unexpected(text.error());
+  if (!json) return false;
+  const PodConfig config = read_pod_config(*json);
+  const auto is_in_folder = [&folder](const Mount& mount) {
+    return (mount.source + "/").starts_with(folder.native() + "/");
+  };
+  for (const auto* list : {&config.init_containers, &config.containers})
+    for (const ContainerConfig& container : *list)
+      if (std::any_of(container.mounts.begin(), container.mounts.end(), is_in_folder)) return true;
+  return false;
 }
 
 // ---- life
@@ -331,10 +348,7 @@ Task<void> PodRunner::await_removal() {
       co_await changed_.wait();
   }
   co_await end_processes();
-  boost::asio::post(node_.removals, [directory = directory_] {
-    std::error_code error;
-    std::filesystem::remove_all(directory, error);
-  });
+  node_.remove_later(directory_);
 }
 
 Task<void> PodRunner::end_processes() {

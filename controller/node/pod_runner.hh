@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +12,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
+#include "controller/node/claims.hh"
 #include "controller/node/directory_watcher.hh"
 #include "controller/node/make_config.hh"
 #include "controller/node/names.hh"
@@ -31,6 +35,7 @@ struct NodeContext {
       : io(io_),
         client(client_),
         options(options_),
+        claims(options_.state),
         events(client_, "kubelet"),
         directories(io_.get_executor()),
         tasks(io_.get_executor(), [this](std::string_view task, std::string_view what) {
@@ -41,17 +46,25 @@ struct NodeContext {
   void note(std::string_view text) const {
     if (options.on_note) options.on_note(text);
   }
+  // With all that is in it; on another thread, for it may be large.
+  void remove_later(std::filesystem::path directory) {
+    boost::asio::post(removals, [directory = std::move(directory)] {
+      std::error_code ignored;
+      std::filesystem::remove_all(directory, ignored);
+    });
+  }
 
   kube::asio::io_context& io;
   kube::ApiClient& client;
   const NodeOptions& options;
+  ClaimFolders claims;
   NodeFacts facts;
   kube::ResourceList allocatable;
   AddressTable addresses;
   kube::EventRecorder events;
   DirectoryWatcher directories;
   kube::TaskGroup tasks;                 // all of the node's
-  boost::asio::thread_pool removals{1};  // of directories, which may be large
+  boost::asio::thread_pool removals{1};  // of directories
   // Of the pods of a namespace, by all their names, and of the pods that one finds by name. The
   // agent's; called while a pod starts.
   std::function<Replacements(const PodName& of)> replacements;
@@ -90,6 +103,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   // Whether it has ended and will start again.
   bool is_restarting(std::string_view container) const;
   const std::filesystem::path& directory() const { return directory_; }
+  // Whether it has not ended, and mounts what is in this folder. (In tiers without mounts: false.)
+  bool uses(const std::filesystem::path& folder) const;
   // Writes its hosts file again, if it has one.
   void refresh_hosts() const;
 

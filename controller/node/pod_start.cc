@@ -55,9 +55,13 @@ Result<void> make_files(const Json& pod, const Sources& sources, const PodPlace&
 Task<Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns, SourceNames names) {
   auto config_maps = co_await fetch(client, kube::kConfigMaps, ns, std::move(names.config_maps));
   if (!config_maps) co_return tl::unexpected(config_maps.error());
-  auto secrets = co_await fetch(client, kube::kSecrets, std::move(ns), std::move(names.secrets));
+  auto secrets = co_await fetch(client, kube::kSecrets, ns, std::move(names.secrets));
   if (!secrets) co_return tl::unexpected(secrets.error());
+  auto claims =
+      co_await fetch(client, kube::kPersistentVolumeClaims, std::move(ns), std::move(names.claims));
+  if (!claims) co_return tl::unexpected(claims.error());
   Sources sources;
+  sources.claims = std::move(*claims);
   sources.config_maps = std::move(*config_maps);
   sources.secrets = std::move(*secrets);
   co_return std::move(sources);

@@ -14,7 +14,7 @@
 
 namespace trainer::node {
 
-// ConfigMaps and Secrets of a namespace.
+// ConfigMaps, Secrets and PersistentVolumeClaims of a namespace.
 kube::Task<kube::Result<Sources>> fetch_sources(kube::ApiClient& client, std::string ns,
                                                 SourceNames names);
 

@@ -130,10 +130,12 @@ Result<std::string> source_of(const Json& pod, const Json& volume, const VolumeP
   const std::string name(volume.get_string("name"));
   if (is_empty_dir(volume) || has_data(volume)) return (places.pod / kVolumes / name).native();
   if (const Json* host = volume.find("hostPath")) return std::string(host->get_string("path"));
-  if (const Json* claim = volume.find("persistentVolumeClaim"))
-    return (places.claims / pod.get("metadata").get_string("namespace") /
-            claim->get_string("claimName"))
-        .native();
+  if (const Json* claim = volume.find("persistentVolumeClaim")) {
+    const std::string_view wanted = claim->get_string("claimName");
+    const auto found = places.claims.find(wanted);
+    if (found != places.claims.end()) return found->second.native();
+    return (places.unclaimed / pod.get("metadata").get_string("namespace") / wanted).native();
+  }
   return kube::fail(ErrorCode::kUnsupported,
                     "spec.volumes: \"{}\" is of a kind that is not in local mode: use hostPath, "
                     "emptyDir, configMap, secret or persistentVolumeClaim",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@ namespace trainer::node {
 
 // The directories in which volumes are.
 struct VolumePlaces {
-  std::filesystem::path pod;     // the pod's directory
-  std::filesystem::path claims;  // of persistent volume claims: NAMESPACE/NAME below it
+  std::filesystem::path pod;  // the pod's directory
+  // Of persistent volume claims that do not exist: NAMESPACE/NAME below it.
+  std::filesystem::path unclaimed;
+  std::map<std::string, std::filesystem::path, std::less<>> claims = {};  // by name
 };
 
 // A file of a volume that holds data of the API.

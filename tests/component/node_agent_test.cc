@@ -319,6 +319,53 @@ TEST_CASE("volumes and mounts are at their paths", "[node]") {
   CHECK(test.api->ended("p").get_string("message") == "bye\n");
 }
 
+TEST_CASE("a claim begins empty, and its data goes with it", "[node]") {
+  if (!has_tier(1)) return;
+  NodeTest test(1);
+  const auto folder = [&test](const char* uid) { return test.folder.path / "volumes" / uid; };
+  const auto put_pod = [&test](const std::string& name, const std::string& script) {
+    Json pod = make_pod(name, sh("cd /data; " + script));
+    Json claim = Json::object({{"claimName", "data"}});
+    pod["spec"]["volumes"].push_back(
+        Json::object({{"name", "v"}, {"persistentVolumeClaim", std::move(claim)}}));
+    pod["spec"]["containers"].as_array()[0]["volumeMounts"].push_back(
+        Json::object({{"name", "v"}, {"mountPath", "/data"}}));
+    test.api->put(pod);
+  };
+  test.api->put_claim("data", "first");
+  put_pod("writes", "echo kept > file");
+  test.until_phase("writes", "Succeeded");
+  put_pod("uses", "cat file; while [ ! -e end ]; do sleep 0.05; done");
+  test.until("it has read", [&] { return test.log("uses") == "kept\n"; });
+  test.api->erase_claim("data");
+  test.api->put_claim("data", "second");
+  put_pod("later", "ls");
+  test.until_phase("later", "Succeeded");
+  CHECK(test.log("later").empty());
+  // It is deleted once no pod uses it.
+  CHECK(std::filesystem::exists(folder("first") / "file"));
+  std::ofstream(folder("first") / "end") << "now";
+  test.until_phase("uses", "Succeeded");
+  test.until("its data is gone", [&] { return !std::filesystem::exists(folder("first")); });
+  CHECK(std::filesystem::exists(folder("second")));
+  // As if it had been deleted while no agent ran.
+  test.stop();
+  test.api->objects.clear();
+  test.start();
+  test.until("its data is gone", [&] { return !std::filesystem::exists(folder("second")); });
+}
+
+TEST_CASE("a claim keeps what an earlier version has stored under its name", "[node]") {
+  NodeTest test(3);
+  test.stop();
+  std::filesystem::create_directories(test.folder.path / "claims/ns/data");
+  std::ofstream(test.folder.path / "claims/ns/data/file") << "kept";
+  test.api->put_claim("data", "uid");
+  test.start();
+  test.until("it is moved",
+             [&] { return std::filesystem::exists(test.folder.path / "volumes/uid/file"); });
+}
+
 TEST_CASE("what this machine cannot do is refused with the field", "[node]") {
   NodeTest test(3);
   Json pod = make_pod("p", {"true"});

@@ -35,22 +35,25 @@ class PodApi final : public kube::Transport {
     if (request.on_body && response.status == 200) request.on_body(response.body);
     co_return response;
   }
-  kube::Task<kube::Result<std::unique_ptr<kube::HttpStream>>> open(kube::HttpRequest) override {
-    co_return std::unique_ptr<kube::HttpStream>(new Stream(*this));
+  kube::Task<kube::Result<std::unique_ptr<kube::HttpStream>>> open(
+      kube::HttpRequest request) override {
+    const bool is_of_claims = request.target.starts_with(kClaims);
+    co_return std::unique_ptr<kube::HttpStream>(
+        new Stream(*this, is_of_claims ? claim_lines_ : lines_));
   }
 
   void put(Json pod) {
     pod["metadata"].set("resourceVersion", std::to_string(++version_));
     const std::string name(pod.get("metadata").get_string("name"));
     const bool is_new = !pods.contains(name);
-    publish(is_new ? "ADDED" : "MODIFIED", pod);
+    publish(is_new ? "ADDED" : "MODIFIED", pod, lines_);
     pods[name] = std::move(pod);
   }
   void erase(const std::string& name) {
     Json pod = std::move(pods.at(name));
     pods.erase(name);
     pod["metadata"].set("resourceVersion", std::to_string(++version_));
-    publish("DELETED", pod);
+    publish("DELETED", pod, lines_);
   }
   // As a user does.
   void remove(const std::string& name, int grace) {
@@ -58,6 +61,20 @@ class PodApi final : public kube::Transport {
     pod["metadata"].set("deletionTimestamp", "2026-01-01T00:00:00Z");
     pod["metadata"].set("deletionGracePeriodSeconds", grace);
     put(std::move(pod));
+  }
+  // PersistentVolumeClaims of the namespace.
+  void put_claim(const std::string& name, const std::string& uid) {
+    Json metadata = Json::object({{"name", name}, {"namespace", "ns"}, {"uid", uid}});
+    metadata.set("resourceVersion", std::to_string(++version_));
+    Json& claim = objects[kClaimsInNamespace + name];
+    claim = Json::object({{"metadata", std::move(metadata)}});
+    publish("ADDED", claim, claim_lines_);
+  }
+  void erase_claim(const std::string& name) {
+    Json claim = std::move(objects.at(kClaimsInNamespace + name));
+    objects.erase(kClaimsInNamespace + name);
+    claim["metadata"].set("resourceVersion", std::to_string(++version_));
+    publish("DELETED", claim, claim_lines_);
   }
   std::string phase(const std::string& name) const {
     const auto pod = pods.find(name);
@@ -78,25 +95,36 @@ class PodApi final : public kube::Transport {
   std::map<std::string, Json> nodes;
 
  private:
+  using Lines = std::vector<std::string>;
+  static constexpr const char* kClaims = "/api/v1/persistentvolumeclaims";
+  inline static const std::string kClaimsInNamespace =
+      "/api/v1/namespaces/ns/persistentvolumeclaims/";
+
   class Stream final : public kube::HttpStream {
    public:
-    explicit Stream(PodApi& api) : api_(api), at_(api.lines_.size()) {}
+    Stream(PodApi& api, const Lines& lines) : api_(api), lines_(lines), at_(lines.size()) {}
     int status() const override { return 200; }
-    bool is_quiet() override { return at_ == api_.lines_.size(); }
+    bool is_quiet() override { return at_ == lines_.size(); }
     kube::Task<kube::Result<std::string>> read_some(kube::Milliseconds) override {
-      while (at_ == api_.lines_.size()) co_await api_.changed_.wait();
-      co_return api_.lines_[at_++];
+      while (at_ == lines_.size()) co_await api_.changed_.wait();
+      co_return lines_[at_++];
     }
 
    private:
     PodApi& api_;
+    const Lines& lines_;
     std::size_t at_;
   };
 
-  void publish(const char* type, const Json& pod) {
-    const Json event = Json::object({{"type", type}, {"object", pod}});
-    lines_.push_back(kube::print_json(event) + "\n");
+  void publish(const char* type, const Json& object, Lines& lines) {
+    const Json event = Json::object({{"type", type}, {"object", object}});
+    lines.push_back(kube::print_json(event) + "\n");
     changed_.notify();
+  }
+  Json new_list() const {
+    Json list = Json::object({{"items", Json::array()}});
+    list["metadata"].set("resourceVersion", std::to_string(version_));
+    return list;
   }
   static kube::HttpResponse respond(int status, const Json& body) {
     kube::HttpResponse response;
@@ -112,9 +140,14 @@ class PodApi final : public kube::Transport {
     const std::string path = request.target.substr(0, request.target.find('?'));
     const Json body = kube::parse_json(request.body).value_or(Json());
     if (path == "/api/v1/pods") {
-      Json list = Json::object({{"items", Json::array()}});
-      list["metadata"].set("resourceVersion", std::to_string(version_));
+      Json list = new_list();
       for (const auto& [name, pod] : pods) list["items"].push_back(pod);
+      return respond(200, list);
+    }
+    if (path == kClaims) {
+      Json list = new_list();
+      for (const auto& [at, object] : objects)
+        if (at.starts_with(kClaimsInNamespace)) list["items"].push_back(object);
       return respond(200, list);
     }
     const auto at = path.find("/pods/");
@@ -148,7 +181,8 @@ class PodApi final : public kube::Transport {
   }
 
   std::int64_t version_ = 1;
-  std::vector<std::string> lines_;
+  Lines lines_;  // of the watch of pods
+  Lines claim_lines_;
   kube::Notifier changed_;
 };
 

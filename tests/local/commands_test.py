@@ -277,6 +277,12 @@ def test_an_initializer_with_a_command(local):
     done = local.run("run", with_initializer(local, ["sh", "-c", "sleep 0.3; echo what came from $STORAGE_URI > /workspace/data; echo loaded"]))
     assert sorted(done.stdout.splitlines()) == ["[dataset-initializer-0] loaded", "[node-0] trained on what came from hf://some/data",
                                                 "[node-1] trained on what came from hf://some/data"], done.stdout
+    # What the claim holds goes with it.
+    path = "/api/v1/namespaces/default/persistentvolumeclaims/data"
+    folder = local.state / "volumes" / local.request(path)["metadata"]["uid"]
+    assert (folder / "data").exists()
+    local.request(path, method="DELETE")
+    wait_until("its folder is gone", lambda: not folder.exists())
 
 
 def test_an_initializer_of_an_image_alone(local):
