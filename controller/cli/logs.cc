@@ -60,13 +60,15 @@ Task<Result<int>> print_all(kube::ApiClient& client, const LogsOptions& options,
       console.out << text_for_output(state->last_output, console) << '\n';
     co_return kExitRefused;
   }
-  std::function<void(std::string_view)> on_error = [&console](std::string_view what) {
+  int code = kExitDone;
+  std::function<void(std::string_view)> on_error = [&console, &code](std::string_view what) {
     console.err << plain_text(what) << '\n';
+    code = kExitRefused;  // output is missing
   };
   const auto merged = co_await merge_logs(client, std::move(*pods), first_query(options),
                                           log_printer(options, console), std::move(on_error));
   if (!merged) co_return tl::unexpected(merged.error());
-  co_return kExitDone;
+  co_return code;
 }
 
 Task<Result<int>> follow_all(LogFollower& follower, std::string title, Console& console) {

@@ -22,6 +22,9 @@ constexpr const char* kTokenReviews = "/apis/authentication.k8s.io/v1/tokenrevie
 constexpr const char* kController =
     "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager";
 
+// Of a client that reads a log: a pager, or a process that is stopped in a shell.
+constexpr kube::Milliseconds kLongestPause{24LL * 3'600'000};
+
 const char* user_of(Caller caller) {
   return caller == Caller::kUser         ? kLocalUser
          : caller == Caller::kController ? kController
@@ -95,6 +98,7 @@ Result<unsigned short> ApiServer::listen(unsigned short port) {
   options.is_tls = true;
   options.certificate_pem = access_.certificates.certificate;
   options.private_key_pem = access_.certificates.key;
+  options.stream_deadline = kLongestPause;
   options.on_error = [this](std::string_view what) { report(what); };
   auto http = kube::serve(io_, std::move(options), [this](kube::ServerRequest request) {
     return handle(std::move(request));

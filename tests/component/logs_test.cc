@@ -1,7 +1,11 @@
 // `trainer logs` against a scripted API server: broken streams, restarts, deleted pods.
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "controller/cli/log_follow.hh"
@@ -12,6 +16,7 @@
 #include "kube/tests/fake_clock.hh"
 #include "kube/tests/run_task.hh"
 #include "kube/tests/scripted_server.hh"
+#include "tests/component/command_run.hh"
 #include "tests/support/catch.hh"
 
 using namespace trainer;
@@ -130,6 +135,15 @@ struct Fixture {
 };
 
 using Lines = std::vector<std::string>;
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("trainer-logs-" + std::to_string(::getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path); }
+};
 
 }  // namespace
 
@@ -320,6 +334,29 @@ TEST_CASE_METHOD(Fixture, "without following, too, an empty log is read again wh
                                  [&](std::string_view what) { errors.emplace_back(what); })));
   CHECK(lines == Lines{"[node-0] late"});
   CHECK(errors.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "a log that breaks off is an error, after all that there is") {
+  const bool is_cut = GENERATE(false, true);
+  serve_job("Complete");
+  api.on("GET", kPodList).answer(200, list(pod(0, "Succeeded", kEnded)));
+  auto& log = log_of(0).stream({line(1, "a"), line(2, "b")});
+  if (is_cut) log.cut_in_last_chunk();
+  const Folder folder;
+  LogsOptions asked;
+  asked.cluster.kubeconfig = folder.path / "config";
+  asked.cluster.ns = "ns";
+  asked.target = {"j"};
+  std::ofstream(asked.cluster.kubeconfig)
+      << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+         "clusters: [{name: c, cluster: {server: '"
+      << api.config().server << "'}}]\nusers: [{name: u, user: {}}]\n";
+  const test::CommandRun done = test::run_beside(io, [&asked](Console& console) {
+    return run_logs(asked, production_registry(KindOptions()), console);
+  });
+  CHECK_THAT(done.said, Catch::StartsWith("[node-0] a\n"));
+  CHECK((done.said.find("the log broke off") != std::string::npos) == is_cut);
+  CHECK(done.code == (is_cut ? kExitRefused : kExitDone));
 }
 
 TEST_CASE("a terminal gets no control characters of a log, a pipe gets its bytes") {

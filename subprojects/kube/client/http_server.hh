@@ -61,9 +61,9 @@ struct ServerOptions {
   // request makes room (connections.hh), or it waits, for half of `read_deadline` at most: then it
   // is answered 503, to be tried again. Short ones never wait: `max_connections` bounds them.
   std::size_t max_body_bytes_in_flight = 32U << 20;
-  Milliseconds header_deadline{5'000};  // for the TLS handshake, and for a begun request's headers
-  // For the body, and for the writing of the answer, of one with a stream for each piece.
-  Milliseconds read_deadline{10'000};
+  Milliseconds header_deadline{5'000};   // for the TLS handshake, and for a begun request's headers
+  Milliseconds read_deadline{10'000};    // for the body, and for the writing of the answer
+  Milliseconds stream_deadline{10'000};  // for each piece of an answer with a stream
   Milliseconds idle_deadline{120'000};
   // When all are taken, one makes room (connections.hh); where none may, new connections wait.
   std::size_t max_connections = 250;

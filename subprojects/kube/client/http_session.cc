@@ -253,7 +253,7 @@ class Session {
 
   Task<void> stream_body(StreamBody body) {
     entry_.enter(Phase::kStreaming);
-    co_await send_in_chunks(*stream_, std::move(body), state_->options.read_deadline,
+    co_await send_in_chunks(*stream_, std::move(body), state_->options.stream_deadline,
                             state_->options.on_error);
   }
 

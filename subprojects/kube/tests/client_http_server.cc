@@ -3,6 +3,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <stdexcept>
@@ -69,6 +70,21 @@ struct Fixture {
     while (co_await write(std::string(100'000, 'x'))) {
     }
     streamed.has_ended = true;
+  }
+  static Task<void> write_long(Streamed& streamed, std::size_t bytes, WriteBody write) {
+    for (std::size_t left = bytes; left > 0;) {
+      const std::size_t size = std::min<std::size_t>(left, 100'000);
+      if (!co_await write(std::string(size, 'x'))) co_return;
+      left -= size;
+    }
+    streamed.has_ended = true;
+  }
+  static Task<ServerResponse> handle_long(Streamed& streamed, std::size_t bytes) {
+    ServerResponse response;
+    response.stream = [&streamed, bytes](WriteBody write) {
+      return write_long(streamed, bytes, std::move(write));
+    };
+    co_return response;
   }
   static Task<ServerResponse> handle_endless(Streamed& streamed) {
     ServerResponse response;
@@ -177,10 +193,11 @@ Task<void> announce(tcp::socket& socket, unsigned short port, std::size_t length
   co_await asio::async_read_until(socket, asio::dynamic_buffer(answer), "\r\n\r\n", kToken);
 }
 
-Task<void> await_end(tcp::socket& socket) {
+Task<std::string> read_to_end(tcp::socket& socket) {
   std::string rest;
   co_await asio::async_read(socket, asio::dynamic_buffer(rest),
                             asio::as_tuple(asio::use_awaitable));
+  co_return rest;
 }
 
 bool has_ipv6() {
@@ -254,12 +271,31 @@ TEST_CASE_METHOD(Fixture, "a streamed answer ends with its client, and with the 
 }
 
 TEST_CASE_METHOD(Fixture, "a client that does not read its stream loses it") {
-  options.read_deadline = Milliseconds(50);
+  options.stream_deadline = Milliseconds(50);
   auto started = serve(io, options, [this](ServerRequest) { return handle_endless(streamed); });
   REQUIRE(started);
   server = std::move(*started);
   const auto slow = say_from("127.0.0.2", "GET / HTTP/1.1\r\n\r\n");
   CHECK(run_until(io, [this] { return streamed.has_ended; }));
+}
+
+TEST_CASE_METHOD(Fixture, "a client may pause in a stream for as long as its deadline allows") {
+  options.read_deadline = Milliseconds(20);
+  options.stream_deadline = Milliseconds(60'000);
+  constexpr std::size_t kBytes = 30'000'000;  // more than the sockets hold
+  auto started = serve(
+      io, options, [this](ServerRequest) { return handle_long(streamed, std::size_t{kBytes}); });
+  REQUIRE(started);
+  server = std::move(*started);
+  auto slow = say_from("127.0.0.2", "GET / HTTP/1.1\r\n\r\n");
+  asio::steady_timer pause(io, 10 * options.read_deadline);
+  bool is_over = false;
+  pause.async_wait([&is_over](const boost::system::error_code&) { is_over = true; });
+  CHECK(run_until(io, [&is_over] { return is_over; }));
+  CHECK_FALSE(streamed.has_ended);
+  const std::string text = run_task(io, read_to_end(slow));
+  CHECK(text.size() > kBytes);
+  CHECK(text.ends_with("\r\n0\r\n\r\n"));
 }
 
 TEST_CASE_METHOD(Fixture, "what is too long or malformed is refused") {
@@ -476,7 +512,7 @@ TEST_CASE_METHOD(Fixture, "a long body that waits for too long is to be sent aga
   const std::string body(100'000, 'x');
   CHECK_THAT(raw("POST /b HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + body),
              Catch::StartsWith("HTTP/1.1 503") && Catch::Contains("Retry-After: 1\r\n"));
-  run_task(io, await_end(first));  // its own deadline is over then
+  run_task(io, read_to_end(first));  // its own deadline is over then
   CHECK(send(post("/a", body))->status == 200);
 }
 
