@@ -24,6 +24,9 @@ constexpr const char* kController =
 
 // Of a client that reads a log: a pager, or a process that is stopped in a shell.
 constexpr kube::Milliseconds kLongestPause{24LL * 3'600'000};
+// Streams make no room for others, and each log that is followed is one: several commands follow
+// 200 nodes each.
+constexpr std::size_t kMaxConnections = 5'000;
 
 const char* user_of(Caller caller) {
   return caller == Caller::kUser         ? kLocalUser
@@ -99,6 +102,7 @@ Result<unsigned short> ApiServer::listen(unsigned short port) {
   options.certificate_pem = access_.certificates.certificate;
   options.private_key_pem = access_.certificates.key;
   options.stream_deadline = kLongestPause;
+  options.max_connections = kMaxConnections;
   options.on_error = [this](std::string_view what) { report(what); };
   auto http = kube::serve(io_, std::move(options), [this](kube::ServerRequest request) {
     return handle(std::move(request));

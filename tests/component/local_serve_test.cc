@@ -70,6 +70,19 @@ TEST_CASE_METHOD(test::LocalApi, "a watch over TLS gets each change as it comes"
   }
 }
 
+TEST_CASE_METHOD(test::LocalApi, "hundreds of open streams keep no command waiting") {
+  start();
+  use_http("secret");
+  const std::string path = std::string(kConfigMapsPath) + "?watch=true";
+  std::vector<std::unique_ptr<kube::HttpStream>> streams;
+  for (int i = 0; i < 300; ++i) {
+    auto stream = kube::run_task(io, client->stream(path));
+    REQUIRE(stream);
+    streams.push_back(std::move(*stream));
+  }
+  CHECK(send(kube::HttpRequest("GET", kConfigMapsPath))->status == 200);
+}
+
 TEST_CASE_METHOD(test::LocalApi,
                  "a watch ends in order when its time is over, or the server ends") {
   start();
