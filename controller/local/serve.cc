@@ -22,7 +22,7 @@ constexpr const char* kTokenReviews = "/apis/authentication.k8s.io/v1/tokenrevie
 constexpr const char* kController =
     "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager";
 
-// Of a client that reads a log: a pager, or a process that is stopped in a shell.
+// Of a client that reads a log: a pager, or a command that Ctrl-Z has stopped.
 constexpr kube::Milliseconds kLongestPause{24LL * 3'600'000};
 // Streams make no room for others, and each log that is followed is one: several commands follow
 // 200 nodes each.
