@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -183,6 +184,24 @@ std::string quoted_word(const std::string& text) {
   return quoted + "'";
 }
 
+// `up` where a daemon is up. Jobs of it may run, so one that `run` has started is not started
+// again: it only stays from now on.
+int use_running(const LocalDaemon& daemon, const DaemonStatus& running,
+                const std::vector<std::string>& wanted, Console& console) {
+  const std::vector<std::string> plain = daemon_words(LocalUpOptions());  // --idle 0
+  const std::vector<std::string> known = daemon.options();
+  std::vector<std::string> stays = known;
+  std::copy_n(plain.begin(), std::min(plain.size(), stays.size()), stays.begin());
+  const bool is_to_stay = wanted == plain || wanted == stays;
+  const bool is_used = is_to_stay || wanted == known;
+  console.err << fmt::format("{}: local up: it is {}{}", console.program, summary(running),
+                             is_used ? "" : "To change its options, `trainer local down` first.\n");
+  if (!is_used) return kExitRefused;
+  if (!is_to_stay || known == stays) return kExitDone;
+  const auto done = daemon.stay(stays);
+  return done ? kExitDone : refuse(console, "up", done.error());
+}
+
 }  // namespace
 
 int run_local_up(const LocalUpOptions& given, Console& console) {
@@ -192,16 +211,13 @@ int run_local_up(const LocalUpOptions& given, Console& console) {
   if (!capacity) return refuse(console, "up", capacity.error());
   if (options.is_foreground) return be_the_daemon(options, std::move(*capacity));
   const LocalDaemon daemon(options.state);
-  if (const auto running = daemon.status()) {
-    const bool is_plain = daemon_words(options) == daemon_words(LocalUpOptions());
-    console.err << fmt::format(
-        "{}: local up: it is {}{}", console.program, summary(*running),
-        is_plain ? "" : "To change its options, `trainer local down` first.\n");
-    return is_plain ? kExitDone : kExitRefused;
-  }
+  const std::vector<std::string> wanted = daemon_words(options);
+  if (const auto running = daemon.status()) return use_running(daemon, *running, wanted, console);
   const bool is_new = daemon.is_new();
-  const auto running = daemon.start(daemon_words(options));
+  const auto running = daemon.start(wanted);
   if (!running) return refuse(console, "up", running.error());
+  // Another command was first.
+  if (daemon.options() != wanted) return use_running(daemon, *running, wanted, console);
   const auto connected = connect(daemon);
   if (!connected) return refuse(console, "up", connected.error());
   const auto made = connected->cluster->run(create_missing_runtimes(connected->cluster->client()));

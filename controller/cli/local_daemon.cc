@@ -19,6 +19,7 @@
 #include <sstream>
 #include <thread>
 
+#include "controller/local/state_directory.hh"
 #include "controller/node/files.hh"
 #include "kube/client/argv.hh"
 #include "kube/model/json_text.hh"
@@ -116,8 +117,7 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
   const std::string log = state_ / "daemon.log";
   std::error_code ignored;
   std::filesystem::rename(log, log + ".old", ignored);
-  // For restart().
-  std::ofstream(state_ / "options") << fmt::format("{}", fmt::join(options, "\n"));
+  keep_options(options);
   std::vector<std::string> words{"trainer",      "local",   "up",
                                  "--foreground", "--state", state_.string()};
   words.insert(words.end(), options.begin(), options.end());
@@ -164,11 +164,24 @@ Result<DaemonStatus> LocalDaemon::spawn(const std::vector<std::string>& options)
                     kLongestStart.count(), log);
 }
 
-Result<DaemonStatus> LocalDaemon::restart() const {
+void LocalDaemon::keep_options(const std::vector<std::string>& options) const {
+  std::ofstream(state_ / "options") << fmt::format("{}", fmt::join(options, "\n"));
+}
+
+std::vector<std::string> LocalDaemon::options() const {
   std::vector<std::string> options;
   std::istringstream text(text_of(state_ / "options"));
   for (std::string option; std::getline(text, option);) options.push_back(option);
-  return start(options);
+  return options;
+}
+
+Result<DaemonStatus> LocalDaemon::restart() const {
+  return start(options());
+}
+
+Result<void> LocalDaemon::stay(const std::vector<std::string>& options) const {
+  keep_options(options);
+  return node::replace_file(state_ / kStaysFile, "");
 }
 
 bool LocalDaemon::has_file(const char* name) const {

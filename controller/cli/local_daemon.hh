@@ -58,11 +58,16 @@ class LocalDaemon {
   kube::Result<DaemonStatus> start(const std::vector<std::string>& options) const;
   // Starts one with the options of the last start.
   kube::Result<DaemonStatus> restart() const;
+  // Of the last start, as start() takes them. Empty: they are not known.
+  std::vector<std::string> options() const;
+  // The daemon that runs does not end by itself any more, and is started again with these options.
+  kube::Result<void> stay(const std::vector<std::string>& options) const;
   // Sends SIGTERM and waits for the end. Errors: it has not ended within a minute.
   kube::Result<void> stop(const DaemonStatus& running) const;
 
  private:
   kube::Result<DaemonStatus> spawn(const std::vector<std::string>& options) const;
+  void keep_options(const std::vector<std::string>& options) const;
   std::string last_words() const;  // the last line of the daemon's log
   bool has_file(const char* name) const;
 

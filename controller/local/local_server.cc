@@ -178,6 +178,7 @@ Result<void> LocalServer::listen() {
 Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
+  state_.directory->remove(kStaysFile);  // of an earlier daemon
   housekeeping_.emplace(io_.get_executor(), clock_, api_, log_);
   tasks_.spawn("housekeeping", housekeeping_->run());
   if (node_) {
@@ -235,6 +236,7 @@ Task<void> LocalServer::await_idle() {
     const auto now = clock_.steady();
     if (has_work()) busy_at = now;
     if (stays || now - std::max(busy_at, server_.quiet_since()) < options_.idle) continue;
+    if (state_.directory->read(kStaysFile)) continue;
     log_.info("idle", {{"seconds", std::to_string(options_.idle.count())}, {"then", "ends"}});
     break;
   }

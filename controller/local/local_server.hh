@@ -25,7 +25,9 @@ namespace trainer {
 
 struct LocalServerOptions {
   std::optional<NodeOptions> node;  // nullopt: there is none
-  std::chrono::seconds idle{0};     // after so long without work on_idle is called; 0: never
+  // After so long without work on_idle is called, unless kStaysFile was made since the start; 0:
+  // never.
+  std::chrono::seconds idle{0};
   // Called once, on the server's thread; also where the state directory was removed.
   std::function<void()> on_idle;
 };

@@ -12,6 +12,9 @@
 
 namespace trainer {
 
+// In the folder: a daemon that was started to leave when it is idle stays nevertheless.
+inline constexpr const char* kStaysFile = "stays";
+
 // Locks the folder for this process: a second one is refused. The lock ends with the process,
 // however that ends, and its children do not inherit it.
 class StateDirectory {

@@ -93,15 +93,18 @@ TEST_CASE_METHOD(Started, "it leaves when there is nothing to do, but not before
   options.idle = std::chrono::seconds(2);
   options.on_idle = [&is_idle] { is_idle = true; };
   const bool has_pod = GENERATE(false, true);
+  const bool is_to_stay = !has_pod && GENERATE(false, true);  // as `up` asks for, after `run`
+  std::ofstream(folder.path / kStaysFile) << "of an earlier daemon";
   REQUIRE(start(std::move(options)));
+  if (is_to_stay) std::ofstream(folder.path / kStaysFile) << "";
   if (has_pod) {
     Json pod = test::config_map("p");
     pod.set("kind", "Pod");
     REQUIRE(kube::run_task(io, client->create(kube::kPods, std::move(pod))));
   }
   const auto waited = kube::run_until(
-      io, [&] { return is_idle.load(); }, std::chrono::seconds(has_pod ? 4 : 10));
-  CHECK(waited == !has_pod);
+      io, [&] { return is_idle.load(); }, std::chrono::seconds(has_pod || is_to_stay ? 4 : 10));
+  CHECK(waited == (!has_pod && !is_to_stay));
   end();
 }
 

@@ -34,6 +34,25 @@ def test_up_status_env_down(local):
     assert local.request("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed")
 
 
+def test_up_where_it_is_up(local):
+    """A daemon of `run` stays from now on, with the jobs that run; equal options are no change."""
+    local.run("run", "--detach", local.write("job.yaml", trainjob("goes-on", POLITE)))
+    pid = local.daemon()["pid"]
+    options = local.state / "options"
+    assert options.read_text().split() == ["--idle", "600"]
+    local.wait_for("goes-on", "Running")
+    assert "it is up at" in local.run("up").stderr
+    assert local.daemon()["pid"] == pid and local.phase("goes-on") == "Running"
+    assert options.read_text().split() == ["--idle", "0"] and (local.state / "stays").exists()
+    local.run("down")
+    gpus = ("--capacity", "nvidia.com/gpu=8")
+    local.run("up", *gpus)
+    assert not (local.state / "stays").exists()
+    for words in ((), gpus):
+        assert "it is up at" in local.run("up", *words).stderr
+    assert "trainer local down` first" in local.run("up", "--capacity", "nvidia.com/gpu=4", code=1).stderr
+
+
 def test_wrong_words(local):
     for words, said in ((["nothing"], 'there is no subcommand "nothing": choose from run, logs'), ([], "subcommand is required"),
                         (["run"], "--filename is required"), (["run", "--nodes", "0", "x"], "--nodes"), (["up", "--tier", "4"], "--tier")):
