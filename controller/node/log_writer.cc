@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t kMaxTail = 2'048;
 constexpr int kMaxTailLines = 80;
 
+Fd open_to_append(const std::filesystem::path& path) {
+  return Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+}
+
 }  // namespace
 
 std::filesystem::path log_file(const std::filesystem::path& pod, std::string_view container,
@@ -32,9 +36,7 @@ std::filesystem::path previous_log_file(const std::filesystem::path& log) {
 }
 
 LogWriter::LogWriter(std::filesystem::path file, std::int64_t max_bytes)
-    : path_(std::move(file)),
-      max_bytes_(max_bytes),
-      file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+    : path_(std::move(file)), max_bytes_(max_bytes), file_(open_to_append(path_)) {
   struct stat status {};
   if (file_ && fstat(file_.get(), &status) == 0) size_ = status.st_size;
 }
@@ -94,9 +96,12 @@ void LogWriter::flush() {
   if (pending_.empty()) return;
   if (size_ > 0 && size_ + static_cast<std::int64_t>(pending_.size()) > max_bytes_) {
     rename(path_.c_str(), older_log_file(path_).c_str());
-    file_ = Fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
+    file_.reset();
     size_ = 0;
+    is_cut_ = false;
   }
+  if (!file_) file_ = open_to_append(path_);
+  if (is_cut_) pending_.insert(0, 1, '\n');
   std::string_view left = pending_;
   while (!left.empty()) {
     const ssize_t put = ::write(file_.get(), left.data(), left.size());
@@ -105,6 +110,8 @@ void LogWriter::flush() {
     left.remove_prefix(static_cast<std::size_t>(put));
     size_ += put;
   }
+  const std::size_t put = pending_.size() - left.size();
+  if (put > 0) is_cut_ = pending_[put - 1] != '\n';
   pending_.clear();
 }
 

@@ -23,7 +23,7 @@ std::filesystem::path older_log_file(const std::filesystem::path& log);
 std::filesystem::path previous_log_file(const std::filesystem::path& log);
 
 // A file and an older one, of 64 MiB each at most. Output that cannot be written, as on a full
-// disk, is dropped: the program goes on.
+// disk, is dropped: the program goes on, and so does the log once there is room.
 class LogWriter {
  public:
   enum Stream { kOut, kErr };
@@ -46,6 +46,7 @@ class LogWriter {
   std::int64_t max_bytes_;
   Fd file_;
   std::int64_t size_ = 0;
+  bool is_cut_ = false;  // the last line in the file has no end: the rest was not written
   std::array<std::string, 2> rest_;  // the unfinished line of each stream
   std::string pending_;
   std::string tail_;

@@ -1,6 +1,8 @@
 // The rules of the node that need no processes, as tables.
 #include <arpa/inet.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "controller/node/container_state.hh"
@@ -78,6 +80,21 @@ Sources secrets() {
   sources.secrets["sec"] = parse(R"({"data":{"k":"dmFsdWU="}})");
   return sources;
 }
+
+// Of this process, while it exists.
+struct Limit {
+  Limit(__rlimit_resource of, rlim_t most) : resource(of) {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(resource, &before);
+    const rlimit lower{most, before.rlim_max};
+    REQUIRE(setrlimit(resource, &lower) == 0);
+  }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+  ~Limit() { setrlimit(resource, &before); }
+  const __rlimit_resource resource;
+  rlimit before{};
+};
 
 bool has(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
@@ -406,6 +423,37 @@ TEST_CASE("a log is read as it was written", "[node]") {
     for (std::string piece; !(piece = reader.next()).empty();) text += piece;
     CHECK(text == line + "\n");
     CHECK(fresh.tail().size() <= 2'048);
+  }
+}
+
+TEST_CASE("a log goes on after output that could not be written", "[node]") {
+  const Folder folder;
+  const auto file = folder.path / "c.log";
+  const kube::Time now = kube::Time::from_seconds(1'767'225'600);
+  const auto read = [](const std::filesystem::path& log) {
+    LogReader reader(log, LogSelection());
+    std::string text;
+    for (std::string piece; !(piece = reader.next()).empty();) text += piece;
+    return text;
+  };
+  LogWriter writer(file, 150);
+  writer.write(LogWriter::kOut, "one\n", now);
+  SECTION("a part of a line was") {
+    {
+      const Limit room(RLIMIT_FSIZE, std::filesystem::file_size(file) + 43);
+      writer.write(LogWriter::kOut, "two and more\n", now);
+      writer.write(LogWriter::kOut, "lost\n", now);
+    }
+    writer.write(LogWriter::kOut, "three\n", now);
+    CHECK(read(file) == "one\ntwo\nthree\n");
+  }
+  SECTION("there was no new file") {
+    {
+      const Limit descriptors(RLIMIT_NOFILE, 0);
+      writer.write(LogWriter::kOut, std::string(100, 'x') + "\n", now);
+    }
+    writer.write(LogWriter::kOut, "three\n", now);
+    CHECK(read(file) == "one\nthree\n");
   }
 }
 
