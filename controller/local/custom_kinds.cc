@@ -15,19 +15,50 @@ CustomKinds::CustomKinds(kube::server::ServedKinds& kinds, kube::server::ObjectS
   for (const auto& [key, definition] : store_.all(kube::kCustomResourceDefinitions))
     serve(*definition.get());
   store_.subscribe([this](const kube::server::Change& change) {
-    if (change.after && change.resource->plural == kube::kCustomResourceDefinitions.plural)
+    if (!change.resource->has_same_objects(kube::kCustomResourceDefinitions)) return;
+    if (change.after) {
       serve(*change.after);
+    } else {
+      forget(*change.before);
+    }
   });
+}
+
+bool CustomKinds::is_own(const kube::Resource& resource) const {
+  return std::any_of(
+      kinds_.begin(), kinds_.begin() + static_cast<std::ptrdiff_t>(own_),
+      [&resource](const auto& other) { return other.resource.has_same_objects(resource); });
+}
+
+// Of the versions of a kind, which share their objects, one is enough.
+void CustomKinds::forget(const kube::Json& definition) {
+  for (const kube::server::ServedKind& kind : local::kinds_of_crd(definition))
+    if (!is_own(kind.resource)) gone_.push_back(kind.resource);
+}
+
+bool CustomKinds::has_orphans() const {
+  return std::ranges::any_of(gone_, [this](const auto& each) { return !store_.all(each).empty(); });
+}
+
+void CustomKinds::erase_orphans() {
+  constexpr std::size_t kMost = 100;
+  std::vector<kube::ObjectKey> keys;
+  for (const kube::Resource& resource : gone_) {
+    for (const auto& [key, object] : store_.all(resource))
+      if (keys.size() < kMost) keys.push_back(key);
+    for (const kube::ObjectKey& key : std::exchange(keys, {})) store_.erase(resource, key);
+  }
 }
 
 void CustomKinds::serve(const kube::Json& definition) {
   for (kube::server::ServedKind& kind : local::kinds_of_crd(definition)) {
     const kube::Resource& resource = kind.resource;
+    if (is_own(resource)) return;
+    std::erase_if(gone_, [&resource](const auto& each) { return each.has_same_objects(resource); });
     const auto is_same = [&resource](const kube::server::ServedKind& other) {
       return other.resource.has_same_objects(resource);
     };
     const auto own_end = kinds_.begin() + static_cast<std::ptrdiff_t>(own_);
-    if (std::any_of(kinds_.begin(), own_end, is_same)) return;
     const auto known = std::find_if(own_end, kinds_.end(), [&](const auto& other) {
       return is_same(other) && other.resource.version == resource.version;
     });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "kube/manager/log.hh"
 #include "kube/server/object_store.hh"
@@ -10,7 +11,8 @@
 namespace trainer {
 
 // Serves the kind of each CustomResourceDefinition in the store, unless it is one of the program's
-// own kinds. The kind of a deleted definition is served until the next start of the daemon.
+// own kinds. The kind of a deleted definition is served until the next start of the daemon, but its
+// objects are to be erased.
 // Concurrency: the store's thread. Outlives the store's last change.
 class CustomKinds {
  public:
@@ -23,13 +25,21 @@ class CustomKinds {
   CustomKinds(const CustomKinds&) = delete;
   CustomKinds& operator=(const CustomKinds&) = delete;
 
+  // Whether there are objects whose definition was deleted.
+  bool has_orphans() const;
+  // Erases some of them.
+  void erase_orphans();
+
  private:
   void serve(const kube::Json& definition);
+  void forget(const kube::Json& definition);
+  bool is_own(const kube::Resource& resource) const;
 
   kube::server::ServedKinds& kinds_;
   kube::server::ObjectStore& store_;
   const kube::Log& log_;
-  const std::size_t own_;  // the first so many of `kinds_` are the program's
+  const std::size_t own_;             // the first so many of `kinds_` are the program's
+  std::vector<kube::Resource> gone_;  // whose definitions were deleted
 };
 
 }  // namespace trainer

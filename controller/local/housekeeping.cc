@@ -37,16 +37,18 @@ Time time_of(const Json& event) {
 }  // namespace
 
 Housekeeping::Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock,
-                           kube::server::Api& api, const kube::Log& log)
+                           kube::server::Api& api, CustomKinds& custom_kinds, const kube::Log& log)
     : clock_(clock),
       api_(api),
+      custom_kinds_(custom_kinds),
       log_(log),
       collector_(api.kinds(), api.store(), [&clock] { return clock.now(); }),
       wake_(std::move(executor)),
       drop_at_(clock.steady() + kStart) {
-  // After the collector, which follows the store, too.
+  // After the collector and the custom kinds, which follow the store, too.
   api_.store().subscribe([this](const Change&) {
-    if (collector_.has_work() || has_too_many_events()) wake_.notify();
+    if (collector_.has_work() || custom_kinds_.has_orphans() || has_too_many_events())
+      wake_.notify();
   });
 }
 
@@ -56,8 +58,9 @@ bool Housekeeping::has_too_many_events() const {
 
 Task<void> Housekeeping::collect() {
   // Requests come between two steps.
-  while (collector_.has_work()) {
-    collector_.step();
+  while (collector_.has_work() || custom_kinds_.has_orphans()) {
+    custom_kinds_.erase_orphans();
+    if (collector_.has_work()) collector_.step();
     co_await kube::yield();
   }
   if (!has_too_many_events() && clock_.steady() < drop_at_) co_return;

@@ -1,9 +1,10 @@
-// Garbage collection and the expiry of Events, which kube-controller-manager and etcd do in a
-// cluster.
+// Garbage collection, the end of objects whose CustomResourceDefinition was deleted, and the expiry
+// of Events: what kube-controller-manager, kube-apiserver and etcd do in a cluster.
 #pragma once
 
 #include <cstddef>
 
+#include "controller/local/custom_kinds.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/notifier.hh"
 #include "kube/manager/log.hh"
@@ -12,8 +13,9 @@
 
 namespace trainer {
 
-// Runs the garbage collector; deletes Events an hour after their last change, and the oldest of
-// more than 10,000. Concurrency: the store's thread. Outlives the store's last change.
+// Runs the garbage collector; erases objects that are no longer defined; deletes Events an hour
+// after their last change, and the oldest of more than 10,000. Concurrency: the store's thread.
+// Outlives the store's last change.
 class Housekeeping {
  public:
   static constexpr std::size_t kMaxEvents = 10'000;
@@ -21,7 +23,7 @@ class Housekeeping {
 
   // Begins with what is in the store.
   Housekeeping(kube::asio::any_io_executor executor, kube::Clock& clock, kube::server::Api& api,
-               const kube::Log& log);
+               CustomKinds& custom_kinds, const kube::Log& log);
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
@@ -35,6 +37,7 @@ class Housekeeping {
 
   kube::Clock& clock_;
   kube::server::Api& api_;
+  CustomKinds& custom_kinds_;
   const kube::Log& log_;
   kube::server::Collector collector_;
   kube::Notifier wake_;

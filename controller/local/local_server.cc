@@ -179,7 +179,7 @@ Result<void> LocalServer::start() {
   if (auto restored = restore(); !restored) return restored;
   if (auto listening = listen(); !listening) return listening;
   state_.directory->remove(kStaysFile);  // of an earlier daemon
-  housekeeping_.emplace(io_.get_executor(), clock_, api_, log_);
+  housekeeping_.emplace(io_.get_executor(), clock_, api_, *custom_kinds_, log_);
   tasks_.spawn("housekeeping", housekeeping_->run());
   if (node_) {
     node_status_ = node_->status();

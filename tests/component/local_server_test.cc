@@ -25,6 +25,17 @@ struct Started : test::LocalServerFixture {
   }
 };
 
+Json definition_of(const kube::Resource& resource) {
+  Json names = Json::object({{"plural", resource.plural}, {"kind", resource.kind}});
+  Json version = Json::object({{"name", resource.version}, {"served", true}, {"storage", true}});
+  Json spec = Json::object({{"group", resource.group}, {"names", std::move(names)}});
+  spec.set("scope", "Namespaced").set("versions", Json::array({std::move(version)}));
+  Json made = Json::object({{"spec", std::move(spec)}});
+  const std::string name = resource.plural + "." + resource.group;
+  made.set("metadata", Json::object({{"name", name}, {"uid", "of-" + name}}));
+  return made;
+}
+
 Json event_at(int number, kube::Time time) {
   Json event = test::config_map("event-" + std::to_string(number));
   event.set("kind", "Event");
@@ -127,11 +138,12 @@ TEST_CASE("Events live an hour, and ten thousand at most") {
   kube::asio::io_context io;
   kube::FakeClock clock;
   kube::FakeRandom random;
-  const auto kinds = test::few_kinds();
+  auto kinds = test::few_kinds();
   kube::server::ObjectStore store;
   kube::server::Api api(kinds, store, test::environment_of(clock, random));
   const kube::Log log(kube::LogLevel::kError, kube::Log::Format::kText);
-  Housekeeping housekeeping(io.get_executor(), clock, api, log);
+  CustomKinds custom_kinds(kinds, store, log);
+  Housekeeping housekeeping(io.get_executor(), clock, api, custom_kinds, log);
   const int many = static_cast<int>(Housekeeping::kMaxEvents) + 5;
   for (int i = 0; i < many; ++i)
     store.put(kube::kEvents, event_at(i, clock.now() + std::chrono::seconds(i / 100)));
@@ -146,6 +158,46 @@ TEST_CASE("Events live an hour, and ten thousand at most") {
   CHECK(store.find(kube::kEvents, {"default", "event-" + std::to_string(many - 1)}));
   clock.advance(std::chrono::minutes(2));
   CHECK(kube::run_until(io, [&] { return count() == 0; }));
+  tasks.cancel();
+  kube::run_task(io, tasks.join());
+}
+
+TEST_CASE("objects go with their CustomResourceDefinition") {
+  kube::asio::io_context io;
+  kube::FakeClock clock;
+  kube::FakeRandom random;
+  auto kinds = test::few_kinds();
+  kinds.emplace_back().resource = kube::kCustomResourceDefinitions;
+  kube::server::ObjectStore store;
+  kube::server::Api api(kinds, store, test::environment_of(clock, random));
+  const kube::Log log(kube::LogLevel::kError, kube::Log::Format::kText);
+  CustomKinds custom_kinds(kinds, store, log);
+  Housekeeping housekeeping(io.get_executor(), clock, api, custom_kinds, log);
+  kube::TaskGroup tasks(io.get_executor(), nullptr);
+  tasks.spawn("housekeeping", housekeeping.run());
+  const kube::Resource widgets{"x.io", "v1", "widgets", "Widget", true};
+  const auto put = [&store](const kube::Resource& resource, int number) {
+    Json object = test::config_map("o" + std::to_string(number));
+    object["metadata"].set("uid", resource.plural + std::to_string(number));
+    store.put(resource, std::move(object));
+  };
+  for (const kube::Resource& resource : {widgets, kube::kJobs}) {
+    store.put(kube::kCustomResourceDefinitions, definition_of(resource));
+    for (int i = 0; i < 250; ++i) put(resource, i);
+  }
+  kube::settle(io);
+  CHECK(store.all(widgets).size() == 250);
+  for (const char* name : {"widgets.x.io", "jobs.batch"})
+    REQUIRE(store.erase(kube::kCustomResourceDefinitions, {"", name}));
+  CHECK(kube::run_until(io, [&] { return store.all(widgets).empty(); }));
+  // The kind is served until the next start.
+  put(widgets, 1);
+  CHECK(kube::run_until(io, [&] { return store.all(widgets).empty(); }));
+  CHECK(store.all(kube::kJobs).size() == 250);  // the program's own
+  store.put(kube::kCustomResourceDefinitions, definition_of(widgets));
+  put(widgets, 2);
+  kube::settle(io);
+  CHECK(store.all(widgets).size() == 1);
   tasks.cancel();
   kube::run_task(io, tasks.join());
 }
