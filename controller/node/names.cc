@@ -76,9 +76,17 @@ void AddressTable::release(const PodName& name) {
   addresses_.erase(known);
 }
 
+Replacements aliases_of(const kube::Json& pod) {
+  Replacements aliases;
+  for (const kube::Json& alias : pod.get("spec").get_array("hostAliases"))
+    for (const kube::Json& name : alias.get_array("hostnames"))
+      aliases.emplace(name.as_string(), alias.get_string("ip"));
+  return aliases;
+}
+
 std::string hosts_text(const PodName& own, const std::string& own_address,
                        const std::map<PodName, std::string>& neighbours,
-                       std::string_view hosts_of_host) {
+                       const Replacements& aliases, std::string_view hosts_of_host) {
   std::string text = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
   std::vector<std::string> names = own.names();
   if (!own.subdomain.empty()) names.push_back(own.hostname);
@@ -86,6 +94,7 @@ std::string hosts_text(const PodName& own, const std::string& own_address,
   for (const auto& [name, address] : neighbours)
     if (name != own && !name.subdomain.empty())
       text += fmt::format("{}\t{}\n", address, fmt::join(name.names(), " "));
+  for (const auto& [name, address] : aliases) text += fmt::format("{}\t{}\n", address, name);
   text += "# of this machine\n";
   text += hosts_of_host;
   return text;

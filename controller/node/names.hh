@@ -40,10 +40,14 @@ class AddressTable {
 
 using Replacements = std::map<std::string, std::string>;
 
-// The text of /etc/hosts of a pod: `own`, its neighbours, and what the host's file has.
+// Names and addresses of spec.hostAliases.
+Replacements aliases_of(const kube::Json& pod);
+
+// The text of /etc/hosts of a pod: `own`, its neighbours, its aliases, and what the host's file
+// has.
 std::string hosts_text(const PodName& own, const std::string& own_address,
                        const std::map<PodName, std::string>& neighbours,
-                       std::string_view hosts_of_host);
+                       const Replacements& aliases, std::string_view hosts_of_host);
 // The host's nsswitch.conf with names from /etc/hosts first.
 std::string nsswitch_text(std::string_view nsswitch_of_host);
 

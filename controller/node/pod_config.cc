@@ -1,5 +1,7 @@
 #include "controller/node/pod_config.hh"
 
+#include <algorithm>
+
 #include "api/describe/reader.hh"
 #include "api/describe/writer.hh"
 
@@ -56,6 +58,16 @@ void PodConfig::describe(D& d) {
   d.field("memoryVolumes", &PodConfig::memory_volumes);
   d.field("initContainers", &PodConfig::init_containers);
   d.field("containers", &PodConfig::containers);
+}
+
+bool mounts_below(const PodConfig& config, const std::filesystem::path& folder) {
+  const auto is_below = [&folder](const Mount& mount) {
+    return (mount.source + "/").starts_with(folder.native() + "/");
+  };
+  for (const auto* list : {&config.init_containers, &config.containers})
+    for (const ContainerConfig& container : *list)
+      if (std::any_of(container.mounts.begin(), container.mounts.end(), is_below)) return true;
+  return false;
 }
 
 kube::Json to_json(const PodConfig& config) {

@@ -74,6 +74,9 @@ struct PodConfig {
   friend bool operator==(const PodConfig&, const PodConfig&) = default;
 };
 
+// Whether a container mounts this folder, or what is in it.
+bool mounts_below(const PodConfig& config, const std::filesystem::path& folder);
+
 kube::Json to_json(const PodConfig& config);
 PodConfig read_pod_config(const kube::Json& value);
 

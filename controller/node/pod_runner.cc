@@ -91,6 +91,10 @@ int PodRunner::grace() const {
       pod_.get("metadata").get_int("deletionGracePeriodSeconds", kDefaultGrace));
 }
 
+int PodRunner::own_grace() const {
+  return static_cast<int>(pod_.get("spec").get_int("terminationGracePeriodSeconds", kDefaultGrace));
+}
+
 std::string PodRunner::address() const {
   if (node_.facts.tier == Tier::kPlain || is_on_host_network(pod_)) return kHostAddress;
   return node_.addresses.address_of(name_);
@@ -139,9 +143,12 @@ Task<bool> PodRunner::start() {
     if (is_removed_ || is_deleting()) continue;
     const kube::Error& error = started.error();
     const kube::Time now = node_.client.clock().now();
-    if (error.code == ErrorCode::kUnsupported) {
-      record("Warning", "NotSupported", error.message);
-      Json refused = refused_status(pod_, "NotSupported", error.message, status_facts(), now);
+    const bool is_late = deadline_of(pod_).value_or(now + kPoll) <= now;
+    if (is_late || error.code == ErrorCode::kUnsupported) {
+      const std::string reason(is_late ? kDeadlineExceeded : "NotSupported");
+      const std::string message(is_late ? kActiveForTooLong : error.message);
+      record("Warning", reason, message);
+      Json refused = refused_status(pod_, reason, message, status_facts(), now);
       while (!is_removed_ && !co_await write(refused)) co_await pause(kRetry);
       co_return false;
     }
@@ -188,7 +195,10 @@ Result<void> PodRunner::launch(const Sources& sources) {
     place.volumes.claims[name] = node_.claims.folder_of(kube::ObjectMeta::of(claim).uid);
   place.name = name_;
   place.facts = {node_.options.name, kHostAddress, address(), node_.allocatable};
-  if (node_.facts.tier != Tier::kNamespaces) place.names = node_.replacements(name_);
+  if (node_.facts.tier != Tier::kNamespaces) {
+    place.names = node_.replacements(name_);
+    place.names.merge(aliases_of(pod_));
+  }
   const auto child = start_shim(pod_, sources, place, node_.facts, hosts(), node_.options.shim);
   if (!child) return tl::unexpected(child.error());
   is_alive_ = true;
@@ -198,7 +208,7 @@ Result<void> PodRunner::launch(const Sources& sources) {
 }
 
 std::string PodRunner::hosts() const {
-  return hosts_text(name_, address(), node_.neighbours(name_),
+  return hosts_text(name_, address(), node_.neighbours(name_), aliases_of(pod_),
                     read_file("/etc/hosts").value_or(""));
 }
 
@@ -215,15 +225,7 @@ bool PodRunner::uses(const std::filesystem::path& folder) const {
   if (kube::is_pod_over(pod_)) return false;
   const auto text = read_file(directory_ / kConfigFile);
   const auto json = text ? kube::parse_json(*text) : tl::unexpected(text.error());
-  if (!json) return false;
-  const PodConfig config = read_pod_config(*json);
-  const auto is_in_folder = [&folder](const Mount& mount) {
-    return (mount.source + "/").starts_with(folder.native() + "/");
-  };
-  for (const auto* list : {&config.init_containers, &config.containers})
-    for (const ContainerConfig& container : *list)
-      if (std::any_of(container.mounts.begin(), container.mounts.end(), is_in_folder)) return true;
-  return false;
+  return json && mounts_below(read_pod_config(*json), folder);
 }
 
 // ---- life
@@ -293,10 +295,15 @@ Task<void> PodRunner::follow() {
       is_written = co_await write(std::move(status));
     }
     if (is_over() && is_written) break;
+    const kube::Time now = node_.client.clock().now();
+    const auto deadline = deadline_of(pod_);
     if (is_deleting()) stop(grace());
+    if (deadline && *deadline <= now) stop(own_grace());
     const bool is_watched = watch >= 0 && shim_.has_value();
     if (!is_written || !is_watched || has_exited_)
       co_await pause(!is_written ? kRetry : has_exited_ ? kBrief : kPoll);
+    else if (changes_ == seen && deadline && *deadline > now)
+      co_await pause(std::chrono::ceil<Milliseconds>(*deadline - now));
     else if (changes_ == seen)
       co_await changed_.wait();
   }

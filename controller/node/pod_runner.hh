@@ -132,7 +132,8 @@ class PodRunner : public std::enable_shared_from_this<PodRunner> {
   StatusFacts status_facts() const;
   bool is_over() const { return report_.get_bool("isOver"); }
   bool is_deleting() const;
-  int grace() const;
+  int grace() const;      // of its deletion
+  int own_grace() const;  // as its spec says
   void touch();
 
   NodeContext& node_;

@@ -47,6 +47,22 @@ std::string_view phase_of(const Json& report) {
   return has_one && all_of(report, "initContainerStatuses", has_succeeded) ? "Running" : "Pending";
 }
 
+// Whether the pod was ended by its deadline, not before it: a container ended after it, or waited
+// for its restart.
+bool has_exceeded_deadline(const Json& pod, const Json& report, Time now) {
+  const auto deadline = deadline_of(pod);
+  if (!deadline || now < *deadline || !report.get_bool("isOver")) return false;
+  const auto is_late = [&deadline](const Json& container) {
+    const auto end =
+        Time::parse(container.get_path({"state", "terminated"}).get_string("finishedAt"));
+    return end ? *end >= *deadline : has_begun(container);
+  };
+  for (const char* list : {"initContainerStatuses", "containerStatuses"})
+    for (const Json& container : report.get_array(list))
+      if (is_late(container)) return true;
+  return false;
+}
+
 std::vector<Condition> conditions_of(const Json& pod) {
   std::vector<Condition> conditions;
   for (const Json& condition : pod.get("status").get_array("conditions"))
@@ -104,9 +120,18 @@ Json waiting_container(const Json& container, std::string_view reason, std::stri
 
 }  // namespace
 
+std::optional<Time> deadline_of(const Json& pod) {
+  const Json& seconds = pod.get("spec").get("activeDeadlineSeconds");
+  const auto start = Time::parse(pod.get("status").get_string("startTime"));
+  if (!seconds.is_int() || !start) return std::nullopt;
+  return start->after(seconds.as_int());
+}
+
 Json pod_status(const Json& pod, const Json& report, const StatusFacts& facts, Time now) {
-  const std::string_view phase = phase_of(report);
+  const bool is_late = has_exceeded_deadline(pod, report, now);
+  const std::string_view phase = is_late ? "Failed" : phase_of(report);
   Json status = common_status(pod, phase, facts, now);
+  if (is_late) status.set("reason", kDeadlineExceeded).set("message", kActiveForTooLong);
   Json containers = report.get("containerStatuses");
   bool is_ready = phase == "Running";
   for (Json& container : containers.as_array()) {

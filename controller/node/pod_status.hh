@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@ struct StatusFacts {
   // Of containers with a readiness probe: whether it has succeeded.
   std::map<std::string, bool, std::less<>> is_ready;
 };
+
+// Of a pod that its spec.activeDeadlineSeconds has ended, as kubelet says it.
+inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
+inline constexpr std::string_view kActiveForTooLong =
+    "Pod was active on the node longer than the specified deadline";
+// When spec.activeDeadlineSeconds run out. nullopt: never, or the node has not seen the pod yet.
+std::optional<kube::Time> deadline_of(const kube::Json& pod);
 
 // The members of status that the node writes; conditions of others are kept. `report`: the shim's
 // (shim.hh), null before there is one.

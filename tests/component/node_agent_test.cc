@@ -180,6 +180,36 @@ TEST_CASE("what ignores SIGTERM is killed after its grace", "[node]") {
   test.until("it is gone", [&] { return test.api->pods.empty(); });
 }
 
+TEST_CASE("a pod ends at its deadline, also one that waits", "[node]") {
+  NodeTest test(3);
+  Json runs = make_pod("runs", sh("trap 'exit 0' TERM; while true; do sleep 0.05; done"));
+  Json waits = make_pod("waits", sh("true"));
+  add_env(waits, "VALUE",
+          Json::object({{"configMapKeyRef", Json::object({{"name", "none"}, {"key", "k"}})}}));
+  for (Json pod : {runs, waits}) {
+    pod["spec"].set("activeDeadlineSeconds", 2);
+    test.api->put(pod);
+  }
+  test.until_phase("runs", "Running");
+  for (const char* name : {"runs", "waits"}) {
+    test.until_phase(name, "Failed");
+    CHECK(test.api->pods.at(name).get("status").get_string("reason") == "DeadlineExceeded");
+  }
+}
+
+TEST_CASE("aliases of hosts are known to a pod", "[node]") {
+  const int tier = GENERATE(1, 3);
+  if (!has_tier(tier)) return;
+  NodeTest test(tier);
+  Json pod = make_pod("p", sh(tier == 1 ? "grep storage.x /etc/hosts" : "echo $AT storage.x"));
+  add_env(pod, "AT", "storage.x");
+  pod["spec"]["hostAliases"].push_back(
+      Json::object({{"ip", "10.0.0.9"}, {"hostnames", Json::array({"storage.x"})}}));
+  test.api->put(pod);
+  test.until_phase("p", "Succeeded");
+  CHECK(test.log("p").starts_with("10.0.0.9"));
+}
+
 TEST_CASE("pods go on without an agent, and the next one adopts them", "[node]") {
   const int tier = GENERATE(1, 2, 3);
   if (!has_tier(tier)) return;

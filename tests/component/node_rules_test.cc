@@ -263,10 +263,13 @@ TEST_CASE("names keep their addresses, and two names have two", "[node]") {
   later.keep({"ns", "other", "s"}, address);
   CHECK(later.address_of(name) != address);
   const std::string hosts = hosts_text(
-      name, address, {{name, address}, {{"ns", "i", "s"}, "127.1.1.1"}}, "10.0.0.1 storage\n");
+      name, address, {{name, address}, {{"ns", "i", "s"}, "127.1.1.1"}},
+      aliases_of(parse(R"({"spec":{"hostAliases":[{"ip":"10.0.0.9","hostnames":["a","b.c"]}]}})")),
+      "10.0.0.1 storage\n");
   CHECK(hosts.find(address + "\th.s.ns.svc.cluster.local h.s.ns.svc h.s.ns h.s h\n") !=
         std::string::npos);
   CHECK(hosts.find("127.1.1.1\ti.s.ns.svc.cluster.local") != std::string::npos);
+  CHECK(hosts.find("\n10.0.0.9\ta\n10.0.0.9\tb.c\n") != std::string::npos);
   CHECK(hosts.ends_with("10.0.0.1 storage\n"));
   CHECK(nsswitch_text("passwd: files\nhosts: resolve\n") == "passwd: files\nhosts: files dns\n");
 }
@@ -352,6 +355,30 @@ TEST_CASE("the status of a pod follows its containers", "[node]") {
             .at(0)
             .get_path({"state", "terminated"})
             .get_int("exitCode") == 137);
+}
+
+TEST_CASE("a pod that its deadline has ended has failed", "[node]") {
+  struct Row {
+    const char* container;
+    const char* phase;
+    const char* reason;
+  };
+  const Row row = GENERATE(values<Row>({
+      {R"({"terminated":{"exitCode":0,"finishedAt":"2026-01-01T00:01:00Z"}})", "Failed",
+       "DeadlineExceeded"},
+      {R"({"terminated":{"exitCode":0,"finishedAt":"2026-01-01T00:00:59Z"}})", "Succeeded", ""},
+      {R"({"terminated":{"exitCode":1,"finishedAt":"2026-01-01T00:00:59Z"}})", "Failed", ""},
+      {R"({"waiting":{"reason":"CrashLoopBackOff"}})", "Failed", "DeadlineExceeded"},
+  }));
+  const Json pod = parse(R"({"metadata":{"uid":"u"},"spec":{"activeDeadlineSeconds":60},
+      "status":{"startTime":"2026-01-01T00:00:00Z"}})");
+  Json report = parse(R"({"isOver":true,"containerStatuses":[{"name":"c","lastState":{"x":{}}}]})");
+  report["containerStatuses"].as_array()[0].set("state", parse(row.container));
+  const kube::Time end = kube::Time::from_seconds(1'767'225'660);
+  CHECK(deadline_of(pod) == end);
+  const Json status = pod_status(pod, report, {"127.0.0.1", "127.64.0.9", {}}, end);
+  CHECK(status.get_string("phase") == row.phase);
+  CHECK(status.get_string("reason") == row.reason);
 }
 
 TEST_CASE("a log is read as it was written", "[node]") {
