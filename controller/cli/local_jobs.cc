@@ -203,7 +203,8 @@ Task<Result<void>> wait_until_pods_end(kube::ApiClient& client, ObjectKey key, S
 Task<Result<void>> stop_jobs(kube::ApiClient& client, std::vector<ObjectKey> jobs, bool is_killed,
                              Say say) {
   Result<void> result;
-  // One that is gone has no pods to wait for, and no job is left running for the sake of another.
+  // One that is gone cannot be suspended, and its pods may still end. No job is left running
+  // because of another.
   const auto note = [&result](const ObjectKey& job, const Result<void>& done) {
     const bool is_gone = !done && done.error().code == ErrorCode::kNotFound;
     if (!done && !is_gone && result)
