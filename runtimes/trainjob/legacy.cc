@@ -28,7 +28,11 @@ constexpr std::size_t kMaxBytes = 1'500'000;  // no larger object is stored
 constexpr std::string_view kMetadataMaps[] = {"labels", "annotations"};
 constexpr std::string_view kRemovedFields[] = {"podTemplateOverrides", "podSpecOverrides", "labels",
                                                "annotations"};
-constexpr std::initializer_list<std::string_view> kProcesses{"trainer", "numProcPerNode"};
+
+// Null where the spec has none.
+const Json& processes_of(const Json& spec) {
+  return spec.get_path({"trainer", "numProcPerNode"});
+}
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t value = 0;
@@ -295,8 +299,7 @@ bool has_legacy_fields(const Json& trainjob) {
   if (!spec) return false;
   for (const std::string_view field : kRemovedFields)
     if (spec->find(field)) return true;
-  const Json* processes = spec->find_path(kProcesses);
-  return processes && processes->is_string();
+  return processes_of(*spec).is_string();
 }
 
 bool are_legacy_fields_changed(const Json& before, const Json& after) {
@@ -305,7 +308,7 @@ bool are_legacy_fields_changed(const Json& before, const Json& after) {
   const Json& spec = after.get("spec");
   for (const std::string_view field : kRemovedFields)
     if (old_spec.get(field) != spec.get(field)) return true;
-  return old_spec.get_path(kProcesses) != spec.get_path(kProcesses);
+  return processes_of(old_spec) != processes_of(spec);
 }
 
 tl::expected<TrainJob, kube::FieldErrors> read_stored_trainjob(const Json& trainjob) {
