@@ -116,7 +116,7 @@ int be_the_daemon(const LocalUpOptions& options, std::map<std::string, std::stri
 }
 
 Say say_on(std::ostream& out) {
-  return [&out](std::string_view sentence) { out << sentence << std::endl; };
+  return [&out](std::string_view sentence) { out << sentence << '\n' << std::flush; };
 }
 
 // Those that were suspended before may have pods that still end.
