@@ -64,9 +64,11 @@ endian = 'little'
 
 
 def environment():
-    """Without what would get into the program: flags, and the compiler cache's way to write paths."""
-    return {key: value for key, value in os.environ.items()
+    """Without what would get into the program: flags, and the compiler cache's way to write paths. The cache compares the files: where
+    only a comment has changed the preprocessor prints the same, but debug information has checksums of the files."""
+    kept = {key: value for key, value in os.environ.items()
             if key not in ("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "PKG_CONFIG_PATH")}
+    return {**kept, "CCACHE_DEPEND": "1"}
 
 
 def compiled(root, folder, target, *options):
