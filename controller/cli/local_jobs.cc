@@ -31,7 +31,6 @@ using kube::Task;
 constexpr const char* kManager = "trainer-local";
 constexpr kube::Milliseconds kTick{20};
 constexpr std::chrono::seconds kLongestEnd{60};
-constexpr std::int64_t kDefaultGrace = 30;            // seconds, as a pod's
 constexpr std::chrono::seconds kAfterGrace{30};       // until a killed pod has been seen to end
 constexpr std::chrono::seconds kWaitWithoutAWord{2};  // most pods have ended by then
 
@@ -45,10 +44,8 @@ std::optional<std::chrono::seconds> longest_grace(const std::vector<Json>& pods)
   std::optional<std::chrono::seconds> longest;
   for (const Json& pod : pods) {
     if (kube::is_pod_over(pod)) continue;
-    const std::int64_t wanted =
-        pod.get("spec").get_int("terminationGracePeriodSeconds", kDefaultGrace);
     const std::chrono::seconds grace(
-        pod.get("metadata").get_int("deletionGracePeriodSeconds", wanted));
+        pod.get("metadata").get_int("deletionGracePeriodSeconds", kube::termination_grace(pod)));
     longest = std::max(longest.value_or(grace), grace);
   }
   return longest;

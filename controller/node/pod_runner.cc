@@ -32,7 +32,6 @@ constexpr Milliseconds kRetry{500};
 // How often the state is checked where no descriptor or watch reports a change.
 constexpr Milliseconds kPoll{1'000};
 constexpr Milliseconds kBrief{50};
-constexpr int kDefaultGrace = 30;
 
 // What is looked at here: not who has written what, and of a finished pod, which may stay for long,
 // only its names.
@@ -88,11 +87,11 @@ bool PodRunner::is_deleting() const {
 
 int PodRunner::grace() const {
   return static_cast<int>(
-      pod_.get("metadata").get_int("deletionGracePeriodSeconds", kDefaultGrace));
+      pod_.get("metadata").get_int("deletionGracePeriodSeconds", kube::kDefaultGraceSeconds));
 }
 
 int PodRunner::own_grace() const {
-  return static_cast<int>(pod_.get("spec").get_int("terminationGracePeriodSeconds", kDefaultGrace));
+  return static_cast<int>(kube::termination_grace(pod_));
 }
 
 std::string PodRunner::address() const {

@@ -27,6 +27,7 @@
 #include "controller/node/strays.hh"
 #include "controller/node/tiers.hh"
 #include "kube/model/json_text.hh"
+#include "kube/model/pod_template.hh"
 
 namespace trainer {
 namespace node {
@@ -35,7 +36,6 @@ namespace {
 using kube::Json;
 using Phase = ContainerState::Phase;
 
-constexpr int kDefaultGrace = 30;  // seconds, as a pod's
 constexpr std::size_t kMaxMessage = 4'096;
 constexpr std::chrono::seconds kRetry{1};  // of a status that could not be written
 
@@ -231,7 +231,8 @@ void Shim::wait_for_events() {
 void Shim::on_signal() {
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo == SIGTERM) stop(info.ssi_code == SI_QUEUE ? info.ssi_int : kDefaultGrace);
+    if (info.ssi_signo == SIGTERM)
+      stop(info.ssi_code == SI_QUEUE ? info.ssi_int : kube::kDefaultGraceSeconds);
   reap();
 }
 

@@ -14,22 +14,24 @@ namespace {
 
 using kube::Json;
 
+// Labels and finalizers can always be changed, also of a runtime that was stored before a rule or a
+// field was there.
+bool leaves_spec(const AdmissionRequest& request) {
+  return request.operation == "UPDATE" &&
+         request.old_object.get("spec") == request.object.get("spec");
+}
+
 bool is_checked(const AdmissionRequest& request) {
   if (request.operation == "CREATE") return true;
-  if (request.operation != "UPDATE" || kube::ObjectMeta::of(request.object).deletion_timestamp)
-    return false;
-  // Labels and finalizers can always be changed, also of a runtime that was stored before a rule
-  // was there.
-  return request.old_object.get("spec") != request.object.get("spec");
+  return request.operation == "UPDATE" && !leaves_spec(request) &&
+         !kube::ObjectMeta::of(request.object).deletion_timestamp;
 }
 
 }  // namespace
 
 AdmissionAnswer mutate_runtime(const AdmissionRequest& request) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
-  // What an earlier version has stored stays as it is, so that labels and finalizers can change.
-  if (request.operation == "UPDATE" && request.old_object.get("spec") == request.object.get("spec"))
-    return {};
+  if (leaves_spec(request)) return {};
   Json object = request.object;
   Conversion conversion = convert_legacy_runtime(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);

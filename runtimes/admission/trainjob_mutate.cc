@@ -92,9 +92,8 @@ void restore_command(Json& trainjob, const AdmissionRequest& request) {
 
 AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
-  const bool is_update = request.operation == "UPDATE";
   Json object = request.object;
-  if (is_update) {
+  if (request.operation == "UPDATE") {
     put_back_extensions(object, request, {"spec"},
                         {"ttlSecondsAfterFinished", "failurePolicy", "podTemplateOverrides",
                          "podSpecOverrides", "labels", "annotations"});
@@ -103,7 +102,7 @@ AdmissionAnswer mutate_trainjob(const AdmissionRequest& request, kube::Time now)
   Conversion conversion;
   // A job that an earlier version has stored stays as it is: to write its fields again would change
   // patches and fields that may not change any more, whatever the client does.
-  if (!is_update || are_legacy_fields_changed(request.old_object, object))
+  if (are_legacy_fields_changed(request.old_object, object))
     conversion = convert_legacy_trainjob(object);
   if (!conversion.errors.empty()) return forbid(conversion.errors);
   set_times_of_patches(object, request.old_object, now.to_string());

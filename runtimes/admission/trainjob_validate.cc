@@ -148,9 +148,9 @@ bool TrainJobReview::check_rules() {
     answer_ = std::move(answer);
     return false;
   };
-  const bool is_legacy =
-      is_update ? are_legacy_fields_changed(request_.old_object, request_.object) : true;
-  if (is_legacy && has_legacy_fields(request_.object)) return refuse(refuse_legacy(request_));
+  if (has_legacy_fields(request_.object) &&
+      are_legacy_fields_changed(request_.old_object, request_.object))
+    return refuse(refuse_legacy(request_));
   auto job = read_stored_trainjob(request_.object);
   if (!job) return refuse(forbid(job.error()));
   if (job->metadata.ns.empty()) job->metadata.ns = request_.ns;

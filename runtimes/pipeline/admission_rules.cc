@@ -1,7 +1,6 @@
 // The rules of admission for jobs and runtimes (Kubeflow Trainer, pkg/webhooks).
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -60,12 +59,7 @@ kube::FieldErrors validate_trainjob(const TrainJob& job, const TrainJob* before,
   // Errors that the stored job has already do not count: they come from an annotation (annotations
   // are not checked when only they change) or were accepted by an earlier version, and must not
   // prevent a scheduler from starting the job by its patch.
-  std::set<std::string> known;
-  for (const kube::FieldError& error : errors_of(*before, runtime, plugins))
-    known.insert(error.to_string());
-  std::erase_if(errors, [&known](const kube::FieldError& error) {
-    return known.contains(error.to_string());
-  });
+  kube::erase_known(errors, errors_of(*before, runtime, plugins));
   return errors;
 }
 

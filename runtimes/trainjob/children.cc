@@ -31,18 +31,12 @@ Blocked refused(const kube::FieldErrors& errors) {
   return {"ChildRefused", kube::to_string(errors)};
 }
 
-// The job as v2.3 would say it. Without a webhook, v2.0 and v2.1 fields arrive as they were
-// written.
-kube::FieldErrors convert_legacy(const TrainJobObserved& observed,
-                                 std::optional<TrainJob>& converted) {
+// Why the job could not be read as v2.3 would say it. Without a webhook, v2.0 and v2.1 fields
+// arrive as they were written.
+kube::FieldErrors legacy_errors(const TrainJobObserved& observed) {
   if (!has_legacy_fields(observed.job_object)) return {};
   Json object = observed.job_object;
-  const Conversion conversion = convert_legacy_trainjob(object);
-  if (!conversion.errors.empty()) return conversion.errors;
-  auto job = read_trainjob(object);
-  if (!job) return job.error();
-  converted = std::move(*job);
-  return {};
+  return convert_legacy_trainjob(object).errors;
 }
 
 class ChildrenPlanner {
@@ -146,10 +140,8 @@ class ChildrenPlanner {
     if (stored.status.nodes || observed_.total_nodes > 0) return;
     const auto found = runtime_in(*snapshot.content, stored.spec.runtimeRef, stored.metadata.ns);
     if (!found || !(*found)->spec.mlPolicy || !(*found)->spec.mlPolicy->mpi) return;
-    std::optional<TrainJob> converted;
-    if (!convert_legacy(observed_, converted).empty()) return;
-    const auto built =
-        build(converted ? *converted : stored, **found, options_, nullptr, observed_.jobset_object);
+    if (!legacy_errors(observed_).empty()) return;
+    const auto built = build(stored, **found, options_, nullptr, observed_.jobset_object);
     if (built) state_.total_nodes = count_nodes(built->pod_sets, **found);
   }
 
@@ -167,12 +159,11 @@ class ChildrenPlanner {
   }
 
   void build_from(const SnapshotState& snapshot) {
-    std::optional<TrainJob> converted;
-    if (const auto errors = convert_legacy(observed_, converted); !errors.empty()) {
+    if (const auto errors = legacy_errors(observed_); !errors.empty()) {
       state_.blocked = refused(errors);
       return;
     }
-    const TrainJob& job = converted ? *converted : observed_.job;
+    const TrainJob& job = observed_.job;
     const auto found = runtime_in(*snapshot.content, job.spec.runtimeRef, job.metadata.ns);
     if (!found) {
       plan_.actions.clear();

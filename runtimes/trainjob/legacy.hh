@@ -18,8 +18,9 @@ struct Conversion {
 };
 
 bool has_legacy_fields(const kube::Json& trainjob);
-// Whether an update changes such a field, or adds or removes one. What is stored already needs no
-// conversion: the schema lets it stay, and it is converted where the job is read.
+// Whether a request changes such a field, or adds or removes one; `before` is null where the object
+// is created. What is stored already needs no conversion: the schema lets it stay, and it is
+// converted where the job is read.
 bool are_legacy_fields_changed(const kube::Json& before, const kube::Json& after);
 // A stored TrainJob of any version, as today's API says it. Where it cannot be converted it is read
 // as it is.

@@ -212,8 +212,7 @@ std::int32_t count_nodes(const std::vector<PodSet>& pod_sets, const Runtime& run
 }
 
 bool is_pod_of(const PodView& pod, const JobSet& jobset) {
-  return pod.jobset_uid.empty() || jobset.metadata.uid.empty() ||
-         pod.jobset_uid == jobset.metadata.uid;
+  return jobset.metadata.uid.empty() || pod.is_of_jobset(jobset.metadata.uid);
 }
 
 PodFacts survey_pods(const JobSet& jobset, const std::vector<const PodView*>& pods,

@@ -24,7 +24,7 @@ struct SnapshotView {
 };
 
 struct TrainJobObserved {
-  const TrainJob& job;
+  const TrainJob& job;           // as read_stored_trainjob() reads job_object
   const kube::Json& job_object;  // as stored, for the status difference
   // nullopt: not known (not read yet); a pointer to null: known to be absent.
   std::optional<std::shared_ptr<const SnapshotView>> snapshot;

@@ -117,12 +117,8 @@ Verdict validate_create(const Framework& framework, const Job& job) {
 
 Verdict validate_update(const Framework& framework, const Job& before, const Job& job) {
   Verdict verdict = validate_create(framework, job);
-  if (!verdict.errors.empty()) {
-    const kube::FieldErrors known = validate_create(framework, before).errors;
-    std::erase_if(verdict.errors, [&known](const kube::FieldError& error) {
-      return std::find(known.begin(), known.end(), error) != known.end();
-    });
-  }
+  if (!verdict.errors.empty())
+    kube::erase_known(verdict.errors, validate_create(framework, before).errors);
   if (before.spec.runPolicy.managedBy != job.spec.runPolicy.managedBy)
     verdict.errors.push_back(kube::invalid("spec.runPolicy.managedBy",
                                            job.spec.runPolicy.managedBy.value_or(""),

@@ -57,6 +57,10 @@ struct PodView {
   std::optional<std::string> in_place_attempt;  // annotation in-place-restart-attempt, unparsed
   std::int32_t restart_count = 0;               // the largest of its containers and init containers
   kube::ObjectKey key() const { return {ns, name}; }
+  // False for a pod of a former JobSet of the same name.
+  bool is_of_jobset(std::string_view of_uid) const {
+    return jobset_uid.empty() || jobset_uid == of_uid;
+  }
   friend bool operator==(const PodView&, const PodView&) = default;
 };
 

@@ -221,9 +221,7 @@ std::vector<const JobView*> JobSetController::jobs_of(const std::string& ns,
 std::vector<const PodView*> JobSetController::pods_of(const kube::ObjectKey& key,
                                                       const std::string& uid) const {
   auto pods = pods_.find_by(kByJobSet, key.ns, key.name);
-  std::erase_if(pods, [&uid](const PodView* pod) {
-    return !pod->jobset_uid.empty() && pod->jobset_uid != uid;
-  });
+  std::erase_if(pods, [&uid](const PodView* pod) { return !pod->is_of_jobset(uid); });
   return pods;
 }
 

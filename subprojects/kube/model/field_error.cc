@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "kube/model/json_text.hh"
@@ -101,6 +103,13 @@ FieldError not_supported(std::string path, Json value,
   for (const auto choice : supported)
     detail += (detail.empty() ? "supported values: " : ", ") + quote(choice);
   return {FieldError::Type::kNotSupported, std::move(path), std::move(value), std::move(detail)};
+}
+
+void erase_known(FieldErrors& errors, const FieldErrors& known) {
+  std::set<std::string> texts;
+  for (const FieldError& error : known) texts.insert(error.to_string());
+  std::erase_if(errors,
+                [&texts](const FieldError& error) { return texts.contains(error.to_string()); });
 }
 
 FieldError too_long(std::string path, std::size_t limit) {

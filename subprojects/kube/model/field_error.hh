@@ -40,6 +40,8 @@ using FieldErrors = std::vector<FieldError>;
 // One error bare, several as "[a, b]", duplicates once, as field.ErrorList.ToAggregate() prints
 // them.
 std::string to_string(const FieldErrors& errors);
+// Without those that are printed as one of `known`: what the stored object has already.
+void erase_known(FieldErrors& errors, const FieldErrors& known);
 
 FieldError invalid(std::string path, Json value, std::string detail);
 template <class First, class... Rest>

@@ -287,6 +287,10 @@ void write_as_go(Json& value) {
   drop_omitted(value, "");
 }
 
+std::int64_t termination_grace(const Json& pod) {
+  return pod.get("spec").get_int("terminationGracePeriodSeconds", kDefaultGraceSeconds);
+}
+
 bool is_pod_over(const Json& pod) {
   const std::string_view phase = pod.get("status").get_string("phase");
   return phase == "Succeeded" || phase == "Failed";

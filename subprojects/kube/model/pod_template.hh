@@ -1,6 +1,7 @@
 // Edits of a pod template that stays Json: nothing it holds is ever lost, known or unknown.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -56,6 +57,10 @@ void canonicalise_quantities(Json& value);
 // their zeros (backoffLimit, automountServiceAccountToken), and so do maps of strings, such as
 // labels. Empty objects stay, whether they say something ("emptyDir: {}") or not ("limits: {}").
 void write_as_go(Json& value);
+
+inline constexpr int kDefaultGraceSeconds = 30;
+// How long a pod may take to end, in seconds, as its spec says.
+std::int64_t termination_grace(const Json& pod);
 
 // Whether a pod has ended, as its phase says.
 bool is_pod_over(const Json& pod);

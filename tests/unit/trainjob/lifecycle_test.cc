@@ -50,6 +50,14 @@ void start_nodes(World& world, std::string_view phase, bool is_ready, std::int32
   }
 }
 
+// Two nodes, of which the second fails before that is seen.
+void run_and_fail(World& world) {
+  world.settle();
+  start_nodes(world, "Running", true);
+  world.settle();
+  world.fail_pod("j-node-0-1-a0", 3, "ValueError: no such file");
+}
+
 TEST_CASE("a new job gets a snapshot, then its JobSet, and an empty conditions list") {
   World world;
   const TrainJobPlan plan = world.reconcile();
@@ -210,10 +218,7 @@ TEST_CASE("all nodes have a machine for a while: one event, also when nothing el
 
 TEST_CASE("a failed job names the pod that failed first, also once its pods are gone") {
   World world;
-  world.settle();
-  start_nodes(world, "Running", true);
-  world.settle();
-  world.fail_pod("j-node-0-1-a0", 3, "ValueError: no such file");
+  run_and_fail(world);
   CHECK(world.settle() == Reasons{"NodeFailed"});
   CHECK(world.phase() == "Running");
   world.advance(std::chrono::seconds(2));
@@ -242,10 +247,7 @@ TEST_CASE("a failed job names the pod that failed first, also once its pods are 
 
 TEST_CASE("the first failure of a JobSet that was deleted is not that of the next one") {
   World world;
-  world.settle();
-  start_nodes(world, "Running", true);
-  world.settle();
-  world.fail_pod("j-node-0-1-a0", 3, "ValueError: no such file");
+  run_and_fail(world);
   world.settle();
   REQUIRE(world.job().status.firstFailure);
   world.pods.clear();

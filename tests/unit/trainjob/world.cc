@@ -6,6 +6,7 @@
 #include "kube/model/patch.hh"
 #include "kube/model/yaml.hh"
 #include "kube/tests/merge_patch.hh"
+#include "runtimes/trainjob/legacy.hh"
 #include "runtimes/views/pod.hh"
 #include "tests/support/catch.hh"
 
@@ -79,7 +80,7 @@ void World::restart() {
 }
 
 TrainJob World::job() const {
-  auto job = read_trainjob(object);
+  auto job = read_stored_trainjob(object);
   if (!job) FAIL(kube::to_string(job.error()));
   return std::move(*job);
 }
