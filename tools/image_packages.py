@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -87,7 +88,7 @@ class Root:
 
 def mirrors():
     """(release, address) of Debian's main, from the sources of this machine's apt."""
-    lines = output("apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages").splitlines()
+    lines = output("apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages", "Origin: Debian").splitlines()
     found = sorted({(release, address) for release, component, address in map(str.split, lines) if component == "main" and release in RELEASES})
     if not any(release == "bookworm" for release, _ in found):
         raise SystemExit("tools/image: apt has no source of Debian 12 (bookworm main); add one and run apt-get update")
@@ -139,9 +140,10 @@ def sysroot(architecture, names):
         key = hashlib.sha256("".join(f"{path.name} {sha256(path)}\n" for path in archives).encode()).hexdigest()[:12]
         target = CACHE / f"sysroot-{architecture}-{key}"
         if not target.exists():
-            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                unpack(archives, pathlib.Path(folder) / "root")
-                os.rename(f"{folder}/root", target)
+            begun = CACHE / f"{architecture}.part"
+            shutil.rmtree(begun, ignore_errors=True)   # of a run that was cut off
+            unpack(archives, begun)
+            begun.rename(target)
     return Root(target, architecture)
 
 

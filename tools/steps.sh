@@ -14,7 +14,20 @@ export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 
 PASSED=0 FAILED=0 COUNTS='' SHOWN=''
-mkdir -p "$LOGS"
+
+# What root has made in this clone cannot be written by a user, and many programs stop at a space in a path.
+usable() {
+  local made
+  case $ROOT in *[[:space:]]*) echo "$0: the path of the clone has a space: $ROOT; move it" >&2; return 1 ;; esac
+  for made in "$ROOT" "$ROOT/.cache" "$LOGS" "$ROOT/build" "$ROOT/build/build.ninja"; do
+    [ ! -e "$made" ] || [ -w "$made" ] || {
+      echo "$0: $made belongs to $(stat -c %U "$made"); run as that user, or give it to yourself: sudo chown -R $(id -un) $ROOT" >&2
+      return 1
+    }
+  done
+}
+usable || exit 1
+mkdir -p "$LOGS" || exit 1
 
 # log_name TITLE prints the name, without its ending, of the step's files in LOGS.
 log_name() { tr -cs 'a-zA-Z0-9\n' - <<< "$NAME-$1"; }
@@ -60,13 +73,15 @@ step() {
   return $result
 }
 
-# configure DIRECTORY COMPILER OPTION...
+# configure DIRECTORY COMPILER OPTION... A directory of other options, or one whose configuration was interrupted, is made again.
 configure() {
   local directory=$1 compiler=$2 linker=()
+  local configured=$directory/configured as="${*:2}"
   shift 2
-  [ -e "$directory/build.ninja" ] && return
+  [ "$(cat "$configured" 2> /dev/null)" != "$as" ] || return 0
   case $compiler in clang*) linker=(CXX_LD=lld) ;; esac
-  env CXX="ccache $compiler" "${linker[@]}" meson setup --wrap-mode=nodownload "$@" "$directory"
+  rm -rf "$directory"
+  env CXX="ccache $compiler" "${linker[@]}" meson setup --wrap-mode=nodownload "$@" "$directory" && echo "$as" > "$configured"
 }
 
 # build_trainer [TARGET...] makes the targets (default: all) of build/, with clang++-16 and for speed. Functions and lines are debug

@@ -8,6 +8,7 @@
 #include "kube/client/task_group.hh"
 #include "kube/model/digest.hh"
 #include "kube/model/resources.hh"
+#include "kube/model/text.hh"
 
 namespace trainer {
 
@@ -172,6 +173,13 @@ Task<Result<void>> WebhookRegistrar::publish(std::string ca_pem) {
     log_.info("webhooks published", {{"object", what}, {"url", url_}});
   }
   co_return Result<void>();
+}
+
+std::string WebhookRegistrar::removal() const {
+  std::string command = "kubectl delete";
+  for (const WebhookConfiguration& each : configurations(""))
+    command += " " + kube::to_lower(each.resource.kind) + "/" + each.key().name;
+  return "start this process again, or TrainJobs stay refused until: " + command;
 }
 
 Task<void> WebhookRegistrar::withdraw() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <functional>
 #include <ostream>
 
@@ -110,9 +111,12 @@ int report_cluster_error(const kube::Error& error, const kube::Resource& resourc
     console.err << fmt::format("{}: {}\n", what, error.message);
     return kExitRefused;
   }
+  // kubectl connects through it.
+  const bool has_proxy = std::getenv("HTTPS_PROXY") || std::getenv("https_proxy");
   console.err << fmt::format(
-      "{}: {}: is the cluster up, and --kubeconfig or --context the right one?\n", what,
-      error.message);
+      "{}: {}: is the cluster up, and --kubeconfig or --context the right one?{}\n", what,
+      error.message,
+      has_proxy ? " (HTTPS_PROXY is set, and trainer connects without a proxy)" : "");
   return kExitNoCluster;
 }
 

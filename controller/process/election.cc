@@ -39,12 +39,15 @@ Election::Election(const MakeTransport& make_transport, kube::asio::io_context& 
       client_(*transport_, clock_, random_,
               with_deadline_of(configuration_, std::move(client_options))) {}
 
-kube::Task<void> Election::run(std::function<void()> on_started, std::function<void()> on_stopped) {
+kube::Task<void> Election::run(std::function<void()> on_started, std::function<void()> on_stopped,
+                               std::function<void()> on_restored) {
   if (!configuration_.leaderElect) {
     on_started();
     co_return;
   }
-  co_await kube::run_leader_election(client_, lease(), std::move(on_started),
+  kube::LeaseOptions options = lease();
+  options.on_restored = std::move(on_restored);
+  co_await kube::run_leader_election(client_, std::move(options), std::move(on_started),
                                      std::move(on_stopped));
 }
 

@@ -27,8 +27,9 @@ class Election {
            Configuration::LeaderElection configuration, std::string ns,
            kube::ApiClient::Options client_options, const kube::Log& log);
 
-  // As kube::run_leader_election.
-  kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped);
+  // As kube::run_leader_election and LeaseOptions::on_restored.
+  kube::Task<void> run(std::function<void()> on_started, std::function<void()> on_stopped,
+                       std::function<void()> on_restored);
   kube::ObjectKey key() const;  // of the Lease
   // Whether no other replica can hold the Lease now. False as long as it is not renewed, also where
   // this process was stopped, or the machine asleep, for longer than that takes.

@@ -58,7 +58,11 @@ Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is
   if (!options.webhook_url.empty()) return Webhooks::kUrl;
   if (is_namespaced) return Webhooks::kNone;  // their configurations are cluster-scoped
   // A pod has a Service in front of it; a process elsewhere needs a URL.
-  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty();
+  // One with a kubeconfig may be in another cluster.
+  const char* const list = std::getenv("KUBECONFIG");
+  const bool has_kubeconfig =
+      !options.kubeconfig.empty() || !options.context.empty() || (list && *list);
+  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && !has_kubeconfig;
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
 }
 
@@ -267,9 +271,19 @@ Task<void> Process::elect() {
     if (is_stopping_) return;
     // Another replica may be writing already: this process must end at once.
     log_.error("leadership lost", {{"then", "exit, to be started again"}});
+    if (registrar_) log_.error("webhooks are left", {{"then", registrar_->removal()}});
     stop(1);
   };
-  co_await election_.run(std::move(on_started), std::move(on_stopped));
+  // Its caches are of a time that is no more.
+  std::function<void()> on_restored = [this] {
+    if (is_stopping_) return;
+    log_.error("cannot go on", {{"why",
+                                 "the Lease went back to an older version: the API server was "
+                                 "restored from a backup"},
+                                {"then", "exit, to be started again"}});
+    begin_shut_down(1);
+  };
+  co_await election_.run(std::move(on_started), std::move(on_stopped), std::move(on_restored));
 }
 
 Task<void> Process::await_signal() {

@@ -82,7 +82,9 @@ int main(int argc, char** argv) {
   app.add_option("--v1-workers", sizes.v1_workers, "Workers of the large PyTorchJob");
   app.add_option("--v1-suspended", sizes.v1_suspended, "Suspended PyTorchJobs");
   app.add_option("--rounds", sizes.rounds, "Bursts of PyTorchJobs, of which the median counts");
-  app.add_option("--only", only, "idle, burst, latency, large, jobsets, restart, suspended, v1");
+  app.add_option("--only", only, "Scenarios to measure besides idle")
+      ->check(CLI::IsMember(
+          {"idle", "burst", "latency", "large", "jobsets", "restart", "suspended", "v1"}));
   CLI11_PARSE(app, argc, argv);
   try {
     const auto config = kube::load_config(kubeconfig);

@@ -32,18 +32,18 @@ def trainjob(name, **spec):
 @contextlib.contextmanager
 def served(cluster):
     """A controller with admission, and a runtime in the namespace."""
-    directory = tempfile.mkdtemp()
-    controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443")
-    with open(os.path.join(directory, "controller.yaml"), "a") as config:
-        config.write("removeLegacyFinalizers: true\n")
-    controller.start()
-    try:
-        wait_until("admission", lambda: "webhooks published" in controller.said())
-        cluster.apply(runtime())
-        yield controller
-        controller.stop()
-    finally:
-        controller.kill()
+    with tempfile.TemporaryDirectory() as directory:
+        controller = harness.Controller(directory, "--webhook-url", f"https://{os.environ['TESTBED_HOST']}:9443")
+        with open(os.path.join(directory, "controller.yaml"), "a") as config:
+            config.write("removeLegacyFinalizers: true\n")
+        controller.start()
+        try:
+            wait_until("admission", lambda: "webhooks published" in controller.said())
+            cluster.apply(runtime())
+            yield controller
+            controller.stop()
+        finally:
+            controller.kill()
 
 
 def time_to_live(cluster, name):

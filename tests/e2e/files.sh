@@ -3,10 +3,13 @@
 
 # run_files DIRECTORY FILE... -- [TEST...] runs these tests of each file, or all of them, and prints how many passed in all.
 run_files() {
-  local here=$1 files=() file mine output good bad passed=0 failed=0
+  local here=$1 files=() name file mine output good bad passed=0 failed=0
   shift
   while [ "$1" != -- ]; do files+=("$1"); shift; done
   shift
+  for name; do
+    (cd "$here" && grep -q "^ *def $name\b" "${files[@]}") || { echo "no test $name in ${files[*]}" >&2; return 2; }
+  done
   for file in "${files[@]}"; do
     mine=$(for name; do grep -o "^ *def $name\b" "$here/$file" | sed 's/.*def //' || true; done)
     [ $# = 0 ] || [ -n "$mine" ] || continue

@@ -231,7 +231,8 @@ def run_test(name, test):
     finally:
         local.run("down", code=None)
         for pid in local.left_over():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):   # it has ended since
+                os.kill(pid, signal.SIGKILL)
     print(f"{said[:4]} {name} ({time.monotonic() - began:.1f} s){said[4:]}", flush=True)
     return result
 

@@ -2,17 +2,15 @@
 """The official Python SDK, unmodified, on local mode. It is installed from PyPI into the user's cache."""
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 
 import bed
 
 if importlib.util.find_spec("kubeflow") is None:
-    try:
-        python = subprocess.check_output([bed.ROOT / "tools/python-tool", "kubeflow==0.5.0", "python"], text=True).strip()
-    except subprocess.CalledProcessError as error:
-        print(f"SKIP sdk_test.py (the SDK cannot be installed: {error})\n0 passed, 0 failed")
-        sys.exit(0)
+    python = subprocess.check_output([bed.ROOT / "tools/python-tool", "kubeflow==0.5.0", "python"], text=True).strip()
+    shutil.rmtree(bed.FOLDER, ignore_errors=True)   # execv runs no handlers of atexit
     os.execv(python, [python, *sys.argv])
 
 from kubeflow.trainer import CustomTrainer, CustomTrainerContainer, TrainerClient  # noqa: E402

@@ -7,6 +7,7 @@
 #include "kube/client/json_scan.hh"
 #include "kube/client/url.hh"
 #include "kube/client/yield.hh"
+#include "kube/model/text.hh"
 
 namespace kube {
 
@@ -259,7 +260,7 @@ Task<Result<std::string>> ApiClient::remove(Resource resource, ObjectKey key,
 }
 
 Task<Result<Json>> ApiClient::post(std::string path, Json body) {
-  return send_json(with_body(HttpRequest("POST", std::move(path)), kJson, body, false));
+  return send_json(with_body(HttpRequest("POST", std::move(path)), kJson, body, true));
 }
 
 Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {
@@ -281,6 +282,7 @@ Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and
 
 Error error_of(const HttpResponse& response) {
   constexpr std::size_t kExcerpt = 300;
+  constexpr std::size_t kMaxMessage = 4096;  // it quotes values of the object, in their full length
   const auto body = parse_json(response.body);
   const bool is_status = body && body->get_string("kind") == "Status";
   Error error;
@@ -289,7 +291,7 @@ Error error_of(const HttpResponse& response) {
       code_of(response.status, is_status ? body->get_string("reason") : std::string_view());
   error.retry_after = seconds_of(response.header("retry-after"));
   if (is_status) {
-    error.message = body->get_string("message");
+    error.message = head_of(body->get_string("message"), kMaxMessage);
     if (const Json* const after = body->find_path({"details", "retryAfterSeconds"});
         !error.retry_after && after != nullptr && after->is_int() && after->as_int() > 0) {
       error.retry_after =

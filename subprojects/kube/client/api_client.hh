@@ -90,7 +90,8 @@ class ApiClient {
   // PUT: conditional on the object's resourceVersion, if it has one.
   Task<Result<std::string>> replace(Resource resource, ObjectKey key, Json object);
   Task<Result<std::string>> remove(Resource resource, ObjectKey key, DeleteOptions options);
-  // POST to a subresource or a review API (TokenReview, SubjectAccessReview), answer returned.
+  // POST to a review API (TokenReview, SubjectAccessReview), or as a dry run: it stores nothing, so
+  // it may be sent again. The answer is returned.
   Task<Result<Json>> post(std::string path, Json body);
   // A stream on its own connection: watch, or a followed log.
   Task<Result<std::unique_ptr<HttpStream>>> stream(std::string path_and_query);

@@ -129,8 +129,12 @@ class PlainStream final : public LinkStream {
 
 class TlsStream final : public LinkStream {
  public:
-  TlsStream(std::shared_ptr<Link> link, asio::ssl::context& context, ServerTls owner)
-      : LinkStream(std::move(link)), owner_(std::move(owner)), tls_(link_->socket, context) {
+  TlsStream(std::shared_ptr<Link> link, asio::ssl::context& context, ServerTls owner,
+            const ClientTls* client = nullptr)
+      : LinkStream(std::move(link)),
+        owner_(std::move(owner)),
+        client_(client),
+        tls_(link_->socket, context) {
     // Asio has OpenSSL free its buffers after each record, and the next one make them again.
     SSL_clear_mode(tls_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
   }
@@ -154,6 +158,7 @@ class TlsStream final : public LinkStream {
     co_return tl::unexpected(to_error(link_->is_timed_out, error, "the TLS handshake"));
   }
   ClientCertificate client_certificate() override { return kube::client_certificate(native()); }
+  const ClientTls* client_tls() const override { return client_; }
   SSL* native() { return tls_.native_handle(); }
 
  private:
@@ -171,6 +176,7 @@ class TlsStream final : public LinkStream {
   }
 
   ServerTls owner_;  // the context of a server may be replaced while its connections live
+  const ClientTls* const client_;
   asio::ssl::stream<tcp::socket&> tls_;
 };
 
@@ -277,7 +283,7 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(std::vector<tcp::endpoi
   set_options(link->socket);
   if (tls == nullptr) co_return std::make_unique<PlainStream>(link);
 
-  auto secure = std::make_unique<TlsStream>(link, tls->context(), nullptr);
+  auto secure = std::make_unique<TlsStream>(link, tls->context(), nullptr, tls);
   if (!tls->prepare(secure->native())) {
     co_return fail(ErrorCode::kInternal, "the TLS connection could not be set up");
   }

@@ -41,6 +41,8 @@ class ByteStream {
   // kCancelled.
   virtual Task<Result<void>> handshake() { co_return Result<void>(); }
   virtual ClientCertificate client_certificate() { return ClientCertificate::kNone; }
+  // What a connection was made with; nullptr for a plain one.
+  virtual const ClientTls* client_tls() const { return nullptr; }
 };
 
 // Connects, with the handshake. `tls` is nullptr for a plain connection and outlives the stream.

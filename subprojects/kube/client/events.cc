@@ -214,8 +214,11 @@ struct EventRecorder::State {
   bool keep_failed(Waiting one, const Error& error) {
     ++one.tries;
     // Asking again cannot change some refusals: the namespace is gone or going, or the event is not
-    // accepted.
-    if (!error.is_transient() || (!one.event.is_terminal && one.tries >= kMaxTries)) {
+    // accepted. An API server that starts may answer 401, and a write without the Lease is
+    // cancelled.
+    const bool is_for_good = !error.is_transient() && error.code != ErrorCode::kUnauthorized &&
+                             error.code != ErrorCode::kCancelled;
+    if (is_for_good || (!one.event.is_terminal && one.tries >= kMaxTries)) {
       ++dropped;
       return false;
     }

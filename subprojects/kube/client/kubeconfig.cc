@@ -89,6 +89,9 @@ class Section {
                                : (fs::path(file_->path).parent_path() / given).string();
   }
 
+  // Whether data_or_file() reads a file.
+  bool is_file(const std::string& name) const { return has(name) && !has(name + "-data"); }
+
   // The text of "<name>-data" (base64, which wins) or of the file "<name>"; empty with neither.
   std::string data_or_file(const std::string& name, Shown shown = Shown::kInErrors) const {
     if (const std::string data = text(name + "-data", shown); !data.empty()) {
@@ -238,6 +241,10 @@ void read_user(const std::string& name, const Section& user, ExecUsers exec_user
   if (config.client_certificate_pem.empty() != key.empty())
     user.fail("user \"" + name + "\" has only one of client-certificate and client-key");
   config.client_key_pem = Secret<std::string>(key);
+  if (user.is_file("client-certificate") && user.is_file("client-key")) {
+    config.client_certificate_file = user.absolute(user.text("client-certificate"));
+    config.client_key_file = user.absolute(user.text("client-key"));
+  }
   read_token(user, config);
 }
 
@@ -342,10 +349,19 @@ Result<ClientConfig> load_config(const std::string& path, const std::string& con
   if (!path.empty()) return load_files({path}, context, exec_users);
   if (const std::string named = environment("KUBECONFIG"); !named.empty())
     return load_listed(named, context, exec_users);
-  if (auto in_cluster = in_cluster_config()) return in_cluster;
   const std::string home = environment("HOME");
   const std::string standard = home + "/.kube/config";
-  if (!home.empty() && exists(standard)) return load_files({standard}, context, exec_users);
+  const bool has_file = !home.empty() && exists(standard);
+  if (has_file && (exec_users == ExecUsers::kAllowed || !context.empty()))
+    return load_files({standard}, context, exec_users);
+  if (!context.empty())
+    return fail(ErrorCode::kNotFound, "no context \"" + context +
+                                          "\": KUBECONFIG is not set, and ~/.kube/config does not "
+                                          "exist; name a kubeconfig");
+  auto in_cluster = in_cluster_config();
+  if (in_cluster) return in_cluster;
+  if (has_file) return load_files({standard}, context, exec_users);
+  if (!environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster;
   return fail(
       ErrorCode::kNotFound,
       "no cluster: KUBECONFIG is not set, this is no pod, and ~/.kube/config does not exist");

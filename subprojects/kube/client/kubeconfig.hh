@@ -17,6 +17,9 @@ struct ClientConfig {
   std::string ca_pem;  // empty: the system's CAs
   std::string client_certificate_pem;
   Secret<std::string> client_key_pem;
+  // Where both come from files; they are read again when they change.
+  std::string client_certificate_file;
+  std::string client_key_file;
   Secret<std::string> token;
   std::string token_file;  // read again when it changes; wins over `token` once it can be read
   std::shared_ptr<ExecPlugin> exec_plugin;  // makes the token or certificate; null without one
@@ -24,12 +27,14 @@ struct ClientConfig {
   std::string user_agent = "trainer";
 };
 
-// `path` empty: $KUBECONFIG, then in-cluster, then ~/.kube/config; `context` empty:
-// current-context. Of several files in $KUBECONFIG, separated by ":", the first that has an entry
-// or sets current-context counts, and those that do not exist are passed over. Relative paths
-// inside are taken from the folder of their file. Errors name the file and the missing or wrong
-// entry, values of another type included; auth-provider users are refused with the reason, and exec
-// users unless they are allowed. Where a user has a token beside `exec`, the token counts.
+// `path` empty: $KUBECONFIG, then in-cluster (not where a context is named, which a pod has none
+// of), then ~/.kube/config; a person's program (`ExecUsers::kAllowed`) takes the file before what
+// is in-cluster, as kubectl does. `context` empty: current-context. Of several files in
+// $KUBECONFIG, separated by ":", the first that has an entry or sets current-context counts, and
+// those that do not exist are passed over. Relative paths inside are taken from the folder of their
+// file. Errors name the file and the missing or wrong entry, values of another type included;
+// auth-provider users are refused with the reason, and exec users unless they are allowed. Where a
+// user has a token beside `exec`, the token counts.
 enum class ExecUsers { kRefused, kAllowed };
 Result<ClientConfig> load_config(const std::string& path, const std::string& context = "",
                                  ExecUsers exec_users = ExecUsers::kRefused);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/client/with_deadline.hh"
+#include "kube/model/meta.hh"
 #include "kube/model/resources.hh"
 
 namespace kube {
@@ -189,6 +190,9 @@ class Election {
     now.duration = std::chrono::seconds(spec.get_int("leaseDurationSeconds"));
     now.since = client_.clock().steady();
     if (seen_ && seen_->resource_version == now.resource_version) return;
+    if (seen_ && is_newer_version(seen_->resource_version, now.resource_version) &&
+        options_.on_restored)
+      options_.on_restored();
     const bool is_new_holder = !seen_ || seen_->holder != now.holder;
     seen_ = std::move(now);
     if (is_new_holder && options_.on_holder) options_.on_holder(seen_->holder);

@@ -23,6 +23,10 @@ struct LeaseOptions {
   // for writes that are in flight at that time. Called with a time long past before the lease is
   // released. May be empty.
   std::function<void(Clock::Steady until)> on_renewed;
+  // Called where the lease has an older version than it had, so the API server was restored from a
+  // backup: what this process knows of any object may not be so, and no watch says it, since it
+  // waits for versions that are yet to come. May be empty.
+  std::function<void()> on_restored;
   // Called with the reason why an attempt failed, such as a right that is missing; may be empty.
   std::function<void(std::string_view)> on_error;
   LeaseOptions() {}

@@ -31,12 +31,27 @@ Result<void> use_key_pair(ssl::context& context, const std::string& certificate,
   error_code error;
   context.use_certificate_chain(boost::asio::buffer(certificate), error);
   if (error) return unusable(whose + " certificate", error);
+  // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key.
+  SSL_CTX_set_default_passwd_cb(context.native_handle(), [](char*, int, int, void*) { return 0; });
   context.use_private_key(boost::asio::buffer(key.reveal()), ssl::context::pem, error);
+  if (error && key.reveal().find("ENCRYPTED") != std::string::npos) {
+    return fail(ErrorCode::kInvalid, "the " + whose +
+                                         " key is encrypted, and nothing here asks for its "
+                                         "passphrase; write the key without one");
+  }
   if (error) return unusable(whose + " key", error);
   if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
     return fail(ErrorCode::kInvalid, "the " + whose + " key does not belong to the certificate");
   }
   return {};
+}
+
+// Any certificate that is trusted is an anchor, also one that another has signed, as Go has it
+// (crypto/x509: VerifyOptions.Roots).
+void trust(ssl::context& context, const std::string& ca_pem, error_code& error) {
+  context.add_certificate_authority(boost::asio::buffer(ca_pem), error);
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.native_handle()),
+                              X509_V_FLAG_PARTIAL_CHAIN);
 }
 
 // The slot of an SSL_CTX that leads back to its ClientTls.
@@ -91,7 +106,7 @@ Result<std::unique_ptr<ClientTls>> ClientTls::make(const ClientConfig& config, s
   if (config.ca_pem.empty()) {
     context.set_default_verify_paths(error);
   } else {
-    context.add_certificate_authority(boost::asio::buffer(config.ca_pem), error);
+    trust(context, config.ca_pem, error);
   }
   if (error) return unusable("cluster's CA certificate", error);
   if (!config.client_certificate_pem.empty()) {
@@ -110,6 +125,7 @@ bool ClientTls::prepare(SSL* connection) {
         is_ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), server_name_.c_str())
               : SSL_set1_host(connection, server_name_.c_str());
     if (is_set != 1) return false;
+    SSL_set_hostflags(connection, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);  // nor does Go
   }
   if (session_ != nullptr) SSL_set_session(connection, session_);
   return true;
@@ -139,7 +155,7 @@ Result<ServerTls> make_server_tls(const std::string& certificate_pem,
   if (!used) return tl::unexpected(used.error());
   if (!options.client_ca_pem.empty()) {
     error_code error;
-    context->add_certificate_authority(boost::asio::buffer(options.client_ca_pem), error);
+    trust(*context, options.client_ca_pem, error);
     if (error) return unusable("CA certificate of clients", error);
     SSL_CTX_set_verify(native, SSL_VERIFY_PEER, accept_any);
     // A resumed session would carry the result of an earlier verification.

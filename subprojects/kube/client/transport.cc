@@ -7,6 +7,7 @@
 #include <deque>
 #include <stdexcept>
 
+#include "kube/client/certificate_source.hh"
 #include "kube/client/clock.hh"
 #include "kube/client/http_reader.hh"
 #include "kube/client/kubeconfig.hh"
@@ -91,12 +92,13 @@ class PooledTransport final : public Transport {
         user_agent_(config.user_agent),
         tokens_(config.token, config.token_file),
         plugin_(config.exec_plugin),
+        certificates_(config.client_certificate_file, config.client_key_file, SteadyClock::now()),
         slots_(limits.max_in_flight),
         sweep_(io) {
     auto server = parse_server_url(config.server);
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
-    if (plugin_) plugin_user_ = config;
+    if (plugin_ || !config.client_certificate_file.empty()) user_ = config;
     if (!server_.is_tls) return;
     auto tls = ClientTls::make(config, server_.host);
     if (!tls) throw std::runtime_error(config.server + ": " + tls.error().message);
@@ -165,27 +167,53 @@ class PooledTransport final : public Transport {
     co_return std::move(*done);
   }
 
-  // Takes the plugin's credential, a new one where the last has expired.
+  // Takes the plugin's credential, a new one where the last has expired, or what the files have.
   Result<void> sign_in() {
-    if (!plugin_) return {};
+    if (!plugin_) {
+      if (certificates_.is_due(SteadyClock::now())) has_other_certificate();
+      return {};
+    }
     if (auto renewed = plugin_->renew(SystemClock().now()); !renewed) return renewed;
     if (std::exchange(generation_, plugin_->generation()) == plugin_->generation()) return {};
     const ExecCredential& credential = plugin_->credential();
     tokens_.set(credential.token.reveal());
     if (tls_ == nullptr || credential.client_certificate_pem.empty()) return {};
-    plugin_user_.client_certificate_pem = credential.client_certificate_pem;
-    plugin_user_.client_key_pem = credential.client_key_pem;
-    auto tls = ClientTls::make(plugin_user_, server_.host);
-    if (!tls) return tl::unexpected(tls.error().at("exec plugin"));
+    user_.client_certificate_pem = credential.client_certificate_pem;
+    user_.client_key_pem = credential.client_key_pem;
+    return use_certificate().map_error([](const Error& error) { return error.at("exec plugin"); });
+  }
+
+  // Makes new connections with the certificate of `user_`. Those in use keep the former one.
+  Result<void> use_certificate() {
+    auto tls = ClientTls::make(user_, server_.host);
+    if (!tls) return tl::unexpected(tls.error());
     idle_.clear();
-    // Open streams refer to the former one.
     former_tls_.push_back(std::exchange(tls_, std::move(*tls)));
     return {};
+  }
+
+  // True where the files have another certificate now. One that is not whole, because it is being
+  // written, leaves the last good one in use.
+  bool has_other_certificate() {
+    auto pair = certificates_.read(SteadyClock::now());
+    if (!pair || tls_ == nullptr ||
+        (pair->certificate_pem == user_.client_certificate_pem &&
+         pair->key_pem.reveal() == user_.client_key_pem.reveal()))
+      return false;
+    const auto put = [this](KeyPair& other) {
+      std::swap(user_.client_certificate_pem, other.certificate_pem);
+      std::swap(user_.client_key_pem, other.key_pem);
+    };
+    put(*pair);
+    if (use_certificate()) return true;
+    put(*pair);
+    return false;
   }
 
   // After a 401. Where the plugin fails its error is that of the next request.
   bool has_other_than(const Secret<std::string>& sent) {
     const auto now = SteadyClock::now();
+    if (!plugin_ && has_other_certificate()) return true;
     if (!plugin_ || tokens_.authorization(now).reveal() != sent.reveal())
       return tokens_.has_other_than(sent, now);
     plugin_->expire();
@@ -284,6 +312,7 @@ class PooledTransport final : public Transport {
   }
 
   void give_back(std::unique_ptr<ByteStream> stream) {
+    if (stream->client_tls() != tls_.get()) return;  // of a former certificate
     stream->set_deadline(Deadline::max());
     idle_.push_back(Idle{std::move(stream), SteadyClock::now() + limits_.idle_connection});
     if (!is_sweeping_) sweep();
@@ -311,7 +340,8 @@ class PooledTransport final : public Transport {
   std::vector<std::unique_ptr<ClientTls>> former_tls_;
   TokenSource tokens_;
   std::shared_ptr<ExecPlugin> plugin_;
-  ClientConfig plugin_user_;  // with a plugin only
+  CertificateSource certificates_;
+  ClientConfig user_;  // where the certificate may change
   std::uint64_t generation_ = 0;
   Semaphore slots_;
   std::deque<Idle> idle_;           // oldest first

@@ -54,7 +54,8 @@ State step(State state, const Input& input) {
             return Streaming{std::move(s.version), s.failures, s.is_fresh};
           },
           [](HasVersion auto&& s, const Failed& in) -> State {
-            return Resuming{std::move(s.version), s.failures + 1, s.is_fresh, false, asked_by(in)};
+            const int failures = in.is_brief ? s.failures + 1 : 1;
+            return Resuming{std::move(s.version), failures, s.is_fresh, false, asked_by(in)};
           },
           // A version that is too old although it was listed just now will be so again: that is a
           // failure, not news.

@@ -52,6 +52,7 @@ struct Closed {           // the stream ended in order, or fell silent
 };
 struct Failed {
   std::optional<Milliseconds> retry_after;
+  bool is_brief = true;  // not after a stream of some length: a proxy cuts quiet ones, for example
 };
 struct NotServed {};  // 404
 using Input = std::variant<Listed, Opened, Seen, Gone, Closed, Failed, NotServed>;

@@ -118,10 +118,12 @@ class Watcher {
     const auto piece = co_await stream_->read_some(idle_limit_);
     if (!piece || piece->empty()) {
       stream_.reset();
+      const bool is_brief = client_.clock().steady() - opened_at_ < kBrief;
       // A timeout is no error: a collection without changes and bookmarks looks like that.
-      if (!piece && piece.error().code != ErrorCode::kTimeout) co_return refused(piece.error());
+      if (!piece && piece.error().code != ErrorCode::kTimeout)
+        co_return refused(piece.error(), is_brief);
       if (lines_.is_within_line()) note("error", "the stream ended within an event");
-      co_return watch::Closed{client_.clock().steady() - opened_at_ < kBrief};
+      co_return watch::Closed{is_brief};
     }
     read_at_ = client_.clock().steady();
     show_life();
@@ -175,8 +177,8 @@ class Watcher {
                           "\" could not be read and is left out");
   }
 
-  // What an answer other than a list or a stream means.
-  Input refused(const Error& error) {
+  // What an answer other than a list or a stream means, or what ended a stream.
+  Input refused(const Error& error, bool is_brief = true) {
     const bool is_gone = error.code == ErrorCode::kGone;
     const bool is_unserved = error.code == ErrorCode::kNotFound;
     // Where it was cancelled, the next await ends the watch.
@@ -184,7 +186,7 @@ class Watcher {
       note(is_gone ? "gone" : is_unserved ? "unserved" : "error", error.message);
     if (is_gone) return watch::Gone();
     if (is_unserved) return watch::NotServed();
-    return watch::Failed{error.retry_after};
+    return watch::Failed{error.retry_after, is_brief};
   }
 
   ApiClient& client_;

@@ -1,10 +1,12 @@
 #include "kube/manager/log.hh"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 
 #include "kube/model/json.hh"
 #include "kube/model/json_text.hh"
@@ -15,11 +17,31 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"error", "warn", "info", "debug"};
 
+// JSON of which a terminal takes no part for a command: JSON itself escapes what is below U+0020,
+// and not U+007F to U+009F.
+std::string without_controls(const std::string& json) {
+  std::string safe;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto c = static_cast<unsigned char>(json[i]);
+    const bool is_pair = c == 0xc2 && i + 1 < json.size();
+    const auto low = is_pair ? static_cast<unsigned char>(json[i + 1]) : 0xff;
+    if (c == 0x7f || (low >= 0x80 && low < 0xa0)) {
+      fmt::format_to(std::back_inserter(safe), "\\u{:04x}", is_pair ? low : c);
+      i += is_pair ? 1 : 0;
+    } else {
+      safe += json[i];
+    }
+  }
+  return safe;
+}
+
 // A value is quoted as JSON unless it reads as one plain word.
 std::string quote(std::string_view value) {
-  const bool is_plain =
-      !value.empty() && value.find_first_of(" =\"\\\n\t\r") == std::string_view::npos;
-  return is_plain ? std::string(value) : print_json(Json(value));
+  const auto is_plain = [](char c) {
+    return c > ' ' && c < '\x7f' && c != '=' && c != '"' && c != '\\';
+  };
+  const bool is_word = !value.empty() && std::ranges::all_of(value, is_plain);
+  return is_word ? std::string(value) : without_controls(print_json(Json(value)));
 }
 
 }  // namespace
@@ -39,7 +61,7 @@ std::string Log::format_line(Format format, LogLevel level, std::string_view wha
   if (format == Format::kJson) {
     Json line = Json::object({{"level", name_of(level)}, {"msg", what}});
     for (const auto& field : fields) line.set(field.key, field.value);
-    return print_json(line);
+    return without_controls(print_json(line));
   }
   std::string line = std::string(name_of(level)) + " " + std::string(what);
   for (const auto& field : fields)

@@ -151,13 +151,15 @@ class ObjectCache final : public AnyObjectCache {
   }
 
   bool remove(std::string_view object) override {
-    const auto item = transform(object);
-    if (!item) return false;
-    advance(item->resource_version);
-    const auto at = items_.find(item->key());
+    // Not decoded: the last state may be one that cannot be, and the object is gone all the same.
+    const auto identity = scan_identity(object);
+    if (identity.name.empty() || identity.version.empty()) return false;
+    const std::string version(identity.version);
+    advance(version);
+    const auto at = items_.find(ObjectKeyView{identity.ns, identity.name});
     if (at == items_.end()) return true;
     // A successor of the same name that this process created is newer than this deletion.
-    if (is_newer_version(at->second.item->resource_version, item->resource_version)) return true;
+    if (is_newer_version(at->second.item->resource_version, version)) return true;
     erase(at);
     return true;
   }

@@ -37,7 +37,8 @@ void add_extension(X509* certificate, int kind, const std::string& value) {
 
 }  // namespace
 
-Certificate make_certificate(const std::string& dns_name, const std::string& ip) {
+Certificate make_certificate(const std::string& dns_name, const std::string& ip,
+                             const Certificate* issuer) {
   const Key key(EVP_EC_gen("P-256"));
   const X509Pointer certificate(X509_new());
   X509_set_version(certificate.get(), 2);
@@ -48,11 +49,19 @@ Certificate make_certificate(const std::string& dns_name, const std::string& ip)
   X509_NAME* const name = X509_get_subject_name(certificate.get());
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(dns_name.c_str()), -1, -1, 0);
-  X509_set_issuer_name(certificate.get(), name);
+  Key signing;
+  X509Pointer signer;
+  if (issuer != nullptr) {
+    const Bio of_issuer(BIO_new_mem_buf(issuer->certificate.data(), -1));
+    signer.reset(PEM_read_bio_X509(of_issuer.get(), nullptr, nullptr, nullptr));
+    const Bio key_of_issuer(BIO_new_mem_buf(issuer->key.data(), -1));
+    signing.reset(PEM_read_bio_PrivateKey(key_of_issuer.get(), nullptr, nullptr, nullptr));
+  }
+  X509_set_issuer_name(certificate.get(), signer ? X509_get_subject_name(signer.get()) : name);
   add_extension(certificate.get(), NID_basic_constraints, "critical,CA:TRUE");
   add_extension(certificate.get(), NID_subject_alt_name,
                 "DNS:" + dns_name + (ip.empty() ? "" : ",IP:" + ip));
-  X509_sign(certificate.get(), key.get(), EVP_sha256());
+  X509_sign(certificate.get(), signing ? signing.get() : key.get(), EVP_sha256());
 
   const Bio certificate_text(BIO_new(BIO_s_mem()));
   PEM_write_bio_X509(certificate_text.get(), certificate.get());

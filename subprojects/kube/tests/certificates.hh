@@ -10,8 +10,10 @@ struct Certificate {
   std::string key;          // PEM
 };
 
-// Signs itself; valid for an hour for `dns_name` and, where given, an IP address.
-Certificate make_certificate(const std::string& dns_name, const std::string& ip = "");
+// Signs itself, unless it has an issuer; valid for an hour for `dns_name` and, where given, an IP
+// address.
+Certificate make_certificate(const std::string& dns_name, const std::string& ip = "",
+                             const Certificate* issuer = nullptr);
 // One for "test.local" and 127.0.0.1, made once.
 const Certificate& test_certificate();
 

@@ -237,6 +237,19 @@ TEST_CASE_METHOD(Fixture, "a refusal for good ends even a terminal event") {
   finish();
 }
 
+TEST_CASE_METHOD(Fixture, "an API server that starts may not know its clients yet") {
+  server.on("POST", kEvents).answer(401, R"({"kind":"Status","message":"Unauthorized"})");
+  server.on("POST", kEvents).answer(201, "{}");
+  start();
+  recorder.record(terminal("Complete"));
+  REQUIRE(run_until(io, [this] { return server.log().size() == 1 && clock.timers() == 1; }));
+  clock.advance(Milliseconds(60'000));
+  REQUIRE(until_sent());
+  CHECK(server.log().size() == 2);
+  CHECK(recorder.dropped() == 0);
+  finish();
+}
+
 TEST_CASE_METHOD(Fixture, "draining waits for what was recorded, within a deadline") {
   server.on("POST", kEvents).answer(201, "{}");
   start();

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -6,6 +8,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 #include "kube/client/http_server.hh"
@@ -602,6 +606,71 @@ TEST_CASE_METHOD(TlsFixture, "where clients need a certificate, others are refus
     CHECK(ask(&stranger)->status == 403);
     CHECK(ask(&known)->status == 200);
   }
+}
+
+TEST_CASE_METHOD(TlsFixture,
+                 "an authority that another has signed is trusted, and a CN is no name") {
+  const Certificate root = make_certificate("root");
+  const Certificate between = make_certificate("between", "", &root);
+  const Certificate own = make_certificate("test.local", "127.0.0.1", &between);
+  options.certificate_pem = own.certificate;
+  options.private_key_pem = Secret<std::string>(own.key);
+  options.tls.client_ca_pem = between.certificate;
+  start();
+  const Certificate client = make_certificate("client", "", &between);
+  ClientConfig config = tls_config(between);
+  config.client_certificate_pem = client.certificate;
+  config.client_key_pem = Secret<std::string>(client.key);
+  connect_as(config);
+  const auto done = send(post("/a", "{}"));
+  REQUIRE(done);
+  CHECK(done->status == 200);
+}
+
+TEST_CASE_METHOD(TlsFixture, "files of a client certificate are read again after a 401") {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("kube-client-" + std::to_string(::getpid()));
+  const auto write = [&folder](const Certificate& pair) {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "crt", std::ios::binary) << pair.certificate;
+    std::ofstream(folder / "key", std::ios::binary) << pair.key;
+  };
+  const Certificate old = make_certificate("client");
+  const Certificate next = make_certificate("client");
+  write(old);
+  int asked = 0;
+  std::function<void()> renew = [&] { write(next); };
+  auto started = serve(io, options, [&](ServerRequest) -> Task<ServerResponse> {
+    return [](int number, std::function<void()> act) -> Task<ServerResponse> {
+      if (number == 1) act();
+      co_return text(number == 1 ? 401 : 200, "");
+    }(++asked, renew);
+  });
+  REQUIRE(started);
+  server = std::move(*started);
+  ClientConfig config = tls_config(made);
+  config.client_certificate_pem = old.certificate;
+  config.client_key_pem = Secret<std::string>(old.key);
+  config.client_certificate_file = folder / "crt";
+  config.client_key_file = folder / "key";
+  connect_as(config);
+
+  SECTION("with another certificate the request is sent again") {
+    CHECK(get("/a")->status == 200);
+    CHECK(asked == 2);
+  }
+  SECTION("with the same it is not") {
+    renew = [] {};
+    CHECK(get("/a")->status == 401);
+    CHECK(asked == 1);
+  }
+  SECTION("one that is being written is no other") {
+    renew = [&] { write({next.certificate, old.key}); };
+    CHECK(get("/a")->status == 401);
+    CHECK(get("/a")->status == 200);  // with the former
+    CHECK(asked == 2);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("cipher suites have OpenSSL's names") {

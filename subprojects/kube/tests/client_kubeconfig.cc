@@ -107,6 +107,12 @@ TEST_CASE_METHOD(Fixture, "what is wrong is said with file and entry") {
        "client-certificate-data: " + certificate +
            ", client-key-data: " + base64_encode("nonsense"),
        "", "client's key is unusable"},
+      {kServer,
+       "client-certificate-data: " + certificate + ", client-key-data: " +
+           base64_encode("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+                         "MIGjMF8GCSqGSIb3DQEFDTBSMDEGCSqGSIb3DQEFDDAkBBDqHKFJJCzmVvvhTMRZ\n"
+                         "-----END ENCRYPTED PRIVATE KEY-----\n"),
+       "", "client's key is encrypted"},
   };
   for (const Refused& row : rows) {
     INFO(row.expected);
@@ -270,4 +276,18 @@ TEST_CASE_METHOD(Fixture, "without a path: KUBECONFIG, the pod's account, the ho
   ::setenv("KUBECONFIG", (":" + named + ":" + named).c_str(), 1);
   CHECK(load_config("")->server == "http://named");
   ::unsetenv("KUBECONFIG");
+
+  CHECK(load_config("", "a")->server == "http://home");
+  CHECK_THAT(load_config("", "b").error().message, Catch::Contains("no entry \"b\""));
+  // In a pod: the account is the controller's; a person's program and a named context have a file.
+  ::setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+  ::setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+  CHECK(load_config("", "a")->server == "http://home");
+  CHECK(load_config("", "", ExecUsers::kAllowed)->server == "http://home");
+  ::setenv("HOME", (folder / "empty").c_str(), 1);
+  CHECK_THAT(load_config("", "a").error().message, Catch::Contains("no context \"a\""));
+  if (!fs::exists("/var/run/secrets/kubernetes.io/serviceaccount/token"))
+    CHECK_THAT(load_config("").error().message, Catch::Contains("service account"));
+  ::unsetenv("KUBERNETES_SERVICE_HOST");
+  ::unsetenv("KUBERNETES_SERVICE_PORT");
 }

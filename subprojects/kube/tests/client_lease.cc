@@ -107,6 +107,7 @@ struct Candidate {
       log.push_back("sees " + std::string(holder));
     };
     options.on_renewed = [this](Clock::Steady until) { may_write_until = until; };
+    options.on_restored = [this] { log.push_back("restored"); };
     options.on_error = [this](std::string_view what) {
       log.push_back("error " + std::string(what));
     };
@@ -267,6 +268,22 @@ TEST_CASE_METHOD(Fixture,
     CHECK(a.may_write_until < clock.since_boot());
     run_task(io, a.group.join());
   }
+}
+
+TEST_CASE_METHOD(Fixture, "holders and others notice an API server of an earlier state") {
+  Candidate a(*this, "a");
+  Candidate b(*this, "b");
+  pass(Milliseconds(10'000));
+  REQUIRE(version > 3);
+  CHECK(std::count(a.log.begin(), a.log.end(), "restored") == 0);
+  CHECK(std::count(b.log.begin(), b.log.end(), "restored") == 0);
+  version = 2;
+  lease["metadata"].set("resourceVersion", "2");
+  pass(Milliseconds(6'000));
+  CHECK(std::count(a.log.begin(), a.log.end(), "restored") == 1);
+  CHECK(std::count(b.log.begin(), b.log.end(), "restored") == 1);
+  a.cancel();
+  b.cancel();
 }
 
 TEST_CASE_METHOD(Fixture, "a holder whose lease another has taken stops at once") {

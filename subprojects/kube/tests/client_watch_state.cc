@@ -46,6 +46,8 @@ TEST_CASE("a watch goes from state to state as the table says") {
        Resuming{"7", 0, true}},
       {"it ends at once", Streaming{"7", 2, true}, Closed{true}, Resuming{"7", 3, true}},
       {"it is cut", Streaming{"9", 0, false}, Failed{}, Resuming{"9", 1, false}},
+      {"a long one is cut, as one before it", Streaming{"9", 4}, Failed{std::nullopt, false},
+       Resuming{"9", 1}},
       {"it is cut until a time", Streaming{"9"}, Failed{Milliseconds(7'000)},
        Resuming{"9", 1, false, false, Milliseconds(7'000)}},
       {"410 as an event", Streaming{"9", 0, false}, Gone{}, Listing{0}},

@@ -222,6 +222,9 @@ TEST_CASE_METHOD(Fixture, "malformed objects stop nothing") {
   CHECK_FALSE(cache.upsert("nonsense"));
   CHECK_FALSE(cache.remove("nonsense"));
   CHECK(cache.size() == 1);
+  // The transform throws: the object has lost what it reads, and goes nevertheless.
+  CHECK(cache.remove(R"({"metadata":{"namespace":"ns","name":"a","resourceVersion":"7","x":1}})"));
+  CHECK(cache.size() == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "an index finds items by namespace and value, in the order of names") {
