@@ -58,11 +58,8 @@ Process::Webhooks Process::webhooks_of(const ControllerOptions& options, bool is
   if (!options.webhook_url.empty()) return Webhooks::kUrl;
   if (is_namespaced) return Webhooks::kNone;  // their configurations are cluster-scoped
   // A pod has a Service in front of it; a process elsewhere needs a URL.
-  // One with a kubeconfig may be in another cluster.
-  const char* const list = std::getenv("KUBECONFIG");
-  const bool has_kubeconfig =
-      !options.kubeconfig.empty() || !options.context.empty() || (list && *list);
-  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && !has_kubeconfig;
+  const bool is_in_pod = std::getenv("KUBERNETES_SERVICE_HOST") && options.kubeconfig.empty() &&
+                         options.context.empty();
   return is_in_pod ? Webhooks::kService : Webhooks::kNone;
 }
 

@@ -286,14 +286,13 @@ TEST_CASE_METHOD(Fixture, "four TokenReviews are in flight at most") {
   CHECK(count("POST", kReviews) == 4);
   CHECK(statuses.empty());
   api.drop_connections();
+  // A review that was cut off is asked for again, and writes to one job are a second apart.
   REQUIRE(kube::run_until(io, [&] {
-    // The second write to one job is delayed.
-    if (statuses.size() == 5) clock.advance(std::chrono::seconds(1));
+    clock.advance(std::chrono::milliseconds(10));
     return statuses.size() == 6;
   }));
-  CHECK(count("POST", kReviews) == 6);
-  CHECK(std::count(statuses.begin(), statuses.end(), 500) == 4);
-  CHECK(std::count(statuses.begin(), statuses.end(), 200) == 2);
+  CHECK(count("POST", kReviews) == 10);
+  CHECK(std::count(statuses.begin(), statuses.end(), 200) == 6);
 }
 
 TEST_CASE_METHOD(Fixture, "refusals do not fill the log") {

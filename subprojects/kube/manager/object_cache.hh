@@ -153,7 +153,7 @@ class ObjectCache final : public AnyObjectCache {
   bool remove(std::string_view object) override {
     // Not decoded: the last state may be one that cannot be, and the object is gone all the same.
     const auto identity = scan_identity(object);
-    if (identity.name.empty() || identity.version.empty()) return false;
+    if (identity.name.empty()) return false;
     const std::string version(identity.version);
     advance(version);
     const auto at = items_.find(ObjectKeyView{identity.ns, identity.name});
