@@ -80,6 +80,7 @@ configure() {
   shift 2
   [ "$(cat "$configured" 2> /dev/null)" != "$as" ] || return 0
   case $compiler in clang*) linker=(CXX_LD=lld) ;; esac
+  [ ! -e "$directory" ] || echo "$directory is made again: it was configured with other options, or not to the end"
   rm -rf "$directory"
   env CXX="ccache $compiler" "${linker[@]}" meson setup --wrap-mode=nodownload "$@" "$directory" && echo "$as" > "$configured"
 }

@@ -264,21 +264,20 @@ Task<void> Process::lead() {
 
 Task<void> Process::elect() {
   std::function<void()> on_started = [this] { tasks_.spawn("lead", lead()); };
-  std::function<void()> on_stopped = [this] {
+  const auto end_at_once = [this](std::string_view what, std::string_view why) {
     if (is_stopping_) return;
-    // Another replica may be writing already: this process must end at once.
-    log_.error("leadership lost", {{"then", "exit, to be started again"}});
+    log_.error(what, {{"why", std::string(why)}, {"then", "exit, to be started again"}});
     if (registrar_) log_.error("webhooks are left", {{"then", registrar_->removal()}});
     stop(1);
   };
-  // Its caches are of a time that is no more.
-  std::function<void()> on_restored = [this] {
-    if (is_stopping_) return;
-    log_.error("cannot go on", {{"why",
-                                 "the Lease went back to an older version: the API server was "
-                                 "restored from a backup"},
-                                {"then", "exit, to be started again"}});
-    begin_shut_down(1);
+  std::function<void()> on_stopped = [end_at_once] {
+    end_at_once("leadership lost", "another replica may be writing");
+  };
+  // No write may follow from caches that have what does not exist any more.
+  std::function<void()> on_restored = [end_at_once] {
+    end_at_once("cannot go on",
+                "the Lease went back to an older version: the API server was restored from a "
+                "backup");
   };
   co_await election_.run(std::move(on_started), std::move(on_stopped), std::move(on_restored));
 }

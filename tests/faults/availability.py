@@ -8,11 +8,12 @@ import base64
 import contextlib
 import os
 import re
+import shutil
 import statistics
 import tempfile
 import time
 
-from bed import Component, Controller, etcd_alarm, token_kubeconfig
+from bed import RUN, Component, Controller, etcd_alarm, token_kubeconfig
 import harness
 from conform import Api
 from crash_test import runtime, trainjob
@@ -164,6 +165,41 @@ def test_the_api_server_is_away(cluster):
         wait_until("the API server is back", lambda: run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0, seconds=60)
 
     after_outage(cluster, component.kill, end, seconds_of(600, 30), 20)
+
+
+def test_etcd_is_restored_from_a_snapshot(cluster):
+    """Watches go on from versions that are yet to come, and bring nothing. The controllers see by their Lease that versions went back."""
+    etcd, apiserver = Component("etcd"), Component("apiserver")
+    data, kept = RUN / "etcd", RUN / "etcd-kept"
+
+    def restart(change):
+        apiserver.kill()
+        etcd.kill()
+        change()
+        etcd.start()
+        apiserver.start()
+        wait_until("the API server is back", lambda: run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0, seconds=60)
+
+    def restore():
+        shutil.rmtree(data)
+        kept.rename(data)
+
+    with pair(cluster) as both:
+        restart(lambda: shutil.copytree(data, kept))
+        for controller in both.controllers:
+            controller.revive()
+        for _ in range(10):
+            both.settle()
+        before = [len(controller.said()) for controller in both.controllers]
+        restart(restore)
+        restored = time.monotonic()
+        wait_until("both controllers have ended", lambda: all(c.process.poll() is not None for c in both.controllers), seconds=40)
+        took = time.monotonic() - restored
+        for controller, length in zip(both.controllers, before):
+            assert "the Lease went back to an older version" in controller.said()[length:], controller.said()[length:]
+            controller.start(wait=False)
+        both.settle()
+        print(f"     both ended {took:.1f} s after the API server was back")
 
 
 def test_etcd_is_full(cluster):

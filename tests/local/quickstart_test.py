@@ -21,7 +21,7 @@ def clone_of(user):
     # Neither what is hidden nor what is built.
     subprocess.run(["cp", "-r", *(path for path in ROOT.iterdir() if not path.name.startswith((".", "build"))), clone], check=True)
     (clone / "build").mkdir()
-    shutil.copy(ROOT / "build/configured", clone / "build")
+    shutil.copy(ROOT / "build/configured", clone / "build")   # of ./check
     shutil.copy(bed.TRAINER, clone / "build/trainer")
     programs = user.folder / "bin"
     programs.mkdir()

@@ -299,6 +299,12 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
+// Whether a kubeconfig names a cluster to use, or is none: then the error is shown.
+bool says_something(const std::string& path) {
+  const auto file = load_file(path);
+  return !file || !file->root.get("current-context").empty();
+}
+
 // The files of a list such as $KUBECONFIG. Of several those that do not exist are passed over.
 Result<ClientConfig> load_listed(const std::string& list, const std::string& context,
                                  ExecUsers exec_users) {
@@ -352,7 +358,8 @@ Result<ClientConfig> load_config(const std::string& path, const std::string& con
   const std::string home = environment("HOME");
   const std::string standard = home + "/.kube/config";
   const bool has_file = !home.empty() && exists(standard);
-  if (has_file && (exec_users == ExecUsers::kAllowed || !context.empty()))
+  const bool is_person = exec_users == ExecUsers::kAllowed;
+  if (has_file && (!context.empty() || (is_person && says_something(standard))))
     return load_files({standard}, context, exec_users);
   if (!context.empty())
     return fail(ErrorCode::kNotFound, "no context \"" + context +

@@ -137,8 +137,9 @@ class PooledTransport final : public Transport {
   template <class T>
   Task<Result<T>> authorized(Exchange<T> exchange, const HttpRequest& request, Deadline deadline) {
     const Secret<std::string> sent = tokens_.authorization(SteadyClock::now());
+    const ClientTls* const used = tls_.get();
     auto done = co_await on_connection(exchange, request, sent, deadline);
-    if (done && status_of(*done) == kUnauthorized && has_other_than(sent)) {
+    if (done && status_of(*done) == kUnauthorized && has_other_than(sent, used)) {
       const Secret<std::string> other = tokens_.authorization(SteadyClock::now());
       done = co_await on_connection(exchange, request, other, deadline);
     }
@@ -211,9 +212,9 @@ class PooledTransport final : public Transport {
   }
 
   // After a 401. Where the plugin fails its error is that of the next request.
-  bool has_other_than(const Secret<std::string>& sent) {
+  bool has_other_than(const Secret<std::string>& sent, const ClientTls* used) {
     const auto now = SteadyClock::now();
-    if (!plugin_ && has_other_certificate()) return true;
+    if (tls_.get() != used || (!plugin_ && has_other_certificate())) return true;
     if (!plugin_ || tokens_.authorization(now).reveal() != sent.reveal())
       return tokens_.has_other_than(sent, now);
     plugin_->expire();

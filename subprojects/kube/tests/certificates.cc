@@ -38,7 +38,7 @@ void add_extension(X509* certificate, int kind, const std::string& value) {
 }  // namespace
 
 Certificate make_certificate(const std::string& dns_name, const std::string& ip,
-                             const Certificate* issuer) {
+                             const Certificate* issuer, bool has_names) {
   const Key key(EVP_EC_gen("P-256"));
   const X509Pointer certificate(X509_new());
   X509_set_version(certificate.get(), 2);
@@ -59,8 +59,9 @@ Certificate make_certificate(const std::string& dns_name, const std::string& ip,
   }
   X509_set_issuer_name(certificate.get(), signer ? X509_get_subject_name(signer.get()) : name);
   add_extension(certificate.get(), NID_basic_constraints, "critical,CA:TRUE");
-  add_extension(certificate.get(), NID_subject_alt_name,
-                "DNS:" + dns_name + (ip.empty() ? "" : ",IP:" + ip));
+  if (has_names)
+    add_extension(certificate.get(), NID_subject_alt_name,
+                  "DNS:" + dns_name + (ip.empty() ? "" : ",IP:" + ip));
   X509_sign(certificate.get(), signing ? signing.get() : key.get(), EVP_sha256());
 
   const Bio certificate_text(BIO_new(BIO_s_mem()));

@@ -11,9 +11,9 @@ struct Certificate {
 };
 
 // Signs itself, unless it has an issuer; valid for an hour for `dns_name` and, where given, an IP
-// address.
+// address. Without `has_names` the name is its CN alone.
 Certificate make_certificate(const std::string& dns_name, const std::string& ip = "",
-                             const Certificate* issuer = nullptr);
+                             const Certificate* issuer = nullptr, bool has_names = true);
 // One for "test.local" and 127.0.0.1, made once.
 const Certificate& test_certificate();
 

@@ -625,6 +625,12 @@ TEST_CASE_METHOD(TlsFixture,
   const auto done = send(post("/a", "{}"));
   REQUIRE(done);
   CHECK(done->status == 200);
+
+  const Certificate nameless = make_certificate("test.local", "", &between, false);
+  REQUIRE(server->set_certificate(nameless.certificate, Secret<std::string>(nameless.key)));
+  config.tls_server_name = "test.local";
+  connect_as(config);
+  CHECK_THAT(send(post("/a", "{}")).error().message, Catch::Contains("certificate was refused"));
 }
 
 TEST_CASE_METHOD(TlsFixture, "files of a client certificate are read again after a 401") {

@@ -284,6 +284,12 @@ TEST_CASE_METHOD(Fixture, "without a path: KUBECONFIG, the pod's account, the ho
   ::setenv("KUBERNETES_SERVICE_PORT", "443", 1);
   CHECK(load_config("", "a")->server == "http://home");
   CHECK(load_config("", "", ExecUsers::kAllowed)->server == "http://home");
+  if (!fs::exists("/var/run/secrets/kubernetes.io/serviceaccount/token")) {
+    write("new/.kube/config", "");  // as kubectl leaves it
+    ::setenv("HOME", (folder / "new").c_str(), 1);
+    CHECK_THAT(load_config("", "", ExecUsers::kAllowed).error().message,
+               Catch::Contains("current-context is not set"));
+  }
   ::setenv("HOME", (folder / "empty").c_str(), 1);
   CHECK_THAT(load_config("", "a").error().message, Catch::Contains("no context \"a\""));
   if (!fs::exists("/var/run/secrets/kubernetes.io/serviceaccount/token"))
