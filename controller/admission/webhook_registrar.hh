@@ -66,7 +66,7 @@ class WebhookRegistrar {
   // Creates or updates them; call again with a new CA. Does nothing once they are withdrawn. Errors
   // name the object.
   kube::Task<kube::Result<void>> publish(std::string ca_pem);
-  // For an administrator: how the configurations are deleted of a process that ended without.
+  // For the log of a process that ends without withdraw(): what an administrator does then.
   std::string removal() const;
   // Deletes the configurations that publish() made, also where a publish() is still running. Call
   // it before the process ends: with a webhook that no process serves, the API server refuses every

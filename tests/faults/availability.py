@@ -133,6 +133,11 @@ def test_a_leader_that_is_stopped_for_longer_than_its_lease(cluster):
         assert not late, f"the old leader wrote after the new one had begun: {late[:3]}"
 
 
+def start_api_server(component):
+    component.start()
+    wait_until("the API server is back", lambda: run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0, seconds=60)
+
+
 def after_outage(cluster, begin, end, seconds, limit, is_served=False):
     """How long after an outage a new job has its Job, and one that was created meanwhile where the API server is served; whether a
     controller had to be started again."""
@@ -159,12 +164,7 @@ def after_outage(cluster, begin, end, seconds, limit, is_served=False):
 
 def test_the_api_server_is_away(cluster):
     component = Component("apiserver")
-
-    def end():
-        component.start()
-        wait_until("the API server is back", lambda: run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0, seconds=60)
-
-    after_outage(cluster, component.kill, end, seconds_of(600, 30), 20)
+    after_outage(cluster, component.kill, lambda: start_api_server(component), seconds_of(600, 30), 20)
 
 
 def test_etcd_is_restored_from_a_snapshot(cluster):
@@ -177,8 +177,7 @@ def test_etcd_is_restored_from_a_snapshot(cluster):
         etcd.kill()
         change()
         etcd.start()
-        apiserver.start()
-        wait_until("the API server is back", lambda: run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0, seconds=60)
+        start_api_server(apiserver)
 
     def restore():
         shutil.rmtree(data)

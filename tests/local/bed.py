@@ -5,6 +5,7 @@ failure: `raise bed.Skipped(reason)`. The program is $TRAINER (default: build/tr
 """
 import atexit
 import base64
+import contextlib
 import functools
 import inspect
 import json

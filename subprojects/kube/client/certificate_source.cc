@@ -1,19 +1,14 @@
 #include "kube/client/certificate_source.hh"
 
-#include <fstream>
-#include <iterator>
 #include <utility>
+
+#include "kube/client/read_file.hh"
 
 namespace kube {
 
 namespace {
 
 constexpr std::chrono::minutes kCheckEvery{1};
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-}
 
 }  // namespace
 
@@ -29,7 +24,8 @@ bool CertificateSource::is_due(Now now) const {
 std::optional<KeyPair> CertificateSource::read(Now now) {
   if (certificate_file_.empty()) return std::nullopt;
   read_at_ = now;
-  KeyPair pair{text_of(certificate_file_), Secret<std::string>(text_of(key_file_))};
+  KeyPair pair{read_file(certificate_file_).value_or(""),
+               Secret<std::string>(read_file(key_file_).value_or(""))};
   if (pair.certificate_pem.empty() || pair.key_pem.reveal().empty()) return std::nullopt;
   return pair;
 }

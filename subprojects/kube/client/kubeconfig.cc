@@ -2,11 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <vector>
 
+#include "kube/client/read_file.hh"
 #include "kube/client/tls.hh"
 #include "kube/client/token_source.hh"
 #include "kube/client/url.hh"
@@ -22,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(ErrorCode::kNotFound, path + " cannot be read");
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-}
 
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);

@@ -1,9 +1,9 @@
 #include "kube/client/token_source.hh"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
+
+#include "kube/client/read_file.hh"
 
 namespace kube {
 
@@ -35,8 +35,7 @@ bool TokenSource::refresh(Now now) {
   if (file_.empty()) return false;
   was_read_ = true;
   read_at_ = now;
-  std::ifstream in(file_, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string text = read_file(file_).value_or("");
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
   const std::string before = authorization_.reveal();
   set(text);

@@ -93,10 +93,9 @@ struct TransportLimits {
 // Keep-alive connections to the one server of `config`; TLS verified against its CA unless it says
 // otherwise. Token files and files of a client certificate are read again when they change (checked
 // at most once a minute, and at once after a 401; a request that met the 401 is then sent again).
-// An exec plugin runs before the
-// first request, when its credential has expired, and after a 401; the io thread waits for it.
-// Throws std::runtime_error where `config` is unusable: a malformed server, certificate or key.
-// load_config() refuses such.
+// An exec plugin runs before the first request, when its credential has expired, and after a 401;
+// the io thread waits for it. Throws std::runtime_error where `config` is unusable: a malformed
+// server, certificate or key. load_config() refuses such.
 std::unique_ptr<Transport> make_transport(asio::io_context& io, const ClientConfig& config,
                                           TransportLimits limits);
 

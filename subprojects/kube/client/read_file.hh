@@ -1,0 +1,19 @@
+// Small files of credentials, read whole.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "kube/model/error.hh"
+
+namespace kube {
+
+// kNotFound where it cannot be read.
+inline Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(ErrorCode::kNotFound, path + " cannot be read");
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+}  // namespace kube
