@@ -9,7 +9,6 @@ import collections
 import contextlib
 import json
 import os
-import pathlib
 import sys
 import tempfile
 
@@ -54,8 +53,7 @@ class Scene:
         self.trainer = harness.Controller(directory, "--no-webhooks", "--expander", mode,
                                           change_config=lambda text: text + f"expander: {{upstreamNamespaces: [{cluster.namespace}]}}\n")
         self.upstream = UpstreamJobSet(directory, cluster.namespace)
-        self.audit = pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
-        self.began = self.audit.stat().st_size
+        self.began = harness.audit_log().stat().st_size
 
     def objects(self, kind, owner=None):
         status, found = self.api.call("GET", self.api.path(kind, self.cluster.namespace))
@@ -101,17 +99,14 @@ class Scene:
         """Each existing Job was created once for each attempt, by either controller, and only a restart deleted one."""
         restarts = restarts or {}
         made, deleted = collections.Counter(), collections.Counter()
-        with open(self.audit) as log:
-            log.seek(self.began)
-            for line in log:
-                entry = json.loads(line)
-                what = entry.get("objectRef", {})
-                if what.get("resource") != "jobs" or what.get("namespace") != self.cluster.namespace or what.get("subresource"):
-                    continue
-                if entry["verb"] == "create" and entry["responseStatus"]["code"] == 201:
-                    made[what["name"]] += 1
-                if entry["verb"].startswith("delete") and entry["responseStatus"]["code"] == 200:
-                    deleted[what.get("name", "all")] += 1
+        for entry in harness.audit_entries(self.began):
+            what = entry.get("objectRef", {})
+            if what.get("resource") != "jobs" or what.get("namespace") != self.cluster.namespace or what.get("subresource"):
+                continue
+            if entry["verb"] == "create" and entry["responseStatus"]["code"] == 201:
+                made[what["name"]] += 1
+            if entry["verb"].startswith("delete") and entry["responseStatus"]["code"] == 200:
+                deleted[what.get("name", "all")] += 1
         assert made, "the audit log has no Job of this test"
         for job in self.objects("Job"):
             name = job["metadata"]["name"]

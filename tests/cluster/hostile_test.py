@@ -222,6 +222,13 @@ def runs(cluster, name):
     wait_until(f"{name} has its pods", exist, seconds=60)
 
 
+def slowness():
+    """How many times the processor time of a machine on which a million squares take 80 ms."""
+    began = time.thread_time()
+    sum(i * i for i in range(1_000_000))
+    return max(1.0, (time.thread_time() - began) / 0.08)
+
+
 def slow_steps(controller):
     """Both threads' steps of more than 10 ms of processor time, which the controller counts and logs: none, if possible. Where cores are
     shared with others the same step may take much longer, so they are shown, and only what no sharing explains fails."""
@@ -231,7 +238,8 @@ def slow_steps(controller):
     before, counted, steps = logged(), controller.metric("trainer_loop_stalls_total"), logged()
     assert len(before) <= counted <= len(steps), f"{counted} slow steps were counted, and {len(steps)} are found in the log"
     print(f"     steps of more than 10 ms: {', '.join(f'{loop} {ms}' for loop, ms in steps) or 'none'}")
-    assert all(int(ms) < 100 for _, ms in steps), f"steps took {steps} ms"
+    limit = 100 * slowness()
+    assert all(int(ms) < limit for _, ms in steps), f"steps took {steps} ms, of {limit:.0f}"
 
 
 def without_version(objects):
@@ -636,10 +644,10 @@ def test_a_jobset_of_very_many_jobs_delays_no_one(cluster, controller, neighbour
 
     neighbour.check_is_served()   # while they are created
     # Ready, since none of their pods is missing.
-    wait_until("all Jobs exist", lambda: count("ready") == jobs, seconds=60 + jobs / 50, every=0.5)
+    wait_until("all Jobs exist", lambda: count("ready") == jobs, seconds=60 + jobs / 10, every=0.5)
     cluster.kubectl("patch", "jobset", "huge", "--type=merge", "-p", '{"spec": {"suspend": true}}')
     neighbour.check_is_served()
-    wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 50, every=0.5)
+    wait_until("all Jobs are suspended", lambda: count("suspended") == jobs, seconds=60 + jobs / 10, every=0.5)
 
 
 @attacked

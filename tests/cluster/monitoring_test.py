@@ -132,7 +132,7 @@ class Prometheus:
         directory = pathlib.Path(directory)
         self.address = f"127.0.0.1:{free_port()}"
         (directory / "prometheus.yaml").write_text(yaml.safe_dump({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(ROOT / "manifests/monitoring/rules.yaml")],
+            "global": {"scrape_interval": "2s", "evaluation_interval": "1s"}, "rule_files": [str(ROOT / "manifests/monitoring/rules.yaml")],
             "scrape_configs": [{"job_name": "trainer", "honor_labels": True, "static_configs": [{"targets": [target]}]}]}))
         self.log = open(directory / "prometheus.log", "w")
         self.process = subprocess.Popen(
@@ -319,7 +319,7 @@ def test_every_query_returns_what_the_run_did(cluster):
     with observed(cluster) as (controller, prometheus):
         play(cluster)
         check_values(cluster, prometheus)
-        time.sleep(5)   # rates are made of scrapes that lie apart
+        time.sleep(8)   # rates are made of scrapes that lie apart
 
         for title, query in panels():
             found = prometheus.query(filled_in(query, cluster.namespace))

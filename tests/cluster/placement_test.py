@@ -156,6 +156,7 @@ def test_followers_go_where_their_leader_is(cluster):
         followers = s.followers("s", "a")
         for follower in followers:
             assert not terms(follower, "podAffinity") and follower["metadata"]["labels"][PRIORITY] == "0"
+            s.bind(follower, "a")   # pods of no node that end are soon collected
 
         # The leader is lost, and its successor is placed elsewhere.
         s.lose(leader)
@@ -190,6 +191,7 @@ def test_the_scheduler_gives_each_job_a_rack_of_its_own(cluster):
         found = wait_until("two of three JobSets have a rack", placed)
         assert sorted(map(sorted, found.values())) == [[n] for n in sorted(s.racks.values())], found
         waiting, = {"one", "two", "three"} - set(found)
+        wait_until("the third has its leader", lambda: s.pods(waiting))
         assert set(s.pods(waiting)) == {0} and "nodeName" not in s.pods(waiting)[0]["spec"]
 
 

@@ -5,9 +5,7 @@ at most two reads.
 Needs a control plane without node and with an audit log (AUDIT=yes).
 """
 import collections
-import json
 import os
-import pathlib
 import tempfile
 import time
 
@@ -25,16 +23,10 @@ PLAIN = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime
 
 def entries_since(mark):
     """The log's entry of each request by our controller after this size of the log, watches and Leases left out."""
-    with open(audit_log()) as log:
-        log.seek(mark)
-        for line in log:
-            # A line that is being written, or whose beginning is before the mark.
-            if not (line.startswith("{") and line.endswith("\n")):
-                continue
-            entry = json.loads(line)
-            resource = entry.get("objectRef", {}).get("resource")
-            if entry.get("userAgent", "").startswith(AGENT) and entry["verb"] != "watch" and resource != "leases":
-                yield entry
+    for entry in harness.audit_entries(mark):
+        resource = entry.get("objectRef", {}).get("resource")
+        if entry.get("userAgent", "").startswith(AGENT) and entry["verb"] != "watch" and resource != "leases":
+            yield entry
 
 
 def requests_since(mark):
@@ -54,12 +46,8 @@ def check_filter(mark):
         assert written >= JOBS, f"the audit log has only {written} writes of {resource} by {AGENT} in {found}"
 
 
-def audit_log():
-    return pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
-
-
 def mark():
-    return audit_log().stat().st_size
+    return harness.audit_log().stat().st_size
 
 
 def settle():

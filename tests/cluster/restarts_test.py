@@ -93,7 +93,7 @@ def test_a_failure_policy_cannot_change(cluster):
 
 def test_a_run_policy_is_the_default_and_the_job_goes_first(cluster):
     with served(cluster):
-        cluster.apply(loading_runtime("limited", {"activeDeadlineSeconds": 4, "ttlSecondsAfterFinished": 3, "failurePolicy": {"maxRestarts": 5}}))
+        cluster.apply(loading_runtime("limited", {"activeDeadlineSeconds": 8, "ttlSecondsAfterFinished": 10, "failurePolicy": {"maxRestarts": 5}}))
         cluster.apply(job_of("default", "limited"),
                       job_of("own", "limited", activeDeadlineSeconds=600, ttlSecondsAfterFinished=600, failurePolicy={"maxRestarts": 0}))
         wait_until("RESTARTS by default", lambda: restarts(cluster, "default") == "0/5")
@@ -104,7 +104,7 @@ def test_a_run_policy_is_the_default_and_the_job_goes_first(cluster):
         wait_until("the end", lambda: cluster.condition("trainjob", "own", "Failed"))
         expect("its reason", cluster.condition("trainjob", "own", "Failed")["reason"], "ReachedMaxRestarts")
         status = cluster.get("trainjob", "own")["status"]
-        expect("what its runtime says", (status["activeDeadlineSeconds"], status["ttlSecondsAfterFinished"]), (4, 3))
+        expect("what its runtime says", (status["activeDeadlineSeconds"], status["ttlSecondsAfterFinished"]), (8, 10))
 
 
 if __name__ == "__main__":

@@ -118,13 +118,12 @@ class Audit:
 
     def __init__(self, namespace, system=SYSTEM, account=MANAGER):
         self.user = f"system:serviceaccount:{system}:{account}"
-        self.path = pathlib.Path(os.environ["KUBECONFIG"]).parent / "audit.log"
-        self.position = self.path.stat().st_size
+        self.position = harness.audit_log().stat().st_size
         self.namespaces = (None, namespace, system)   # those of earlier tests are on their way out, and take nothing new
         self.used, self.refused = set(), []
 
     def read(self):
-        with open(self.path, "rb") as log:
+        with open(harness.audit_log(), "rb") as log:
             log.seek(self.position)
             lines = log.read()
         whole = lines.rfind(b"\n") + 1

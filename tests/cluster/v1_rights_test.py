@@ -104,10 +104,12 @@ class Scenario(rights_test.Scenario):
     def enqueue_gangs(self):
         """As Volcano's scheduler. True once there is one of each job."""
         groups = self.cluster.list("podgroups.scheduling.volcano.sh")
+        if len(groups) < 3 + 2 * len(FRAMEWORKS):   # those of the short jobs go as soon as they may start
+            return False
         for o in groups:
             self.cluster.kubectl("patch", "podgroups.scheduling.volcano.sh", o["metadata"]["name"], "--type=merge", "-p",
                                  '{"status": {"phase": "Inqueue"}}', check=False)
-        return len(groups) >= 3 + 2 * len(FRAMEWORKS)
+        return True
 
     def finish(self):
         self.wait_for(*(("delete", "kubeflow.org", f"{kind.lower()}s") for kind in FRAMEWORKS))

@@ -59,9 +59,10 @@ def names(cluster, kind):
 
 
 def have(cluster, *wanted):
-    """Waits until these are the pods of V1 jobs, and the Services."""
+    """Waits until these are the pods of V1 jobs, and the Services. Kubernetes' garbage collector deletes those of a deleted job; after a CRD
+    was made again it may take it most of a minute to see the jobs."""
     for kind in ("pods", "services"):
-        wait_until(f"{kind} {wanted}", lambda: names(cluster, kind) == sorted(wanted), seconds=20)
+        wait_until(f"{kind} {wanted}", lambda: names(cluster, kind) == sorted(wanted), seconds=20 if wanted else 60)
 
 
 def types(cluster, name):
@@ -194,17 +195,17 @@ def test_kueue_starts_evicts_and_starts_elsewhere(cluster):
 
 def test_deadline_and_ttl_are_kept_to_the_second(cluster):
     with served():
-        cluster.apply(pytorchjob("late", activeDeadlineSeconds=3), pytorchjob("done", ttlSecondsAfterFinished=2))
+        cluster.apply(pytorchjob("late", activeDeadlineSeconds=3), pytorchjob("done", ttlSecondsAfterFinished=10))
         have(cluster, "late-master-0", "late-worker-0", "done-master-0", "done-worker-0")
         run_pod(cluster, "done-master-0", "Succeeded", terminated={"exitCode": 0, "reason": "Completed"})
         wait_until("it succeeded", lambda: cluster.condition("pytorchjob", "done", "Succeeded"))
         since = time.monotonic()
-        wait_until("its TTL", lambda: not cluster.get("pytorchjob", "done"), seconds=5)
-        assert time.monotonic() - since < 3.5, "the TTL of 2 s took longer"
+        wait_until("its TTL", lambda: not cluster.get("pytorchjob", "done"), seconds=30)
+        assert time.monotonic() - since < 12.5, "the TTL of 10 s took longer"
         failed = wait_until("the deadline", lambda: cluster.condition("pytorchjob", "late", "Failed"), seconds=10)
         assert failed["message"] == "Job late has failed because it was active longer than specified deadline", failed
         took = seconds_between(cluster.get("pytorchjob", "late")["status"])
-        assert 3 <= took <= 4, f"the deadline of 3 s came after {took} s"
+        assert 3 <= took <= 5, f"the deadline of 3 s came after {took} s"
 
 
 def test_unchanged_jobs_cost_no_request(cluster):

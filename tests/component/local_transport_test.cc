@@ -108,6 +108,7 @@ TEST_CASE_METHOD(test::LocalApi,
   const auto sent = send(request);
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == ErrorCode::kTimeout);
+  REQUIRE(kube::run_until(io, [&gate] { return gate.arrived == 1; }));
   request.deadline = kube::Milliseconds(0);
   CHECK(send(request).error().code == ErrorCode::kTimeout);
   CHECK(gate.arrived == 1);

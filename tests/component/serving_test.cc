@@ -8,6 +8,7 @@
 
 #include "kube/tests/run_task.hh"
 #include "tests/component/admission_fixture.hh"
+#include "tests/component/free_port.hh"
 #include "tests/component/peer.hh"
 #include "tests/support/catch.hh"
 
@@ -32,14 +33,6 @@ class StuckHandler final : public RequestHandler {
   std::shared_future<void> released_;
 };
 
-unsigned short free_port() {
-  using kube::asio::ip::tcp;
-  kube::asio::io_context io;
-  return tcp::acceptor(io, tcp::endpoint(kube::asio::ip::address_v4::loopback(), 0))
-      .local_endpoint()
-      .port();
-}
-
 }  // namespace
 
 TEST_CASE_METHOD(test::ScriptedPeer,
@@ -57,7 +50,7 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   options.stop_limit = std::chrono::milliseconds(50);
   ServerRegistration server;
   server.name = "stuck server";
-  const unsigned short port = free_port();
+  const unsigned short port = test::free_port();
   server.port = port;
   server.max_body_bytes = 1'000;
   server.make = [&is_stuck, released = release.get_future().share()](auto&, auto&, const auto&) {
@@ -83,6 +76,6 @@ TEST_CASE_METHOD(test::ScriptedPeer,
   CHECK(used.error().code == kube::ErrorCode::kTimeout);
   CHECK_FALSE(serving.stop());
   release.set_value();
-  CHECK(serving.stop());
+  CHECK(kube::run_until(io, [&serving] { return serving.stop(); }));
   CHECK(kube::run_until(io, [&is_answered] { return is_answered; }));
 }

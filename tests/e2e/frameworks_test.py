@@ -388,6 +388,7 @@ echo "node $PET_NODE_RANK attempt $ATTEMPT begins"
 if [ $ATTEMPT = 0 ]; then
   [ $PET_NODE_RANK = 0 ] && exec sleep infinity
   echo "no such file: /data/train.parquet" >&2
+  sleep 5   # the other has begun, too
   exit 3
 fi
 echo "node $PET_NODE_RANK attempt $ATTEMPT ends"
@@ -456,8 +457,8 @@ def test_why_and_logs_of_a_job_that_waits(cluster):
     wait_until("the status says why", lambda: "nvidia.com/gpu" in json.dumps(cluster.get("trainjob", "greedy").get("status", {})))
     why = run(TRAINER, "why", "-n", cluster.namespace, "greedy", check=False).stdout
     assert "nvidia.com/gpu" in why, why
-    events = [e for e in cluster.list("events") if e["involvedObject"]["kind"] == "TrainJob"]
-    assert any("nvidia.com/gpu" in e["message"] for e in events), events
+    wait_until("an event says it", lambda: any(
+        e["involvedObject"]["kind"] == "TrainJob" and "nvidia.com/gpu" in e["message"] for e in cluster.list("events")))
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def test_a_failing_container(cluster):
     job = ends(client, name, "Failed")
     assert job.status == "Failed", job
     assert "no such file" in "\n".join(client.get_job_logs(name))
-    assert any("exit code 3" in e.message for e in client.get_job_events(name)), client.get_job_events(name)
+    wait_until("an event says why", lambda: any("exit code 3" in e.message for e in client.get_job_events(name)))
 
 
 def test_trl(cluster):

@@ -15,7 +15,7 @@ PYTHON = ["python3", "-c"]
 TORCHRUN = ["torchrun", "--no_python", *PYTHON]
 GROUP = """
 import datetime, sys, time, torch, torch.distributed as group
-group.init_process_group("gloo", timeout=datetime.timedelta(seconds=5))
+group.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
 """
 SUM = "group.all_reduce(torch.ones(1)); time.sleep(2); group.all_reduce(torch.ones(1))\n"
 

@@ -6,7 +6,6 @@ import datetime
 import functools
 import json
 import pathlib
-import re
 import signal
 import sys
 import tempfile
@@ -337,10 +336,7 @@ class World:
     def check_requests(self):
         """By the audit log: no child is made twice, so none once its job has ended."""
         created, deleted_at, late = collections.Counter(), {}, []
-        with open(RUN / "audit.log") as log:
-            log.seek(self.audit_begins)
-            entries = [json.loads(line) for line in log]
-        for entry in sorted(entries, key=lambda entry: entry["stageTimestamp"]):
+        for entry in sorted(harness.audit_entries(self.audit_begins), key=lambda entry: entry["stageTimestamp"]):
             what, code = entry.get("objectRef", {}), entry.get("responseStatus", {}).get("code")
             if what.get("namespace") != self.namespace:
                 continue

@@ -130,6 +130,11 @@ def test_names(local):
     assert local.job("same") is None
 
 
+def processes_end(script):
+    """A pod that is killed is gone before its processes are."""
+    wait_until("its processes are gone", lambda: not bed.processes_with(script), seconds=10)
+
+
 def test_stop_suspends_and_kill_does_not_wait(local):
     for name, script, options in (("polite", POLITE, []), ("deaf", DEAF, ["--kill"])):
         script += str(local.scratch)
@@ -138,8 +143,7 @@ def test_stop_suspends_and_kill_does_not_wait(local):
         began = time.monotonic()
         local.run("stop", *options, name)
         assert time.monotonic() - began < 10
-        # A pod that is killed is gone before its processes are.
-        wait_until("its processes are gone", lambda script=script: not bed.processes_with(script), seconds=5)
+        processes_end(script)
         local.wait_for(name, "Suspended", seconds=5)
         assert "does not run" in local.run("stop", name, code=1).stderr
         assert "does not run" in local.run("stop", "--kill", name, code=1).stderr
@@ -176,19 +180,19 @@ def test_a_second_interrupt_kills_it(local):
     began = time.monotonic()
     interrupted(local, script, 2)
     assert time.monotonic() - began < 20
-    assert not bed.processes_with(script)
+    processes_end(script)
 
 
 def test_a_stop_that_takes_long_can_be_made_a_kill(local):
     script = DEAF + str(local.scratch)
     local.run("run", "--detach", local.write("deaf.yaml", trainjob("deaf", script)))
-    local.wait_for("deaf", "Running")
+    wait_until("it ignores SIGTERM", lambda: "begun" in local.run("logs", "deaf", code=None).stdout)
     stopping = local.start("stop", "deaf")
     local.wait_for("deaf", "Suspended")
     began = time.monotonic()
     local.run("stop", "--kill", "deaf")
     assert stopping.wait(10) == 0 and time.monotonic() - began < 10
-    assert not bed.processes_with(script)
+    processes_end(script)
 
 
 def test_an_interrupt_ends_where_pods_had_failed(local):

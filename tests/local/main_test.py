@@ -119,7 +119,7 @@ if rank == 0:
     peer = server.accept()[0]
     began = time.time()
     assert peer.recv(99).decode() == JOB
-    time.sleep(1.5)
+    time.sleep(SECONDS)
     with open(FILE, "a") as f:
         print(began, time.time(), file=f)
 else:
@@ -130,7 +130,7 @@ else:
         except OSError:
             time.sleep(0.1)
     peer.sendall(JOB.encode())
-    time.sleep(2)
+    time.sleep(SECONDS + 0.5)
 """
 
 
@@ -138,7 +138,9 @@ def side_by_side(local, tier, is_together):
     local.up_in_tier(tier)
     for name in ("one", "two"):
         job = bed.trainjob(name, "", nodes=2, requests={"cpu": "100m"})
-        job["spec"]["trainer"]["command"] = ["python3", "-c", f"JOB, FILE = {name!r}, {str(local.scratch / 'times')!r}\n" + PAIR]
+        # Long enough that both are at it, also where their processes begin seconds apart.
+        values = f"JOB, FILE, SECONDS = {name!r}, {str(local.scratch / 'times')!r}, {5 if is_together else 1.5}\n"
+        job["spec"]["trainer"]["command"] = ["python3", "-c", values + PAIR]
         local.create(job)
     for name in ("one", "two"):
         local.wait_for(name, "Complete", seconds=40)

@@ -61,12 +61,13 @@ def test_an_ordinary_user_runs_it(local):
         _, said = run(user, clone, "script", "-qec", "./quickstart", "/dev/null")
         check_output(said)
         assert re.search("\x1b\\[\\d+A\x1b\\[J", said) and "└ loss, " in said and "█" in said, said
+        load = os.getloadavg()[0]
         took, said = run(user, clone, "./quickstart")
         check_output(said)
         assert "\x1b" not in said and "└ loss" not in said, said
         user.env["PATH"] = f"{clone / '.cache/quickstart/torch'}:{user.env['PATH']}"
         training, _ = run(user, clone, "build/trainer", "local", "run", "docs/examples/torch-ddp.yaml")
-        is_busy = os.getloadavg()[0] > 4 * os.cpu_count()   # with what others do
+        is_busy = max(load, os.getloadavg()[0]) > 2 * os.cpu_count()   # with what others do
         print(f"     the second run of ./quickstart {took:.1f} s, the training alone {training:.1f} s{', on a busy machine' if is_busy else ''}")
         assert is_busy or took < LONGEST + training, (took, training)
         run(user, clone, "./quickstart", "--down")

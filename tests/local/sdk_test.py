@@ -46,6 +46,11 @@ def test_runtimes(local):
     assert client.get_runtime("torch-distributed").trainer.framework == "torch"
 
 
+def wait_for_event(client, job, words):
+    """Events come after the status that they explain."""
+    bed.wait_until(f"an event of {job} says: {words}", lambda: any(words in event.message for event in client.get_job_events(job)))
+
+
 def test_a_function_on_two_nodes(local):
     client = client_of(local)
     name = train(client, "function", CustomTrainer(func=hello, func_args={"word": "it's so"}, num_nodes=2,
@@ -55,7 +60,7 @@ def test_a_function_on_two_nodes(local):
     assert [(step.name, step.status) for step in job.steps] == [("node-0", "Succeeded"), ("node-1", "Succeeded")], job
     said = {line for step in job.steps for line in client.get_job_logs(name, step=step.name)}
     assert {f"rank {rank} of 2 says it's so" for rank in range(2)} <= said, said
-    assert "jobset completed successfully" in {event.message for event in client.get_job_events(name)}
+    wait_for_event(client, name, "jobset completed successfully")
     client.delete_job(name)
     bed.wait_until("nothing is left", lambda: not client.list_jobs() and not local.pods())
 
@@ -65,7 +70,7 @@ def test_a_failing_command(local):
     train(client, "bad", CustomTrainerContainer(image="none", num_nodes=1), TrainerCommand(["sh", "-c", "echo no such file; exit 3"]))
     assert client.wait_for_job_status("bad", {"Failed"}, timeout=30, polling_interval=1).status == "Failed"
     assert list(client.get_job_logs("bad")) == ["no such file"]
-    assert any("exit code 3" in event.message for event in client.get_job_events("bad")), client.get_job_events("bad")
+    wait_for_event(client, "bad", "exit code 3")
 
 
 def test_logs_are_followed(local):

@@ -493,6 +493,7 @@ TEST_CASE_METHOD(Fixture, "one address is listened on alone, and may be given by
 
 TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and short ones pass") {
   options.max_body_bytes = options.max_body_bytes_in_flight = 200'000;
+  options.grace = Milliseconds(60'000);
   start();
   tcp::socket first(io);
   run_task(io, announce(first, server->port(), 120'000));
@@ -509,7 +510,7 @@ TEST_CASE_METHOD(Fixture, "no more long bodies are under way than fit in, and sh
 
 TEST_CASE_METHOD(Fixture, "a long body that waits for too long is to be sent again") {
   options.max_body_bytes = options.max_body_bytes_in_flight = 200'000;
-  options.read_deadline = Milliseconds(400);
+  options.read_deadline = Milliseconds(1'500);
   start();
   tcp::socket first(io);
   run_task(io, announce(first, server->port(), 120'000));
