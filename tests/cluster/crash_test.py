@@ -6,7 +6,6 @@ Needs a control plane without node; the test plays the kubelet and ends the pods
 """
 import collections
 import os
-import pathlib
 import re
 import signal
 import sys

@@ -6,7 +6,7 @@ usage: smoke.py RUNTIME [MPI-RUNTIME] [TORCHTUNE-RUNTIME]      in the namespace 
 sdk_test.py runs it. It needs nothing but the SDK, so it also tries a cluster of one's own.
 """
 import sys, time
-from kubeflow.trainer import *
+from kubeflow.trainer import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, TorchTuneConfig, TrainerClient
 from kubeflow.trainer.options import Name, TrainerCommand, ActiveDeadlineSeconds
 def run(c, plain, mpi=None, tune=None, sfx=""):
     names = {r.name for r in c.list_runtimes()}; assert plain in names, names
