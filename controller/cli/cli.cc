@@ -120,6 +120,9 @@ void add_commands(CLI::App& app, AllOptions& all, Commands& commands) {
       ->add_option("--lease", all.check.lease,
                    "The leader's Lease, in that namespace; empty: no leader is looked for")
       ->capture_default_str();
+  check->add_flag(
+      "!--no-webhooks", all.check.has_webhooks,
+      "The installation has none, as that in one namespace: admission is not looked for");
   add_cluster(*check, all.check.cluster);
   check->get_option("--namespace")->description("The controller's; default: kubeflow-system");
   commands[check] = [&all](Console& console) { return run_check(all.check, console); };

@@ -66,7 +66,9 @@ int in_cluster(const ClusterOptions& options, Console& console, const Make& make
   const kube::Result<void> done = (*cluster)->run(make((*cluster)->client()));
   if (done) return kExitDone;
   console.err << done.error().message << '\n';
-  return done.error().code == kube::ErrorCode::kNetwork ? kExitNoCluster : kExitRefused;
+  const kube::ErrorCode code = done.error().code;
+  const bool is_unreached = code == kube::ErrorCode::kNetwork || code == kube::ErrorCode::kTimeout;
+  return is_unreached ? kExitNoCluster : kExitRefused;
 }
 
 // Every object of a list; `query` may select some of them. One that is no JSON is left out.

@@ -64,6 +64,7 @@ int run_runtimes(const RuntimesOptions& options, Console& console);
 struct CheckOptions {
   ClusterOptions cluster;
   std::string lease;               // empty: it is not checked
+  bool has_webhooks = true;        // else admission is not checked
   std::chrono::seconds limit{30};  // for how long what is wrong is tried again
 };
 // Whether an installation works: its kinds are served, a leader renews the Lease, admission

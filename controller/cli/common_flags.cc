@@ -52,7 +52,9 @@ void add_logs_flags(CLI::App& command, LogsOptions& logs) {
   add_target(command, logs.target);
   command.add_flag("-f,--follow", logs.is_followed,
                    "Wait for the start, follow restarts, end with the job");
-  command.add_option("--node", logs.node, "Only this training node")
+  command
+      .add_option("--node", logs.node,
+                  "Only this training node; where a JobSet has several Jobs, only this Job")
       ->check(check_count<std::int32_t>());
   command.add_option("--tail", logs.tail, "Only the last lines of each pod; default: all")
       ->check(check_count<std::int64_t>());

@@ -13,7 +13,8 @@ using kube::Task;
 namespace {
 
 constexpr kube::Milliseconds kTick{1'000};
-// How often the log of a container that has ended may fail to be read: its node may be gone.
+// How often the log of a container that has ended, or of a pod that is deleted when its job has
+// ended, may fail to be read: its node may be gone.
 constexpr int kMaxFailures = 5;
 // Each log needs a connection; with more nodes than this a user chooses one with --node.
 constexpr std::size_t kMaxFollowed = 200;
@@ -103,9 +104,11 @@ bool LogFollower::is_over() const {
   if (!job_ || !are_pods_listed_ || followed_ > 0) return false;
   const bool is_suspended = options_.ends_when_suspended && job_->phase == "Suspended";
   if (!job_->is_finished && !is_suspended) return false;
-  // The pods' last states may come after the job's. A suspended Job keeps the pods that failed.
+  // The pods' last states may come after the job's. A suspended Job keeps the pods that failed. A
+  // pod of a node that is lost stays in deletion; no task follows its log any more.
   for (const auto& [uid, followed] : pods_) {
-    if (!followed->pod.is_over && !followed->pod.is_gone) return false;
+    const LogPod& pod = followed->pod;
+    if (!pod.is_over && !pod.is_gone && !pod.is_ending) return false;
   }
   return true;
 }
@@ -138,6 +141,11 @@ Task<LogFollower::Read> LogFollower::read_stream(std::shared_ptr<Followed> follo
   }
 }
 
+// Its deletion was asked for, and its job has ended: its node may be lost.
+bool LogFollower::is_left_over(const LogPod& pod) const {
+  return pod.is_ending && job_ && job_->is_finished;
+}
+
 // A container is read run by run (it may restart). A stream that ends may have been cut, so the log
 // of each run is read again to its end after the container's status says that it has ended; the
 // cursor skips lines that were printed. containerd writes the log asynchronously, so the log of a
@@ -153,7 +161,8 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     if (state == nullptr) co_return;
     const std::int32_t current = state->restarts;
     if (current <= start || !state->has_log) {
-      if (followed->pod.is_over || followed->pod.is_gone) co_return;
+      const LogPod& pod = followed->pod;
+      if (pod.is_over || pod.is_gone || is_left_over(pod)) co_return;
       co_await wait_for_change();
       continue;
     }
@@ -179,7 +188,8 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
                                     followed->pod.prefix(container), *state->exit_code,
                                     state->reason));
       }
-    } else if (was_ended && ++failures >= kMaxFailures) {
+    } else if (read == Read::kBroken && (was_ended || is_left_over(followed->pod)) &&
+               ++failures >= kMaxFailures) {
       options_.report(
           fmt::format("{}: its log cannot be read any more", followed->pod.prefix(container)));
       co_return;

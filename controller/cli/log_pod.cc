@@ -45,6 +45,7 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   pod.uid = meta.uid;
   const Json& status = object.get("status");
   pod.is_over = kube::is_pod_over(object);
+  pod.is_ending = meta.deletion_timestamp.has_value();
   if (const std::string_view message = status.get_string("message");
       !message.empty() && status.get_string("phase") == "Failed")
     pod.failure = fmt::format("{}: {}", status.get_string("reason", "Failed"), message);
@@ -80,7 +81,7 @@ bool operator<(const LogPod& a, const LogPod& b) {
 }
 
 bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node) {
-  return !node || (pod.is_node && pod.index == *node);
+  return !node || (pod.is_node && (pod.has_one_job ? pod.index : pod.job_index) == *node);
 }
 
 std::string log_path(const LogPod& pod, std::string_view container, const LogQuery& query) {

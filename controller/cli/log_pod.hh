@@ -26,8 +26,9 @@ struct LogPod : PodPlace {
   std::string name;
   std::string ns;
   std::string uid;
-  bool is_over = false;  // Succeeded or Failed: no container starts again
-  bool is_gone = false;  // deleted
+  bool is_over = false;    // Succeeded or Failed: no container starts again
+  bool is_ending = false;  // its deletion was asked for
+  bool is_gone = false;    // deleted
   // Why it failed, where its status says so: the node refused or evicted it. "" else: its
   // containers say why.
   std::string failure;
@@ -42,7 +43,8 @@ struct LogPod : PodPlace {
   friend bool operator<(const LogPod& a, const LogPod& b);
 };
 
-// Whether `--node N` selects this pod: initializers are not training nodes.
+// Whether `--node N` selects this pod: initializers are not training nodes. With several Jobs a
+// node is one of them.
 bool is_chosen(const LogPod& pod, const std::optional<std::int32_t>& node);
 
 // Path and query of one container's log.

@@ -5,8 +5,9 @@ namespace trainer {
 using kube::Result;
 using kube::Task;
 
-Task<Result<LogStream>> LogStream::open(kube::ApiClient& client, std::string path) {
-  auto stream = co_await client.stream(std::move(path));
+Task<Result<LogStream>> LogStream::open(kube::ApiClient& client, std::string path,
+                                        std::optional<kube::Milliseconds> deadline) {
+  auto stream = co_await client.stream(std::move(path), deadline);
   if (!stream) co_return tl::unexpected(stream.error());
   co_return LogStream(std::move(*stream));
 }

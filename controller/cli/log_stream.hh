@@ -15,8 +15,10 @@ namespace trainer {
 class LogStream {
  public:
   // Errors: the API server's, kNotFound for a pod that is gone, kBadRequest for a container that
-  // has not started.
-  static kube::Task<kube::Result<LogStream>> open(kube::ApiClient& client, std::string path);
+  // has not started, kTimeout where no answer comes within `deadline`.
+  static kube::Task<kube::Result<LogStream>> open(
+      kube::ApiClient& client, std::string path,
+      std::optional<kube::Milliseconds> deadline = std::nullopt);
 
   // A training job may print nothing for hours; TCP keep-alive detects a dead connection.
   static constexpr kube::Milliseconds kIdle{24LL * 3'600'000};

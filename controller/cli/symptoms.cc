@@ -40,6 +40,17 @@ std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use
   return std::nullopt;
 }
 
+// It was about a step that is done: pods that have a machine, or that have all been created.
+bool is_outdated(const Inputs& in, const Json& event) {
+  const std::string_view reason = event.get_string("reason");
+  if (reason == "FailedCreate") return in.state.phase == "Starting";
+  if (reason != "FailedScheduling") return false;
+  const std::string_view name = event.get("involvedObject").get_string("name");
+  return std::any_of(in.facts.pods.begin(), in.facts.pods.end(), [name](const Json& pod) {
+    return name_of(pod) == name && !pod.get("spec").get_string("nodeName").empty();
+  });
+}
+
 // The first text that contains `words`: a message of the object, of an event, or of a pod's
 // condition PodScheduled. Events stay for an hour, so for a job that runs or has ended they are not
 // read: they may be those of its start.
@@ -47,7 +58,7 @@ std::optional<std::string> find_text(const Inputs& in, std::string_view words) {
   if (contains(in.state.message, words)) return in.state.message;
   if (!in.state.is_finished && in.state.phase != "Running")
     for (const Json& event : in.facts.events)
-      if (contains(event.get_string("message"), words))
+      if (contains(event.get_string("message"), words) && !is_outdated(in, event))
         return std::string(event.get_string("message"));
   for (const Json& pod : in.facts.pods)
     for (const Json& condition : pod.get("status").get_array("conditions"))

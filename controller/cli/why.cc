@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "controller/cli/cluster.hh"
 #include "controller/cli/commands.hh"
@@ -19,6 +21,8 @@ using kube::Result;
 using kube::Task;
 
 constexpr std::size_t kMaxOutputs = 8;  // pods
+// Of containers that may have no log, or whose node does not answer.
+constexpr int kMaxTries = 2 * kMaxOutputs;
 // How many lines are read of each pod. After the error of a script torchrun prints some 40 lines,
 // and 8 more for each process. Of a pod that runs, older lines were printed when it started.
 constexpr std::int64_t kLinesOfEnded = 200;
@@ -41,23 +45,51 @@ Task<PodOutput> read_output(LogStream& stream, std::string pod) {
   co_return output;
 }
 
-// Fewer if a log cannot be read: the report has other evidence, too.
-Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, LogsHook hook,
-                                          std::vector<Json> objects) {
+// When the first of its containers failed; "" if none has. RFC 3339, which sorts as text.
+std::string time_of_failure(const Json& pod) {
+  std::string first;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"})
+    for (const Json& container : pod.get("status").get_array(list)) {
+      const Json& ended = container.get_path({"state", "terminated"});
+      const std::string_view at = ended.get_string("finishedAt");
+      if (ended.get_int("exitCode") != 0 && (first.empty() || at < first)) first = at;
+    }
+  return first;
+}
+
+// The likeliest first to show the cause of a failure: the pod whose failure the status keeps, those
+// that failed in the order in which they did, those that ended, and those that run.
+std::vector<LogPod> by_evidence(const std::vector<Json>& objects, const LogsHook& hook,
+                                const std::string& failed_pod) {
+  std::vector<std::pair<std::tuple<bool, bool, bool, std::string>, LogPod>> ranked;
+  for (const Json& object : objects) {
+    auto pod = LogPod::read(object, hook);
+    if (!pod) continue;
+    std::string failed = time_of_failure(object);
+    const auto rank =
+        std::make_tuple(pod->name != failed_pod, failed.empty(), !pod->is_over, std::move(failed));
+    ranked.emplace_back(rank, std::move(*pod));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<LogPod> pods;
-  for (const Json& object : objects)
-    if (auto pod = LogPod::read(object, hook)) pods.push_back(std::move(*pod));
-  // Those that ended first: the cause of a failure is in their output.
-  std::stable_sort(pods.begin(), pods.end(),
-                   [](const LogPod& a, const LogPod& b) { return a.is_over && !b.is_over; });
+  for (auto& [rank, pod] : ranked) pods.push_back(std::move(pod));
+  return pods;
+}
+
+// Fewer if a log cannot be read: the report has other evidence, too.
+Task<std::vector<PodOutput>> read_outputs(kube::ApiClient& client, std::vector<LogPod> pods) {
   LogQuery query;
   std::vector<PodOutput> outputs;
+  int tries = 0;
   for (const LogPod& pod : pods) {
     query.tail = pod.is_over ? kLinesOfEnded : kLinesOfRunning;
     for (const LogContainer& container : pod.containers) {
-      if (outputs.size() == kMaxOutputs) co_return outputs;
       if (!container.has_log) continue;
-      auto stream = co_await LogStream::open(client, log_path(pod, container.name, query));
+      if (outputs.size() == kMaxOutputs || tries++ == kMaxTries) co_return outputs;
+      auto stream =
+          co_await LogStream::open(client, log_path(pod, container.name, query), kLongestSilence);
+      if (!stream && stream.error().code == kube::ErrorCode::kForbidden) co_return outputs;
       if (!stream) continue;
       outputs.push_back(co_await read_output(*stream, pod.name));
     }
@@ -115,7 +147,8 @@ Task<Result<WhyReport>> ask(kube::ApiClient& client, Target target, kube::Object
   co_await read_events(client, key, selector, created, facts);
   if (const auto& logs = target.kind->logs; logs && (!state->is_finished || state->is_failed)) {
     facts.read_place = logs->read_place;
-    facts.outputs = co_await read_outputs(client, *logs, facts.pods);
+    auto ranked = by_evidence(facts.pods, *logs, state->failed_pod);
+    facts.outputs = co_await read_outputs(client, std::move(ranked));
   }
   co_return why(target.resource(), key, std::move(*state), facts, client.clock().now());
 }

@@ -75,6 +75,7 @@ struct ObjectState {
   std::string message;
   std::vector<std::string> evidence;
   std::string next_step;    // "" where there is nothing to do
+  std::string failed_pod;   // whose failure the object's status keeps; "" where it keeps none
   std::string last_output;  // of a pod that may be deleted, with a title; "" where there is none
   bool is_finished = false;
   bool is_failed = false;

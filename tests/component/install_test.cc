@@ -214,6 +214,23 @@ TEST_CASE("flags of runtimes that fit nothing are refused before anything is ask
   }
 }
 
+TEST_CASE_METHOD(Fixture, "a Lease that is not renewed has no leader, whatever its time says") {
+  const std::string lease =
+      "/apis/coordination.k8s.io/v1/namespaces/kubeflow-system/leases/trainer.kubeflow.org";
+  api.on("GET", lease)
+      .answer(200, R"({"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":1,
+      "renewTime":"2999-01-01T00:00:00.000000Z"}})")
+      .always();
+  CheckOptions options;
+  options.cluster = cluster;
+  options.lease = "trainer.kubeflow.org";
+  options.limit = std::chrono::seconds(0);
+  const std::string said = run([&](Console& console) { return run_check(options, console); });
+  CHECK(code == kExitRefused);
+  CHECK_THAT(said,
+             Catch::Contains("leader     Lease kubeflow-system/trainer.kubeflow.org: nobody"));
+}
+
 TEST_CASE_METHOD(Fixture,
                  "an installation works where kinds are served, one leads and a job is refused") {
   const std::string ns = "/namespaces/kubeflow-system/";
@@ -225,8 +242,12 @@ TEST_CASE_METHOD(Fixture,
   api.on("GET", "/apis/jobset.x-k8s.io/v1alpha2" + ns + "jobsets").answer(200, list(""));
   const std::string lease = "/apis/coordination.k8s.io/v1" + ns + "leases/trainer.kubeflow.org";
   api.on("GET", lease).answer(200, R"({"spec":{"holderIdentity":""}})");
-  api.on("GET", lease).answer(200, R"({"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,
-      "renewTime":"2999-01-01T00:00:00.000000Z"}})");
+  // Renewed, by a clock that is centuries behind.
+  for (const char* time : {"1999-01-01T00:00:00.000000Z", "1999-01-01T00:00:02.000000Z"})
+    api.on("GET", lease)
+        .answer(200, R"({"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,
+      "renewTime":")" + std::string(time) +
+                         "\"}}");
   const std::string jobs = "/apis/trainer.kubeflow.org/v1alpha1" + ns + "trainjobs";
   CheckOptions options;
   options.cluster = cluster;
@@ -247,9 +268,15 @@ TEST_CASE_METHOD(Fixture,
   }
   SECTION("no request goes to a webhook") {
     api.on("POST", jobs).answer(201, "{}").always();
-    options.limit = std::chrono::seconds(2);  // longer than the leader takes above
+    options.limit = std::chrono::seconds(3);  // longer than the leader takes above
     const std::string said = run([&](Console& console) { return run_check(options, console); });
     CHECK(code == kExitRefused);
     CHECK_THAT(said, Catch::Contains("no webhook is called for TrainJobs"));
+  }
+  SECTION("there are no webhooks to look for") {
+    options.has_webhooks = false;
+    const std::string said = run([&](Console& console) { return run_check(options, console); });
+    CHECK(code == kExitDone);
+    CHECK_THAT(said, Catch::Contains("admission  not looked for\n"));
   }
 }

@@ -286,6 +286,17 @@ TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not delay the
         reported.end());
 }
 
+TEST_CASE_METHOD(Fixture, "a pod of a lost node, which stays in deletion, does not delay the end") {
+  serve_job("Failed");
+  std::string lost = pod(0, "Running", kRunning);
+  lost.insert(lost.find("\"labels\""), R"("deletionTimestamp":"2026-08-20T10:00:00Z",)");
+  serve_pods(lost);
+  log_of(0).answer(502, "{}").always();
+  REQUIRE(follow(options()));
+  CHECK(std::find(reported.begin(), reported.end(), "[node-0]: its log cannot be read any more") !=
+        reported.end());
+}
+
 TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted meanwhile") {
   const auto missing = follow(options());
   REQUIRE_FALSE(missing);

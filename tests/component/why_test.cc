@@ -44,15 +44,28 @@ struct Fixture {
 
   Fixture() {
     fs::create_directories(folder);
-    api.on("GET", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/j")
-        .answer(200, kJob);
-    api.on("GET", kCore + "pods").answer(200, list(kPod));
+    serve("Running", kPod);
   }
   Fixture(const Fixture&) = delete;
   Fixture& operator=(const Fixture&) = delete;
   ~Fixture() { fs::remove_all(folder); }
 
+  // What is served from now on.
+  void serve(const std::string& phase, const std::string& pods) {
+    job = kJob;
+    job.replace(job.find("Running"), 7, phase);
+    all_pods = list(pods);
+  }
+  auto logs_asked() const {
+    const auto lines = api.lines();
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find("/log?") != std::string::npos;
+    });
+  }
+
   std::string ask(const std::string& user) {
+    api.on("GET", "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/j").answer(200, job);
+    api.on("GET", kCore + "pods").answer(200, all_pods);
     const fs::path config = folder / "config";
     std::ofstream(config)
         << "current-context: c\n"
@@ -69,6 +82,8 @@ struct Fixture {
     return std::move(done.said);
   }
   int code = -1;
+  std::string job;
+  std::string all_pods;
 };
 
 }  // namespace
@@ -114,6 +129,38 @@ TEST_CASE_METHOD(Fixture, "of very many warnings a part is read, and the report 
   CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
           return line.starts_with("GET /api/v1/namespaces/ns/events");
         }) == 20);
+}
+
+TEST_CASE_METHOD(Fixture, "of many logs those are read that show the cause") {
+  std::string pods;
+  for (int rank = 0; rank < 12; ++rank) {
+    const std::string n = std::to_string(rank);
+    const std::string second = rank == 11 ? "01" : "30";
+    pods += (rank == 0 ? "" : ",") +
+            (R"({"metadata":{"name":"j-node-0-)" + n + R"(","namespace":"ns","uid":"p)" + n +
+             R"(","labels":{"jobset.sigs.k8s.io/replicatedjob-name":"node"}},"status":{)" +
+             R"("phase":"Failed","containerStatuses":[{"name":"node","state":{"terminated":)" +
+             R"({"exitCode":1,"finishedAt":"2026-08-20T10:00:)" + second + R"(Z"}}}]}})");
+  }
+  serve("Failed", pods);
+  const std::string at = "2026-08-20T10:00:00.000000000Z ";
+  for (int rank = 0; rank < 12; ++rank)
+    api.on("GET", kCore + "pods/j-node-0-" + std::to_string(rank) + "/log")
+        .answer(200, at + (rank == 11 ? "OSError: [Errno 37] No locks available\n" : "stopped\n"));
+  const std::string text = ask("");
+  CHECK(text.find("No locks available") != std::string::npos);
+  CHECK(logs_asked() == 8);
+}
+
+TEST_CASE_METHOD(Fixture, "logs that a user may not read are asked for once") {
+  std::string second = kPod;
+  second.replace(second.find("j-node-0-0-x"), 12, "j-node-0-1-x");
+  serve("Running", kPod + "," + second);
+  for (const char* name : {"j-node-0-0-x", "j-node-0-1-x"})
+    api.on("GET", kCore + "pods/" + name + "/log")
+        .answer(403, R"({"kind":"Status","code":403,"reason":"Forbidden"})");
+  ask("");
+  CHECK(logs_asked() == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "what a user may not read is left out") {

@@ -75,6 +75,7 @@ std::string without_line_ends(std::string_view text) {
 void add_first_failure(const TrainJobStatus& status, ObjectState& state) {
   if (!status.firstFailure) return;
   const FirstFailure& first = *status.firstFailure;
+  state.failed_pod = first.pod;
   const std::string failure = describe(first);
   if (state.message.find(failure) == std::string::npos)
     state.evidence.push_back("first failure: " + failure);

@@ -90,8 +90,10 @@ tl::expected<ObjectState, FieldErrors> read_state(const Json& object, const Fram
                         ? std::string("no controller has reconciled this job yet")
                         : fmt::format("spec.runPolicy.managedBy leaves this job to {}", *manager);
   }
-  if (const auto& failure = job->status.firstFailure)
+  if (const auto& failure = job->status.firstFailure) {
+    state.failed_pod = failure->pod;
     state.evidence.push_back("first failure: " + describe(*failure));
+  }
   if (!state.is_finished && !job->is_suspended()) add_waiting(*job, framework, state);
   if (state.next_step.empty()) state.next_step = advice(*job, framework, state, program);
   return state;

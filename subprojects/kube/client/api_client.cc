@@ -263,10 +263,11 @@ Task<Result<Json>> ApiClient::post(std::string path, Json body) {
   return send_json(with_body(HttpRequest("POST", std::move(path)), kJson, body, true));
 }
 
-Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query) {
+Task<Result<std::unique_ptr<HttpStream>>> ApiClient::stream(std::string path_and_query,
+                                                            std::optional<Milliseconds> deadline) {
   HttpRequest request("GET", path_and_query);
   request.accept = kAnything;
-  request.deadline = options_.deadline;
+  request.deadline = deadline.value_or(options_.deadline);
   auto stream = co_await transport_.open(std::move(request));
   if (!stream || (*stream)->status() == 200) co_return std::move(stream);
   HttpResponse refusal;

@@ -94,7 +94,8 @@ class ApiClient {
   // it may be sent again. The answer is returned.
   Task<Result<Json>> post(std::string path, Json body);
   // A stream on its own connection: watch, or a followed log.
-  Task<Result<std::unique_ptr<HttpStream>>> stream(std::string path_and_query);
+  Task<Result<std::unique_ptr<HttpStream>>> stream(
+      std::string path_and_query, std::optional<Milliseconds> deadline = std::nullopt);
 
   Clock& clock() { return clock_; }
   Random& random() { return random_; }

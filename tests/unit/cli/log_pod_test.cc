@@ -110,6 +110,13 @@ TEST_CASE("initializers are not nodes") {
   CHECK_FALSE(is_chosen(initializer, 3));
 }
 
+TEST_CASE("of several Jobs a node is one") {
+  const LogPod node = pod("{}", R"(,"jobset.sigs.k8s.io/replicatedjob-replicas":"4",)"
+                                R"("jobset.sigs.k8s.io/job-index":"1")");
+  CHECK(is_chosen(node, 1));
+  CHECK_FALSE(is_chosen(node, 3));
+}
+
 TEST_CASE("the query has sinceTime where it is known") {
   const LogPod target = pod("{}");
   const std::string base =

@@ -91,6 +91,8 @@ const std::string kRunning =
 const std::string kFailed =
     "{phase: Failed, reason: FailedJobs, message: jobset failed due to one or more job failures, "
     "conditions: [{type: Failed, status: 'True', reason: FailedJobs}]}";
+const std::string kStarting =
+    "{phase: Starting, reason: StartingContainers, message: 0 of 1 nodes are running}";
 const std::string kPending = "{phase: Pending, reason: VolumeMissing, message: 4 pods wait}";
 const std::string kSdk =
     "containers: [{name: node, command: [bash, -c, \"read -r -d '' SCRIPT << EOM\"]}]";
@@ -153,6 +155,12 @@ std::vector<Row> rows_of_statuses() {
        "[" + event("Job", "llama-node-0", "FailedCreate", "exceeded quota: team, requested") + "]"},
       {"", "", false, kFailed, "[" + pod(0, failed("Error")) + "]",
        "[" +
+           event("Pod", "llama-node-0-0-x", "FailedScheduling",
+                 "pod has unbound immediate PersistentVolumeClaims") +
+           "]"},
+      // Or of the steps before the one that it is at.
+      {"", "", false, kStarting, "[" + pod(0, "phase: Pending", "nodeName: a") + "]",
+       "[" + event("Job", "llama-node-0", "FailedCreate", "exceeded quota: team, requested") + "," +
            event("Pod", "llama-node-0-0-x", "FailedScheduling",
                  "pod has unbound immediate PersistentVolumeClaims") +
            "]"},
