@@ -95,7 +95,7 @@ void JobMetrics::update(JobRecord& record, const JobFacts& facts) const {
 
 void JobMetrics::begin(JobRecord& record, const JobFacts& facts) const {
   record.census_ = census_;
-  record.awaited_ = static_cast<std::uint8_t>(~facts.steps);
+  record.awaited_ = facts.has_run ? 0 : static_cast<std::uint8_t>(~facts.steps);
   record.restarts_ = facts.restarts.value_or(JobRestarts());
   const kube::Time latest = facts.created + std::chrono::seconds(1);
   record.posted_ = std::clamp(clock_.now(), facts.created, latest);

@@ -9,13 +9,12 @@
 namespace trainer {
 namespace {
 
-constexpr std::string_view kReason = "Unreadable";
 constexpr std::size_t kMessageLimit = 1'000;
 
 }  // namespace
 
 kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors) {
-  return {"Warning", std::string(kReason),
+  return {"Warning", std::string(kUnreadable),
           keep_head("the controller cannot read this object and leaves its children as they are: " +
                         kube::to_string(errors) + "; correct or recreate it",
                     kMessageLimit)};

@@ -1,11 +1,15 @@
 // Objects that cannot be read: stored while their CRD allowed more, or by an older version. Pure.
 #pragma once
 
+#include <string_view>
+
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/plan.hh"
 
 namespace trainer {
+
+inline constexpr std::string_view kUnreadable = "Unreadable";  // status.reason
 
 // What is said of any object that cannot be read, of bounded length: its children stay as they are.
 kube::PlannedEvent unreadable_event(const kube::FieldErrors& errors);

@@ -1,5 +1,6 @@
 #include "runtimes/v1/measures.hh"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtimes/v1/policies.hh"
@@ -25,6 +26,12 @@ std::string_view phase_of(const JobStatus& status) {
   for (const auto& [condition, phase] : kPhases)
     if (is_condition_true(status, condition)) return phase;
   return "Pending";
+}
+
+bool has_run(const JobStatus& status) {
+  return std::any_of(status.conditions.begin(), status.conditions.end(), [](const auto& condition) {
+    return condition.type == kRunning || condition.type == kRestarting;
+  });
 }
 
 std::string_view waiting_reason(std::string_view phase) {

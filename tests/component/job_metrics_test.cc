@@ -124,6 +124,19 @@ TEST_CASE_METHOD(Fixture, "what a job had reached before this process saw it is 
   for (const char* step : {"jobset", "first_pod", "running"}) CHECK(times_to(step, "count") == 0);
 }
 
+TEST_CASE_METHOD(Fixture, "nor is how long a job waits that had run before") {
+  JobRecord record;
+  auto now = facts("Queued", "WaitingForQuota");
+  now.steps = bit(JobStep::kJobSet);
+  now.has_run = true;
+  jobs.update(record, now);
+  clock.advance(seconds(1'000));
+  now = facts("Running");
+  now.steps = 7;
+  jobs.update(record, now);
+  for (const char* step : {"jobset", "first_pod", "running"}) CHECK(times_to(step, "count") == 0);
+}
+
 TEST_CASE_METHOD(Fixture, "failures and restarts are counted once, by a bounded cause") {
   const std::string failures =
       R"(trainer_job_failures_total{kind="TrainJob",reason="ReachedMaxRestarts"})";
@@ -267,6 +280,21 @@ TEST_CASE("a reconcile counts its job by the stored status") {
   CHECK(jobs_in("Running") == 1);
   counted.trainjobs().remove(job("Running"));
   CHECK(jobs_in("Running") == -1);
+}
+
+TEST_CASE("a job that cannot be read is counted by what its status says") {
+  const KindOptions options = test::own_jobsets();
+  test::IdleManager counted(options);
+  counted.metrics.set_jobs(options.jobs);
+  counted.trainjobs().update_if_newer(
+      R"({"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob","metadata":{"name":"j",)"
+      R"("namespace":"ns","uid":"u","resourceVersion":"1"},"spec":{"runtimeRef":7},)"
+      R"("status":{"phase":"Pending"}})");
+  static_cast<void>(counted.reconcile("trainjob_controller", {"ns", "j"}));
+  const std::string kind = "{kind=\"TrainJob\",";
+  CHECK(value_of(counted.metrics, "trainer_jobs_waiting" + kind + "reason=\"Unreadable\"}") == 1);
+  CHECK(value_of(counted.metrics,
+                 "trainer_jobs" + kind + "namespace=\"ns\",phase=\"Pending\",runtime=\"\"}") == 1);
 }
 
 // No reconcile follows such a write, and perhaps no event for hours.

@@ -59,6 +59,41 @@ struct Fixture : trainer::test::IdleManager {
 
 }  // namespace
 
+TEST_CASE_METHOD(Fixture, "a warning of a pod holds until its next step has come") {
+  const std::string no_room =
+      R"({"type":"Warning","reason":"FailedScheduling","message":"no GPUs",)"
+      R"("eventTime":"2026-08-20T10:00:00.000000Z"})";
+  const auto normal = [](const std::string& reason) {
+    return R"(,{"type":"Normal","reason":")" + reason +
+           R"(","message":"m","lastTimestamp":"2026-08-20T10:00:05Z"})";
+  };
+  const std::string mount = R"(,{"type":"Warning","reason":"FailedMount","message":"no volume",)"
+                            R"("lastTimestamp":"2026-08-20T10:00:06Z"})";
+  const std::pair<std::string, std::string> rows[] = {
+      {no_room, "FailedScheduling: no GPUs"},
+      {no_room + normal("NotTriggerScaleUp"), "FailedScheduling: no GPUs"},
+      {no_room + normal("Scheduled"), ""},
+      {no_room + normal("Scheduled") + mount, "FailedMount: no volume"},
+      {no_room + mount + normal("Scheduled"), "FailedMount: no volume"}};
+  pods().update_if_newer(
+      R"({"metadata":{"name":"p","namespace":"n","uid":"p","resourceVersion":"1","labels":{)"
+      R"("jobset.sigs.k8s.io/jobset-name":"j"}},"status":{"phase":"Pending"}})");
+  TrainJob job;
+  job.metadata.name = "j";
+  job.metadata.ns = "n";
+  TrainJobPlan plan;
+  plan.needs_events = true;
+  for (const auto& [events, kept] : rows) {
+    CAPTURE(events);
+    api.on("GET", "/api/v1/namespaces/n/events")
+        .answer(200, R"({"metadata":{"resourceVersion":"9"},"items":[)" + events + "]}");
+    JobReader::Reads reads;
+    state->events_read_at.reset();
+    REQUIRE(kube::run_task(io, reader.read_needs(job, plan, state, reads)));
+    CHECK(state->waiting_event == kept);
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "of a Secret that was read only its owner is kept") {
   for (const char* const owner : {"u", "another"}) {
     state = std::make_shared<JobState>();

@@ -119,6 +119,12 @@ Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
   }
 }
 
+// Of the scheduler and the kubelet: what a warning before it said no longer holds the pod up.
+// Others say nothing about that, such as the autoscaler's.
+bool is_progress(std::string_view reason) {
+  return reason == "Scheduled" || reason == "Pulling" || reason == "Pulled";
+}
+
 Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {
   // The events of the first pod that waits or, before there are pods, of the Job that cannot create
   // them.
@@ -145,10 +151,14 @@ Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState>
         kube::JsonFilter::Members::kInclude,
         {{"type"}, {"reason"}, {"message"}, {"lastTimestamp"}, {"eventTime"}}};
     const auto event = kube::parse_json(item, kube::kObjectLimits, kRead);
-    if (!event || event->get_string("type") != "Warning") return;
+    if (!event) return;
+    const bool is_warning = event->get_string("type") == "Warning";
+    if (!is_warning && !is_progress(event->get_string("reason"))) return;
     std::string at(event->get_string("lastTimestamp", event->get_string("eventTime")));
     if (at < latest) return;
     latest = std::move(at);
+    text.clear();
+    if (!is_warning) return;
     // The API server limits neither of these in a core/v1 Event.
     text =
         keep_head(fmt::format("{}: {}", event->get_string("reason"), event->get_string("message")),

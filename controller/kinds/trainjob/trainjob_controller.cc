@@ -150,6 +150,7 @@ Task<Result<kube::Requeue>> TrainJobController::reconcile(kube::ObjectKey key) {
   const kube::Json& object = *decoded->object;
   const auto& job = decoded->job;
   if (!job) {
+    measure_unreadable(object, key, stored->uid);
     kube::ObjectRef unreadable{key, stored->uid, stored->resource_version};
     co_return co_await context_.plan_runner.run(std::move(unreadable),
                                                 plan_unreadable(object, job.error()));
@@ -303,11 +304,29 @@ void TrainJobController::measure(const TrainJob& job, const kube::Json& object, 
   facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
                                       pods_.bucket_of(kByJobSet, meta.ns, meta.name) != nullptr);
   facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run =
+      facts.phase == "Restarting" || (job.is_suspended() && job.status.startTime.has_value());
   if (jobset) {
     const std::int32_t counted = jobset->status.restartsCountTowardsMax;
     facts.restarts = JobRestarts{counted, jobset->status.restarts - counted};
   }
   job_metrics_.update(state.record, facts);
+}
+
+// Its status is all that is known of it.
+void TrainJobController::measure_unreadable(const kube::Json& object, const kube::ObjectKey& key,
+                                            const std::string& uid) {
+  auto& slot = states_[uid];
+  if (!slot) slot = std::make_shared<JobState>();
+  TrainJobStatus status;
+  status.phase = object.get("status").get_string("phase");
+  status.reason = kUnreadable;
+  JobFacts facts;
+  facts.ns = key.ns;
+  facts.phase = phase_of(status);
+  facts.waiting = waiting_reason(status);
+  facts.has_run = true;
+  job_metrics_.update(slot->record, facts);
 }
 
 void TrainJobController::measure_written(const Stored& before, JobState& state) {

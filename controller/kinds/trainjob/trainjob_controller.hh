@@ -79,6 +79,8 @@ class TrainJobController final : public kube::Controller {
   PipelineOptions pipeline_options() const;
   bool have_jobs_started(const kube::StoredObject& jobset) const;
   void keep_deleted_jobset(const kube::StoredObject& last);
+  void measure_unreadable(const kube::Json& object, const kube::ObjectKey& key,
+                          const std::string& uid);
   void measure(const TrainJob& job, const kube::Json& object, JobState& state,
                const JobSet* jobset) const;
   // Updates the job's metrics by its status in the cache, which may be one that this reconcile has

@@ -218,6 +218,7 @@ void JobController::measure(const Job& job) {
   facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
                                       pods_.bucket_of(kByOwner, meta.ns, meta.uid) != nullptr);
   facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run = has_run(job.status);
   job_metrics_.update(record, facts);
 }
 

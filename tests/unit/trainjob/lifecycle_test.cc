@@ -271,6 +271,7 @@ TEST_CASE("a restart is reported once and counted") {
                     1));
   CHECK(world.settle() == Reasons{"Restarting"});
   CHECK(world.phase() == "Restarting");
+  CHECK(world.message().starts_with("restart 1: applying RestartJobSet failure policy action; "));
   CHECK(world.job().status.restarts == 1);
 
   world.pods.clear();
@@ -303,6 +304,7 @@ TEST_CASE("a replaced pod is a restart of the job's own, without a JobSet restar
   CHECK(world.settle() == Reasons{"Restarting"});
   CHECK(world.phase() == "Restarting");
   CHECK(world.job().status.restarts == 0);
+  CHECK(world.message() == "1 of 2 nodes are running");
 }
 
 TEST_CASE("an unchanged job costs nothing, in any phase") {
