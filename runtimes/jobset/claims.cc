@@ -13,10 +13,14 @@ void ensure_claims(ReconcileContext& context) {
       kube::Json claim = make_claim(context.jobset, policy, claim_template);
       std::string name(claim["metadata"].get_string("name"));
       if (context.observed.claims.contains(name)) continue;
-      // No owner_uid: a claim of that name that exists already was kept to be used again.
+      // One that exists without an owner was kept, or restored, to be used again. The claim of
+      // another JobSet goes with that.
+      const bool is_kept = !claim["metadata"].find("ownerReferences");
       context.plan.actions.push_back({.resource = kube::kPersistentVolumeClaims,
                                       .key = {context.jobset.metadata.ns, std::move(name)},
                                       .body = std::move(claim),
+                                      .owner_uid = is_kept ? "" : context.jobset.metadata.uid,
+                                      .takes_unowned = true,
                                       .failure_reason = "PVCCreationFailed"});
       // Pods that mount a claim that could not be made would only wait.
       context.job_stage = 1;

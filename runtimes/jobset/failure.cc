@@ -169,9 +169,13 @@ bool restart_after_disruption(ReconcileContext& context, const JobView& first) {
   const std::int32_t used = context.status.restarts - context.status.restartsCountTowardsMax;
   if (used >= limit) return false;
   const auto when = first.failure()->last_transition_time;
+  // Few of very many pods, each of which would be compared with each failed Job.
+  std::vector<const PodView*> lost;
+  for (const PodView* pod : context.observed.pods)
+    if (pod->is_infrastructure_failure) lost.push_back(pod);
   const JobView* disrupted = earliest(context.jobs.failed, [&](const JobView& job) {
     return job.failure()->last_transition_time == when &&
-           was_disrupted(job, context.observed.pods, context.may_be_kept(job));
+           was_disrupted(job, lost, context.may_be_kept(job));
   });
   if (!disrupted) return false;
   record_avoided_node(context, *disrupted);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "runtimes/jobset/job_template.hh"
 #include "runtimes/jobset/names.hh"
@@ -27,9 +28,11 @@ struct Claim {
   bool is_kept = false;       // retained when the JobSet is deleted
 };
 
-void check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::string>& names) {
+// Whether no template before it has this name.
+bool check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::string>& names) {
   const std::string path = kube::join_field(claim.template_path, "name");
-  if (!names.insert(claim.name).second) {
+  const bool is_first = names.insert(claim.name).second;
+  if (!is_first) {
     checked.invalid(path, claim.name, "names must be unique for VolumeClaimPolicies template");
   }
   if (const std::string problem = kube::check_dns1123_subdomain(claim.name); !problem.empty()) {
@@ -38,6 +41,12 @@ void check_name(ValidatedJobSet& checked, const Claim& claim, std::set<std::stri
   if (claim_name(claim.name, checked.name).size() > 63) {
     checked.invalid(path, claim.name, "VolumeClaimPolicies template name is too long");
   }
+  return is_first;
+}
+
+// More errors help no one.
+bool is_full(const ValidatedJobSet& checked) {
+  return checked.errors.size() >= kube::kMaxErrors;
 }
 
 // What the pods of all jobs have, by name.
@@ -58,7 +67,7 @@ struct Volumes {
 
 void check_volumes(ValidatedJobSet& checked, const Claim& claim, const Volumes& volumes) {
   const auto places = volumes.places.equal_range(claim.name);
-  for (auto at = places.first; at != places.second; ++at) {
+  for (auto at = places.first; at != places.second && !is_full(checked); ++at) {
     const auto& [job, volume] = at->second;
     checked.invalid(
         fmt::format("spec.replicatedJobs[{}].template.spec.template.spec.volumes[{}].name", job,
@@ -100,11 +109,13 @@ void check_claims(ValidatedJobSet& checked, const FindClaim& find_claim) {
     const bool is_kept = retention && retention->whenDeleted == "Retain";
     const std::string path = kube::join_index("spec.volumeClaimPolicies", p);
     for (std::size_t t = 0; t < policies[p].templates.size(); ++t) {
+      if (is_full(checked)) return;
       const Json& claim_template = policies[p].templates[t];
       const Claim claim{claim_template,
                         std::string(claim_template.get("metadata").get_string("name")), path,
                         kube::join_index(kube::join_field(path, "template"), t), is_kept};
-      check_name(checked, claim, names);
+      // Volumes and claims of a name are compared once: each may have thousands.
+      if (!check_name(checked, claim, names)) continue;
       check_volumes(checked, claim, volumes);
       check_existing(checked, claim, find_claim);
     }

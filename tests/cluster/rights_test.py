@@ -290,7 +290,7 @@ class Scenario:
         self.cluster.apply(
             trainjob("mpi", "mpi", suspend=True, trainer={"numNodes": 2}), trainjob("volcano", "volcano", suspend=True),
             trainjob("queued", "plain", suspend=True, runtimePatches=queue_patch("a")),
-            trainjob("late", "plain", activeDeadlineSeconds=1, ttlSecondsAfterFinished=1), trainjob("stuck", "unserved"),
+            trainjob("late", "plain", activeDeadlineSeconds=5, ttlSecondsAfterFinished=1), trainjob("stuck", "unserved"),
             trainjob("everywhere", self.everywhere, "ClusterTrainingRuntime"),
             jobset("restarts", failurePolicy={"maxRestarts": 1}, volumeClaimPolicies=[{"templates": [claim]}], pod_spec=mounted),
             jobset("taken"),

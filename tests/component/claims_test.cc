@@ -107,6 +107,46 @@ TEST_CASE_METHOD(Fixture, "a claim that is being deleted is waited for") {
   CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
+TEST_CASE_METHOD(Fixture, "the claim of a JobSet before it, which goes with that, is waited for") {
+  std::string deletes = jobset("6");
+  deletes.replace(deletes.find("Retain"), 6, "Delete");
+  REQUIRE(jobsets().upsert(deletes));
+  api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
+  api.on("POST", kClaims)
+      .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
+  api.on("GET", kClaim)
+      .answer(200, R"({"kind":"PersistentVolumeClaim","metadata":{"name":"data-js",)"
+                   R"("ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",)"
+                   R"("name":"js","uid":"before","controller":true}]}})");
+  const auto done = reconcile();
+  REQUIRE_FALSE(done);
+  CHECK_THAT(done.error().message, Catch::Contains("is controlled by JobSet js (uid before)"));
+  CHECK(done.error().retry_within == std::chrono::seconds(60));
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "an ended JobSet's claims are not read, nor those of one that is stopped") {
+  std::string ended = jobset("6");
+  SECTION("it has ended") {
+    ended.insert(ended.find("\"replicatedJobsStatus\""),
+                 R"("terminalState":"Completed","conditions":[{"type":"Completed",)"
+                 R"("status":"True","reason":"r","message":"m"}],)");
+    REQUIRE(jobsets().upsert(ended));
+    REQUIRE(reconcile());
+    CHECK(asked().empty());
+  }
+  SECTION("its Jobs are stopped") {
+    api.on("GET", kClaim).answer(200, kFound);
+    REQUIRE(reconcile());
+    CHECK(asked() == Lines{"GET " + kClaim, "POST " + kJobsPath});
+    api.on("PATCH", kJobsPath + "/js-w-0").always().answer(200, "{}");
+    ended.insert(ended.find("\"replicatedJobs\""), R"("suspend":true,)");
+    REQUIRE(jobsets().upsert(ended));
+    REQUIRE(reconcile());
+    CHECK(asked().empty());
+  }
+}
+
 TEST_CASE_METHOD(Fixture,
                  "the claims of a JobSet that is deleted while they are read are forgotten") {
   SECTION("a claim that exists") {

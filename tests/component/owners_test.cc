@@ -73,6 +73,26 @@ TEST_CASE_METHOD(Fixture, "a Job of another namespace that names a JobSet's uid 
   CHECK(written() == std::vector<std::string>{"POST " + jobs_path});
 }
 
+TEST_CASE_METHOD(Fixture, "a JobSet that was made again is reconciled when an old child is gone") {
+  std::string old = job("n", "10", "FailureTarget");
+  old.replace(old.find("\"u1\""), 4, "\"u0\"");
+  REQUIRE(jobs().upsert(old));
+  CHECK(enqueued.empty());
+  old.replace(old.find("\"10\""), 4, "\"11\"");
+  REQUIRE(jobs().remove(old));
+  CHECK(enqueued == std::vector<std::string>{"jobset n/js soon"});
+}
+
+TEST_CASE_METHOD(Fixture, "a JobSet is reconciled when a Job is not its own any more") {
+  std::string own = job("n", "10", "Suspended");
+  REQUIRE(jobs().upsert(own));
+  enqueued.clear();
+  own.replace(own.find("\"u1\""), 4, "\"u0\"");
+  own.replace(own.find("\"10\""), 4, "\"11\"");
+  REQUIRE(jobs().upsert(own));
+  CHECK(enqueued == std::vector<std::string>{"jobset n/js now"});
+}
+
 TEST_CASE_METHOD(Fixture, "a Job that was complete and deleted elsewhere does not complete it") {
   REQUIRE(jobs().upsert(job("elsewhere", "10", "Complete")));
   REQUIRE(jobs().remove(job("elsewhere", "11", "Complete")));

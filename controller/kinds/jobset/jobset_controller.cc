@@ -1,5 +1,7 @@
 #include "controller/kinds/jobset/jobset_controller.hh"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "controller/kinds/jobset/upstream_lease.hh"
 #include "kube/client/yield.hh"
 #include "kube/manager/manager_metrics.hh"
+#include "runtimes/jobset/conditions.hh"
 #include "runtimes/jobset/measures.hh"
 #include "runtimes/plugins/registry.hh"
 #include "runtimes/trainjob/unreadable.hh"
@@ -31,8 +34,20 @@ constexpr const char* kFailedTotal = "jobset_failed_total";
 // Whether the plan creates Jobs, and so new pods.
 bool starts_pods(const kube::Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const kube::Action& action) {
-    return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete;
+    return action.resource == kube::kJobs && action.verb != kube::Action::Verb::kDelete &&
+           !action.body.get("spec").get_bool("suspend");
   });
+}
+
+// By its name and labels; "" where these do not fit together.
+std::string jobset_name_of(const JobView& job) {
+  const std::string end = fmt::format("-{}-{}", job.replicated_job, job.job_index);
+  return job.name.ends_with(end) ? job.name.substr(0, job.name.size() - end.size()) : "";
+}
+
+// Its plan makes no claims.
+bool has_ended(const JobSet& jobset) {
+  return jobset.metadata.deletion_timestamp || jobset::is_finished(jobset.status);
 }
 
 bool is_of_trainjob(const kube::StoredObject& jobset) {
@@ -96,14 +111,26 @@ void JobSetController::upstream_changed(bool is_present) {
 // A Service that this controller created needs nothing; one that was deleted is created again.
 void JobSetController::on_service(const Stored& before, const Stored& after) {
   if (after) return;
-  context_.router.enqueue_owner(context_.id, before->object_key.ns, before->controller_uid,
-                                Debounce::kNone);
+  const kube::ObjectKey& key = before->object_key;
+  if (!context_.router.enqueue_owner(context_.id, key.ns, before->controller_uid, Debounce::kNone))
+    name_is_free(key);
+}
+
+// A child of a JobSet that is gone has ended: one that has been made again under that name waits.
+void JobSetController::name_is_free(const kube::ObjectKey& jobset) {
+  if (jobsets_.find(jobset)) context_.router.enqueue(context_.id, jobset, Debounce::kShort);
 }
 
 void JobSetController::on_job(const Job& before, const Job& after) {
   const auto& job = after ? after : before;
-  if (job->owner_uid.empty() || is_unchanged(before, after)) return;
-  if (!context_.router.find_owner(context_.id, job->ns, job->owner_uid)) return;
+  if (is_unchanged(before, after)) return;
+  if (before && after && before->owner_uid != after->owner_uid)
+    context_.router.enqueue_owner(context_.id, before->ns, before->owner_uid, Debounce::kNone);
+  if (job->owner_uid.empty()) return;
+  if (!context_.router.find_owner(context_.id, job->ns, job->owner_uid)) {
+    if (!after) name_is_free({job->ns, jobset_name_of(*job)});
+    return;
+  }
   if (!after && before->is_complete()) removed_[before->owner_uid][before->name] = before;
   const bool has_ended = after && (after->finished || after->failure_target);
   context_.router.enqueue_owner(context_.id, job->ns, job->owner_uid,
@@ -138,7 +165,8 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   if (!shared_->ownership.owns(jobset->spec.managedBy)) co_return kube::Requeue{};
   claims_.forget_after_failures(*jobset);
   const bool were_claims_known = claims_.has(stored->uid);
-  if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
+  if (!has_ended(*jobset))
+    if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
   kube::Plan plan = co_await plan_for(*stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {
     claims_.forget(stored->uid);  // a user may have deleted claims that the new pods mount
@@ -249,6 +277,7 @@ void JobSetController::measure(const kube::ObjectKey& key, const std::string& ui
   facts.reach(JobStep::kFirstPod, record.awaits(JobStep::kFirstPod) &&
                                       pods_.bucket_of(kByJobSet, key.ns, key.name) != nullptr);
   facts.reach(JobStep::kRunning, facts.phase == "Running");
+  facts.has_run = jobset.status.restarts > 0;
   const std::int32_t counted = jobset.status.restartsCountTowardsMax;
   facts.restarts = JobRestarts{counted, jobset.status.restarts - counted};
   job_metrics_.update(record, facts);

@@ -43,6 +43,7 @@ class JobSetController final : public kube::Controller {
   std::vector<kube::BackgroundTask> tasks() override;
 
   void on_service(const Stored& before, const Stored& after);
+  void name_is_free(const kube::ObjectKey& jobset);
   void on_job(const Job& before, const Job& after);
   void on_pod(const Pod& before, const Pod& after);
 

@@ -164,27 +164,36 @@ Task<Result<Executor::Written>> Executor::create(Action action) {
   co_return Written(print_json(*existing), false);
 }
 
+// How long an object that is not watched may be gone before that is seen.
+constexpr std::chrono::seconds kUnwatched{60};
+
+tl::unexpected<Error> refuse(bool is_unwatched, std::string why) {
+  Error error(ErrorCode::kAlreadyExists, std::move(why));
+  if (is_unwatched) error.retry_within = kUnwatched;
+  return tl::unexpected(std::move(error));
+}
+
 // If the answer to an earlier create was lost, the object has its owner already. An object of
 // another controller is never adopted.
 Result<void> Executor::accept_existing(const Action& action, const Json& existing) {
   const auto meta = ObjectMeta::of(existing);
   const auto* owner = meta.controller();
+  const bool is_claim = action.resource == kPersistentVolumeClaims;
+  // Any other object that is being deleted is accepted from its owner: a watch event reports its
+  // end.
+  if (is_claim && meta.deletion_timestamp) {
+    return refuse(true,
+                  "one of this name is still being deleted; it is created again once that one is "
+                  "gone: end the pods that use it");
+  }
   const bool is_owned =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_owned) {
-    return fail(ErrorCode::kAlreadyExists,
-                "an object of this name exists and is controlled by {}; "
-                "it is left alone: delete or rename it, or rename the job",
-                owner ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid)
-                      : "no controller");
-  }
-  // An owned object that is being deleted is accepted: a watch event reports its end. Claims have
-  // no owner and are not watched.
-  if (action.owner_uid.empty() && meta.deletion_timestamp) {
-    return fail(
-        ErrorCode::kAlreadyExists,
-        "one of this name is still being deleted; it is created again once that one is gone: "
-        "end the pods that use it");
+    return refuse(is_claim, fmt::format("an object of this name exists and is controlled by {}; "
+                                        "it is left alone: delete or rename it, or rename the job",
+                                        owner ? fmt::format("{} {} (uid {})", owner->kind,
+                                                            owner->name, owner->uid)
+                                              : "no controller"));
   }
   // ConfigMaps and Secrets are not watched, and the content may differ from the plan's.
   if (action.resource == kConfigMaps || action.resource == kSecrets) {

@@ -26,7 +26,10 @@ bool is_unanswered(const Error& error) {
 constexpr milliseconds kSoonestDue{1'000};
 
 tl::unexpected<Error> failed(Error error, const Requeue& due_after) {
-  if (due_after) error.retry_within = std::max(*due_after, kSoonestDue);
+  if (due_after) {
+    const auto due = std::max(*due_after, kSoonestDue);
+    error.retry_within = std::min(error.retry_within.value_or(due), due);
+  }
   return tl::unexpected(std::move(error));
 }
 

@@ -188,7 +188,8 @@ TEST_CASE("claims that may exist already are created before the Jobs that need t
   for (const auto& action : first.actions) {
     ++planned[action.resource.kind];
     if (action.resource.kind == "PersistentVolumeClaim") {
-      CHECK(action.owner_uid.empty());
+      CHECK(action.owner_uid == world.jobset().get("metadata").get_string("uid"));
+      CHECK(action.takes_unowned);
       CHECK(action.stage == 0);
       CHECK(action.failure_reason == "PVCCreationFailed");
     } else if (action.resource.kind == "Job") {

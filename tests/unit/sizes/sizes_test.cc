@@ -266,6 +266,8 @@ const std::string kAnyJob =
     R"({"name": "j@", "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}})";
 const std::string kLater =
     R"({"name": "j@", "dependsOn": [{"name": "j^", "status": "Ready"}], "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}})";
+const std::string kWithVolume =
+    R"({"name": "j@", "template": {"spec": {"template": {"spec": {"volumes": [{"name": "v"}]}}}}})";
 const std::string kTrains =
     R"({"name": "j@", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}})";
 
@@ -343,6 +345,8 @@ const Row kRows[] = {
     {&Objects::jobset, "/spec/volumeClaimPolicies",
      R"({"templates": [{"metadata": {"name": "v@"}}]})", kPodOfSet + "/containers/0/volumeMounts",
      R"({"name": "v@", "mountPath": "/@"})"},
+    {&Objects::jobset, "/spec/volumeClaimPolicies",
+     R"({"templates": [{"metadata": {"name": "v"}}]})", "/spec/replicatedJobs", kWithVolume},
     {&Objects::jobset, "/metadata/labels", R"("l@": "")"},
     {&Objects::jobset, "/metadata/annotations", R"("l@": "")"},
     {&Objects::jobset, "/status/conditions", R"({"type": "T@", "status": "False"})"},
