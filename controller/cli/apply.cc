@@ -43,7 +43,7 @@ Task<Result<void>> apply_crd(kube::ApiClient& client, Json crd) {
   auto now = co_await apply_object(client, kube::kCustomResourceDefinitions, std::move(crd));
   while (now && !kube::has_condition(*now, "Established")) {
     if (client.clock().steady() >= end) {
-      co_return kube::fail(kube::ErrorCode::kTimeout,
+      co_return kube::fail(kube::ErrorCode::kNotFound,
                            "CustomResourceDefinition {}: its kind is not served after {} s: see "
                            "its status.conditions",
                            key.name, kLimit.count());

@@ -13,6 +13,8 @@ using kube::Task;
 namespace {
 
 constexpr kube::Milliseconds kTick{1'000};
+// How long after its grace period a pod is not yet taken for lost.
+constexpr std::chrono::seconds kOverdue{30};
 // How often the log of a container that has ended, or of a pod that is deleted when its job has
 // ended, may fail to be read: its node may be gone.
 constexpr int kMaxFailures = 5;
@@ -24,6 +26,8 @@ constexpr std::size_t kMaxFollowed = 200;
 struct LogFollower::Followed {
   LogPod pod;
   std::map<std::string, bool> containers;  // by name: whether a task follows it or has followed it
+  // Its node has not ended it by then, so it is lost.
+  std::optional<kube::Clock::Steady> lost_at;
 };
 
 LogFollower::LogFollower(kube::asio::io_context& io, kube::ApiClient& client, Options options)
@@ -61,6 +65,8 @@ void LogFollower::pod_seen(LogPod pod) {
     reported_failure_ = pod.failure;
     options_.report(fmt::format("pod {} failed: {}", pod.name, pod.failure));
   }
+  if (pod.ends_within && !slot->lost_at)
+    slot->lost_at = client_.clock().steady() + *pod.ends_within + kOverdue;
   slot->pod = std::move(pod);
   for (const LogContainer& container : slot->pod.containers) {
     if (!container.has_log || slot->containers[container.name]) continue;
@@ -105,10 +111,9 @@ bool LogFollower::is_over() const {
   const bool is_suspended = options_.ends_when_suspended && job_->phase == "Suspended";
   if (!job_->is_finished && !is_suspended) return false;
   // The pods' last states may come after the job's. A suspended Job keeps the pods that failed. A
-  // pod of a node that is lost stays in deletion; no task follows its log any more.
+  // pod of a node that is lost stays in deletion.
   for (const auto& [uid, followed] : pods_) {
-    const LogPod& pod = followed->pod;
-    if (!pod.is_over && !pod.is_gone && !pod.is_ending) return false;
+    if (!followed->pod.is_over && !followed->pod.is_gone && !is_left_over(*followed)) return false;
   }
   return true;
 }
@@ -141,9 +146,9 @@ Task<LogFollower::Read> LogFollower::read_stream(std::shared_ptr<Followed> follo
   }
 }
 
-// Its deletion was asked for, and its job has ended: its node may be lost.
-bool LogFollower::is_left_over(const LogPod& pod) const {
-  return pod.is_ending && job_ && job_->is_finished;
+bool LogFollower::is_left_over(const Followed& followed) const {
+  return job_ && job_->is_finished && followed.lost_at &&
+         client_.clock().steady() >= *followed.lost_at;
 }
 
 // A container is read run by run (it may restart). A stream that ends may have been cut, so the log
@@ -161,8 +166,7 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
     if (state == nullptr) co_return;
     const std::int32_t current = state->restarts;
     if (current <= start || !state->has_log) {
-      const LogPod& pod = followed->pod;
-      if (pod.is_over || pod.is_gone || is_left_over(pod)) co_return;
+      if (followed->pod.is_over || followed->pod.is_gone || is_left_over(*followed)) co_return;
       co_await wait_for_change();
       continue;
     }
@@ -188,7 +192,7 @@ Task<void> LogFollower::follow(std::shared_ptr<Followed> followed, std::string c
                                     followed->pod.prefix(container), *state->exit_code,
                                     state->reason));
       }
-    } else if (read == Read::kBroken && (was_ended || is_left_over(followed->pod)) &&
+    } else if (read == Read::kBroken && (was_ended || is_left_over(*followed)) &&
                ++failures >= kMaxFailures) {
       options_.report(
           fmt::format("{}: its log cannot be read any more", followed->pod.prefix(container)));

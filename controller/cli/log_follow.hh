@@ -60,7 +60,7 @@ class LogFollower {
   // The part that both watches share.
   kube::WatchOptions watch_options() const;
   bool is_over() const;
-  bool is_left_over(const LogPod& pod) const;
+  bool is_left_over(const Followed& followed) const;
 
   kube::asio::io_context& io_;
   kube::ApiClient& client_;

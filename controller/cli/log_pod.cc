@@ -45,7 +45,11 @@ std::optional<LogPod> LogPod::read(const Json& object, const LogsHook& hook) {
   pod.uid = meta.uid;
   const Json& status = object.get("status");
   pod.is_over = kube::is_pod_over(object);
-  pod.is_ending = meta.deletion_timestamp.has_value();
+  if (meta.deletion_timestamp) {
+    constexpr int kUsual = 30;
+    pod.ends_within =
+        std::chrono::seconds(object.get("metadata").get_int("deletionGracePeriodSeconds", kUsual));
+  }
   if (const std::string_view message = status.get_string("message");
       !message.empty() && status.get_string("phase") == "Failed")
     pod.failure = fmt::format("{}: {}", status.get_string("reason", "Failed"), message);

@@ -1,6 +1,7 @@
 // The part of a pod that is needed to follow its logs. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,9 +27,10 @@ struct LogPod : PodPlace {
   std::string name;
   std::string ns;
   std::string uid;
-  bool is_over = false;    // Succeeded or Failed: no container starts again
-  bool is_ending = false;  // its deletion was asked for
-  bool is_gone = false;    // deleted
+  bool is_over = false;  // Succeeded or Failed: no container starts again
+  bool is_gone = false;  // deleted
+  // Its grace period, where its deletion was asked for.
+  std::optional<std::chrono::seconds> ends_within;
   // Why it failed, where its status says so: the node refused or evicted it. "" else: its
   // containers say why.
   std::string failure;

@@ -7,6 +7,9 @@
 #include <map>
 #include <set>
 
+#include "controller/cli/why_report.hh"
+#include "kube/model/meta.hh"
+
 namespace trainer {
 namespace {
 
@@ -40,10 +43,15 @@ std::optional<Symptom> first_of_containers(const WhyFacts& facts, const Use& use
   return std::nullopt;
 }
 
-// It was about a step that is done: pods that have a machine, or that have all been created.
+// It was about a step that is done: a pod has been created since, or has a machine.
 bool is_outdated(const Inputs& in, const Json& event) {
   const std::string_view reason = event.get_string("reason");
-  if (reason == "FailedCreate") return in.state.phase == "Starting";
+  if (reason == "FailedCreate") {
+    const auto at = time_of_event(event);
+    return std::any_of(in.facts.pods.begin(), in.facts.pods.end(), [&at](const Json& pod) {
+      return at && at < kube::ObjectMeta::of(pod).creation_timestamp;
+    });
+  }
   if (reason != "FailedScheduling") return false;
   const std::string_view name = event.get("involvedObject").get_string("name");
   return std::any_of(in.facts.pods.begin(), in.facts.pods.end(), [name](const Json& pod) {

@@ -15,11 +15,10 @@ void ensure_claims(ReconcileContext& context) {
       if (context.observed.claims.contains(name)) continue;
       // One that exists without an owner was kept, or restored, to be used again. The claim of
       // another JobSet goes with that.
-      const bool is_kept = !claim["metadata"].find("ownerReferences");
       context.plan.actions.push_back({.resource = kube::kPersistentVolumeClaims,
                                       .key = {context.jobset.metadata.ns, std::move(name)},
                                       .body = std::move(claim),
-                                      .owner_uid = is_kept ? "" : context.jobset.metadata.uid,
+                                      .owner_uid = context.jobset.metadata.uid,
                                       .takes_unowned = true,
                                       .failure_reason = "PVCCreationFailed"});
       // Pods that mount a claim that could not be made would only wait.

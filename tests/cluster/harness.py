@@ -301,16 +301,7 @@ class Neighbour:
         """95 % of the neighbour's JobSets have their Job in 150 ms, and the controller's health probe answers within a second. Where the
         API server itself is busy, by the attack or because others use the cores, it takes longer than 10 ms to store a ConfigMap, which
         this controller does not review: what it takes longer is not counted, for five requests. These are the JobSet, the watch, a write of
-        another namespace that has the place, the Job, and the look at it. A machine that others use may stop for a while: one of three
-        rounds is enough."""
-        for last in (False, False, True):
-            try:
-                return self.check_round(times)
-            except AssertionError:
-                if last:
-                    raise
-
-    def check_round(self, times):
+        another namespace that has the place, the Job, and the look at it."""
         taken, probes = [], []
         for _ in range(times):
             taken.append(self.wait_for_job())

@@ -114,14 +114,22 @@ TEST_CASE_METHOD(Fixture, "the claim of a JobSet before it, which goes with that
   api.on("GET", kClaim).answer(404, R"({"kind":"Status","reason":"NotFound","code":404})");
   api.on("POST", kClaims)
       .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
-  api.on("GET", kClaim)
-      .answer(200, R"({"kind":"PersistentVolumeClaim","metadata":{"name":"data-js",)"
-                   R"("ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",)"
-                   R"("name":"js","uid":"before","controller":true}]}})");
+  const std::string claim =
+      R"({"kind":"PersistentVolumeClaim","metadata":{"name":"data-js",)"
+      R"("ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet",)"
+      R"("name":"js","uid":"before","controller":true}]}})";
+  api.on("GET", kClaim).answer(200, claim);
   const auto done = reconcile();
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().message, Catch::Contains("is controlled by JobSet js (uid before)"));
   CHECK(done.error().retry_within == std::chrono::seconds(60));
+  // The next try does not take it for its own, either.
+  api.on("GET", kClaim).answer(200, claim).times(2);
+  api.on("POST", kClaims)
+      .answer(409, R"({"kind":"Status","reason":"AlreadyExists","code":409,"message":"exists"})");
+  asked();
+  CHECK_FALSE(reconcile());
+  CHECK(asked() == Lines{"GET " + kClaim, "POST " + kClaims, "GET " + kClaim});
 }
 
 TEST_CASE_METHOD(Fixture,

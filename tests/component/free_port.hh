@@ -14,7 +14,7 @@ namespace trainer::test {
 // Below the range from which the kernel picks ports by itself, so that no other test is given it
 // before the server listens.
 inline std::uint16_t free_port() {
-  static std::uint16_t next = static_cast<std::uint16_t>(10'000 + getpid() % 20'000);
+  static std::uint16_t next = static_cast<std::uint16_t>(10'000 + getpid() * 16L % 20'000);
   const kube::asio::ip::tcp::endpoint any(kube::asio::ip::address_v4::loopback(), 0);
   for (;; ++next) {
     kube::asio::io_context io;

@@ -286,15 +286,32 @@ TEST_CASE_METHOD(Fixture, "a log that cannot be read any more does not delay the
         reported.end());
 }
 
+// Its deletion was asked for.
+std::string ending(std::string pod) {
+  return pod.insert(pod.find("\"labels\""), R"("deletionTimestamp":"2026-08-20T10:00:00Z",)"
+                                            R"("deletionGracePeriodSeconds":10,)");
+}
+
 TEST_CASE_METHOD(Fixture, "a pod of a lost node, which stays in deletion, does not delay the end") {
   serve_job("Failed");
-  std::string lost = pod(0, "Running", kRunning);
-  lost.insert(lost.find("\"labels\""), R"("deletionTimestamp":"2026-08-20T10:00:00Z",)");
-  serve_pods(lost);
-  log_of(0).answer(502, "{}").always();
-  REQUIRE(follow(options()));
-  CHECK(std::find(reported.begin(), reported.end(), "[node-0]: its log cannot be read any more") !=
-        reported.end());
+  const auto began = clock.steady();
+  SECTION("its log cannot be read") {
+    serve_pods(ending(pod(0, "Running", kRunning)));
+    log_of(0).answer(502, "{}").always();
+    REQUIRE(follow(options()));
+    CHECK(std::find(reported.begin(), reported.end(),
+                    "[node-0]: its log cannot be read any more") != reported.end());
+    // Until its grace period is over it is asked for each second: only the stream may be cut.
+    const auto asked = api.lines();
+    CHECK(std::count_if(asked.begin(), asked.end(), [](const std::string& line) {
+            return line.find("/j-node-0-0/log") != std::string::npos;
+          }) > 35);
+  }
+  SECTION("it never had one") {
+    serve_pods(ending(pod(0, "Pending", R"({"waiting":{}})")));
+    REQUIRE(follow(options()));
+  }
+  CHECK(clock.steady() - began >= std::chrono::seconds(40));
 }
 
 TEST_CASE_METHOD(Fixture, "a job that does not exist, and one that is deleted meanwhile") {

@@ -191,18 +191,19 @@ TEST_CASE("what ignores SIGTERM is killed after its grace", "[node]") {
 
 TEST_CASE("a pod ends at its deadline, also one that waits", "[node]") {
   NodeTest test(3);
-  Json runs = make_pod("runs", sh("trap 'exit 0' TERM; while true; do sleep 0.05; done"));
+  Json runs = make_pod("runs", sh("trap 'exit 0' TERM; echo up; while true; do sleep 0.05; done"));
   Json waits = make_pod("waits", sh("true"));
   add_env(waits, "VALUE",
           Json::object({{"configMapKeyRef", Json::object({{"name", "none"}, {"key", "k"}})}}));
   for (Json pod : {runs, waits}) {
-    pod["spec"].set("activeDeadlineSeconds", 2);
+    pod["spec"].set("activeDeadlineSeconds", 4);
     test.api->put(pod);
   }
   for (const char* name : {"runs", "waits"}) {
     test.until_phase(name, "Failed");
     CHECK(test.api->pods.at(name).get("status").get_string("reason") == "DeadlineExceeded");
   }
+  CHECK(test.log("runs") == "up\n");
 }
 
 TEST_CASE("aliases of hosts are known to a pod", "[node]") {

@@ -9,6 +9,16 @@ namespace trainer {
 using kube::Result;
 using kube::Task;
 
+namespace {
+
+// As the executor accepts one that is in the way of a create.
+bool is_usable(const kube::ObjectMeta& claim, const std::string& uid) {
+  const auto* owner = claim.controller();
+  return !claim.deletion_timestamp && (!owner || owner->uid == uid);
+}
+
+}  // namespace
+
 Task<Result<void>> KnownClaims::read(const JobSet& jobset) {
   const auto& uid = jobset.metadata.uid;
   const bool is_new = jobset.status.replicatedJobsStatus.empty();
@@ -22,7 +32,7 @@ Task<Result<void>> KnownClaims::read(const JobSet& jobset) {
       if (!existing && existing.error().code != kube::ErrorCode::kNotFound) {
         co_return tl::unexpected(existing.error());
       }
-      if (existing && !kube::ObjectMeta::of(*existing).deletion_timestamp) names.insert(key.name);
+      if (existing && is_usable(kube::ObjectMeta::of(*existing), uid)) names.insert(key.name);
     }
   }
   // The JobSet may have been deleted, and forgotten, during the reads.

@@ -42,6 +42,17 @@ Error explain(Error error, const Resource& resource) {
   return error;
 }
 
+// How long one of these may be gone before that is seen: the end of a claim, or of a Service of
+// another object, starts no reconcile.
+constexpr std::chrono::seconds kUnseen{60};
+
+tl::unexpected<Error> refuse(const Action& action, std::string why) {
+  Error error(ErrorCode::kAlreadyExists, std::move(why));
+  if (action.resource == kPersistentVolumeClaims || action.resource == kServices)
+    error.retry_within = kUnseen;
+  return tl::unexpected(std::move(error));
+}
+
 }  // namespace
 
 bool Executor::is_under_load() {
@@ -110,8 +121,12 @@ Task<Executor::Outcome> Executor::run_stage(std::vector<Action> stage) {
       outcome.has_changed = outcome.has_changed || *results[i];
     } else if (!failure) {
       failure = ActionFailure{results[i].error(), reasons[i]};
-    } else if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage) {
-      failure->error.message += "\n" + results[i].error().message;
+    } else {
+      const Error& other = results[i].error();
+      if (failure->reason == reasons[i] && failure->error.message.size() < kMaxMessage)
+        failure->error.message += "\n" + other.message;
+      auto& within = failure->error.retry_within;
+      if (other.retry_within) within = std::min(within.value_or(kUnseen), *other.retry_within);
     }
   }
   co_return outcome;
@@ -164,36 +179,27 @@ Task<Result<Executor::Written>> Executor::create(Action action) {
   co_return Written(print_json(*existing), false);
 }
 
-// How long an object that is not watched may be gone before that is seen.
-constexpr std::chrono::seconds kUnwatched{60};
-
-tl::unexpected<Error> refuse(bool is_unwatched, std::string why) {
-  Error error(ErrorCode::kAlreadyExists, std::move(why));
-  if (is_unwatched) error.retry_within = kUnwatched;
-  return tl::unexpected(std::move(error));
-}
-
 // If the answer to an earlier create was lost, the object has its owner already. An object of
 // another controller is never adopted.
 Result<void> Executor::accept_existing(const Action& action, const Json& existing) {
   const auto meta = ObjectMeta::of(existing);
   const auto* owner = meta.controller();
-  const bool is_claim = action.resource == kPersistentVolumeClaims;
   // Any other object that is being deleted is accepted from its owner: a watch event reports its
   // end.
-  if (is_claim && meta.deletion_timestamp) {
-    return refuse(true,
+  if (action.resource == kPersistentVolumeClaims && meta.deletion_timestamp) {
+    return refuse(action,
                   "one of this name is still being deleted; it is created again once that one is "
                   "gone: end the pods that use it");
   }
   const bool is_owned =
       action.owner_uid.empty() || (owner ? owner->uid == action.owner_uid : action.takes_unowned);
   if (!is_owned) {
-    return refuse(is_claim, fmt::format("an object of this name exists and is controlled by {}; "
-                                        "it is left alone: delete or rename it, or rename the job",
-                                        owner ? fmt::format("{} {} (uid {})", owner->kind,
-                                                            owner->name, owner->uid)
-                                              : "no controller"));
+    const std::string by = owner
+                               ? fmt::format("{} {} (uid {})", owner->kind, owner->name, owner->uid)
+                               : "no controller";
+    return refuse(action, fmt::format("an object of this name exists and is controlled by {}; "
+                                      "it is left alone: delete or rename it, or rename the job",
+                                      by));
   }
   // ConfigMaps and Secrets are not watched, and the content may differ from the plan's.
   if (action.resource == kConfigMaps || action.resource == kSecrets) {

@@ -48,6 +48,12 @@ std::string pod(int rank, const std::string& status, const std::string& spec = "
          number + "'}}, spec: {" + spec + "}, status: {" + status + "}}";
 }
 
+// One whose image is pulled.
+std::string created(int rank, const std::string& time) {
+  std::string made = pod(rank, "phase: Pending");
+  return made.insert(made.find("name: "), "creationTimestamp: '" + time + "', ");
+}
+
 std::string container(const std::string& more, const std::string& digest = "") {
   return "containerStatuses: [{name: node, image: 'example.com/llama:1'" +
          (digest.empty() ? "" : ", imageID: 'example.com/llama@sha256:" + digest + "'") + ", " +
@@ -86,6 +92,8 @@ std::string event(const std::string& kind, const std::string& name, const std::s
          ", name: " + name + "}}";
 }
 
+const std::string kNoQuota =
+    event("Job", "llama-node-0", "FailedCreate", "exceeded quota: team, requested");
 const std::string kRunning =
     "{phase: Running, reason: NodesReady, message: 4 of 4 nodes are ready}";
 const std::string kFailed =
@@ -158,12 +166,14 @@ std::vector<Row> rows_of_statuses() {
            event("Pod", "llama-node-0-0-x", "FailedScheduling",
                  "pod has unbound immediate PersistentVolumeClaims") +
            "]"},
-      // Or of the steps before the one that it is at.
-      {"", "", false, kStarting, "[" + pod(0, "phase: Pending", "nodeName: a") + "]",
-       "[" + event("Job", "llama-node-0", "FailedCreate", "exceeded quota: team, requested") + "," +
+      // Or of steps that are done: a pod was created since, and has a machine.
+      {"", "", false, kStarting, "[" + created(0, "2026-08-20T09:55:01Z") + "]",
+       "[" + kNoQuota + "," +
            event("Pod", "llama-node-0-0-x", "FailedScheduling",
                  "pod has unbound immediate PersistentVolumeClaims") +
            "]"},
+      {"quota", "ResourceQuota team is used up", false, kStarting,
+       "[" + created(0, "2026-08-20T09:54:59Z") + "]", "[" + kNoQuota + "]"},
       {"quota", "ResourceQuota team is used up", true,
        "{phase: Pending, reason: QuotaExceeded, message: 4 pods wait}", "[]",
        "[" +
