@@ -89,8 +89,7 @@ struct JobFacts {
   std::string_view failure;  // why it has failed; "" for one that has not. Bounded
   kube::Time created;
   std::uint8_t steps = 0;  // of JobStep, that it has reached
-  // It ran before, and does not now: the time until it runs again is none that is measured. Only
-  // the record's first facts are asked.
+  // In the record's first facts: it has run before, so that no time until it runs is measured.
   bool has_run = false;
   // nullopt: not known now. What was before the record's first facts is not counted.
   std::optional<JobRestarts> restarts;

@@ -89,7 +89,8 @@ PhaseVerdict node_failed(const PodFacts& pods, const TrainJobStatus& status) {
   return verdict("Running", "NodeFailed", std::move(message));
 }
 
-PhaseVerdict restarting(const JobSet& jobset, const TrainJobStatus& before, const PodFacts& pods) {
+// `is_restart`: of the JobSet. Else its Job replaces a pod, and nothing of the JobSet is restarted.
+PhaseVerdict restarting(const JobSet& jobset, bool is_restart, const PodFacts& pods) {
   const std::string progress =
       fmt::format("{} of {} nodes are running", pods.nodes.running, pods.nodes.total);
   if (const auto cause = dominant_cause(pods.waiting))
@@ -97,9 +98,7 @@ PhaseVerdict restarting(const JobSet& jobset, const TrainJobStatus& before, cons
   const auto* condition = restarting_condition(jobset);
   std::string message = progress;
   if (condition) message = fmt::format("{}; {}", condition->message, progress);
-  // Else its Job replaces a pod: nothing of the JobSet is restarted.
-  if (condition || jobset.status.restarts > before.restarts)
-    message = fmt::format("restart {}: {}", jobset.status.restarts, message);
+  if (is_restart) message = fmt::format("restart {}: {}", jobset.status.restarts, message);
   PhaseVerdict result = verdict("Restarting", "NodesReplaced", std::move(message));
   result.is_unexplained = pods.earlier_step.empty();
   return result;
@@ -154,10 +153,10 @@ PhaseVerdict live(const TrainJobObserved& observed, const TrainJobStatus& before
   const bool is_restart = restarting_condition(jobset) || jobset.status.restarts > before.restarts;
   const bool was_up = before.phase == "Running" || before.phase == "Restarting";
   if (is_up(pods.nodes) && !restarting_condition(jobset)) return running(pods);
-  if (is_restart) return restarting(jobset, before, pods);
+  if (is_restart) return restarting(jobset, true, pods);
   if (!was_up) return coming_up(observed, pods);
   if (pods.nodes.failed > 0 && pods.nodes.replaced == 0) return node_failed(pods, after);
-  return restarting(jobset, before, pods);
+  return restarting(jobset, false, pods);
 }
 
 // The words of an event explain a job whose pods do not.

@@ -45,8 +45,8 @@ std::string jobset_name_of(const JobView& job) {
   return job.name.ends_with(end) ? job.name.substr(0, job.name.size() - end.size()) : "";
 }
 
-// Its plan makes no claims.
-bool has_ended(const JobSet& jobset) {
+// Its plan makes no claims, so none are read.
+bool needs_no_claims(const JobSet& jobset) {
   return jobset.metadata.deletion_timestamp || jobset::is_finished(jobset.status);
 }
 
@@ -165,7 +165,7 @@ Task<Result<kube::Requeue>> JobSetController::reconcile(kube::ObjectKey key) {
   if (!shared_->ownership.owns(jobset->spec.managedBy)) co_return kube::Requeue{};
   claims_.forget_after_failures(*jobset);
   const bool were_claims_known = claims_.has(stored->uid);
-  if (!has_ended(*jobset))
+  if (!needs_no_claims(*jobset))
     if (auto read = co_await claims_.read(*jobset); !read) co_return tl::unexpected(read.error());
   kube::Plan plan = co_await plan_for(*stored, *jobset);
   if (were_claims_known && starts_pods(plan)) {

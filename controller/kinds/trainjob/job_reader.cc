@@ -33,6 +33,12 @@ kube::Json kept_of(kube::Json object, const kube::Resource& resource, const Trai
   return kept;
 }
 
+// Of the scheduler and the kubelet: what a warning before it said no longer holds the pod up.
+// Others say nothing about that, such as the autoscaler's.
+bool is_progress(std::string_view reason) {
+  return reason == "Scheduled" || reason == "Pulling" || reason == "Pulled";
+}
+
 }  // namespace
 
 Task<Result<bool>> JobReader::read_needs(const TrainJob& job, const TrainJobPlan& plan,
@@ -117,12 +123,6 @@ Task<void> JobReader::read_runtime(const TrainJob& job, Reads& reads) {
   } else {
     reads.runtime_error = live.error().message;
   }
-}
-
-// Of the scheduler and the kubelet: what a warning before it said no longer holds the pod up.
-// Others say nothing about that, such as the autoscaler's.
-bool is_progress(std::string_view reason) {
-  return reason == "Scheduled" || reason == "Pulling" || reason == "Pulled";
 }
 
 Task<void> JobReader::read_events(const TrainJob& job, std::shared_ptr<JobState> state) {

@@ -93,7 +93,8 @@ class ApiClient {
   // POST to a review API (TokenReview, SubjectAccessReview), or as a dry run: it stores nothing, so
   // it may be sent again. The answer is returned.
   Task<Result<Json>> post(std::string path, Json body);
-  // A stream on its own connection: watch, or a followed log.
+  // A stream on its own connection: watch, or a followed log. `deadline`: of the answer's head; by
+  // default the client's.
   Task<Result<std::unique_ptr<HttpStream>>> stream(
       std::string path_and_query, std::optional<Milliseconds> deadline = std::nullopt);
 
