@@ -10,19 +10,23 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "api/describe/attributes.hh"
 #include "kube/model/meta.hh"
+#include "kube/model/visible_text.hh"
 
 namespace trainer::wire {
 
 // One sentence for each value that was cut.
 using Cuts = std::vector<std::string>;
 
-// Cuts a text or a list to `most` bytes or items, but never within a character.
+// Cuts a text or a list to `most` bytes or items, but never within a character. Texts become
+// visible: those of a status may repeat what others wrote.
 template <class Value>
 void cut(std::string_view name, Value& value, std::size_t most, Cuts& cuts) {
+  if constexpr (std::is_same_v<Value, std::string>) value = kube::visible_text(std::move(value));
   if (value.size() <= most) return;
   cuts.push_back(
       fmt::format("{} has a length of {}, and {} is the most that the API takes: the rest "

@@ -1,5 +1,7 @@
 #include "runtimes/views/text.hh"
 
+#include "kube/model/visible_text.hh"
+
 namespace trainer {
 namespace {
 
@@ -7,17 +9,23 @@ bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
 }
 
+std::string_view tail_of(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  std::size_t start = text.size() - limit;
+  while (start < text.size() && is_continuation(text[start])) ++start;
+  return text.substr(start);
+}
+
 }  // namespace
 
 std::string keep_head(std::string_view text, std::size_t limit) {
-  return std::string(kube::head_of(text, limit));
+  const std::string visible = kube::visible_text(std::string(kube::head_of(text, limit)));
+  return std::string(kube::head_of(visible, limit));
 }
 
 std::string keep_tail(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return std::string(text);
-  std::size_t start = text.size() - limit;
-  while (start < text.size() && is_continuation(text[start])) ++start;
-  return std::string(text.substr(start));
+  const std::string visible = kube::visible_text(std::string(tail_of(text, limit)));
+  return std::string(tail_of(visible, limit));
 }
 
 std::optional<std::int32_t> parse_unsigned(std::string_view text) {

@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// The first or the last `limit` bytes at most, cut between characters.
+// The first or the last `limit` bytes at most, cut between characters, as kube::visible_text().
 std::string keep_head(std::string_view text, std::size_t limit);
 std::string keep_tail(std::string_view text, std::size_t limit);
 

@@ -13,6 +13,7 @@
 
 #include "kube/client/notifier.hh"
 #include "kube/model/resources.hh"
+#include "kube/model/visible_text.hh"
 
 namespace kube {
 
@@ -116,7 +117,7 @@ struct EventRecorder::State {
   }
 
   void record(Event event) {
-    event.message = cut(std::move(event.message));
+    event.message = cut(visible_text(std::move(event.message)));
     const Time now = client.clock().now();
     std::string identity = identity_of(event);
     const auto same = by_identity.find(identity);

@@ -6,31 +6,34 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <iterator>
 
 #include "kube/model/json.hh"
 #include "kube/model/json_text.hh"
 #include "kube/model/time.hh"
+#include "kube/model/visible_text.hh"
 
 namespace kube {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"error", "warn", "info", "debug"};
 
-// JSON of which a terminal takes no part for a command: JSON itself escapes what is below U+0020,
-// and not U+007F to U+009F.
-std::string without_controls(const std::string& json) {
+// JSON that reads as it is, and of which a terminal takes no part for a command: JSON itself
+// escapes what is below U+0020, and nothing else that is hidden.
+std::string without_hidden(std::string_view json) {
   std::string safe;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const auto c = static_cast<unsigned char>(json[i]);
-    const bool is_pair = c == 0xc2 && i + 1 < json.size();
-    const auto low = is_pair ? static_cast<unsigned char>(json[i + 1]) : 0xff;
-    if (c == 0x7f || (low >= 0x80 && low < 0xa0)) {
-      fmt::format_to(std::back_inserter(safe), "\\u{:04x}", is_pair ? low : c);
-      i += is_pair ? 1 : 0;
-    } else {
-      safe += json[i];
-    }
+  while (!json.empty()) {
+    const Character next = first_character(json);
+    const auto code = static_cast<std::uint32_t>(next.code);
+    if (!next.is_hidden)
+      safe += json.substr(0, next.bytes);
+    else if (code < 0x10000)
+      fmt::format_to(std::back_inserter(safe), "\\u{:04x}", code);
+    else  // a pair of surrogates
+      fmt::format_to(std::back_inserter(safe), "\\u{:04x}\\u{:04x}",
+                     0xd800 + ((code - 0x10000) >> 10U), 0xdc00 + ((code - 0x10000) & 0x3ffU));
+    json.remove_prefix(next.bytes);
   }
   return safe;
 }
@@ -41,7 +44,7 @@ std::string quote(std::string_view value) {
     return c > ' ' && c < '\x7f' && c != '=' && c != '"' && c != '\\';
   };
   const bool is_word = !value.empty() && std::ranges::all_of(value, is_plain);
-  return is_word ? std::string(value) : without_controls(print_json(Json(value)));
+  return is_word ? std::string(value) : without_hidden(print_json(Json(value)));
 }
 
 }  // namespace
@@ -61,7 +64,7 @@ std::string Log::format_line(Format format, LogLevel level, std::string_view wha
   if (format == Format::kJson) {
     Json line = Json::object({{"level", name_of(level)}, {"msg", what}});
     for (const auto& field : fields) line.set(field.key, field.value);
-    return without_controls(print_json(line));
+    return without_hidden(print_json(line));
   }
   std::string line = std::string(name_of(level)) + " " + std::string(what);
   for (const auto& field : fields)

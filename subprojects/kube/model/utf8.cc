@@ -4,11 +4,8 @@
 #include "kube/model/json_text.hh"
 
 namespace kube {
-namespace {
 
-// The length of the well-formed UTF-8 sequence at the front of `text` (not empty), 0 for a
-// malformed one.
-std::size_t sequence_length(std::string_view text) {
+std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto continues = [&](std::size_t i, unsigned char low = 0x80, unsigned char high = 0xbf) {
     return i < text.size() && byte(i) >= low && byte(i) <= high;
@@ -28,8 +25,6 @@ std::size_t sequence_length(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 // Kubernetes objects are nearly all ASCII, so 32 or eight bytes go at a time where they can.
 std::size_t find_bad_utf8(std::string_view text) {
@@ -51,7 +46,7 @@ std::size_t find_bad_utf8(std::string_view text) {
         continue;
       }
     }
-    const std::size_t length = sequence_length(text.substr(at));
+    const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) return at;
     at += length;
   }

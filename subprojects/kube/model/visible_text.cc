@@ -1,0 +1,79 @@
+#include "kube/model/visible_text.hh"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "kube/model/json_text.hh"
+
+namespace kube {
+namespace {
+
+constexpr std::array<std::pair<char32_t, char32_t>, 14> kHidden{{
+    {0x00, 0x08},
+    {0x0b, 0x1f},
+    {0x7f, 0x9f},
+    {0xad, 0xad},        // soft hyphen
+    {0x61c, 0x61c},      // Arabic letter mark
+    {0x180e, 0x180e},    // Mongolian vowel separator
+    {0x200b, 0x200b},    // zero width space
+    {0x200e, 0x200f},    // left-to-right and right-to-left mark
+    {0x2028, 0x202e},    // separators of lines and paragraphs; embeddings and overrides
+    {0x2060, 0x206f},    // word joiner, invisible operators, isolates, deprecated formats
+    {0xfeff, 0xfeff},    // zero width no-break space
+    {0xfff9, 0xfffb},    // interlinear annotations
+    {0x1d173, 0x1d17a},  // of musical notation
+    {0xe0000, 0xe007f},  // tags
+}};
+
+bool is_hidden(char32_t code) {
+  return std::any_of(kHidden.begin(), kHidden.end(), [code](const auto& range) {
+    return range.first <= code && code <= range.second;
+  });
+}
+
+char32_t decode(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence.front());
+  if (sequence.size() == 1) return first;
+  char32_t code = first & (0x7fU >> sequence.size());
+  for (const char c : sequence.substr(1))
+    code = (code << 6U) | (static_cast<unsigned char>(c) & 0x3fU);
+  return code;
+}
+
+}  // namespace
+
+Character first_character(std::string_view text) {
+  Character found;
+  found.bytes = std::max<std::size_t>(utf8_length(text), 1);
+  found.code = decode(text.substr(0, found.bytes));
+  found.is_hidden = is_hidden(found.code);
+  return found;
+}
+
+std::string escaped(const Character& character) {
+  const auto code = static_cast<std::uint32_t>(character.code);
+  if (code < 0x100) return fmt::format("\\x{:02x}", code);
+  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+}
+
+std::string visible_text(std::string text) {
+  const auto is_plain = [](char c) { return (c >= ' ' && c != '\x7f') || c == '\n' || c == '\t'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string visible;
+  visible.reserve(text.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character next = first_character(rest);
+    if (next.is_hidden)
+      visible += escaped(next);
+    else
+      visible += rest.substr(0, next.bytes);
+    rest.remove_prefix(next.bytes);
+  }
+  return visible;
+}
+
+}  // namespace kube
