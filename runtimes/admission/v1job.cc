@@ -10,15 +10,16 @@
 
 namespace trainer {
 
-AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework) {
+AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework,
+                               const v1::Settings& settings) {
   if (request.operation != "CREATE" && request.operation != "UPDATE") return {};
   const auto job = v1::read_job(request.object, framework.replica_specs);
   if (!job) return forbid(job.error());
   if (job->metadata.deletion_timestamp) return {};
-  v1::Verdict verdict = v1::validate_create(framework, *job);
+  v1::Verdict verdict = v1::validate_create(framework, *job, settings);
   if (request.operation == "UPDATE") {
     const auto before = v1::read_job(request.old_object, framework.replica_specs);
-    if (before) verdict = v1::validate_update(framework, *before, *job);
+    if (before) verdict = v1::validate_update(framework, *before, *job, settings);
   }
   // The schema asks for roles only where there is a spec. An empty map of roles is admitted.
   if (framework.has_webhook && !request.object.get("spec").find(framework.replica_specs)) {

@@ -7,6 +7,7 @@
 namespace trainer {
 
 // V1 jobs have no mutating webhook.
-AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework);
+AdmissionAnswer validate_v1job(const AdmissionRequest& request, const v1::Framework& framework,
+                               const v1::Settings& settings = {});
 
 }  // namespace trainer

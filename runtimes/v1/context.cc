@@ -9,6 +9,7 @@
 
 #include "kube/model/resources.hh"
 #include "runtimes/trainjob/plan.hh"
+#include "kube/model/visible_text.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -51,7 +52,7 @@ ReconcileContext::ReconcileContext(const Observed& of)
       job(with_defaults(of.framework, of.job)),
       status(of.job.status),
       counted_pods(of.job.status.restartedPods.begin(), of.job.status.restartedPods.end()),
-      is_too_large(too_large(of.framework, job).has_value()) {
+      is_too_large(too_large(of.framework, job, of.settings).has_value()) {
   for (const std::string_view role : framework.roles)
     if (const auto spec = job.spec.replicaSpecs.find(role); spec != job.spec.replicaSpecs.end())
       roles.push_back(make_role(*this, role, spec->second));
@@ -86,7 +87,7 @@ bool ReconcileContext::set_condition(std::string_view type, bool is_true, std::s
   condition.type = type;
   condition.status = is_true ? "True" : "False";
   condition.reason = reason_of(reason);
-  condition.message = std::move(message);
+  condition.message = kube::visible_text(std::move(message));
   condition.lastUpdateTime = condition.lastTransitionTime = observed.now.whole_seconds();
   return v1::set_condition(status, std::move(condition));
 }
@@ -100,6 +101,7 @@ void ReconcileContext::report(std::string_view type, std::string reason, std::st
   const bool is_known = std::any_of(stored.begin(), stored.end(), [&](const JobCondition& one) {
     return one.reason == reason && one.message == message;
   });
+  message = kube::visible_text(std::move(message));  // as set_condition() stores it
   if (is_known) return;
   kube::PlannedEvent event;
   event.type = type;

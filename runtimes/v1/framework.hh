@@ -11,6 +11,7 @@
 
 #include "api/kinds/kinds.hh"
 #include "api/v1job.hh"
+#include "kube/model/exec_limits.hh"
 #include "kube/model/field_error.hh"
 #include "kube/model/json.hh"
 #include "kube/model/meta.hh"
@@ -26,6 +27,10 @@ inline constexpr std::int64_t kMaxPods = 10'000;
 // names of all pods. So the number of containers times the number of pods has a bound, too.
 inline constexpr std::int64_t kMaxContainers = 1'000;
 inline constexpr std::int64_t kMaxContainersTimesPods = 1'000'000;
+// What the controller adds to one pod: etcd takes objects of 1.5 MiB, and a template needs room.
+inline constexpr std::int64_t kMaxGeneratedBytes = std::int64_t{5} << 18;
+// The processes of a pod: Linux has no more on one machine (PID_MAX_LIMIT).
+inline constexpr std::int64_t kMaxProcesses = std::int64_t{1} << 22;
 
 // What the process was started with.
 struct Settings {
@@ -47,6 +52,19 @@ struct Settings {
 struct PodSlot {
   std::string_view role;  // canonical: "Worker"
   std::int32_t index = 0;
+};
+
+// Something of a job that grows with its counts or texts, measured before anything of it is built.
+struct GeneratedText {
+  std::string_view name = {};  // of a variable; of anything else what it is: "ConfigMap"
+  std::string path = {};       // of the field that decides about its size
+  std::int64_t bytes = 0;      // of a variable: as kube::exec_bytes()
+  std::int64_t limit = kube::kMaxExecStringBytes;
+  // Whose limit that is, as a sentence.
+  std::string_view why = "Linux starts no process with a longer variable";
+  // In all containers of each pod; else in one of each pod, or beside the pods.
+  bool is_in_each_container = false;
+  bool is_in_pods = true;
 };
 
 // How the CRD of a kind differs from the others' (Training Operator, manifests/base/crds).
@@ -95,6 +113,9 @@ struct Framework {
   // Environment, init containers and volumes of a pod. Of a job with defaults.
   void (*set_cluster_spec)(const Job& job, const PodSlot& slot, const Settings& settings,
                            kube::Json& pod_template) = nullptr;
+  // What of this is large where counts or texts of the spec are: at least as large as what
+  // set_cluster_spec() and sync_dependents() make. May be nullptr. Of a job with defaults.
+  std::vector<GeneratedText> (*measure)(const Job& job, const Settings& settings) = nullptr;
   // From the counters to conditions: which roles decide about success and failure.
   void (*update_status)(ReconcileContext& context) = nullptr;
   // Objects beside pods and services; may be nullptr. Called for jobs that run or are suspended.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -33,7 +34,7 @@ bool exceeds_backoff_limit(const ReconcileContext& context) {
       if (pod == nullptr || context.counted_pods.contains(pod->uid)) continue;
       if (*limit == 0 && pod->phase == "Failed") return true;
       if (!counts_restarts(role)) continue;
-      total += pod->restarts;
+      total = kube::saturating_add<std::int64_t>(total, pod->restarts);
       if (needs_restart(context.framework, role, *pod)) ++failures;
       is_retrying |= pod->restarts > 0 && !pod->is_over();
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kube/model/patch.hh"
+#include "kube/model/saturating.hh"
 #include "runtimes/trainjob/finished_marker.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
@@ -32,12 +33,13 @@ void finish(ReconcileContext& context) {
   if (context.observed.settings.marks_finished && !context.plan.counts.deleted) mark(context);
   if (!context.is_true(kSucceeded) || !context.status.replicaStatuses) return;
   for (auto& [role, counters] : *context.status.replicaStatuses)
-    counters.succeeded += std::exchange(counters.active, 0);
+    counters.succeeded =
+        kube::saturating_add(counters.succeeded, std::exchange(counters.active, 0));
 }
 
 // What one reconcile creates at most. It is bounded by what is made, since a template may have
 // megabytes, and a pod object may contain the names of all others.
-constexpr Batch kBatch{.objects = 1'000, .weight = 100'000};
+constexpr Batch kBatch{.objects = 1'000, .weight = 100'000, .generated = std::int64_t{16} << 20};
 
 // From the pods to counters and conditions.
 void update_status(ReconcileContext& context) {
@@ -90,7 +92,8 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
     return clean_up_finished(context);
   }
   if (!invalid.empty()) return refuse(context, invalid);
-  if (context.is_too_large) return refuse(context, {*too_large(context.framework, context.job)});
+  if (context.is_too_large)
+    return refuse(context, {*too_large(context.framework, context.job, context.observed.settings)});
   // An autoscaler does not wait for the gang; what an MPIJob has beside its pods does.
   const bool may_start = sync_pod_group(context);
   if (!may_start && !context.framework.lone_role.empty()) return;
@@ -108,7 +111,7 @@ void run(ReconcileContext& context, const kube::FieldErrors& invalid) {
 
 kube::FieldErrors unseen_errors(const Observed& observed) {
   if (observed.framework.has_webhook) return {};
-  return validate_create(observed.framework, observed.job).errors;
+  return validate_create(observed.framework, observed.job, observed.settings).errors;
 }
 
 JobPlan restore_status(const Observed& observed, const JobStatus& status) {
@@ -180,6 +183,7 @@ std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
   const Observed observed{framework, running, {}, {}, {}, {}, settings, {}};
   ReconcileContext context(observed);
   sync_pod_group(context);
+  if (context.is_too_large) return {};
   if (framework.sync_dependents) framework.sync_dependents(context);
   sync_pods(context, Batch());
   std::vector<kube::Json> children;

@@ -99,6 +99,7 @@ const kube::Resource* pod_groups_of(const Settings& settings);
 
 // All pods, Services and dependent objects that a job has when it starts, in order; for render.
 std::vector<kube::Json> all_children(const Framework& framework, const Job& job,
+// None of a job that is refused for its size (validate.hh, too_large()).
                                      const Settings& settings);
 
 }  // namespace trainer::v1

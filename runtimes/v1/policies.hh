@@ -60,6 +60,8 @@ kube::Json make_service(const Framework& framework, const Job& job, const Replic
 struct Batch {
   std::size_t objects = std::numeric_limits<std::size_t>::max();
   std::size_t weight = std::numeric_limits<std::size_t>::max();  // as kube::weight_of()
+  // Bytes of what the controller adds to pods: known before a pod is built.
+  std::int64_t generated = std::numeric_limits<std::int64_t>::max();
   bool is_full() const { return objects == 0 || weight == 0; }
   void take(const kube::Json& object) {
     --objects;

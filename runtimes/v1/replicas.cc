@@ -7,7 +7,9 @@
 
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "runtimes/v1/environment.hh"
 #include "runtimes/v1/policies.hh"
+#include "runtimes/v1/validate.hh"
 #include "runtimes/views/labels.hh"
 
 namespace trainer::v1 {
@@ -33,16 +35,33 @@ void note_created(ReconcileContext& context, const RoleState& role, const std::s
                (lone_role.empty() ? "Created pod: " : "Created worker pod: ") + name);
 }
 
+// Once for all pods of a role that one reconcile creates.
+void warn_about_variables(ReconcileContext& context, const RoleState& role, const Json& pod) {
+  const std::vector<std::string> texts = replaced_variable_texts(
+      role.spec->template_, pod, role_path(context.framework, role.name) + ".template.spec");
+  if (texts.empty()) return;
+  const std::string more =
+      texts.size() > 1 ? fmt::format("; and likewise {} more containers", texts.size() - 1) : "";
+  context.note("Warning", "SetPodTemplateEnvironment", texts.front() + more);
+}
+
 // False where the batch is full: the next reconcile goes on.
 bool sync_role(ReconcileContext& context, const RoleState& role,
                const std::vector<std::string_view>& services, Batch& batch) {
   std::int32_t left = role.succeeded_gone;
+  bool is_first = true;
+  std::int64_t generated = 0;
   for (std::size_t i = 0; i < role.names.size(); ++i) {
     if (role.pods[i] != nullptr || left-- > 0) continue;
-    if (batch.is_full()) return false;
+    if (is_first)
+      generated =
+          generated_bytes(context.framework, context.job, *role.spec, context.observed.settings);
+    if (batch.is_full() || batch.generated < generated) return false;
     Json pod = make_pod(context.framework, context.job, *role.spec,
                         {role.name, static_cast<std::int32_t>(i)}, context.observed.settings);
     batch.take(pod);
+    batch.generated -= generated;
+    if (std::exchange(is_first, false)) warn_about_variables(context, role, pod);
     note_created(context, role, role.names[i]);
     context.create(kube::kPods, role.names[i], std::move(pod), kWithPods, "FailedCreatePod");
   }
@@ -212,10 +231,10 @@ void count_pods(ReconcileContext& context) {
     // this is certain only where no other pod of the role is missing.
     const auto before = stored ? stored->find(role.name) : ReplicaStatuses::const_iterator();
     if (!stored || before == stored->end()) continue;
-    const std::int32_t gone = before->second.succeeded - role.counters.succeeded;
+    const std::int64_t gone = std::int64_t{before->second.succeeded} - role.counters.succeeded;
     if (gone <= 0 || gone != missing) continue;
-    role.succeeded_gone = gone;
-    role.counters.succeeded += gone;
+    role.succeeded_gone = missing;
+    role.counters.succeeded += missing;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "kube/model/saturating.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -17,7 +18,8 @@ std::int32_t exit_code_of(const Framework& framework, const PodView& pod) {
 
 void count_restart(ReconcileContext& context, const PodView& pod) {
   if (!context.job.spec.runPolicy.backoffLimit || context.counted_pods.contains(pod.uid)) return;
-  context.status.restarts += 1 + pod.restarts;
+  context.status.restarts =
+      kube::saturating_add(context.status.restarts, kube::saturating_add(1, pod.restarts));
   context.status.restartedPods.push_back(pod.uid);
   // Counted before the pod is deleted, or a lost answer would lose the count.
   context.plan.is_status_first = true;

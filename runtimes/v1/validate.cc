@@ -7,6 +7,7 @@
 #include "kube/model/check_items.hh"
 #include "kube/model/names.hh"
 #include "kube/model/pod_template.hh"
+#include "kube/model/saturating.hh"
 #include "runtimes/v1/policies.hh"
 
 namespace trainer::v1 {
@@ -17,6 +18,41 @@ using kube::Json;
 
 constexpr std::size_t kLongestName = 63;  // of a Service, and of a label's value
 constexpr std::string_view kMultiKueue = "kueue.x-k8s.io/multikueue";
+
+constexpr std::string_view kTooLongForExec =
+    "bytes with a NUL: Linux starts no process with more than {} in one {}; put the text into a "
+    "ConfigMap, and mount that";
+
+// Of new jobs only: a stored one is not refused for what it had before this rule.
+void check_exec_limits(const Json& container, const std::string& path, FieldErrors& errors) {
+  const auto check = [&errors](std::string at, std::size_t bytes, std::string_view what) {
+    if (bytes > kube::kMaxExecStringBytes && errors.size() < kube::kMaxErrors)
+      errors.push_back(
+          kube::invalid(std::move(at), static_cast<std::int64_t>(bytes),
+                        fmt::format(kTooLongForExec, kube::kMaxExecStringBytes, what)));
+  };
+  for (const char* member : {"command", "args"}) {
+    const Json::Array& words = container.get_array(member);
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (words[i].is_string())
+        check(kube::join_index(fmt::format("{}.{}", path, member), i),
+              kube::exec_bytes(words[i].as_string()), "argument");
+  }
+  const Json::Array& env = container.get_array("env");
+  for (std::size_t i = 0; i < env.size(); ++i)
+    check(kube::join_index(path + ".env", i) + ".value",
+          kube::exec_bytes(env[i].get_string("name"), env[i].get_string("value")), "variable");
+}
+
+void check_all_exec_limits(const Framework& framework, const std::string& role,
+                           const ReplicaSpec& spec, FieldErrors& errors) {
+  for (const char* member : {"initContainers", "containers"}) {
+    const std::string path = fmt::format("{}.template.spec.{}", role_path(framework, role), member);
+    const Json::Array& containers = spec.template_.get("spec").get_array(member);
+    for (std::size_t i = 0; i < containers.size() && errors.size() < kube::kMaxErrors; ++i)
+      check_exec_limits(containers[i], kube::join_index(path, i), errors);
+  }
+}
 
 void check_role(const Framework& framework, const std::string& role, const ReplicaSpec& spec,
                 FieldErrors& errors) {
@@ -47,7 +83,7 @@ std::string largest_name(const Framework& framework, const Job& job, const std::
   std::int32_t replicas = spec.replicas.value_or(1);
   if (const auto& elastic = job.spec.elasticPolicy; elastic && role == "Worker")
     replicas = std::max(replicas, elastic->maxReplicas.value_or(0));
-  return pod_name(job.metadata.name, framework, role, std::max(replicas - 1, 0));
+  return pod_name(job.metadata.name, framework, role, std::max(replicas, 1) - 1);
 }
 
 void check_name(const Framework& framework, const Job& job, FieldErrors& errors) {
@@ -73,13 +109,51 @@ void check_name(const Framework& framework, const Job& job, FieldErrors& errors)
                   kLongestName - added, longest, longest.size(), kLongestName)));
 }
 
+std::int64_t generated_bytes(const std::vector<GeneratedText>& texts, const ReplicaSpec& spec) {
+  const auto containers = std::ssize(spec.template_.get("spec").get_array("containers"));
+  std::int64_t bytes = 0;
+  for (const GeneratedText& text : texts) {
+    const std::int64_t times = text.is_in_each_container ? containers : 1;
+    if (text.is_in_pods)
+      bytes = kube::saturating_add(bytes, kube::saturating_multiply(text.bytes, times));
+  }
+  return bytes;
+}
+
+std::optional<kube::FieldError> too_much_text(const Framework& framework, const Job& job,
+                                              const Settings& settings) {
+  if (framework.measure == nullptr) return std::nullopt;
+  const std::vector<GeneratedText> texts = framework.measure(job, settings);
+  for (const GeneratedText& text : texts)
+    if (text.bytes > text.limit)
+      return kube::invalid(text.path, text.bytes,
+                           "bytes in {}: at most {} are possible, since {}; set fewer replicas, or "
+                           "shorter names and texts",
+                           text.name, text.limit, text.why);
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    if (const std::int64_t bytes = generated_bytes(texts, spec); bytes > kMaxGeneratedBytes)
+      return kube::invalid(
+          role_path(framework, role) + ".template.spec.containers",
+          std::int64_t{std::ssize(spec.template_.get("spec").get_array("containers"))},
+          "containers: the variables that the controller adds to them would have {} bytes, and a "
+          "pod takes {}; set fewer containers or replicas",
+          bytes, kMaxGeneratedBytes);
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::int64_t generated_bytes(const Framework& framework, const Job& job, const ReplicaSpec& spec,
+                             const Settings& settings) {
+  return framework.measure ? generated_bytes(framework.measure(job, settings), spec) : 0;
+}
 
 std::string role_path(const Framework& framework, std::string_view role) {
   return kube::join_key(fmt::format("spec.{}", framework.replica_specs), role);
 }
 
-std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job) {
+std::optional<kube::FieldError> too_large(const Framework& framework, const Job& job,
+                                          const Settings& settings) {
   const std::int64_t pods = total_replicas(job);
   if (pods > kMaxPods)
     return kube::invalid(
@@ -95,10 +169,10 @@ std::optional<kube::FieldError> too_large(const Framework& framework, const Job&
       return kube::invalid(role_path(framework, role) + ".template.spec.containers",
                            std::int64_t{containers}, "containers: at most {} are possible", most);
   }
-  return std::nullopt;
+  return too_much_text(framework, job, settings);
 }
 
-Verdict validate_create(const Framework& framework, const Job& job) {
+Verdict validate_create(const Framework& framework, const Job& job, const Settings& settings) {
   Verdict verdict;
   if (framework.has_services) check_name(framework, job, verdict.errors);
   const RunPolicy& policy = job.spec.runPolicy;
@@ -109,16 +183,24 @@ Verdict validate_create(const Framework& framework, const Job& job) {
     verdict.warnings.push_back(
         "spec.runPolicy.queue counts as spec.runPolicy.schedulingPolicy.queue; use that instead");
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    if (verdict.errors.size() < kube::kMaxErrors) check_role(framework, role, spec, verdict.errors);
-  if (auto error = too_large(framework, job)) verdict.errors.push_back(std::move(*error));
+    if (verdict.errors.size() < kube::kMaxErrors) {
+      check_role(framework, role, spec, verdict.errors);
+      check_all_exec_limits(framework, role, spec, verdict.errors);
+    }
+  // What is measured follows from the defaults, too.
+  if (auto error = verdict.errors.empty()
+                       ? too_large(framework, with_defaults(framework, job), settings)
+                       : too_large(framework, job, settings))
+    verdict.errors.push_back(std::move(*error));
   if (framework.check) framework.check(job, verdict.errors, verdict.warnings);
   return verdict;
 }
 
-Verdict validate_update(const Framework& framework, const Job& before, const Job& job) {
-  Verdict verdict = validate_create(framework, job);
+Verdict validate_update(const Framework& framework, const Job& before, const Job& job,
+                        const Settings& settings) {
+  Verdict verdict = validate_create(framework, job, settings);
   if (!verdict.errors.empty())
-    kube::erase_known(verdict.errors, validate_create(framework, before).errors);
+    kube::erase_known(verdict.errors, validate_create(framework, before, settings).errors);
   if (before.spec.runPolicy.managedBy != job.spec.runPolicy.managedBy)
     verdict.errors.push_back(kube::invalid("spec.runPolicy.managedBy",
                                            job.spec.runPolicy.managedBy.value_or(""),

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
+#include <utility>
 
 #include "kube/model/check_items.hh"
 #include "kube/model/pod_checks.hh"
+#include "runtimes/v1/environment.hh"
 #include "runtimes/v1/policies.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -21,9 +23,10 @@ void warn_about_policy(const Job& job, Warnings& out) {
   const std::string_view clean = clean_pod_policy(job.spec);
   if (clean != "None" && clean != "Running" && clean != "All")
     out.push_back(fmt::format(
-        "spec.runPolicy.cleanPodPolicy: \"{}\" counts as All, so all pods are deleted with their "
-        "logs when the job ends; write None, Running or All",
-        clean));
+        "{}: \"{}\" counts as All, so all pods are deleted with their logs when the job ends; "
+        "write "
+        "None, Running or All",
+        policy.cleanPodPolicy ? "spec.runPolicy.cleanPodPolicy" : "spec.cleanPodPolicy", clean));
   const auto warn_below_0 = [&out](std::string_view name, auto value) {
     if (value && *value < 0)
       out.push_back(fmt::format(
@@ -41,10 +44,8 @@ void warn_about_policy(const Job& job, Warnings& out) {
         *least, total_replicas(job)));
 }
 
-// make_pod() looks for a container by its name, and adds the same variables to each of some kinds:
-// admission may not cost the square of what a user sends.
-constexpr std::size_t kMaxSampled = 16;  // containers
-// Nor what a pod costs that names all pods of the job, for each role of a TFJob.
+// A pod of a TFJob names all pods of the job, and a pod of each role is built: beyond this, one of
+// a smaller job is built, whose variables have the same names.
 constexpr std::int64_t kMaxSampledNames = 100'000;
 
 // One word that should have been several: no machine has a program of this name.
@@ -55,24 +56,27 @@ void warn_about_command(const Json& container, const std::string& path, Warnings
     out.push_back(fmt::format("{}.command[0]: {}", path, *warning));
 }
 
-// What the controller sets comes after it, and the last value counts.
-void warn_about_env(const Json& before, const Json& after, const std::string& path, Warnings& out) {
-  const Json::Array& own = before.get_array("env");
-  const Json::Array& all = after.get_array("env");
-  std::map<std::string_view, const Json*> added;
-  for (std::size_t i = own.size(); i < all.size(); ++i) added[all[i].get_string("name")] = &all[i];
-  for (const Json& variable : own) {
-    const auto at = added.find(variable.get_string("name"));
-    if (at == added.end() || *at->second == variable || out.size() >= kube::kMaxWarnings) continue;
-    out.push_back(
-        fmt::format("{}.env: {} has no effect, because the controller sets it; leave it "
-                    "out",
-                    path, at->first));
-  }
+Job smaller(const Framework& framework, Job job) {
+  std::erase_if(job.spec.replicaSpecs,
+                [&framework](const auto& spec) { return !framework.knows(spec.first); });
+  for (auto& [role, spec] : job.spec.replicaSpecs)
+    spec.replicas = std::min(spec.replicas.value_or(1), 2);
+  return job;
 }
 
-void warn_about_role(const Framework& framework, const Job& job, const std::string& role,
-                     const ReplicaSpec& spec, bool is_sampled, Warnings& out) {
+// Containers, volumes and mounts that the controller adds, and that the template has, too.
+void check_added_names(const Json& pod, const std::string& path, kube::FieldErrors& errors) {
+  kube::FieldErrors of_pod;
+  kube::check_pod_template(pod, path, of_pod);
+  kube::erase_known(of_pod, errors);
+  for (kube::FieldError& error : of_pod)
+    if (error.type == kube::FieldError::Type::kDuplicate || error.detail == "must be unique")
+      errors.push_back(std::move(error));
+}
+
+// `sample`: the job, or a smaller one.
+void warn_about_role(const Framework& framework, const Job& sample, const std::string& role,
+                     const ReplicaSpec& spec, Warnings& out) {
   const std::string path = role_path(framework, role);
   if (spec.replicas.value_or(1) < 0)
     out.push_back(fmt::format("{}.replicas: {} counts as 0", path, *spec.replicas));
@@ -87,6 +91,8 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
   if (Json* own = pods.find("spec"); own != nullptr && own->is_object())
     own->erase("restartPolicy");
   kube::check_pod_template(pods, path + ".template", errors);
+  const Json pod = make_pod(framework, sample, spec, {role, 0}, Settings());
+  check_added_names(pod, path + ".template", errors);
   if (!errors.empty())
     out.push_back(
         fmt::format("the API server will refuse pods of this job: {}", kube::to_string(errors)));
@@ -106,15 +112,11 @@ void warn_about_role(const Framework& framework, const Job& job, const std::stri
         fmt::format("{}.hostNetwork: without dnsPolicy ClusterFirstWithHostNet the pods "
                     "cannot resolve each other's names",
                     pod_path));
-  const Json::Array& before = pod_spec.get_array("containers");
-  if (!is_sampled || before.size() > kMaxSampled) return;
-  const Json pod = make_pod(framework, job, spec, {role, 0}, Settings());
-  const Json::Array& after = pod.get("spec").get_array("containers");
-  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    const std::string at = kube::join_index(pod_path + ".containers", i);
-    warn_about_command(before[i], at, out);
-    warn_about_env(before[i], after[i], at, out);
-  }
+  const Json::Array& containers = pod_spec.get_array("containers");
+  for (std::size_t i = 0; i < containers.size() && out.size() < kube::kMaxWarnings; ++i)
+    warn_about_command(containers[i], kube::join_index(pod_path + ".containers", i), out);
+  for (std::string& text : replaced_variable_texts(spec.template_, pod, pod_path))
+    if (out.size() < kube::kMaxWarnings) out.push_back(std::move(text));
 }
 
 }  // namespace
@@ -131,9 +133,11 @@ std::vector<std::string> warnings_of(const Framework& framework, const Job& sent
           role_path(framework, role)));
   const std::int64_t roles = std::ssize(job.spec.replicaSpecs);
   const bool is_sampled = (total_replicas(job) + roles) * roles <= kMaxSampledNames;
+  const std::optional<Job> reduced =
+      is_sampled ? std::nullopt : std::optional(smaller(framework, job));
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (out.size() < kube::kMaxWarnings)
-      warn_about_role(framework, job, role, spec, is_sampled, out);
+      warn_about_role(framework, reduced ? *reduced : job, role, spec, out);
   if (framework.warn) framework.warn(job, out);
   return out;
 }

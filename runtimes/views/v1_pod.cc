@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/model/json_text.hh"
+#include "kube/model/saturating.hh"
 #include "runtimes/views/labels.hh"
 #include "runtimes/views/text.hh"
 
@@ -63,9 +64,10 @@ void read_containers(PodView& view, const Json& status) {
   const Json::Array& init_containers = status.get_array("initContainerStatuses");
   std::int64_t restarts = 0;
   for (const Json::Array* list : {&init_containers, &containers})
-    for (const Json& container : *list) restarts += container.get_int("restartCount");
+    for (const Json& container : *list)
+      restarts = kube::saturating_add(restarts, container.get_int("restartCount"));
   view.restarts = static_cast<std::int32_t>(
-      std::min<std::int64_t>(restarts, std::numeric_limits<std::int32_t>::max()));
+      std::clamp<std::int64_t>(restarts, 0, std::numeric_limits<std::int32_t>::max()));
   for (const Json& container : view.phase == "Pending" ? init_containers : containers) {
     if (!has_failed(container)) continue;
     view.has_failed_last = true;

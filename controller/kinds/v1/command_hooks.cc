@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -40,10 +41,11 @@ tl::expected<Rendered, FieldErrors> render(const Json& object, const Framework& 
 void add_waiting(const Job& job, const Framework& framework, ObjectState& state) {
   std::int64_t wanted = 0;
   std::int64_t running = 0;
-  for (const auto& [role, spec] : job.spec.replicaSpecs) wanted += spec.replicas.value_or(1);
+  for (const auto& [role, spec] : job.spec.replicaSpecs)
+    wanted += std::max(spec.replicas.value_or(1), 0);
   if (job.status.replicaStatuses) {
     for (const auto& [role, counters] : *job.status.replicaStatuses)
-      running += counters.active + counters.succeeded;
+      running += std::int64_t{counters.active} + counters.succeeded;
   }
   if (running >= wanted) return;
   state.evidence.push_back(fmt::format("{} of {} pods run", running, wanted));

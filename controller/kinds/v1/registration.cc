@@ -98,7 +98,7 @@ KindRegistration job_registration(const KindOptions& options, const Framework& f
   made.controller.debounce = kDebounce;
   made.controller.rules = rules(framework);
   made.crds = {api_kind(framework)};
-  if (framework.has_webhook) made.admission = job_admission(framework);
+  if (framework.has_webhook) made.admission = job_admission(framework, settings);
   add_job_hooks(made, framework);
   made.controller.make = [&framework, settings = std::move(settings),
                           jobs = options.jobs](const kube::ControllerContext& context) {

@@ -8,6 +8,6 @@ namespace trainer::v1 {
 
 // Under the names and paths of upstream (Training Operator, manifests/base/webhook). No webhook
 // writes a job.
-AdmissionRegistration job_admission(const Framework& framework);
+AdmissionRegistration job_admission(const Framework& framework, const Settings& settings);
 
 }  // namespace trainer::v1

@@ -14,13 +14,13 @@ bool is_master(const Job&, const PodSlot& slot) {
 }
 
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
-  for (Json& container : containers_of(pod)) {
-    append_env(container, "PYTHONUNBUFFERED", "1");
-    append_env(container, "COORDINATOR_PORT", std::to_string(port_of(kJAXJob, job, kWorker)));
-    append_env(container, "COORDINATOR_ADDRESS", host(job, kWorker));
-    append_env(container, "NUM_PROCESSES", std::to_string(total_replicas(job)));
-    append_env(container, "PROCESS_ID", std::to_string(slot.index));
-  }
+  Environment env;
+  env.set("PYTHONUNBUFFERED", "1");
+  env.set("COORDINATOR_PORT", std::to_string(port_of(kJAXJob, job, kWorker)));
+  env.set("COORDINATOR_ADDRESS", host(job, kWorker));
+  env.set("NUM_PROCESSES", std::to_string(total_replicas(job)));
+  env.set("PROCESS_ID", std::to_string(slot.index));
+  add_to_all_containers(env, pod);
 }
 
 }  // namespace

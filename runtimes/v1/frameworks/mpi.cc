@@ -74,6 +74,26 @@ Json make_config(const ReconcileContext& context) {
         Json::object({{"hostfile", hosts}, {"discover_hosts.sh", script}, {"kubexec.sh", exec}})}});
 }
 
+// The ConfigMap once all workers run: a line of the hostfile and one of the script for each host.
+std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+  constexpr std::int64_t kMaxConfigMapBytes = std::int64_t{1}
+                                              << 20;  // of its values, in Kubernetes
+  constexpr std::int64_t kScripts = 300;              // the three files without hosts
+  constexpr std::int64_t kAround = sizeof(" slots=\n\necho :\n") - 1;
+  const auto workers = std::int64_t{replicas_of(job, kWorker)};
+  const std::int64_t slots = std::ssize(std::to_string(job.spec.slotsPerWorker.value_or(1)));
+  const auto shortest = static_cast<std::int64_t>(host(job, kWorker, 0).size());
+  GeneratedText text;
+  text.name = "the ConfigMap with the hostfile";
+  text.path = role_path(kMPIJob, kWorker) + ".replicas";
+  text.bytes = kScripts + std::ssize(job.spec.mainContainer) +
+               (workers + 1) * (2 * (shortest + slots) + kAround) + 2 * further_digits(workers);
+  text.limit = kMaxConfigMapBytes;
+  text.why = "Kubernetes takes no larger";
+  text.is_in_pods = false;
+  return {std::move(text)};
+}
+
 // Without workers the rule about exec would allow every pod of the namespace.
 Json make_role(const Job& job) {
   Json pods = Json::array();
@@ -181,22 +201,26 @@ Json delivery_container(const Job& job, const Settings& settings) {
        {"resources", Json::object({{"limits", amounts}, {"requests", amounts}})},
        {"volumeMounts",
         Json::array({mount(kKubectlVolume, kKubectlPath), mount(kConfigVolume, kConfigPath)})}});
-  append_env(container, "TARGET_DIR", std::string(kKubectlPath));
-  append_env(container, "NAMESPACE", job.metadata.ns);
+  Environment env;
+  env.set("TARGET_DIR", std::string(kKubectlPath));
+  env.set("NAMESPACE", job.metadata.ns);
+  env.add_to(container);
   return container;
 }
 
-void append_launcher_env(const Job& job, Json& container) {
-  append_env(container, "OMPI_MCA_plm_rsh_agent", std::string(kExecScript));
-  append_env(container, "OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
+void add_launcher_env(const Job& job, Json& container) {
+  Environment env;
+  env.set("OMPI_MCA_plm_rsh_agent", std::string(kExecScript));
+  env.set("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
   if (!is_gpu_launcher(job)) {
-    append_env(container, "NVIDIA_VISIBLE_DEVICES", "");
-    append_env(container, "NVIDIA_DRIVER_CAPABILITIES", "");
+    env.set("NVIDIA_VISIBLE_DEVICES", "");
+    env.set("NVIDIA_DRIVER_CAPABILITIES", "");
   }
-  if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP"))
-    append_env(container, "I_MPI_HYDRA_BOOTSTRAP", "rsh");
+  // Of these two, the user's value counts.
+  if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP")) env.set("I_MPI_HYDRA_BOOTSTRAP", "rsh");
   if (!kube::find_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC"))
-    append_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));
+    env.set("I_MPI_HYDRA_BOOTSTRAP_EXEC", std::string(kExecScript));
+  env.add_to(container);
 }
 
 void set_launcher_spec(const Job& job, const Settings& settings, Json& pod) {
@@ -205,7 +229,7 @@ void set_launcher_spec(const Job& job, const Settings& settings, Json& pod) {
     spec.set("serviceAccountName", launcher_name(job));
   spec["initContainers"].push_back(delivery_container(job, settings));
   Json& container = containers_of(pod).front();
-  append_launcher_env(job, container);
+  add_launcher_env(job, container);
   container["volumeMounts"].push_back(mount(kKubectlVolume, kKubectlPath));
   container["volumeMounts"].push_back(mount(kConfigVolume, kConfigPath));
   spec["volumes"].push_back(Json::object({{"name", kKubectlVolume}, {"emptyDir", Json::object()}}));
@@ -312,3 +336,4 @@ const Framework kMPIJob{
 };
 
 }  // namespace trainer::v1
+    .measure = measure,

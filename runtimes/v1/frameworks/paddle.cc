@@ -18,24 +18,30 @@ bool is_master(const Job&, const PodSlot& slot) {
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
   const std::string_view leader = has_master ? kMaster : kWorker;
-  const std::int32_t port = port_of(kPaddleJob, job, leader);
-  for (Json& container : containers_of(pod)) {
-    append_env(container, "PYTHONUNBUFFERED", "1");
-    append_env(container, "PADDLE_JOB_ID", job.metadata.name);
-    append_env(container, "PADDLE_NNODES", std::to_string(total_replicas(job)));
-    if (slot.role == leader && slot.index == 0) {
-      // Its own name may not resolve before it is ready.
-      container["env"].push_back(Json::object(
-          {{"name", "POD_IP_DUMMY"},
-           {"valueFrom",
-            Json::object({{"fieldRef", Json::object({{"fieldPath", "status.podIP"}})}})}}));
-      append_env(container, "PADDLE_MASTER", fmt::format("$(POD_IP_DUMMY):{}", port));
-    } else {
-      append_env(container, "PADDLE_MASTER", fmt::format("{}:{}", host(job, leader), port));
-    }
-    if (has_master)
-      append_env(container, slot.role == kMaster ? "PADDLE_SERVER_NUM" : "PADDLE_TRAINER_NUM", "1");
+  const std::int64_t port = port_of(kPaddleJob, job, leader);
+  Environment env;
+  env.set("PYTHONUNBUFFERED", "1");
+  env.set("PADDLE_JOB_ID", job.metadata.name);
+  env.set("PADDLE_NNODES", std::to_string(total_replicas(job)));
+  if (slot.role == leader && slot.index == 0) {
+    // Its own name may not resolve before it is ready.
+    env.set_from("POD_IP_DUMMY",
+                 Json::object({{"fieldRef", Json::object({{"fieldPath", "status.podIP"}})}}));
+    env.set("PADDLE_MASTER", fmt::format("$(POD_IP_DUMMY):{}", port));
+  } else {
+    env.set("PADDLE_MASTER", fmt::format("{}:{}", host(job, leader), port));
   }
+  if (has_master) env.set(slot.role == kMaster ? "PADDLE_SERVER_NUM" : "PADDLE_TRAINER_NUM", "1");
+  add_to_all_containers(env, pod);
+}
+
+// The Training Operator keeps it and does nothing with it, either.
+void warn(const Job& job, std::vector<std::string>& out) {
+  if (job.spec.elasticPolicy)
+    out.push_back(
+        "spec.elasticPolicy: has no effect, because a PaddleJob has as many workers as its "
+        "replicas "
+        "say; leave it out, and change the replicas");
 }
 
 }  // namespace
@@ -53,6 +59,7 @@ const Framework kPaddleJob{
     .has_selector = true,
     .deleted_noun = "Pod",
     .is_master = is_master,
+    .warn = warn,
     .set_cluster_spec = set_cluster_spec,
     .update_status = decide_by_master_or_workers,
     .crd = {.members = {"elasticPolicy"},

@@ -1,11 +1,13 @@
 // PyTorchJob (pkg/controller.v1/pytorch).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/model/patch.hh"
 #include "kube/model/pod_template.hh"
 #include "kube/model/resources.hh"
+#include "kube/model/saturating.hh"
 #include "kube/model/text.hh"
 #include "kube/model/yaml.hh"
 #include "runtimes/plugins/torch/launcher.hh"
@@ -64,53 +66,89 @@ std::int64_t processes_of(const Job& job) {
   std::string_view text;
   if (job.spec.nprocPerNode) text = *job.spec.nprocPerNode;
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // as Go reads it
-  return kube::parse_number<std::int64_t>(text).value_or(1);
+  return std::max<std::int64_t>(kube::parse_number<std::int64_t>(text).value_or(1), 0);
 }
 
-void append_master_env(const Job& job, const PodSlot& slot, Json& container) {
+std::int64_t world_size(const Job& job) {
+  return kube::saturating_multiply(total_replicas(job), processes_of(job));
+}
+
+void set_master_env(const Job& job, const PodSlot& slot, Environment& env) {
   const std::string port = std::to_string(port_of(kPyTorchJob, job, kMaster));
   const std::string address = host(job, kMaster);
-  const std::string rank = std::to_string(slot.index + (slot.role == kWorker ? 1 : 0));
-  append_env(container, "MASTER_PORT", port);
-  append_env(container, "PET_MASTER_PORT", port);
-  append_env(container, "MASTER_ADDR", address);
-  append_env(container, "PET_MASTER_ADDR", address);
-  append_env(container, "WORLD_SIZE", std::to_string(total_replicas(job) * processes_of(job)));
-  append_env(container, "RANK", rank);
-  append_env(container, "PET_NODE_RANK", rank);
+  const std::string rank =
+      std::to_string(std::int64_t{slot.index} + (slot.role == kWorker ? 1 : 0));
+  env.set("MASTER_PORT", port);
+  env.set("PET_MASTER_PORT", port);
+  env.set("MASTER_ADDR", address);
+  env.set("PET_MASTER_ADDR", address);
+  env.set("WORLD_SIZE", std::to_string(world_size(job)));
+  env.set("RANK", rank);
+  env.set("PET_NODE_RANK", rank);
 }
 
-void append_elastic_env(const Job& job, Json& container) {
+void set_elastic_env(const Job& job, Environment& env) {
   const ElasticPolicy& policy = *job.spec.elasticPolicy;
-  const auto number = [](std::int32_t value) { return std::to_string(value); };
-  append_env(container, "PET_RDZV_ENDPOINT",
-             fmt::format("{}:{}", policy.rdzvHost.value_or(host(job, kWorker)),
-                         policy.rdzvPort.value_or(port_of(kPyTorchJob, job, kWorker))));
-  append_env(container, "PET_RDZV_BACKEND", policy.rdzvBackend.value_or("c10d"));
-  append_env(container, "PET_NNODES",
-             fmt::format("{}:{}", policy.minReplicas.value_or(1), policy.maxReplicas.value_or(1)));
-  if (policy.maxRestarts) append_env(container, "PET_MAX_RESTARTS", number(*policy.maxRestarts));
-  if (policy.nProcPerNode)
-    append_env(container, "PET_NPROC_PER_NODE", number(*policy.nProcPerNode));
-  if (policy.rdzvId) append_env(container, "PET_RDZV_ID", *policy.rdzvId);
+  const std::int64_t port = policy.rdzvPort ? *policy.rdzvPort : port_of(kPyTorchJob, job, kWorker);
+  env.set("PET_RDZV_ENDPOINT",
+          fmt::format("{}:{}", policy.rdzvHost.value_or(host(job, kWorker)), port));
+  env.set("PET_RDZV_BACKEND", policy.rdzvBackend.value_or("c10d"));
+  env.set("PET_NNODES",
+          fmt::format("{}:{}", policy.minReplicas.value_or(1), policy.maxReplicas.value_or(1)));
+  if (policy.maxRestarts) env.set("PET_MAX_RESTARTS", std::to_string(*policy.maxRestarts));
+  if (policy.nProcPerNode) env.set("PET_NPROC_PER_NODE", std::to_string(*policy.nProcPerNode));
+  if (policy.rdzvId) env.set("PET_RDZV_ID", *policy.rdzvId);
   std::string options;
   for (const RendezvousOption& option : policy.rdzvConf)
     options += fmt::format("{}{}={}", options.empty() ? "" : ",", option.key, option.value);
-  if (!options.empty()) append_env(container, "PET_RDZV_CONF", std::move(options));
-  if (policy.standalone.value_or(false)) append_env(container, "PET_STANDALONE", "");
+  if (!options.empty()) env.set("PET_RDZV_CONF", std::move(options));
+  if (policy.standalone.value_or(false)) env.set("PET_STANDALONE", "");
+}
+
+GeneratedText measured(std::string_view name, std::string path, std::int64_t bytes) {
+  GeneratedText text;
+  text.name = name;
+  text.path = std::move(path);
+  text.bytes = bytes_of_variable(name, bytes);
+  text.is_in_each_container = true;
+  return text;
+}
+
+// The variables that repeat texts of the spec.
+std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+  std::vector<GeneratedText> texts;
+  if (const auto& processes = job.spec.nprocPerNode)
+    texts.push_back(measured("PET_NPROC_PER_NODE", "spec.nprocPerNode", std::ssize(*processes)));
+  if (!job.spec.elasticPolicy) return texts;
+  const ElasticPolicy& policy = *job.spec.elasticPolicy;
+  const std::string path = "spec.elasticPolicy.";
+  constexpr std::int64_t kColonAndPort = 21;
+  if (policy.rdzvHost)
+    texts.push_back(measured("PET_RDZV_ENDPOINT", path + "rdzvHost",
+                             std::ssize(*policy.rdzvHost) + kColonAndPort));
+  if (policy.rdzvBackend)
+    texts.push_back(
+        measured("PET_RDZV_BACKEND", path + "rdzvBackend", std::ssize(*policy.rdzvBackend)));
+  if (policy.rdzvId)
+    texts.push_back(measured("PET_RDZV_ID", path + "rdzvId", std::ssize(*policy.rdzvId)));
+  std::int64_t options = 0;
+  for (const RendezvousOption& option : policy.rdzvConf)
+    options += std::ssize(option.key) + std::ssize(option.value) + 2;
+  if (options > 0) texts.push_back(measured("PET_RDZV_CONF", path + "rdzvConf", options - 1));
+  return texts;
 }
 
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
   const bool has_master = find_spec(job, kMaster) != nullptr;
-  for (Json& container : containers_of(pod)) {
-    append_env(container, "PYTHONUNBUFFERED", "1");
-    if (has_master) append_master_env(job, slot, container);
-    if (job.spec.nprocPerNode) append_env(container, "PET_NPROC_PER_NODE", *job.spec.nprocPerNode);
-    if (job.spec.elasticPolicy)
-      append_elastic_env(job, container);
-    else
-      append_env(container, "PET_NNODES", std::to_string(total_replicas(job)));
-  }
+  Environment env;
+  env.set("PYTHONUNBUFFERED", "1");
+  if (has_master) set_master_env(job, slot, env);
+  if (job.spec.nprocPerNode) env.set("PET_NPROC_PER_NODE", *job.spec.nprocPerNode);
+  if (job.spec.elasticPolicy)
+    set_elastic_env(job, env);
+  else
+    env.set("PET_NNODES", std::to_string(total_replicas(job)));
+  add_to_all_containers(env, pod);
   if (has_master && slot.role == kWorker) add_init_containers(job, settings, pod);
 }
 
@@ -135,6 +173,11 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
     if (job.spec.nprocPerNode)
       errors.push_back(kube::forbidden(path, "must not be used with spec.nprocPerNode"));
   }
+  if (const std::int64_t processes = processes_of(job); processes > kMaxProcesses)
+    errors.push_back(kube::invalid("spec.nprocPerNode", processes,
+                                   "one machine runs at most {} processes; write auto, or how many "
+                                   "a pod is to run",
+                                   kMaxProcesses));
   check_single_master(kPyTorchJob, job, errors);
   for (const auto& [role, spec] : job.spec.replicaSpecs)
     if (role != kMaster && spec.replicas && *spec.replicas < 1)
@@ -145,9 +188,9 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>& 
 // Of how many pods torchrun waits for, and for how long.
 void warn_about_elastic(const Job& job, std::vector<std::string>& out) {
   const ElasticPolicy& elastic = *job.spec.elasticPolicy;
-  const std::int32_t least = elastic.minReplicas.value_or(1);
-  const std::int32_t most = elastic.maxReplicas.value_or(1);
-  const std::int32_t workers = replicas_of(job, kWorker);
+  const std::int64_t least = elastic.minReplicas.value_or(1);
+  const std::int64_t most = elastic.maxReplicas.value_or(1);
+  const std::int64_t workers = replicas_of(job, kWorker);
   if (least > most)
     out.push_back(fmt::format(
         "spec.elasticPolicy.minReplicas: {} is more than maxReplicas {}, and torchrun refuses that",
@@ -239,7 +282,7 @@ void warn_about_plain_python(const Job& job, std::vector<std::string>& out) {
         job.spec.elasticPolicy ? std::string("spec.elasticPolicy has no effect on it")
         : processes > 1
             ? fmt::format("one process a pod runs, and with spec.nprocPerNode WORLD_SIZE is {}",
-                          pods * processes)
+                          world_size(job))
             : fmt::format(
                   "each of the {} pods runs a training of its own: without a Master they "
                   "have no MASTER_ADDR",
@@ -323,6 +366,7 @@ const Framework kPyTorchJob{
     .check = check,
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
+    .measure = measure,
     .update_status = decide_by_master_or_workers,
     .sync_dependents = sync_autoscaler,
     .dependents = {kube::kHorizontalPodAutoscalers},

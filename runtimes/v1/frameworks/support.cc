@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
+#include <limits>
 
+#include "kube/model/exec_limits.hh"
 #include "kube/model/pod_template.hh"
 #include "runtimes/v1/validate.hh"
 
@@ -11,12 +13,12 @@ namespace trainer::v1 {
 
 using kube::Json;
 
-void append_env(Json& container, std::string_view name, std::string value) {
-  container["env"].push_back(Json::object({{"name", name}, {"value", std::move(value)}}));
-}
-
 Json::Array& containers_of(Json& pod) {
   return pod["spec"]["containers"].as_array();
+}
+
+void add_to_all_containers(const Environment& env, Json& pod) {
+  for (Json& container : containers_of(pod)) env.add_to(container);
 }
 
 const ReplicaSpec* find_spec(const Job& job, std::string_view role) {
@@ -26,22 +28,34 @@ const ReplicaSpec* find_spec(const Job& job, std::string_view role) {
 
 std::int32_t replicas_of(const Job& job, std::string_view role) {
   const ReplicaSpec* spec = find_spec(job, role);
-  return spec ? spec->replicas.value_or(1) : 0;
+  return spec ? std::max(spec->replicas.value_or(1), 0) : 0;
 }
 
-std::int32_t port_of(const Framework& framework, const Job& job, std::string_view role) {
+std::int64_t port_of(const Framework& framework, const Job& job, std::string_view role) {
   const ReplicaSpec* spec = find_spec(job, role);
   const Json* container =
       spec ? kube::find_container(spec->template_, framework.container) : nullptr;
   if (container)
     for (const Json& port : container->get_array("ports"))
-      if (port.get_string("name") == framework.port_name)
-        return static_cast<std::int32_t>(port.get_int("containerPort"));
+      if (port.get_string("name") == framework.port_name) return port.get_int("containerPort");
   return framework.port;
 }
 
 std::string host(const Job& job, std::string_view role, std::int32_t index) {
   return fmt::format("{}-{}-{}", job.metadata.name, to_lower(role), index);
+}
+
+std::int64_t further_digits(std::int64_t count) {
+  std::int64_t digits = 0;
+  for (std::int64_t first = 10; first < count; first *= 10) {
+    digits += count - first;
+    if (first > std::numeric_limits<std::int64_t>::max() / 10) break;
+  }
+  return digits;
+}
+
+std::int64_t bytes_of_variable(std::string_view name, std::int64_t bytes) {
+  return bytes + static_cast<std::int64_t>(kube::exec_bytes(name, ""));
 }
 
 std::string failure_text(const ReconcileContext& context, const RoleState& role,

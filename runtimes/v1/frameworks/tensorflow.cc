@@ -19,6 +19,7 @@ using kube::Json;
 
 constexpr std::string_view kChief = "Chief";
 constexpr std::string_view kPS = "PS";
+constexpr std::string_view kConfig = "TF_CONFIG";
 // In the order of upstream's status.
 constexpr std::array kRoles{kChief, std::string_view("Evaluator"), kMaster, kPS, kWorker};
 
@@ -59,11 +60,12 @@ Json addresses(const Job& job, std::string_view role, const Settings& settings) 
   return all;
 }
 
-// The order of the members is upstream's.
-std::string whole_config(const Job& job, const Settings& settings, std::string_view task) {
+// `addresses_of`: of a role. The order of the members is upstream's.
+template <class AddressesOf>
+std::string whole_config(const Job& job, std::string_view task, AddressesOf&& addresses_of) {
   Json::Object::Members members;
   for (const auto& [role, spec] : job.spec.replicaSpecs)
-    members.emplace_back(to_lower(role), addresses(job, role, settings));
+    members.emplace_back(to_lower(role), addresses_of(role));
   const Json cluster = Json::Object::of(std::move(members));
   return fmt::format(R"({{"cluster":{},"task":{},"environment":"cloud"}})",
                      kube::print_json(cluster), task);
@@ -71,27 +73,66 @@ std::string whole_config(const Job& job, const Settings& settings, std::string_v
 
 // With dynamic workers a pod only knows itself and what it must reach.
 std::string sparse_config(const Job& job, const PodSlot& slot, const Settings& settings,
-                          std::string_view task) {
+                          std::string_view task, bool without_servers = false) {
   Json workers = Json::object();
   Json servers = Json::array();
   const std::string own = address(job, slot.role, slot.index, settings);
   if (slot.role == kPS) servers.push_back(own);
   if (slot.role == kWorker) {
     workers.set(std::to_string(slot.index), own);
-    servers = addresses(job, kPS, settings);
+    if (!without_servers || !find_spec(job, kPS)) servers = addresses(job, kPS, settings);
   }
   return fmt::format(R"({{"cluster":{{"worker":{},"ps":{}}},"task":{}}})",
                      kube::print_json(workers), kube::print_json(servers), task);
 }
 
+std::string task_of(const PodSlot& slot) {
+  return fmt::format(R"({{"type":"{}","index":{}}})", to_lower(slot.role), slot.index);
+}
+
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings& settings, Json& pod) {
   Json* container = kube::find_container(pod, kTFJob.container);
   if (!is_distributed(job) || container == nullptr) return;
-  const std::string task =
-      fmt::format(R"({{"type":"{}","index":{}}})", to_lower(slot.role), slot.index);
-  append_env(*container, "TF_CONFIG",
-             job.spec.enableDynamicWorker ? sparse_config(job, slot, settings, task)
-                                          : whole_config(job, settings, task));
+  const std::string task = task_of(slot);
+  Environment env;
+  env.set(kConfig, job.spec.enableDynamicWorker
+                       ? sparse_config(job, slot, settings, task)
+                       : whole_config(job, task, [&](std::string_view role) {
+                           return addresses(job, role, settings);
+                         }));
+  env.add_to(*container);
+}
+
+// Of print_json(addresses()) without the brackets.
+std::int64_t bytes_of_addresses(const Job& job, std::string_view role, const Settings& settings) {
+  const std::int64_t count = replicas_of(job, role);
+  if (count == 0) return 0;
+  const std::string first = kube::print_json(Json(address(job, role, 0, settings)));
+  return count * std::ssize(first) + further_digits(count) + count - 1;
+}
+
+// The longest of all pods.
+std::vector<GeneratedText> measure(const Job& job, const Settings& settings) {
+  if (!is_distributed(job)) return {};
+  const bool is_sparse = job.spec.enableDynamicWorker;
+  GeneratedText text;
+  text.name = kConfig;
+  text.path = fmt::format("spec.{}", kTFJob.replica_specs);
+  std::int64_t lists = 0;
+  std::int64_t own = 0;  // what differs between the pods
+  for (const auto& [role, spec] : job.spec.replicaSpecs) {
+    // Of a sparse one, workers have the longest: it lists the parameter servers.
+    if (!is_sparse || (role == kPS && replicas_of(job, kWorker) > 0))
+      lists += bytes_of_addresses(job, role, settings);
+    const PodSlot last{role, std::max(replicas_of(job, role) - 1, 0)};
+    const std::string task = task_of(last);
+    own = std::max(own, is_sparse ? std::ssize(sparse_config(job, last, settings, task, true))
+                                  : std::ssize(task));
+  }
+  const std::int64_t rest =
+      is_sparse ? own : own + std::ssize(whole_config(job, "", [](auto) { return Json::array(); }));
+  text.bytes = bytes_of_variable(kConfig, lists + rest);
+  return {std::move(text)};
 }
 
 void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&) {
@@ -168,6 +209,7 @@ const Framework kTFJob{
     .check = check,
     .warn = warn,
     .set_cluster_spec = set_cluster_spec,
+    .measure = measure,
     .update_status = update_status,
     .crd = {.members = {"successPolicy", "enableDynamicWorker"}},
 };

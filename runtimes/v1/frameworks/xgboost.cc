@@ -22,22 +22,37 @@ void check(const Job& job, kube::FieldErrors& errors, std::vector<std::string>&)
   check_single_master(kXGBoostJob, job, errors);
 }
 
+constexpr std::string_view kAddresses = "WORKER_ADDRS";
+
 void set_cluster_spec(const Job& job, const PodSlot& slot, const Settings&, Json& pod) {
   const std::int64_t total = total_replicas(job);
-  const std::int32_t rank = slot.index + (slot.role == kWorker ? replicas_of(job, kMaster) : 0);
-  std::string workers;
-  for (std::int32_t i = 0; i + 1 < total; ++i)
-    workers += (i > 0 ? "," : "") + host(job, kWorker, i);
-  for (Json& container : containers_of(pod)) {
-    append_env(container, "MASTER_PORT", std::to_string(port_of(kXGBoostJob, job, kMaster)));
-    append_env(container, "MASTER_ADDR", host(job, kMaster));
-    append_env(container, "WORLD_SIZE", std::to_string(total));
-    append_env(container, "RANK", std::to_string(rank));
-    append_env(container, "PYTHONUNBUFFERED", "1");
-    if (total <= 1) continue;
-    append_env(container, "WORKER_PORT", std::to_string(port_of(kXGBoostJob, job, kWorker)));
-    append_env(container, "WORKER_ADDRS", workers);
+  const std::int64_t rank = slot.index + (slot.role == kWorker ? replicas_of(job, kMaster) : 0);
+  Environment env;
+  env.set("MASTER_PORT", std::to_string(port_of(kXGBoostJob, job, kMaster)));
+  env.set("MASTER_ADDR", host(job, kMaster));
+  env.set("WORLD_SIZE", std::to_string(total));
+  env.set("RANK", std::to_string(rank));
+  env.set("PYTHONUNBUFFERED", "1");
+  if (total > 1) {
+    std::string workers;
+    for (std::int32_t i = 0; i + 1 < total; ++i)
+      workers += (i > 0 ? "," : "") + host(job, kWorker, i);
+    env.set("WORKER_PORT", std::to_string(port_of(kXGBoostJob, job, kWorker)));
+    env.set(kAddresses, std::move(workers));
   }
+  add_to_all_containers(env, pod);
+}
+
+std::vector<GeneratedText> measure(const Job& job, const Settings&) {
+  const std::int64_t names = total_replicas(job) - 1;
+  if (names < 1) return {};
+  const auto shortest = static_cast<std::int64_t>(host(job, kWorker, 0).size());
+  GeneratedText text;
+  text.name = kAddresses;
+  text.path = role_path(kXGBoostJob, kWorker) + ".replicas";
+  text.bytes = bytes_of_variable(kAddresses, names * shortest + further_digits(names) + names - 1);
+  text.is_in_each_container = true;
+  return {std::move(text)};
 }
 
 // Running is set before the end, also where no reconcile has seen the job run.
@@ -63,6 +78,7 @@ const Framework kXGBoostJob{
     .is_master = is_master,
     .check = check,
     .set_cluster_spec = set_cluster_spec,
+    .measure = measure,
     .update_status = update_status,
 };
 

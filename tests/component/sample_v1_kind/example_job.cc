@@ -20,10 +20,10 @@ void check(const v1::Job& job, kube::FieldErrors& errors, std::vector<std::strin
 
 void set_cluster_spec(const v1::Job& job, const v1::PodSlot& slot, const v1::Settings&,
                       kube::Json& pod) {
-  for (kube::Json& container : v1::containers_of(pod)) {
-    v1::append_env(container, "RANK", std::to_string(slot.index));
-    v1::append_env(container, "FIRST", v1::host(job, v1::kWorker));
-  }
+  v1::Environment env;
+  env.set("RANK", std::to_string(slot.index));
+  env.set("FIRST", v1::host(job, v1::kWorker));
+  v1::add_to_all_containers(env, pod);
 }
 
 }  // namespace

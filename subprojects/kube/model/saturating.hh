@@ -1,0 +1,24 @@
+// Sums and products of counts that users choose. Where the exact result has no place in the type,
+// the nearest number that has one is the result, so that a count never becomes negative or small.
+#pragma once
+
+#include <concepts>
+#include <limits>
+
+namespace kube {
+
+template <std::signed_integral T>
+constexpr T saturating_add(T a, T b) {
+  T sum{};
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+}
+
+template <std::signed_integral T>
+constexpr T saturating_multiply(T a, T b) {
+  T product{};
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) != (b < 0) ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+}
+
+}  // namespace kube
