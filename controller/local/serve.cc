@@ -103,6 +103,9 @@ Result<unsigned short> ApiServer::listen(unsigned short port) {
   options.private_key_pem = access_.certificates.key;
   options.stream_deadline = kLongestPause;
   options.max_connections = kMaxConnections;
+  options.is_known = [this](const kube::Secret<std::string>& authorization) {
+    return access_.is_granted(authorization.reveal());
+  };
   options.on_error = [this](std::string_view what) { report(what); };
   auto http = kube::serve(io_, std::move(options), [this](kube::ServerRequest request) {
     return handle(std::move(request));

@@ -13,6 +13,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -96,6 +97,10 @@ class LinkStream : public ByteStream {
     link_->socket.shutdown(tcp::socket::shutdown_send, ignored);
   }
   void close() final { link_->close(); }
+  Task<bool> await_bytes() final {
+    const auto [error] = co_await link_->socket.async_wait(tcp::socket::wait_read, kToken);
+    co_return !error;
+  }
 
  protected:
   std::shared_ptr<Link> link_;
@@ -129,39 +134,42 @@ class PlainStream final : public LinkStream {
 
 class TlsStream final : public LinkStream {
  public:
-  TlsStream(std::shared_ptr<Link> link, asio::ssl::context& context, ServerTls owner,
-            const ClientTls* client = nullptr)
-      : LinkStream(std::move(link)),
-        owner_(std::move(owner)),
-        client_(client),
-        tls_(link_->socket, context) {
-    // Asio has OpenSSL free its buffers after each record, and the next one make them again.
-    SSL_clear_mode(tls_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+  TlsStream(std::shared_ptr<Link> link, ClientTls& client)
+      : LinkStream(std::move(link)), client_(&client) {
+    make_tls(client.context());
   }
+  TlsStream(std::shared_ptr<Link> link, ServerTls owner)
+      : LinkStream(std::move(link)), owner_(std::move(owner)) {}
 
   Task<error_code> handshake(asio::ssl::stream_base::handshake_type type) {
-    const auto [error] = co_await tls_.async_handshake(type, kToken);
+    const auto [error] = co_await tls_->async_handshake(type, kToken);
     co_return error;
   }
   Task<IoResult> read_some(char* to, std::size_t size) override {
-    IoResult result = co_await read_from(tls_, to, size);
+    IoResult result = co_await read_from(*tls_, to, size);
     // A read ends with its record. What came along is taken now: each of a server's watch events is
     // a record of its own, and waiting costs more than reading.
     if (!result.error && result.bytes > 0)
       result.bytes += take_received(to + result.bytes, size - result.bytes);
     co_return result;
   }
-  Task<IoResult> write_all(std::string_view text) override { return write_to(tls_, text); }
+  Task<IoResult> write_all(std::string_view text) override { return write_to(*tls_, text); }
   Task<Result<void>> handshake() override {
+    make_tls(*owner_);
     const error_code error = co_await handshake(asio::ssl::stream_base::server);
     if (!error) co_return Result<void>();
     co_return tl::unexpected(to_error(link_->is_timed_out, error, "the TLS handshake"));
   }
   ClientCertificate client_certificate() override { return kube::client_certificate(native()); }
   const ClientTls* client_tls() const override { return client_; }
-  SSL* native() { return tls_.native_handle(); }
+  SSL* native() { return tls_->native_handle(); }
 
  private:
+  void make_tls(asio::ssl::context& context) {
+    tls_.emplace(link_->socket, context);
+    // Asio has OpenSSL free its buffers after each record, and the next one make them again.
+    SSL_clear_mode(native(), SSL_MODE_RELEASE_BUFFERS);
+  }
   // Whatever ends it (half a record, the end of the stream, an error) meets the next read, too.
   std::size_t take_received(char* to, std::size_t size) {
     SSL* const ssl = native();
@@ -176,8 +184,9 @@ class TlsStream final : public LinkStream {
   }
 
   ServerTls owner_;  // the context of a server may be replaced while its connections live
-  const ClientTls* const client_;
-  asio::ssl::stream<tcp::socket&> tls_;
+  const ClientTls* const client_ = nullptr;
+  // Of an accepted connection, from its handshake on: its buffers take 80 KiB.
+  std::optional<asio::ssl::stream<tcp::socket&>> tls_;
 };
 
 struct Lookup {
@@ -283,7 +292,7 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_stream(std::vector<tcp::endpoi
   set_options(link->socket);
   if (tls == nullptr) co_return std::make_unique<PlainStream>(link);
 
-  auto secure = std::make_unique<TlsStream>(link, tls->context(), nullptr, tls);
+  auto secure = std::make_unique<TlsStream>(link, *tls);
   if (!tls->prepare(secure->native())) {
     co_return fail(ErrorCode::kInternal, "the TLS connection could not be set up");
   }
@@ -303,7 +312,7 @@ std::unique_ptr<ByteStream> accepted_stream(tcp::socket socket, ServerTls tls) {
   auto link = std::make_shared<Link>(std::move(socket));
   set_options(link->socket);
   if (!tls) return std::make_unique<PlainStream>(std::move(link));
-  return std::make_unique<TlsStream>(std::move(link), *tls, tls);
+  return std::make_unique<TlsStream>(std::move(link), std::move(tls));
 }
 
 }  // namespace kube

@@ -37,6 +37,9 @@ class ByteStream {
   // Says to the peer that nothing more will come; reading goes on.
   virtual void end_writing() = 0;
   virtual void close() = 0;
+  // Of an accepted connection, before its handshake: waits until its peer has sent something, or
+  // has gone. Until then it has no buffers. False: it was closed.
+  virtual Task<bool> await_bytes() { co_return true; }
   // Of an accepted connection: the TLS handshake, where it has one. Errors: kNetwork, kTimeout,
   // kCancelled.
   virtual Task<Result<void>> handshake() { co_return Result<void>(); }

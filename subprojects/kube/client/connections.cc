@@ -22,13 +22,33 @@ ServerConnection* oldest_of_greediest(ServerConnections& connections, const Weig
   return found;
 }
 
+bool is_one_of(const ServerConnection& each, Scarce what) {
+  return each.is_stranger && each.has_place == (what == Scarce::kPlaces);
+}
+
+bool is_of_strangers(Scarce what) {
+  return what == Scarce::kWaiting || what == Scarce::kPlaces;
+}
+
 }  // namespace
+
+std::size_t count_strangers(const ServerConnections& connections, Scarce what) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      connections, [what](const ServerConnection& each) { return is_one_of(each, what); }));
+}
 
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace) {
   const auto is_open = [](const ServerConnection& each) {
     return each.stream != nullptr && !each.is_evicted;
   };
+  if (is_of_strangers(what)) {
+    return oldest_of_greediest(connections, [&](const ServerConnection& each) {
+      const bool is_busy = each.phase == ServerConnection::Phase::kHandled;
+      return std::size_t{is_open(each) && is_one_of(each, what) && !is_busy &&
+                         now - each.since >= grace};
+    });
+  }
   auto* const stale = oldest_of_greediest(connections, [&](const ServerConnection& each) {
     const bool is_stale = is_open(each) && each.is_unfinished() && now - each.since >= grace;
     if (!is_stale) return std::size_t{0};
@@ -51,7 +71,8 @@ std::size_t held_by_evicted(const ServerConnections& connections, Scarce what) {
   std::size_t held = 0;
   for (const ServerConnection& each : connections) {
     if (!each.is_evicted || each.phase == ServerConnection::Phase::kHandled) continue;
-    held += what == Scarce::kConnections ? 1U : each.body_bytes;
+    if (is_of_strangers(what) && !is_one_of(each, what)) continue;
+    held += what == Scarce::kBodyBytes ? each.body_bytes : 1U;
   }
   return held;
 }

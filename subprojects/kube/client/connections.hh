@@ -6,6 +6,7 @@
 #include <list>
 
 #include "kube/client/byte_stream.hh"
+#include "kube/client/notifier.hh"
 
 namespace kube {
 
@@ -24,6 +25,9 @@ struct ServerConnection {
   std::size_t body_bytes = 0;    // reserved for the body that is read
   ByteStream* stream = nullptr;  // nullptr before and after it is open
   bool is_evicted = false;
+  bool is_stranger = false;  // none of its requests was one of a known client yet
+  bool has_place = false;    // of a stranger: its bytes are read
+  Notifier* turn = nullptr;  // while it waits for a place: tells it to look again
 
   bool is_unfinished() const { return phase == Phase::kNew || phase == Phase::kReading; }
   // A first request counts from when the connection was accepted, handshake included.
@@ -35,16 +39,21 @@ struct ServerConnection {
 
 using ServerConnections = std::list<ServerConnection>;
 
-// What the server has run out of: connections, or memory for bodies.
-enum class Scarce { kConnections, kBodyBytes };
+// What the server has run out of: connections, memory for bodies, strangers without a place, or
+// places.
+enum class Scarce { kConnections, kBodyBytes, kWaiting, kPlaces };
 
 // The connection to close: the oldest of those that have been unfinished for `grace`, of the peer
 // (address) that has the most of them, by number or by bytes. Where connections are short, none has
 // been, and no more are unfinished than idle: the one that has been idle longest, of the peer with
 // most idle ones. nullptr: none may be closed yet. A client with proper requests finishes each
-// within `grace`, so one that does not cannot take the connections of the others.
+// within `grace`, so one that does not cannot take the connections of the others. Of strangers: the
+// oldest that waits, and the oldest that has had a place for `grace`, whether it is idle or not.
 ServerConnection* find_victim(ServerConnections& connections, Scarce what,
                               ServerConnection::Steady now, Milliseconds grace);
+
+// How many strangers have a place, or wait (kWaiting).
+std::size_t count_strangers(const ServerConnections& connections, Scarce what);
 
 // How many connections, or bytes of bodies, are still held by connections that were closed to make
 // room: these become free within a few turns of the event loop. A connection whose handler still

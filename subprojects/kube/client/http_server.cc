@@ -70,6 +70,9 @@ Task<bool> accept_one(std::shared_ptr<ServerState> state, Arrivals& arrivals) {
   }
   while (state->connections.size() >= state->options.max_connections && !state->is_stopping)
     co_await state->make_room(Scarce::kConnections, 1, Deadline::max());
+  while (state->options.is_known && !state->is_stopping &&
+         count_strangers(state->connections, Scarce::kWaiting) >= state->options.max_waiting)
+    co_await state->make_room(Scarce::kWaiting, 1, Deadline::max());
   if (!state->is_stopping) state->tasks.spawn("session", run_session(state, std::move(socket)));
   co_return true;
 }

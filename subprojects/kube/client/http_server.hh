@@ -73,7 +73,18 @@ struct ServerOptions {
   // handshake. 0: no limit.
   std::size_t max_new_per_peer = 0;
   std::size_t max_new = 0;
-  bool keeps_alive = true;            // false: one request a connection
+  bool keeps_alive = true;  // false: one request a connection
+  // Whether a request is one of a known client, by its header Authorization; empty: all are. Others
+  // are handled without their bodies, and their connection is closed after the answer. A connection
+  // is a stranger's until its first request of a known client. `max_strangers` of these have a
+  // place: their bytes are read. Where all are taken, the one makes room that has had its place for
+  // longest, and for `stranger_grace` at least. Others wait, with their first byte unread, and the
+  // newest gets the next place: in a flood the client that is served is the one that came after it.
+  // More than `max_waiting` of those never wait: the oldest makes room at once.
+  std::function<bool(const Secret<std::string>& authorization)> is_known;
+  std::size_t max_strangers = 64;
+  std::size_t max_waiting = 512;
+  Milliseconds stranger_grace{250};
   std::function<void()> on_eviction;  // called when a connection makes room; may be empty
   // Called on the io thread with a sentence about a handler that threw, or about a connection that
   // could not be accepted; may be empty.

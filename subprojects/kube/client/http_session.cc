@@ -36,6 +36,7 @@ class Entry {
     error_code ignored;
     at_->peer = socket.remote_endpoint(ignored).address();
     at_->since = SteadyClock::now();
+    at_->is_stranger = static_cast<bool>(state_->options.is_known);
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -43,6 +44,7 @@ class Entry {
     give_back();
     state_->connections.erase(at_);
     state_->changed.notify();
+    call_next();
   }
   ServerConnection* operator->() { return &*at_; }
 
@@ -63,6 +65,32 @@ class Entry {
     state_->body_bytes += bytes;
     co_return true;
   }
+  // Of a stranger: waits for its first byte, then for a place; false: it is not served.
+  Task<bool> take_place(Deadline deadline) {
+    if (!co_await at_->stream->await_bytes()) co_return false;
+    const auto executor = state_->acceptor.get_executor();
+    Notifier turn(executor);
+    at_->turn = &turn;
+    while (count_strangers(state_->connections, Scarce::kPlaces) >= state_->options.max_strangers) {
+      const bool is_over = state_->is_stopping || SteadyClock::now() >= deadline;
+      if (at_->is_evicted || is_over) break;
+      if (state_->newest_waiting() == &*at_)
+        co_await state_->make_room(Scarce::kPlaces, 1, deadline);
+      else
+        co_await turn.wait_until(state_->clock, deadline);
+    }
+    at_->turn = nullptr;
+    at_->has_place =
+        count_strangers(state_->connections, Scarce::kPlaces) < state_->options.max_strangers;
+    at_->since = SteadyClock::now();
+    call_next();
+    co_return at_->has_place && !at_->is_evicted;
+  }
+  void become_known() {
+    if (!std::exchange(at_->is_stranger, false)) return;
+    state_->changed.notify();
+    call_next();
+  }
   void give_back() {
     if (at_->body_bytes == 0) return;
     state_->body_bytes -= std::exchange(at_->body_bytes, 0);
@@ -70,6 +98,10 @@ class Entry {
   }
 
  private:
+  void call_next() {
+    if (ServerConnection* const next = state_->newest_waiting()) next->turn->notify();
+  }
+
   std::shared_ptr<ServerState> state_;
   ServerConnections::iterator at_;
 };
@@ -158,19 +190,24 @@ class Session {
     parser.eager(true);
     auto read = co_await read_head(parser);
     auto refusal = read ? refusal_of_client() : std::nullopt;
-    if (read && !refusal) read = co_await read_body(parser);
+    const bool is_known = read && is_of_known_client(parser);
+    if (is_known) entry_.become_known();
+    if (is_known && !refusal) read = co_await read_body(parser);
     if (!read) refusal = refusal_of(read.error(), state_->options.max_body_bytes);
     if (refusal) {
       co_await answer(*refusal, false, true);
       co_await linger();
     }
     if (refusal || !read) co_return false;
-    const bool keeps_alive =
-        parser.get().keep_alive() && state_->options.keeps_alive && !state_->is_stopping;
+    const bool is_whole = parser.is_done();
+    const bool keeps_alive = is_known && parser.get().keep_alive() && state_->options.keeps_alive &&
+                             !state_->is_stopping;
     const bool has_body = parser.get().method() != http::verb::head;
     stream_->set_deadline(Deadline::max());  // a handler has deadlines of its own
     entry_.enter(Phase::kHandled);
-    const ServerResponse response = co_await handle(request_of(parser));
+    ServerRequest request = request_of(parser);
+    if (!is_whole) request.body.clear();
+    const ServerResponse response = co_await handle(std::move(request));
     entry_.enter(Phase::kReading);
     entry_.give_back();
     if (response.stream) {
@@ -178,8 +215,9 @@ class Session {
         co_await stream_body(response.stream);
       co_return false;
     }
-    co_return co_await answer(response, keeps_alive && !state_->is_stopping, has_body) &&
-        keeps_alive;
+    const bool is_sent = co_await answer(response, keeps_alive && !state_->is_stopping, has_body);
+    if (is_sent && !is_whole) co_await linger();
+    co_return is_sent&& keeps_alive;
   }
 
   using Read = tl::expected<void, ReadFailure>;
@@ -217,6 +255,12 @@ class Session {
       if (!step) co_return tl::unexpected(step.error());
     }
     co_return Read();
+  }
+
+  bool is_of_known_client(Parser& parser) const {
+    if (!state_->options.is_known) return true;
+    const auto text = parser.get()[http::field::authorization];
+    return state_->options.is_known(Secret<std::string>(std::string(text.data(), text.size())));
   }
 
   // Of a client without the certificate that the options ask for: before its body is read.
@@ -296,29 +340,43 @@ void ServerState::stop() {
     const bool is_waiting =
         each.phase == Phase::kNew || each.phase == Phase::kIdle || each.phase == Phase::kStreaming;
     if (is_waiting && each.stream != nullptr) each.stream->close();
+    if (each.turn != nullptr) each.turn->notify();
   }
+}
+
+ServerConnection* ServerState::newest_waiting() {
+  const auto found = std::find_if(connections.rbegin(), connections.rend(),
+                                  [](const auto& each) { return each.turn != nullptr; });
+  return found == connections.rend() ? nullptr : &*found;
 }
 
 Task<void> ServerState::make_room(Scarce what, std::size_t missing, Deadline deadline) {
   const auto now = SteadyClock::now();
+  const Milliseconds grace = what == Scarce::kWaiting  ? Milliseconds(0)
+                             : what == Scarce::kPlaces ? options.stranger_grace
+                                                       : options.grace;
   ServerConnection* const victim = held_by_evicted(connections, what) >= missing
                                        ? nullptr
-                                       : find_victim(connections, what, now, options.grace);
+                                       : find_victim(connections, what, now, grace);
   if (victim != nullptr) {
     victim->is_evicted = true;
     victim->stream->close();
+    if (victim->turn != nullptr) victim->turn->notify();
     changed.notify();  // it may wait for room itself
     if (options.on_eviction) options.on_eviction();
   }
   // One may pass its time of grace without a change.
-  co_await changed.wait_until(clock, std::min(deadline, now + options.grace / 10));
+  constexpr Milliseconds kLeast{10};
+  co_await changed.wait_until(clock, std::min(deadline, now + std::max(grace / 10, kLeast)));
 }
 
 Task<void> run_session(std::shared_ptr<ServerState> state, tcp::socket socket) {
   Entry entry(state, socket);
   const auto stream = accepted_stream(std::move(socket), state->tls);
-  stream->set_deadline(SteadyClock::now() + state->options.header_deadline);
+  const Deadline deadline = SteadyClock::now() + state->options.header_deadline;
+  stream->set_deadline(deadline);
   entry->stream = stream.get();
+  if (entry->is_stranger && !co_await entry.take_place(deadline)) co_return;
   if (!co_await stream->handshake()) co_return;
   Session session(state, entry, *stream);
   co_await session.run();

@@ -36,6 +36,8 @@ struct ServerState {
   // Waits for a change. Where a connection can make room, it is closed first, unless those that
   // were closed before it will give back what is `missing`.
   Task<void> make_room(Scarce what, std::size_t missing, Deadline deadline);
+  // Of the strangers that wait for a place; nullptr: none does.
+  ServerConnection* newest_waiting();
 };
 
 // Serves the requests of an accepted connection, one after the other, until it ends.

@@ -87,6 +87,31 @@ TEST_CASE_METHOD(Fixture, "what was closed to make room is given back, unless a 
   CHECK(held_by_evicted(connections, Scarce::kConnections) == 3);
 }
 
+TEST_CASE_METHOD(Fixture, "strangers make room for strangers alone, the oldest first") {
+  const auto stranger = [this](Phase phase, int age_ms, bool has_place) {
+    auto* const made = add("10.0.0.1", phase, age_ms);
+    made->is_stranger = true;
+    made->has_place = has_place;
+    return made;
+  };
+  add("10.0.0.1", Phase::kReading, 9'000);
+  CHECK(victim(Scarce::kWaiting) == nullptr);
+  CHECK(victim(Scarce::kPlaces) == nullptr);
+  stranger(Phase::kNew, 999, true);
+  stranger(Phase::kHandled, 9'000, true);
+  auto* const waiting = stranger(Phase::kNew, 2'000, false);
+  stranger(Phase::kNew, 1'000, false);
+  CHECK(victim(Scarce::kWaiting) == waiting);
+  CHECK(victim(Scarce::kPlaces) == nullptr);
+  auto* const idle = stranger(Phase::kIdle, 1'000, true);
+  CHECK(victim(Scarce::kPlaces) == idle);
+  CHECK(count_strangers(connections, Scarce::kPlaces) == 3);
+  CHECK(count_strangers(connections, Scarce::kWaiting) == 2);
+  waiting->is_evicted = idle->is_evicted = true;
+  CHECK(held_by_evicted(connections, Scarce::kPlaces) == 1);
+  CHECK(held_by_evicted(connections, Scarce::kWaiting) == 1);
+}
+
 TEST_CASE("a first request counts from when its connection was accepted") {
   ServerConnection connection;
   const ServerConnection::Steady begin{std::chrono::hours(1)};

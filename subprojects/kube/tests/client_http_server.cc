@@ -135,6 +135,16 @@ struct Fixture {
     config.ca_pem = options.certificate_pem;
     connect_as(config);
   }
+  void start_with_token() {
+    options.is_known = [](const Secret<std::string>& text) { return text.reveal() == "token"; };
+    start();
+  }
+  static Task<std::string> read_answer(tcp::socket& socket) {
+    std::string text(1'000, '\0');
+    const auto [error, bytes] =
+        co_await socket.async_read_some(asio::buffer(text), asio::as_tuple(asio::use_awaitable));
+    co_return text.substr(0, bytes);
+  }
   void connect_as(const ClientConfig& config) {
     transport = make_transport(io, config, TransportLimits());
   }
@@ -375,6 +385,57 @@ TEST_CASE_METHOD(Fixture, "half a request of one peer makes room for a request o
              Catch::StartsWith("HTTP/1.1 200"));
   CHECK(std::chrono::steady_clock::now() - begin < options.header_deadline);
   CHECK(evictions >= 53);
+}
+
+TEST_CASE_METHOD(Fixture, "a client that is not known is answered before its body is read") {
+  start_with_token();
+  const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 60000\r\nAuthorization: ";
+  CHECK_THAT(raw(head + "wrong\r\nExpect: 100-continue\r\n\r\nxx"),
+             Catch::StartsWith("HTTP/1.1 200") && Catch::EndsWith(" wrong "));
+  CHECK_THAT(raw("POST /a HTTP/1.1\r\nContent-Length: 2\r\nConnection: close\r\n"
+                 "Authorization: token\r\n\r\nxx"),
+             Catch::EndsWith(" token xx"));
+  // One request each.
+  CHECK_THAT(raw("GET /a HTTP/1.1\r\n\r\n"), Catch::Contains("Connection: close"));
+}
+
+TEST_CASE_METHOD(Fixture, "strangers have few places, and keep no known client waiting") {
+  options.max_strangers = 2;
+  options.max_waiting = 8;
+  options.stranger_grace = Milliseconds(20);
+  int evictions = 0;
+  options.on_eviction = [&] { ++evictions; };
+  start_with_token();
+  const std::string known = "GET /a HTTP/1.1\r\nAuthorization: token\r\n\r\n";
+  std::vector<tcp::socket> kept;
+  for (int i = 0; i < 5; ++i) {  // these are no strangers' any more
+    kept.push_back(say_from("127.0.0.3", known));
+    CHECK_THAT(run_task(io, read_answer(kept.back())), Catch::StartsWith("HTTP/1.1 200"));
+  }
+  CHECK(evictions == 0);
+  const char* said = GENERATE("", "GET /a HTT");
+  std::vector<tcp::socket> flood;
+  for (int i = 0; i < 60; ++i) flood.push_back(say_from("127.0.0.2", said));
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THAT(raw(known.substr(0, known.size() - 2) + "Connection: close\r\n\r\n"),
+             Catch::StartsWith("HTTP/1.1 200"));
+  CHECK(std::chrono::steady_clock::now() - begin < options.header_deadline / 2);
+  CHECK(evictions >= 60 - 2 - 8);
+  for (tcp::socket& socket : kept) {
+    asio::write(socket, asio::buffer(known));
+    CHECK_THAT(run_task(io, read_answer(socket)), Catch::StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "known clients that come all at once are all served") {
+  options.max_strangers = 2;
+  options.max_waiting = 100;
+  start_with_token();
+  std::vector<tcp::socket> all;
+  for (int i = 0; i < 100; ++i)
+    all.push_back(say_from("127.0.0.2", "GET /a HTTP/1.1\r\nAuthorization: token\r\n\r\n"));
+  for (tcp::socket& socket : all)
+    CHECK_THAT(run_task(io, read_answer(socket)), Catch::StartsWith("HTTP/1.1 200"));
 }
 
 TEST_CASE_METHOD(Fixture, "a peer that opens too many connections is cut off, others are served") {
