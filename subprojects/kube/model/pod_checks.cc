@@ -338,6 +338,7 @@ void check_pod_spec(const Json& spec, std::string_view path, FieldErrors& errors
       errors.push_back(
           invalid(join_field(path, "serviceAccountName"), account, std::move(problem)));
   check_users(spec, path, errors);
+  check_pod_names(spec, path, errors);
   check_pod_placement(spec, path, errors);
 }
 

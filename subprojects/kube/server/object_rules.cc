@@ -32,6 +32,15 @@ Json counted(const ServedKind& kind, const Json& object) {
   return content;
 }
 
+// k8s.io/apimachinery/pkg/api/validation/path: for kinds whose names may be any path segment.
+void check_path_segment(std::string_view name, FieldErrors& errors) {
+  for (const std::string_view word : {".", ".."})
+    if (name == word) errors.push_back(invalid("metadata.name", name, "may not be '{}'", word));
+  for (const char sign : {'/', '%'})
+    if (name.find(sign) != name.npos)
+      errors.push_back(invalid("metadata.name", name, "may not contain '{}'", sign));
+}
+
 void check_name(const ServedKind& kind, const Json& metadata, FieldErrors& errors) {
   const std::string_view name = metadata.get_string("name");
   if (name.empty()) {
@@ -42,7 +51,7 @@ void check_name(const ServedKind& kind, const Json& metadata, FieldErrors& error
   const bool is_label = resource.group.empty() && resource.plural == "namespaces";
   const bool is_service = resource.group.empty() && resource.plural == "services";
   const bool is_free = resource.group == "rbac.authorization.k8s.io";
-  if (is_free) return;
+  if (is_free) return check_path_segment(name, errors);
   if (is_service) {
     if (std::string problem = check_dns1035_label(name); !problem.empty())
       errors.push_back(invalid("metadata.name", name, std::move(problem)));

@@ -234,3 +234,37 @@ TEST_CASE("errors are bounded, whatever number of items is wrong") {
     CHECK(errors.size() < 300);
   }
 }
+
+TEST_CASE("pods: names and paths that a node makes files and hosts of") {
+  check_rows(
+      kContainers + ", ",
+      {
+          {"hostname: a, subdomain: b, nodeName: n.x, priorityClassName: p", ""},
+          {"hostname: A_b", ".hostname: Invalid value: \"A_b\": a lowercase RFC 1123 label"},
+          {"subdomain: ../x", ".subdomain: Invalid value: \"../x\": a lowercase RFC 1123 label"},
+          {"nodeName: a/b", ".nodeName: Invalid value: \"a/b\": a lowercase RFC 1123 subdomain"},
+          {"hostAliases: [{ip: 10.0.0.1, hostnames: [a.b]}, {ip: '::1'}]", ""},
+          {"hostAliases: [{ip: 10.0.0}]",
+           ".hostAliases[0].ip: Invalid value: \"10.0.0\": must be a valid IP address"},
+          {"hostAliases: [{ip: 10.0.0.1, hostnames: [\"a\\n1.2.3.4 b\"]}]",
+           ".hostAliases[0].hostnames[0]: Invalid value: \"a\\n1.2.3.4 b\": a lowercase RFC 1123"},
+          {"volumes: [{name: v, configMap: {name: c, items: [{key: k, path: a/b}]}}]", ""},
+          {"volumes: [{name: v, configMap: {name: c, items: [{key: k, path: a/../b}]}}]",
+           ".volumes[0].configMap.items[0].path: Invalid value: \"a/../b\": must not contain '..'"},
+          {"volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /a}]}}]",
+           ".volumes[0].secret.items[0].path: Invalid value: \"/a\": must be a relative path"},
+          {"volumes: [{name: v, projected: {sources: [{downwardAPI: {items: [{path: ..a}]}}]}}]",
+           ".volumes[0].projected.sources[0].downwardAPI.items[0].path: Invalid value: \"..a\": "
+           "must not start with '..'"},
+          {"volumes: [{name: v, configMap: {name: c, items: [{path: a}]}}]",
+           ".volumes[0].configMap.items[0].key: Required value"},
+          {"volumes: [{name: v, secret: {secretName: s, defaultMode: 512}}]",
+           ".volumes[0].secret.defaultMode: Invalid value: 512: must be a number between 0 and "
+           "0777"},
+          {"volumes: [{name: v, hostPath: {path: /a/../b}}]",
+           ".volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"},
+          {"volumes: [{name: v, hostPath: {path: /a, type: Nothing}}]",
+           ".volumes[0].hostPath.type: Unsupported value: \"Nothing\""},
+      },
+      "", "spec");
+}

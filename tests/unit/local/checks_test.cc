@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/server/decoding.hh"
+#include "kube/server/object_rules.hh"
 #include "tests/support/catch.hh"
 #include "tests/unit/local/support.hh"
 
@@ -27,6 +28,19 @@ bool has(const std::string& text, std::string_view part) {
 }
 
 }  // namespace
+
+TEST_CASE("no kind takes a name that leads elsewhere as a path") {
+  for (const auto& kind : kinds()) {
+    for (const char* name : {"..", ".", "../../x", "a/b", "a%2fb", ""}) {
+      INFO(kind.resource.kind << " " << name);
+      Json object = Json::object({{"metadata", Json::object({{"name", name}})}});
+      object["metadata"].set("namespace", "default");
+      const auto errors = kube::server::check_metadata(kind, object, nullptr);
+      REQUIRE_FALSE(errors.empty());
+      CHECK(errors.front().path == "metadata.name");
+    }
+  }
+}
 
 TEST_CASE("pods that cannot be right") {
   const struct {
